@@ -1,0 +1,1 @@
+"""What planner costs and how true it is: run as modules."""

@@ -1,0 +1,100 @@
+"""NCCL's own tuning constants: what it believes when it picks an algorithm.
+
+Data of `calibration/nccl.yaml`, as in NCCL's `src/graph/tuning.cc`. Its estimate is
+
+time = base + sum of hops + bytes / (bus bandwidth * protocol factor)
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from hardware.calibration import Fraction, Positive
+from hardware.catalog import read
+from hardware.units import BytesPerSecond, Seconds
+
+
+class _Constants(BaseModel):
+    """Frozen constants, nothing else allowed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ProtocolLatency(_Constants):
+    """A latency per protocol; None where the algorithm lacks the protocol.
+
+    Attributes:
+        ll: Low latency, 8-byte flagged stores. [s]
+        ll128: Low latency, 128-byte lines. [s]
+        simple: Large messages. [s]
+    """
+
+    ll: Seconds | None = None
+    ll128: Seconds | None = None
+    simple: Seconds
+
+
+class ProtocolFactors(_Constants):
+    """Parts of the bus bandwidth that remain for payload.
+
+    Attributes:
+        ring_ll: Ring with LL, before its cap. [1]
+        ring_ll128: Ring with LL128. [1]
+        tree: Tree all-reduce. [1]
+        tree_ll: Tree with LL. [1]
+        pat: PAT all-gather and reduce-scatter. [1]
+    """
+
+    ring_ll: Fraction
+    ring_ll128: Fraction
+    tree: Fraction
+    tree_ll: Fraction
+    pat: Fraction
+
+
+class NcclConstants(_Constants):
+    """NCCL's tuning constants, architectures by name.
+
+    Attributes:
+        source: Where they are from. [-]
+        base_latency: Algorithm to its fixed latency. [s]
+        hop_latency: Medium (`nvlink`, `pci`, `net`), algorithm to latency per hop. [s]
+        net_overhead: CPU vendor to the least latency of an inter-node step. [s]
+        net_overhead_simple: Multiple of it for Simple. [1]
+        ring_plateau: Multiple of the latency of a multi-node Simple ring
+            all-reduce. [1]
+        nvlink_per_link: Architecture to believed rate of one link. [B/s]
+        protocol: Parts of the bus bandwidth. [1]
+        ll_max: Architecture to cap of LL for 1, 2, at least 4 nodes. [B/s]
+        ring_ll128_per_channel: Architecture to cap of a channel. [B/s]
+        tree_per_channel: Architecture to cap of a channel for 1, 2, at least 4
+            nodes. [B/s]
+        nvls_efficiency: Architecture to part of the link rate in the switch. [1]
+    """
+
+    source: str = Field(min_length=1)
+    base_latency: Mapping[str, ProtocolLatency]
+    hop_latency: Mapping[str, Mapping[str, ProtocolLatency]]
+    net_overhead: Mapping[str, Seconds]
+    net_overhead_simple: Positive
+    ring_plateau: Positive
+    nvlink_per_link: Mapping[str, BytesPerSecond]
+    protocol: ProtocolFactors
+    ll_max: Mapping[str, tuple[BytesPerSecond, BytesPerSecond, BytesPerSecond]]
+    ring_ll128_per_channel: Mapping[str, BytesPerSecond]
+    tree_per_channel: Mapping[
+        str, tuple[BytesPerSecond, BytesPerSecond, BytesPerSecond]
+    ]
+    nvls_efficiency: Mapping[str, Fraction]
+
+
+@cache
+def nccl() -> NcclConstants:
+    """NCCL's tuning constants.
+
+    Returns:
+        The constants. [-]
+    """
+    return read(files("hardware") / "calibration" / "nccl.yaml", NcclConstants)

@@ -1,0 +1,336 @@
+"""Which bandwidth the groups of a communicator axis see, from where ranks sit.
+
+Rank r sits on GPU r; its node is r // gpus_per_node, its scale-up domain is
+r // scale_up_domain, its unit of a tier is r // tier.gpus. An axis is nested
+(size, stride) levels, innermost first; all its groups talk at once.
+
+Ring model: the ranks of a group in ascending order form one ring. At each domain
+crossing all u ranks of the group in that domain drive their own NIC (NCCL opens a
+channel per NIC), so that a ring at rate 1 puts 1/u on each. The uplinks of a tier unit
+carry its GPUs * NIC share / oversubscription, for all rings that cross them together.
+A unit that the cluster fills in part brings uplinks for the GPUs it has.
+
+When every level tiles domains and tier units the answer is a closed form; otherwise
+all ranks are placed and the worst group counts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hardware.catalog import Cluster
+
+Levels = tuple[tuple[int, int], ...]
+"""Nested (size, stride) levels of an axis, innermost first. [1]"""
+
+
+@dataclass(frozen=True)
+class GroupView:
+    """What the groups of an axis see while all of them talk.
+
+    Attributes:
+        size: Ranks of a group. [1]
+        domains: Most scale-up domains that one group spans. [1]
+        ranks_per_domain: Fewest ranks that a group has in a domain it touches, over
+            the groups that span several; `size` when none does. [1]
+        intra: Every group stays in one domain. [-]
+        ring_bandwidth: Line-rate bus bandwidth of a ring all-gather, reduce-scatter
+            or all-reduce. [B/s]
+        all_to_all_bandwidth: Line rate per rank for the bytes of an even all-to-all
+            that leave the domain; the NIC share when none do. [B/s]
+        off_domain_fraction: Share of a rank's peers outside its domain, worst
+            rank. [1]
+        tiers: Most units of each tier that one group spans, leaf first. [1]
+    """
+
+    size: int
+    domains: int
+    ranks_per_domain: int
+    intra: bool
+    ring_bandwidth: float
+    all_to_all_bandwidth: float
+    off_domain_fraction: float
+    tiers: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class PointToPointView:
+    """What rank r sees that sends to rank r + stride while all such pairs do.
+
+    Attributes:
+        bandwidth: Line rate of the worst pair. [B/s]
+        crosses_domain: Some pair sits in two scale-up domains. [-]
+    """
+
+    bandwidth: float
+    crosses_domain: bool
+
+
+@dataclass(frozen=True)
+class Fabric:
+    """The numbers of a cluster that decide bandwidths; hashable.
+
+    Attributes:
+        gpus: GPUs in all. [1]
+        domain: GPUs of a scale-up domain. [1]
+        scale_up: Scale-up link rate per GPU. [B/s]
+        nic_share: NIC line rate per GPU. [B/s]
+        tiers: (GPUs of a unit, oversubscription) per tier, leaf first. [1]
+    """
+
+    gpus: int
+    domain: int
+    scale_up: float
+    nic_share: float
+    tiers: tuple[tuple[int, float], ...]
+
+
+def fabric_of(cluster: Cluster) -> Fabric:
+    """The fabric of a cluster.
+
+    Args:
+        cluster: Resolved cluster. [-]
+
+    Returns:
+        Its fabric. [-]
+    """
+    return Fabric(
+        gpus=cluster.gpus,
+        domain=cluster.node.scale_up_domain,
+        scale_up=cluster.scale_up.bandwidth,
+        nic_share=cluster.nic_share,
+        tiers=tuple((t.gpus, t.oversubscription) for t in cluster.spec.tiers),
+    )
+
+
+def check_levels(gpus: int, levels: Levels) -> None:
+    """Levels nest, and their block tiles the cluster.
+
+    s_1 n_1 divides s_2, s_2 n_2 divides s_3, ...; the block is the last stride times
+    the last size.
+
+    Args:
+        gpus: GPUs of the cluster. [1]
+        levels: (size, stride) pairs, innermost first. [1]
+
+    Raises:
+        ValueError: They do not nest, or the block does not divide the GPUs.
+    """
+    inner = 1
+    for size, stride in levels:
+        if size < 1 or stride < 1 or stride % inner:
+            raise ValueError(
+                f"levels {levels} do not nest: stride {stride} of size {size} is no "
+                f"positive multiple of {inner}, the extent of the levels inside",
+            )
+        inner = size * stride
+    if gpus % inner:
+        raise ValueError(
+            f"groups {levels} repeat every {inner} GPUs, which do not divide the "
+            f"{gpus} GPUs of the cluster",
+        )
+
+
+@lru_cache(maxsize=1 << 16)
+def group_view(fabric: Fabric, levels: Levels) -> GroupView:
+    """What the groups of an axis see, in closed form where one exists.
+
+    ring = min(scale-up [u > 1], u * share [spans domains],
+               w_i * share / o_i [spans units of tier i])
+    all-to-all = share * (n - u) / max(n - u, max_i o_i (n - w_i))
+
+    with u ranks of a group per domain and w_i per unit of tier i. Left out: latency,
+    protocol efficiency, NICs that a node shares unevenly, path collisions.
+
+    Args:
+        fabric: Where the ranks sit. [-]
+        levels: (size, stride) pairs, innermost first. [1]
+
+    Returns:
+        The view. [-]
+
+    Raises:
+        ValueError: The levels do not nest, or do not tile the cluster.
+    """
+    check_levels(fabric.gpus, levels)
+    containers = (fabric.domain, *(gpus for gpus, _ in fabric.tiers))
+    ranks = [_ranks_inside(levels, min(c, fabric.gpus)) for c in containers]
+    if None in ranks:
+        return _placed_view(fabric, levels)
+    return _tiled_view(fabric, levels, [r for r in ranks if r is not None])
+
+
+def _ranks_inside(levels: Levels, container: int) -> int | None:
+    """Ranks of a group in each container that it touches, None if that varies.
+
+    Containers are aligned blocks of GPUs. A level lies inside a container, is cut
+    into equal parts, or has one rank per container; anything else is irregular.
+    """
+    ranks = 1
+    for size, stride in levels:
+        extent = size * stride
+        if container % extent == 0 or size == 1:
+            ranks *= size
+        elif container % stride == 0 and extent % container == 0:
+            ranks *= container // stride
+        elif stride % container:
+            return None
+    return ranks
+
+
+def _tiled_view(fabric: Fabric, levels: Levels, ranks: Sequence[int]) -> GroupView:
+    """The closed form: every group has `ranks` per domain and per tier unit."""
+    n = prod(size for size, _ in levels)
+    share, u, tiers = (
+        fabric.nic_share,
+        ranks[0],
+        list(
+            zip(ranks[1:], fabric.tiers, strict=True),
+        ),
+    )
+    ring = [fabric.scale_up] if u > 1 or n == 1 else []
+    ring += [u * share] if u < n else []
+    ring += [w * share / o for w, (_, o) in tiers if w < n]
+    busiest = max([n - u, *(o * (n - w) for w, (_, o) in tiers)])
+    return GroupView(
+        size=n,
+        domains=n // u,
+        ranks_per_domain=u,
+        intra=u == n,
+        ring_bandwidth=min(ring),
+        all_to_all_bandwidth=share * (n - u) / busiest if u < n else share,
+        off_domain_fraction=(n - u) / (n - 1) if n > 1 else 0.0,
+        tiers=tuple(n // w for w, _ in tiers),
+    )
+
+
+@dataclass(frozen=True)
+class _Visits:
+    """Each group's stays in containers: one entry per (group, container touched)."""
+
+    container: NDArray[np.int64]
+    ranks: NDArray[np.int64]
+    per_group: NDArray[np.int64]
+    spanning: NDArray[np.bool_]
+
+
+def _members(gpus: int, levels: Levels) -> NDArray[np.int64]:
+    """Ranks of every group, ascending, of shape (groups, size)."""
+    ranks = np.arange(gpus)
+    bases = ranks
+    offsets = np.zeros(1, dtype=np.int64)
+    for size, stride in levels:
+        bases = bases[bases // stride % size == 0]
+        offsets = (np.arange(size)[:, None] * stride + offsets).ravel()
+    return bases[:, None] + offsets
+
+
+def _visits(members: NDArray[np.int64], container: int) -> _Visits:
+    """Runs of equal container along each group; ascending ranks visit each once."""
+    groups, size = members.shape
+    where = members // container
+    starts = np.ones((groups, size), dtype=bool)
+    starts[:, 1:] = where[:, 1:] != where[:, :-1]
+    at = np.flatnonzero(starts)
+    per_group = starts.sum(axis=1)
+    return _Visits(
+        container=where.ravel()[at],
+        ranks=np.diff(np.append(at, members.size)),
+        per_group=per_group,
+        spanning=(per_group > 1)[at // size],
+    )
+
+
+def _uplinks(fabric: Fabric, tier: tuple[int, float]) -> NDArray[np.float64]:
+    """Uplink rates [B/s] of the units of a tier, the last perhaps filled in part."""
+    gpus, oversubscription = tier
+    first = np.arange(0, fabric.gpus, gpus)
+    present = np.minimum(gpus, fabric.gpus - first)
+    return np.asarray(present * fabric.nic_share / oversubscription)
+
+
+def _placed_view(fabric: Fabric, levels: Levels) -> GroupView:
+    """The same view from all ranks placed; the worst group, rank and unit count."""
+    members = _members(fabric.gpus, levels)
+    n = members.shape[1]
+    home = _visits(members, fabric.domain)
+    tiers = [(_visits(members, t[0]), _uplinks(fabric, t)) for t in fabric.tiers]
+    crossing = home.ranks[home.spanning]
+    ring = [fabric.scale_up] if home.ranks.max() > 1 else []
+    ring += [float(crossing.min()) * fabric.nic_share] if crossing.size else []
+    ring += [_ring_through(*tier) for tier in tiers]
+    off = n - int(home.ranks.min())
+    seconds = [off / fabric.nic_share, *(_spill_seconds(n, *tier) for tier in tiers)]
+    return GroupView(
+        size=n,
+        domains=int(home.per_group.max()),
+        ranks_per_domain=int(crossing.min()) if crossing.size else n,
+        intra=not crossing.size,
+        ring_bandwidth=min(ring),
+        all_to_all_bandwidth=off / max(seconds) if off else fabric.nic_share,
+        off_domain_fraction=off / (n - 1),
+        tiers=tuple(int(visits.per_group.max()) for visits, _ in tiers),
+    )
+
+
+def _ring_through(visits: _Visits, uplinks: NDArray[np.float64]) -> float:
+    """Rate [B/s] of a ring when all that cross a unit share its uplinks."""
+    rings = np.bincount(visits.container[visits.spanning], minlength=uplinks.size)
+    crossed = rings > 0
+    rates = uplinks[crossed] / rings[crossed]
+    return float(rates.min(initial=np.inf))
+
+
+def _spill_seconds(size: int, visits: _Visits, uplinks: NDArray[np.float64]) -> float:
+    """Time [s/B] of the busiest uplinks when each rank sends each peer a byte."""
+    spilled = visits.ranks * (size - visits.ranks)
+    load = np.bincount(visits.container, weights=spilled, minlength=uplinks.size)
+    return float((load / uplinks).max())
+
+
+@lru_cache(maxsize=1 << 16)
+def point_to_point_view(fabric: Fabric, stride: int, size: int) -> PointToPointView:
+    """What rank r sees that sends to r + stride in its group, all pairs at once.
+
+    bandwidth = min(scale-up [some pair inside], share [some pair crosses],
+                    uplinks(k) / max(flows out of k, flows into k) over tier units k)
+
+    The last rank of a group does not send to the first.
+
+    Args:
+        fabric: Where the ranks sit. [-]
+        stride: Distance of neighbours. [1]
+        size: Ranks of a group. [1]
+
+    Returns:
+        The view; a group of one has the scale-up rate. [-]
+
+    Raises:
+        ValueError: The groups do not tile the cluster.
+    """
+    check_levels(fabric.gpus, ((size, stride),))
+    ranks = np.arange(fabric.gpus)
+    sender = ranks[ranks // stride % size < size - 1]
+    crosses = sender // fabric.domain != (sender + stride) // fabric.domain
+    rates = [fabric.scale_up] if not crosses.all() or not sender.size else []
+    rates += [fabric.nic_share] if crosses.any() else []
+    rates += [_pair_rate(fabric, t, sender, stride) for t in fabric.tiers]
+    return PointToPointView(bandwidth=min(rates), crosses_domain=bool(crosses.any()))
+
+
+def _pair_rate(
+    fabric: Fabric, tier: tuple[int, float], sender: NDArray[np.int64], stride: int
+) -> float:
+    """Rate [B/s] of each pair through the busiest uplinks of a tier."""
+    source, target = sender // tier[0], (sender + stride) // tier[0]
+    leaves = source != target
+    uplinks = _uplinks(fabric, tier)
+    out = np.bincount(source[leaves], minlength=uplinks.size)
+    into = np.bincount(target[leaves], minlength=uplinks.size)
+    flows = np.maximum(out, into)
+    rates = uplinks[flows > 0] / flows[flows > 0]
+    return float(rates.min(initial=np.inf))

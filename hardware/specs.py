@@ -1,0 +1,249 @@
+"""Datasheet facts: GPU, link, node, cluster. Frozen, every number with its source.
+
+A `sources` mapping names the fields it covers; the key `*` covers all others. Fields
+named in `unverified` are believed, not looked up.
+"""
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+
+from hardware.units import Bytes, BytesPerSecond, FlopPerSecond, Watts
+
+Dtype = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "fp4"]
+"""Number formats that a GPU has a peak rate for."""
+
+
+class Sourced(BaseModel):
+    """A thing with a name, whose numbers have sources.
+
+    Attributes:
+        name: Name in the catalog, lower case. [-]
+        sources: Field name, or `*` for the rest, to where its number is from. [-]
+        unverified: Fields whose number was not looked up. [-]
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(min_length=1)
+    sources: Mapping[str, str] = Field(default_factory=dict)
+    unverified: tuple[str, ...] = ()
+
+    def unsourced(self) -> list[str]:
+        """Fields that hold a number (or a list of tiers) but have no source.
+
+        Returns:
+            Their names, in order; empty when `sources` has a `*`. [-]
+        """
+        if "*" in self.sources:
+            return []
+        facts = (n for n, value in self if _is_fact(value))
+        return [n for n in facts if n not in self.sources]
+
+    @model_validator(mode="after")
+    def _check_names_of_fields(self) -> Self:
+        """`sources` and `unverified` speak of fields that exist."""
+        fields = type(self).model_fields
+        strange = {*self.sources, *self.unverified} - {*fields, "*"}
+        if strange:
+            raise ValueError(
+                f"{self.name}: sources and unverified name unknown fields "
+                f"{sorted(strange)}; fields are {sorted(fields)}",
+            )
+        return self
+
+
+def _is_fact(value: object) -> bool:
+    """A number or a non-empty list of tiers needs a source."""
+    if isinstance(value, tuple):
+        return any(isinstance(entry, TierSpec) for entry in value)
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+class _FullySourced(Sourced):
+    """A catalog entry that is refused when a number lacks its source."""
+
+    @model_validator(mode="after")
+    def _check_every_number_has_a_source(self) -> Self:
+        """Every number names where it comes from."""
+        if missing := self.unsourced():
+            raise ValueError(
+                f"{self.name}: no source for {missing}; add each to `sources`, "
+                "or one source for all of them under '*'",
+            )
+        return self
+
+
+class GpuSpec(_FullySourced):
+    """One GPU as its datasheet has it: dense peaks, no sparsity, one direction.
+
+    Attributes:
+        vendor: Maker. [-]
+        arch: Architecture, lower case: `ampere`, `hopper`, `blackwell`. [-]
+        memory_capacity: Total that nvidia-smi shows. [B]
+        memory_bandwidth: HBM peak. [B/s]
+        peak_bf16: Dense tensor peak. [FLOP/s]
+        peak_fp16: Dense tensor peak. [FLOP/s]
+        peak_fp8: Dense tensor peak, None without fp8 units. [FLOP/s]
+        peak_fp4: Dense tensor peak, None without fp4 units. [FLOP/s]
+        peak_tf32: Dense tensor peak. [FLOP/s]
+        peak_fp32: Vector peak. [FLOP/s]
+        sm_count: Streaming multiprocessors. [1]
+        tdp: Most board or module power. [W]
+        nvlink: Name of its scale-up link, or of its PCIe link without NVLink. [-]
+        host_link: Name of its link to host memory. [-]
+    """
+
+    vendor: str
+    arch: str
+    memory_capacity: Bytes
+    memory_bandwidth: BytesPerSecond
+    peak_bf16: FlopPerSecond
+    peak_fp16: FlopPerSecond
+    peak_fp8: FlopPerSecond | None = None
+    peak_fp4: FlopPerSecond | None = None
+    peak_tf32: FlopPerSecond
+    peak_fp32: FlopPerSecond
+    sm_count: PositiveInt
+    tdp: Watts
+    nvlink: str
+    host_link: str
+
+    def peak(self, dtype: Dtype) -> float:
+        """Dense peak rate of a number format.
+
+        Args:
+            dtype: Number format. [-]
+
+        Returns:
+            The datasheet rate. [FLOP/s]
+
+        Raises:
+            ValueError: This GPU has no units for the format.
+        """
+        value: float | None = getattr(self, f"peak_{dtype}", None)
+        if value is None:
+            has = [n[5:] for n, v in self if n.startswith("peak_") and v is not None]
+            raise ValueError(f"{self.name} has no {dtype} units; it has {sorted(has)}")
+        return value
+
+
+class LinkSpec(_FullySourced):
+    """One link: what joins GPUs in a domain, nodes to the fabric, or GPU to host.
+
+    Attributes:
+        kind: `scale-up` (per GPU), `scale-out` (per NIC port) or `host` (per GPU). [-]
+        fabric: Kind of a scale-out fabric, None for the others. [-]
+        bandwidth: One direction, per GPU or per port, line rate. [B/s]
+        links: Physical links that make it up, where known. [1]
+    """
+
+    kind: Literal["scale-up", "scale-out", "host"]
+    fabric: Literal["infiniband", "roce", "efa"] | None = None
+    bandwidth: BytesPerSecond
+    links: PositiveInt | None = None
+
+    @model_validator(mode="after")
+    def _check_fabric(self) -> Self:
+        """A scale-out link, and no other, says which fabric it belongs to."""
+        if (self.kind == "scale-out") != (self.fabric is not None):
+            raise ValueError(
+                f"{self.name}: a scale-out link has a fabric, others have none; "
+                f"kind is {self.kind}, fabric is {self.fabric}",
+            )
+        return self
+
+
+class NodeSpec(_FullySourced):
+    """One node: its GPUs, what joins them, and its NICs for training traffic.
+
+    Attributes:
+        gpu: Name of its GPU. [-]
+        gpus_per_node: GPUs that one operating system sees. [1]
+        scale_up: Name of the link that joins GPUs of a scale-up domain. [-]
+        scale_up_domain: GPUs joined by it, a multiple of `gpus_per_node`. [1]
+        nic: Name of the scale-out link of one NIC. [-]
+        nics_per_node: NICs that carry training traffic. [1]
+        host_memory: Memory of the host, where known. [B]
+        max_power: Rated power of the node, where known. [W]
+    """
+
+    gpu: str
+    gpus_per_node: PositiveInt
+    scale_up: str
+    scale_up_domain: PositiveInt
+    nic: str
+    nics_per_node: PositiveInt
+    host_memory: Bytes | None = None
+    max_power: Watts | None = None
+
+    @model_validator(mode="after")
+    def _check_whole_nodes_in_a_domain(self) -> Self:
+        """A scale-up domain holds whole nodes."""
+        if self.scale_up_domain % self.gpus_per_node:
+            raise ValueError(
+                f"{self.name}: a scale-up domain of {self.scale_up_domain} GPUs "
+                f"does not hold whole nodes of {self.gpus_per_node}",
+            )
+        return self
+
+
+class TierSpec(BaseModel):
+    """One tier of the scale-out fabric: how many GPUs share one switch group.
+
+    A group's uplinks carry gpus * NIC share / oversubscription in each direction, so
+    the ratio is to the line rate of the GPUs below, not to the tier beneath.
+
+    Attributes:
+        name: For example `rack`, `pod`. [-]
+        gpus: GPUs below one switch group. [1]
+        oversubscription: Down rate to up rate of its uplinks; 1 is non-blocking. [1]
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    gpus: PositiveInt
+    oversubscription: float = Field(allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _check_oversubscription(self) -> Self:
+        """Spare uplinks do not speed a job up, so a ratio under 1 is a slip."""
+        if self.oversubscription < 1:
+            raise ValueError(
+                f"tier {self.name}: oversubscription is down:up, at least 1; "
+                f"given {self.oversubscription} (7:1 is 7)",
+            )
+        return self
+
+
+class ClusterSpec(Sourced):
+    """Nodes of one kind and the tiers of the fabric between them.
+
+    Attributes:
+        node: Name of the node. [-]
+        nodes: How many. [1]
+        tiers: From the leaf outward; above the last one a non-blocking core. [-]
+        rail_optimised: NIC i of every node of a leaf unit meets one switch. [-]
+        partial: A job may use part of a node. [-]
+    """
+
+    node: str
+    nodes: PositiveInt
+    tiers: tuple[TierSpec, ...] = ()
+    rail_optimised: bool = False
+    partial: bool = False
+
+    @model_validator(mode="after")
+    def _check_tiers_grow(self) -> Self:
+        """Each tier holds several whole units of the tier below."""
+        for inner, outer in pairwise(self.tiers):
+            if outer.gpus <= inner.gpus or outer.gpus % inner.gpus:
+                raise ValueError(
+                    f"{self.name}: tiers go from the leaf outward, each a multiple "
+                    f"of the one before; {outer.name} has {outer.gpus} GPUs, "
+                    f"{inner.name} has {inner.gpus}",
+                )
+        return self

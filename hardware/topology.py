@@ -1,0 +1,205 @@
+"""The cluster as an explicit graph, and the bandwidth of traffic routed through it.
+
+`ClusterTopology.group` and `.point_to_point` answer from `placement`; `.bottleneck`
+answers the same questions by routing every flow over the shortest path of the graph
+and counting the load on each direction of each link. Tests hold one against the other.
+
+Nodes of the graph, each a tuple: ("gpu", r); ("nvswitch", d) joining scale-up domain
+d; ("nic", r), the part of its node's NICs that GPU r has; (tier name, k), unit k of a
+tier; ("core",). Every edge has `capacity`, one direction. [B/s]
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import groupby, pairwise, permutations, product
+from typing import Literal
+
+import networkx as nx
+
+from hardware.catalog import Cluster
+from hardware.placement import (
+    GroupView,
+    Levels,
+    PointToPointView,
+    check_levels,
+    fabric_of,
+    group_view,
+    point_to_point_view,
+)
+
+Pattern = Literal["ring", "all-to-all", "point-to-point"]
+"""Traffic that a group makes."""
+
+Vertex = tuple[str, int]
+"""A node of the graph: what it is, and which."""
+
+Flow = tuple[int, int, float]
+"""Source rank, target rank, bytes per byte of the pattern's rate. [1]"""
+
+CORE: Vertex = ("core", 0)
+
+
+class ClusterTopology:
+    """Where ranks sit in a cluster, and which bandwidth they see.
+
+    Attributes:
+        cluster: The resolved cluster. [-]
+        fabric: Its numbers that decide bandwidths. [-]
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.fabric = fabric_of(cluster)
+
+    @property
+    def gpus(self) -> int:
+        """GPUs [1] in all."""
+        return self.fabric.gpus
+
+    def group(self, levels: Levels) -> GroupView:
+        """What the groups of an axis see while all of them talk.
+
+        Args:
+            levels: (size, stride) pairs, innermost first. [1]
+
+        Returns:
+            The view, cached. [-]
+
+        Raises:
+            ValueError: The levels do not nest, or do not tile the cluster.
+        """
+        return group_view(self.fabric, levels)
+
+    def point_to_point(self, stride: int, size: int) -> PointToPointView:
+        """What rank r sees that sends to r + stride while all such pairs do.
+
+        Args:
+            stride: Distance of neighbours. [1]
+            size: Ranks of a group. [1]
+
+        Returns:
+            The view, cached. [-]
+
+        Raises:
+            ValueError: The groups do not tile the cluster.
+        """
+        return point_to_point_view(self.fabric, stride, size)
+
+    def graph(self) -> "nx.Graph[Vertex]":
+        """The cluster as a graph: GPUs, NVSwitches, NICs, tier units, core.
+
+        Returns:
+            Graph with `capacity` on each edge, one direction. [B/s]
+        """
+        graph: nx.Graph[Vertex] = nx.Graph()
+        for r in range(self.gpus):
+            domain, leaf = ("nvswitch", r // self.fabric.domain), self._above(r, 0)
+            graph.add_edge(("gpu", r), domain, capacity=self.fabric.scale_up)
+            graph.add_edge(("gpu", r), ("nic", r), capacity=self.fabric.nic_share)
+            graph.add_edge(("nic", r), leaf, capacity=self.fabric.nic_share)
+        for i, tier in enumerate(self.cluster.spec.tiers):
+            for first in range(0, self.gpus, tier.gpus):
+                rate = self._uplink(first, i)
+                unit = (tier.name, first // tier.gpus)
+                graph.add_edge(unit, self._above(first, i + 1), capacity=rate)
+        return graph
+
+    def _above(self, rank: int, i: int) -> Vertex:
+        """The unit of tier i above a rank, or the core above the last tier."""
+        tiers = self.cluster.spec.tiers
+        return (tiers[i].name, rank // tiers[i].gpus) if i < len(tiers) else CORE
+
+    def _uplink(self, first: int, i: int) -> float:
+        """Uplink rate [B/s] of the unit of tier i that starts at a rank."""
+        tier = self.cluster.spec.tiers[i]
+        present = min(tier.gpus, self.gpus - first)
+        return present * self.fabric.nic_share / tier.oversubscription
+
+    @cached_property
+    def _routes(self) -> "nx.Graph[Vertex]":
+        """The graph, built once for routing."""
+        return self.graph()
+
+    def bottleneck(self, levels: Levels, pattern: Pattern) -> float:
+        """Bandwidth of a pattern, from the busiest link of the explicit graph.
+
+        rate = 1 / max over link directions of load / capacity
+
+        where load is what the pattern at rate 1 puts there. A ring at rate 1 sends 1
+        from each rank to the next, and divides it over the NICs of both domains at a
+        crossing; point-to-point sends 1 from each rank to the next, without the wrap;
+        all-to-all sends 1 in all from the worst rank to peers outside its domain, an
+        equal part to each peer of every rank, and leaves NVSwitches out.
+
+        Args:
+            levels: (size, stride) pairs, innermost first. [1]
+            pattern: `ring`, `all-to-all` or `point-to-point`. [-]
+
+        Returns:
+            Per-rank bandwidth while all groups talk. [B/s]
+
+        Raises:
+            ValueError: The levels do not nest, or do not tile the cluster.
+        """
+        check_levels(self.gpus, levels)
+        groups = list(_groups(self.gpus, levels))
+        flows = {
+            "ring": self._ring,
+            "all-to-all": self._all_to_all,
+            "point-to-point": _to_the_next,
+        }[pattern]
+        idle = "scale_up" if pattern != "all-to-all" else "nic_share"
+        seconds = self._busiest(f for group in groups for f in flows(group))
+        if pattern == "all-to-all" and seconds:
+            seconds /= max(self._peers_outside(r, g) for g in groups for r in g)
+        return 1 / seconds if seconds else float(getattr(self.fabric, idle))
+
+    def _busiest(self, flows: Iterable[Flow]) -> float:
+        """Longest load / capacity [s/B] over links, with every flow routed."""
+        loads: defaultdict[tuple[Vertex, Vertex], float] = defaultdict(float)
+        for source, target, weight in flows:
+            path = nx.shortest_path(self._routes, ("gpu", source), ("gpu", target))
+            for edge in pairwise(path):
+                loads[edge] += weight
+        edges = self._routes.edges
+        times = (load / edges[edge]["capacity"] for edge, load in loads.items())
+        return max(times, default=0.0)
+
+    def _domain(self, rank: int) -> int:
+        """Scale-up domain of a rank."""
+        return rank // self.fabric.domain
+
+    def _ring(self, group: Sequence[int]) -> Iterator[Flow]:
+        """Flows of the ring through a group, in ascending order of ranks."""
+        stays = [list(stay) for _, stay in groupby(group, self._domain)]
+        if len(stays) == 1:
+            yield from _to_the_next([*group, group[0]] if len(group) > 1 else group)
+            return
+        for here, there in zip(stays, [*stays[1:], stays[0]], strict=True):
+            yield from _to_the_next(here)
+            for source, target in product(here, there):
+                yield source, target, 1 / (len(here) * len(there))
+
+    def _all_to_all(self, group: Sequence[int]) -> Iterator[Flow]:
+        """One byte from each rank to each peer outside its domain."""
+        for source, target in permutations(group, 2):
+            if self._domain(source) != self._domain(target):
+                yield source, target, 1.0
+
+    def _peers_outside(self, rank: int, group: Sequence[int]) -> int:
+        """Ranks of the group in other domains than this rank's."""
+        return sum(self._domain(peer) != self._domain(rank) for peer in group)
+
+
+def _to_the_next(group: Sequence[int]) -> Iterator[Flow]:
+    """One byte from each rank to the next one, none from the last."""
+    return ((source, target, 1.0) for source, target in pairwise(group))
+
+
+def _groups(gpus: int, levels: Levels) -> Iterator[list[int]]:
+    """Ranks of each group, ascending."""
+    steps = [range(0, size * stride, stride) for size, stride in reversed(levels)]
+    for base in range(gpus):
+        if all(base // stride % size == 0 for size, stride in levels):
+            yield [base + sum(step) for step in product(*steps)]

@@ -1,0 +1,1 @@
+"""Prices: pure functions on columns that fill the table of integers."""

@@ -1,0 +1,198 @@
+"""Bytes that a layer keeps for its backward pass, and what it needs beside them."""
+
+from typing import cast
+
+import numpy as np
+
+from planner.cost.kernels import ELEMENT
+from planner.cost.meshes import Floats, Meshes
+from planner.cost.workload import Workload
+from planner.models.blocks import Attention, LayerKind, Mlp, Moe
+from planner.models.parts import SavedTensor
+from planner.specs.framework import RecomputeKind
+
+FP32 = 4
+"""Bytes of one fp32 number. [B]"""
+FP8 = 1
+"""Bytes of one fp8 number. [B]"""
+FP8_INPUTS = frozenset(
+    {
+        "attention_norm_output",
+        "attention_output",
+        "ffn_norm_output",
+        "activation",
+        "expert_input",
+        "expert_activation",
+        "shared_activation",
+    }
+)
+"""Inputs of GEMMs, which an fp8 linear keeps in fp8."""
+
+
+def tokens(workload: Workload, meshes: Meshes) -> Floats:
+    """Tokens of one micro-batch on a rank before tensor splits, ``b s / c``.
+
+    Args:
+        workload: The job.
+        meshes: Any meshes.
+
+    Returns:
+        Tokens. [token], shape (meshes,)
+    """
+    return meshes.micro_batch * workload.training.seq_len / meshes.cp
+
+
+def sequence_split(meshes: Meshes) -> Floats:
+    """Share of the tokens outside tensor-parallel regions: 1/t with sp, else 1.
+
+    Args:
+        meshes: Any meshes.
+
+    Returns:
+        The share. [1], shape (meshes,)
+    """
+    return np.where(meshes.sp > 0, 1.0 / meshes.tp, 1.0)
+
+
+def expert_tokens(workload: Workload, meshes: Meshes) -> Floats:
+    """Tokens that a rank's experts see per copy, on the busiest rank.
+
+    Dispatch spreads the tokens of the ep ranks; expert tensor ranks see the
+    same tokens: ``tau_r x iota``.
+
+    Args:
+        workload: The job: the stack's imbalance factor.
+        meshes: Any meshes.
+
+    Returns:
+        Tokens before the top-k copies. [token], shape (meshes,)
+    """
+    routed = tokens(workload, meshes) * sequence_split(meshes)
+    unbalanced = np.where(meshes.ep > 1, workload.profile.expert_imbalance, 1.0)
+    return routed * meshes.etp * unbalanced
+
+
+def saved_bytes(
+    workload: Workload, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
+) -> Floats:
+    """Bytes that one layer keeps per micro-batch under a kind of recompute.
+
+    The sum over its saved tensors of width x element size x the share of the
+    tokens or columns that the rank holds, each times the share that the
+    recompute kind keeps. Fused dense blocks without recompute keep
+    ``8 h tau sigma + [2 (a+2g) d + 2 a d + 4 a + 2 n_m f] tau / t``.
+
+    Args:
+        workload: The job.
+        layer: Kind of layer.
+        kind: Kind of recompute.
+        meshes: Any meshes.
+
+    Returns:
+        Memory. [B], shape (meshes,)
+
+    References:
+        Korthikanti et al., arXiv:2205.05198, section 4, without dropout masks.
+    """
+    total = np.zeros(len(meshes))
+    for tensor in layer.saved():
+        keep = kind.keeps.get(tensor.name, 0.0)
+        if kind.drops_key and tensor.name == "qkv":
+            keep *= 1.0 - key_share(layer)
+        if keep:
+            total += keep * _held(workload, tensor, kind, meshes)
+    if kind.keeps_output:
+        total += ELEMENT * layer.hidden * tokens(workload, meshes)
+    return total
+
+
+def key_share(layer: LayerKind) -> float:
+    """Share of the fused QKV width that is the keys. [1]."""
+    attention = layer.attention
+    if not isinstance(attention, Attention):
+        return 0.0
+    return attention.kv_heads / (attention.heads + 2 * attention.kv_heads)
+
+
+def _held(
+    workload: Workload, tensor: SavedTensor, kind: RecomputeKind, meshes: Meshes
+) -> Floats:
+    """Bytes of one saved tensor on a rank."""
+    width = tensor.width * _element(workload, tensor)
+    if tensor.split == "expert":
+        return width * expert_tokens(workload, meshes) / _columns(tensor, meshes)
+    local = tokens(workload, meshes)
+    if tensor.split == "tensor":
+        return width * local / meshes.tp
+    gathered = (
+        workload.profile.gathered_inputs == "saved"
+        and tensor.name in ("attention_norm_output", "ffn_norm_output")
+        and not kind.rebuilds_layer
+    )
+    return width * local * (1.0 if gathered else sequence_split(meshes))
+
+
+def _columns(tensor: SavedTensor, meshes: Meshes) -> "Floats | float":
+    """Expert tensor ranks share the inner columns, not the input."""
+    return 1.0 if tensor.name == "expert_input" else cast("Floats", meshes.etp * 1.0)
+
+
+def _element(workload: Workload, tensor: SavedTensor) -> float:
+    """Bytes per element as this stack keeps it."""
+    profile = workload.profile
+    if tensor.precision == "fp32" or workload.training.precision == "fp32":
+        return FP32
+    if workload.training.precision == "fp8" and tensor.name in FP8_INPUTS:
+        return FP8
+    if tensor.name.endswith("norm_input"):
+        return profile.norm_input_bytes
+    if tensor.name.endswith("activation"):
+        return profile.activation_bytes
+    return ELEMENT
+
+
+def transient_bytes(
+    workload: Workload, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
+) -> Floats:
+    """Bytes that the backward of one layer needs beside what it kept.
+
+    The larger of its two halves: two gathered inputs and the gradients of the
+    inner activations, or the gradients of Q, K, V with the fp32 query
+    accumulator; plus the whole layer's activations when they are rebuilt.
+
+    Args:
+        workload: The job.
+        layer: Kind of layer.
+        kind: Kind of recompute.
+        meshes: Any meshes.
+
+    Returns:
+        Memory. [B], shape (meshes,)
+
+    Leaves out workspaces inside kernels other than the query accumulator.
+    """
+    local = tokens(workload, meshes)
+    gathered = np.where(meshes.sp > 0, 2.0 * ELEMENT * layer.hidden * local, 0.0)
+    ffn = _ffn_gradients(workload, layer, meshes)
+    width = sum(t.width for t in layer.saved() if t.name == "qkv")
+    out = sum(t.width for t in layer.saved() if t.name == "attention_output")
+    attention = (ELEMENT * width + FP32 * out) * local / meshes.tp
+    peak = gathered + np.maximum(ffn, attention)
+    if kind.rebuilds_layer:
+        none = workload.recipe.kinds["none"]
+        kept = saved_bytes(workload, layer, kind, meshes)
+        peak = peak + saved_bytes(workload, layer, none, meshes) - kept
+    return peak
+
+
+def _ffn_gradients(workload: Workload, layer: LayerKind, meshes: Meshes) -> Floats:
+    """Gradients of a feed-forward half's inner tensors, alive together."""
+    ffn = layer.ffn
+    if isinstance(ffn, Mlp):
+        inner = ELEMENT * (ffn.ffn + ffn.inner_width)
+        return inner * tokens(workload, meshes) / meshes.tp
+    assert isinstance(ffn, Moe)
+    copies = expert_tokens(workload, meshes) * ffn.top_k
+    inner = ELEMENT * (ffn.ffn + ffn.expert.inner_width)
+    buffers = 2 * ELEMENT * ffn.hidden
+    return copies * (inner / meshes.etp + buffers)

@@ -1,0 +1,187 @@
+"""Time of collectives: measured curves inside a domain, NCCL's model outside."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hardware.calibration import NetworkCalibration, network
+from hardware.nccl import NcclConstants, nccl
+from planner.cost.meshes import Floats, Groups
+from planner.cost.tuner import message_latency, ring_latency, tree_latency
+from planner.cost.workload import Workload
+
+CURVE_RANKS = 8
+"""Ranks of the measured all-reduce curves. [1]"""
+
+
+@dataclass(frozen=True)
+class Fabric:
+    """Measured rates of one cluster's links."""
+
+    ring: float
+    """Bus bandwidth of a large ring inside a domain. [B/s]"""
+    nvls: float
+    """Bus bandwidth of a large in-switch all-reduce; 0 without it. [B/s]"""
+    nvls_ranks: int
+    """Fewest ranks for which NCCL reduces in the switch. [1]"""
+    all_to_all: float
+    """Rate at which a rank sends inside a domain, all at once. [B/s]"""
+    sizes: Floats
+    """Messages of the measured all-reduce curve. [B]"""
+    shape: Floats
+    """Bus bandwidth of the curve over its plateau. [1]"""
+    network: NetworkCalibration
+    tuner: NcclConstants
+    line_rate: float
+    """Datasheet rate of the scale-up links. [B/s]"""
+
+
+def fabric(workload: Workload) -> Fabric:
+    """Collect the measured rates that the cluster of a job needs.
+
+    Args:
+        workload: The job.
+
+    Returns:
+        Rates of its GPU's links and of its network.
+    """
+    links = workload.calibration.scale_up
+    curve = np.array(links.all_reduce_curve, dtype=np.float64)
+    cluster = workload.topology.cluster
+    return Fabric(
+        ring=links.ring_bandwidth,
+        nvls=links.nvls_all_reduce_bandwidth or 0.0,
+        nvls_ranks=links.nvls_min_ranks or 0,
+        all_to_all=links.all_to_all_bandwidth,
+        sizes=curve[:, 0],
+        shape=curve[:, 1] / curve[:, 1].max(),
+        network=network(cluster.nic.fabric),
+        tuner=nccl(),
+        line_rate=cluster.scale_up.bandwidth,
+    )
+
+
+def _inside(links: Fabric, message: Floats, group: Groups, plateau: Floats) -> Floats:
+    """One ring pass inside a domain, at the curve's rate for the same chunk.
+
+    A ring moves chunks of ``message / n``; the measured curve is read at the
+    message that has the same chunk on its own eight ranks.
+    """
+    n = np.maximum(group.size, 1)
+    same_chunk = np.log2(np.maximum(message * CURVE_RANKS / n, 1.0))
+    share = np.interp(same_chunk, np.log2(links.sizes), links.shape)
+    return (n - 1) / n * message / (plateau * share)
+
+
+def _crossing_rate(links: Fabric, group: Groups) -> Floats:
+    """Bus bandwidth of a large ring that leaves its domain. [B/s]."""
+    return np.minimum(group.ring_bandwidth * links.network.efficiency, links.ring)
+
+
+def _outside(links: Fabric, message: Floats, group: Groups, *, passes: int) -> Floats:
+    """Ring passes across domains: the faster of NCCL's LL128 and Simple."""
+    n, q = group.size, group.domains
+    volume = passes * (n - 1) / n * message / _crossing_rate(links, group)
+    lines = ring_latency(links.tuner, "ll128", n, q, passes)
+    simple = ring_latency(links.tuner, "simple", n, q, passes)
+    return np.minimum(
+        lines + volume / links.tuner.protocol.ring_ll128, simple + volume
+    )
+
+
+def all_gather_time(links: Fabric, message: Floats, group: Groups) -> Floats:
+    """Time to gather a tensor of *message* bytes, or to reduce-scatter one.
+
+    Inside a domain ``(n-1)/n S / B(S)``, with B(S) the plateau of a ring times
+    the shape of the measured all-reduce curve; across domains
+    ``base + hops + (n-1)/n S / B``, the best of NCCL's ring protocols.
+
+    Args:
+        links: Measured rates.
+        message: The whole (gathered) tensor. [B], shape (meshes,)
+        group: Who takes part. shape (meshes,)
+
+    Returns:
+        Time, zero for groups of one. [s], shape (meshes,)
+
+    References:
+        NCCL src/graph/tuning.cc; nccl-tests doc/PERFORMANCE.md.
+    """
+    inside = _inside(links, message, group, np.full(len(group.size), links.ring))
+    outside = _outside(links, message, group, passes=1)
+    return np.where(group.size > 1, np.where(group.intra, inside, outside), 0.0)
+
+
+def all_reduce_time(links: Fabric, message: Floats, group: Groups) -> Floats:
+    """Time to all-reduce a tensor of *message* bytes.
+
+    Inside a domain the switch reduces (NVLS) from a few ranks on, else a ring
+    makes two passes; across domains a ring, or NCCL's double tree when faster.
+
+    Args:
+        links: Measured rates.
+        message: The tensor on each rank. [B], shape (meshes,)
+        group: Who takes part. shape (meshes,)
+
+    Returns:
+        Time, zero for groups of one. [s], shape (meshes,)
+    """
+    switch = (links.nvls > 0) & (group.size >= links.nvls_ranks)
+    plateau = np.where(switch, links.nvls, links.ring)
+    inside = 2 * _inside(links, message, group, plateau)
+    ring = _outside(links, message, group, passes=2)
+    outside = np.minimum(ring, _tree(links, message, group))
+    return np.where(group.size > 1, np.where(group.intra, inside, outside), 0.0)
+
+
+def _tree(links: Fabric, message: Floats, group: Groups) -> Floats:
+    """NCCL's double binary tree over domains, chains inside them."""
+    rate = _crossing_rate(links, group) * links.tuner.protocol.tree
+    latency = tree_latency(links.tuner, "simple", group.size, group.domains)
+    return latency + 2 * message / rate
+
+
+def all_to_all_time(links: Fabric, sent: Floats, group: Groups) -> Floats:
+    """Time of an all-to-all in which every rank sends *sent* bytes in total.
+
+    Bytes for the own domain and bytes that leave it travel at the same time::
+
+        T = base + log2(n) hop + max(inside / B_nv, outside / (B_nic eta))
+
+    Args:
+        links: Measured rates.
+        sent: Bytes that a rank sends, its own share included. [B], shape (meshes,)
+        group: Who takes part. shape (meshes,)
+
+    Returns:
+        Time, zero for groups of one. [s], shape (meshes,)
+    """
+    n = np.maximum(group.size, 1)
+    leaving = group.off_domain * (n - 1) / n
+    inside = np.maximum((n - 1) / n - leaving, 0.0)
+    slow = group.all_to_all_bandwidth * links.network.all_to_all_efficiency
+    outside = np.divide(leaving * sent, slow, out=np.zeros(len(n)), where=slow > 0)
+    latency = message_latency(links.tuner, group.intra) * np.log2(n)
+    time = latency + np.maximum(inside * sent / links.all_to_all, outside)
+    return np.where(group.size > 1, time, 0.0)
+
+
+def send_time(
+    links: Fabric, message: Floats, line_rate: Floats, crosses: npt.NDArray[np.bool_]
+) -> Floats:
+    """Time to send *message* bytes to one other rank, all pairs at once.
+
+    Args:
+        links: Measured rates.
+        message: Bytes sent. [B], shape (meshes,)
+        line_rate: Slowest link on the way, shared. [B/s], shape (meshes,)
+        crosses: Whether the pair lies in two domains. shape (meshes,)
+
+    Returns:
+        Time. [s], shape (meshes,)
+    """
+    inside = links.ring / links.line_rate
+    share = np.where(crosses, links.network.p2p_efficiency, inside)
+    latency = message_latency(links.tuner, ~crosses)
+    return latency + message / (line_rate * share)

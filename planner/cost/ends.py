@@ -1,0 +1,116 @@
+"""Time and memory of the embedding and of the head with its loss."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.cost import collectives as wire
+from planner.cost.activations import saved_bytes
+from planner.cost.kernels import ELEMENT, gemm_rate, gemm_time, memory_time
+from planner.cost.layers import Context, Parts, layer_time
+from planner.cost.meshes import Floats
+
+TOKEN_ID = 8
+"""Bytes of one token id. [B]"""
+
+
+@dataclass(frozen=True)
+class End:
+    """One end of the model on its stage."""
+
+    forward: Parts
+    backward: Parts
+    saved: Floats
+    """Held per micro-batch in flight. [B], shape (meshes,)"""
+    transient: Floats
+    """Alive while the end's own backward runs. [B], shape (meshes,)"""
+
+
+def _edge_exchange(context: Context) -> Floats:
+    """One reduce-scatter with sp, one all-reduce without, of a layer's input."""
+    message = ELEMENT * context.workload.model.hidden * context.local
+    gather = wire.all_gather_time(context.links, message, context.tensor)
+    reduce = wire.all_reduce_time(context.links, message, context.tensor)
+    return np.where(context.meshes.sp > 0, gather, reduce)
+
+
+def embedding_end(context: Context) -> End:
+    """The embedding: a look-up, and one exchange over the tensor group.
+
+    Moves ``4 h`` bytes a token forward and ``8 h`` backward.
+
+    Args:
+        context: Shared columns.
+
+    Returns:
+        Time and memory of the first stage's extra work.
+    """
+    hidden, rows = context.workload.model.hidden, context.local * context.sigma
+    ahead = memory_time(context.workload, 4.0 * hidden * rows, 1)
+    behind = memory_time(context.workload, 8.0 * hidden * rows, 1)
+    once = _edge_exchange(context)
+    return End(
+        Parts().plus("compute", ahead).plus("tp_comm", once),
+        Parts().plus("compute", behind).plus("tp_comm", once),
+        TOKEN_ID * context.local,
+        np.zeros(len(context.meshes)),
+    )
+
+
+def head_end(context: Context) -> End:
+    """Final norm, head GEMM and cross-entropy, and any MTP modules before them.
+
+    The logits live only from the forward to the backward of one micro-batch:
+    ``kappa tau V / t``, beside the gathered input of the head.
+
+    Args:
+        context: Shared columns.
+
+    Returns:
+        Time and memory of the last stage's extra work.
+
+    Leaves out recompute of an MTP layer, which is priced as if kept.
+    """
+    workload, meshes = context.workload, context.meshes
+    model = workload.model
+    passes = 1 + model.mtp_layers
+    forward, backward = _head_pass(context)
+    parts = [
+        Parts({cause: passes * time for cause, time in side.by_cause.items()})
+        for side in (forward, backward)
+    ]
+    rows = context.local * context.sigma
+    kept = 2 * ELEMENT * model.hidden * rows
+    logits = workload.recipe.logits_bytes * context.local * model.vocab / meshes.tp
+    gathered = np.where(meshes.sp > 0, ELEMENT * model.hidden * context.local, 0.0)
+    if model.mtp_layers:
+        kind = workload.recipe.kinds["none"]
+        extra = layer_time(context, model.mtp_kind, kind)
+        for index, side in enumerate(extra):
+            for cause, time in side.by_cause.items():
+                parts[index] = parts[index].plus(cause, model.mtp_layers * time)
+        kept = kept + model.mtp_layers * saved_bytes(
+            workload, model.mtp_kind, kind, meshes
+        )
+    return End(parts[0], parts[1], kept, logits + gathered)
+
+
+def _head_pass(context: Context) -> tuple[Parts, Parts]:
+    """One norm, gather, head GEMM and cross-entropy; forward and backward."""
+    workload, meshes = context.workload, context.meshes
+    model, rate = workload.model, gemm_rate(workload)
+    rows, inputs = context.local, np.full(len(meshes), float(model.hidden))
+    outputs = model.vocab / meshes.tp
+    ahead = gemm_time(rate, rows, outputs, inputs)
+    behind = gemm_time(rate, rows, inputs, outputs) + gemm_time(
+        rate, inputs, outputs, rows, wgrad=True
+    )
+    logits = context.local * outputs
+    norm = model.hidden * context.local * context.sigma
+    ahead = ahead + memory_time(workload, 4.0 * logits + 4.0 * norm, 3)
+    behind = behind + memory_time(workload, 6.0 * logits + 5.0 * norm, 3)
+    once = _edge_exchange(context)
+    return (
+        Parts().plus("compute", ahead).plus("tp_comm", once),
+        Parts().plus("compute", behind).plus("tp_comm", once),
+    )

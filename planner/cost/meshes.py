@@ -1,0 +1,249 @@
+"""The outer tuples of a space as columns, and the groups that they imply."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+
+from hardware.topology import ClusterTopology, Levels
+from planner.specs.layout import Layout
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+ORDERS = ("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp")
+CP_KINDS = ("ring", "all-gather", "ulysses")
+PP_INSIDE = ORDERS.index("tp-cp-ep-pp-dp")
+
+
+@dataclass(frozen=True)
+class Meshes:
+    """One row per mesh; every column is an integer array of shape (meshes,).
+
+    ``sp`` is 0 or 1; ``cp_kind`` and ``order`` index ``CP_KINDS`` and
+    ``ORDERS``; the schedule and its chunks are no part of a mesh.
+    """
+
+    tp: Ints
+    sp: Ints
+    pp: Ints
+    cp: Ints
+    cp_kind: Ints
+    ep: Ints
+    etp: Ints
+    dp: Ints
+    dp_shard: Ints
+    zero: Ints
+    micro_batch: Ints
+    micro_batches: Ints
+    order: Ints
+
+    def __len__(self) -> int:
+        return len(self.tp)
+
+    def take(self, rows: Ints | npt.NDArray[np.bool_]) -> "Meshes":
+        """Keep some rows.
+
+        Args:
+            rows: Indices or a mask. [1], shape (kept,) or (meshes,)
+
+        Returns:
+            The meshes of those rows, in that order.
+        """
+        return Meshes(*(getattr(self, f.name)[rows] for f in fields(self)))
+
+    @classmethod
+    def from_rows(cls, rows: list[tuple[int, ...]]) -> "Meshes":
+        """Build columns from rows in the order of the fields.
+
+        Args:
+            rows: One tuple of integers per mesh. [1]
+
+        Returns:
+            The columns.
+        """
+        table = np.array(rows, dtype=np.int64).reshape(-1, len(fields(cls)))
+        return cls(*(np.ascontiguousarray(column) for column in table.T))
+
+    @classmethod
+    def of_layout(cls, layout: Layout) -> "Meshes":
+        """Columns of length one for a given layout.
+
+        Args:
+            layout: A complete layout.
+
+        Returns:
+            Its mesh.
+        """
+        row = (
+            layout.tp,
+            int(layout.sp),
+            layout.pp,
+            layout.cp,
+            CP_KINDS.index(layout.cp_kind),
+            layout.ep,
+            layout.etp,
+            layout.dp,
+            layout.dp_shard,
+            layout.zero_stage,
+            layout.micro_batch,
+            layout.grad_accum,
+            ORDERS.index(layout.order),
+        )
+        return cls.from_rows([row])
+
+    @property
+    def dp_stride(self) -> Ints:
+        """Ranks between neighbours of the data axis. [1], shape (meshes,)."""
+        inner = self.tp * self.cp
+        return np.where(self.order == PP_INSIDE, inner * self.pp, inner)
+
+    @property
+    def pp_stride(self) -> Ints:
+        """Ranks between neighbouring stages. [1], shape (meshes,)."""
+        inner = self.tp * self.cp
+        return np.where(self.order == PP_INSIDE, inner, inner * self.dp)
+
+    @property
+    def expert_dp(self) -> Ints:
+        """Copies of every expert, ``tp cp dp / (etp ep)``. [1], shape (meshes,)."""
+        return self.tp * self.cp * self.dp // (self.etp * self.ep)
+
+    @property
+    def expert_shard(self) -> Ints:
+        """Ranks over which one expert's states are divided. [1], shape (meshes,)."""
+        shard = self.dp_shard * self.tp // (self.etp * self.ep)
+        return np.clip(shard, 1, self.expert_dp)
+
+
+@dataclass(frozen=True)
+class Groups:
+    """What the communicators of one axis see, one row per mesh."""
+
+    size: Ints
+    ranks_per_domain: Ints
+    domains: Ints
+    intra: npt.NDArray[np.bool_]
+    ring_bandwidth: Floats
+    all_to_all_bandwidth: Floats
+    off_domain: Floats
+
+
+def _columns(
+    levels: Ints, look_up: Callable[[Levels], tuple[float, ...]]
+) -> npt.NDArray[np.float64]:
+    """Call *look_up* once per distinct row of levels and spread the answers."""
+    distinct, inverse = np.unique(levels, axis=0, return_inverse=True)
+    answers = [
+        look_up(tuple(zip(row[0::2], row[1::2], strict=True)))
+        for row in distinct.tolist()
+    ]
+    return np.array(answers, dtype=np.float64)[inverse.ravel()]
+
+
+def groups(topology: ClusterTopology, *levels: tuple[Ints, Ints]) -> Groups:
+    """Look up the groups of one axis for every mesh.
+
+    Args:
+        topology: The cluster.
+        levels: (size, stride) columns, innermost first. [1], shape (meshes,)
+
+    Returns:
+        Columns of what the groups see. [1] and [B/s], shape (meshes,)
+    """
+
+    def view(key: Levels) -> tuple[float, ...]:
+        kept = tuple(level for level in key if level[0] > 1) or ((1, 1),)
+        seen = topology.group(kept)
+        return (
+            seen.size,
+            seen.ranks_per_domain,
+            seen.domains,
+            seen.intra,
+            seen.ring_bandwidth,
+            seen.all_to_all_bandwidth,
+            seen.off_domain_fraction,
+        )
+
+    keys = np.stack([column for level in levels for column in level], axis=1)
+    table = _columns(keys, view)
+    whole = table[:, :3].astype(np.int64)
+    return Groups(
+        whole[:, 0],
+        whole[:, 1],
+        whole[:, 2],
+        table[:, 3] > 0,
+        table[:, 4],
+        table[:, 5],
+        table[:, 6],
+    )
+
+
+def tensor_groups(topology: ClusterTopology, meshes: Meshes) -> Groups:
+    """Groups of the tensor axis: always innermost."""
+    return groups(topology, (meshes.tp, np.ones_like(meshes.tp)))
+
+
+def expert_tensor_groups(topology: ClusterTopology, meshes: Meshes) -> Groups:
+    """Groups over which one expert is split."""
+    return groups(topology, (meshes.etp, np.ones_like(meshes.etp)))
+
+
+def context_groups(topology: ClusterTopology, meshes: Meshes) -> Groups:
+    """Groups of the context axis: just outside tensor."""
+    return groups(topology, (meshes.cp, meshes.tp))
+
+
+def expert_groups(topology: ClusterTopology, meshes: Meshes) -> Groups:
+    """Groups over which the experts are dealt out: just outside expert tensor."""
+    return groups(topology, (meshes.ep, meshes.etp))
+
+
+def shard_groups(topology: ClusterTopology, meshes: Meshes) -> Groups:
+    """Groups over which dense states are divided: context, then data."""
+    outer = meshes.dp_shard // meshes.cp
+    return groups(topology, (meshes.cp, meshes.tp), (outer, meshes.dp_stride))
+
+
+def replica_groups(topology: ClusterTopology, meshes: Meshes) -> Groups:
+    """Groups of equal shards under hybrid sharding: the rest of data."""
+    shards = np.maximum(meshes.dp_shard // meshes.cp, 1)
+    return groups(topology, (meshes.dp // shards, meshes.dp_stride * shards))
+
+
+def expert_data_groups(topology: ClusterTopology, meshes: Meshes) -> Groups:
+    """Groups that hold copies of the same experts.
+
+    With the pipeline inside data, ``etp ep = tp cp`` and the copies lie where
+    the replicas do.
+    """
+    inner = meshes.etp * meshes.ep
+    outside = (meshes.order == PP_INSIDE) & (meshes.pp > 1)
+    stride = np.where(outside, meshes.dp_stride, inner)
+    size = np.where(outside, meshes.dp, meshes.expert_dp)
+    return groups(topology, (size, stride))
+
+
+def stage_bandwidth(
+    topology: ClusterTopology, meshes: Meshes
+) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """Line rate between neighbouring stages, and whether it leaves the domain.
+
+    Args:
+        topology: The cluster.
+        meshes: Any meshes.
+
+    Returns:
+        Bandwidth [B/s] and crossing flags, both of shape (meshes,).
+    """
+
+    def view(key: Levels) -> tuple[float, ...]:
+        size, stride = key[0]
+        seen = topology.point_to_point(stride=stride, size=size)
+        return seen.bandwidth, seen.crosses_domain
+
+    single = meshes.pp == 1
+    keys = np.stack([meshes.pp, np.where(single, 1, meshes.pp_stride)], axis=1)
+    table = _columns(keys, view)
+    return table[:, 0], table[:, 1] > 0

@@ -1,0 +1,299 @@
+"""From a stage split to durations, step time and memory: the integer objective."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.schedules.graph import Graph, Slots, pipeline_graph
+from planner.schedules.inflight import Peak, peaks
+from planner.schedules.simulator import makespan
+from planner.specs.table import EndCosts, StageCosts
+
+Counts = npt.NDArray[np.int64]
+"""Layers by (virtual stage, layer kind, entry of the recompute menu). [1]"""
+
+
+@dataclass(frozen=True)
+class StageVectors:
+    """What every virtual stage costs; all linear in the layer counts.
+
+    Times in ns, memory in blocks, each of shape (stages,).
+    """
+
+    forward: Counts
+    backward: Counts
+    gather: Counts
+    scatter: Counts
+    optimizer: Counts
+    static: Counts
+    accumulated: Counts
+    saved: Counts
+    transient: Counts
+
+
+def kinds_per_stage(
+    runs: Sequence[tuple[int, int]], kinds: int, layers: Sequence[int]
+) -> Counts:
+    """Layers of every kind on every virtual stage.
+
+    Args:
+        runs: (kind, count) in model order. [1]
+        kinds: Number of kinds. [1]
+        layers: Layers of every virtual stage. [1], shape (stages,)
+
+    Returns:
+        Counts. [1], shape (stages, kinds)
+    """
+    of_layer = np.repeat([kind for kind, _ in runs], [count for _, count in runs])
+    owner = np.repeat(np.arange(len(layers)), layers)
+    counts = np.zeros((len(layers), kinds), dtype=np.int64)
+    np.add.at(counts, (owner, of_layer), 1)
+    return counts
+
+
+def single_menu(costs: StageCosts, layers: Sequence[int]) -> Counts:
+    """Counts when the menu has one entry, shared by all layers.
+
+    Args:
+        costs: The inner problem, with a menu of one.
+        layers: Layers of every virtual stage. [1], shape (stages,)
+
+    Returns:
+        Counts. [1], shape (stages, kinds, 1)
+    """
+    assert len(costs.menu) == 1
+    return kinds_per_stage(costs.runs, len(costs.layers), layers)[:, :, None]
+
+
+def stage_vectors(costs: StageCosts, counts: Counts) -> StageVectors:
+    """Sum layer and end costs into one number per virtual stage and term.
+
+    Args:
+        costs: The inner problem.
+        counts: Layers by stage, kind and menu entry. [1]
+
+    Returns:
+        Times [ns] and memory [block], each of shape (stages,)
+    """
+    by_menu = {
+        name: np.array([getattr(layer, name) for layer in costs.layers], dtype=np.int64)
+        for name in ("forward", "backward", "saved", "transient")
+    }
+    by_kind = {
+        name: np.array([getattr(layer, name) for layer in costs.layers], dtype=np.int64)
+        for name in ("gather", "scatter", "optimizer", "static", "accumulated")
+    }
+    per_kind = counts.sum(axis=2)
+    terms = {
+        name: np.einsum("skm,km->s", counts, by_menu[name])
+        for name in ("forward", "backward", "saved")
+    }
+    terms |= {name: per_kind @ values for name, values in by_kind.items()}
+    for stage, end in ((0, costs.embedding), (-1, costs.head)):
+        for name, column in terms.items():
+            column[stage] += getattr(end, name)
+    return StageVectors(**terms, transient=_transients(costs, counts, by_menu))
+
+
+def _transients(
+    costs: StageCosts, counts: Counts, by_menu: dict[str, Counts]
+) -> Counts:
+    """Largest transient of what a stage holds: one layer or one end at a time."""
+    present = np.where(counts > 0, by_menu["transient"][None], 0)
+    largest = present.max(axis=(1, 2))
+    largest[0] = max(largest[0], costs.embedding.transient)
+    largest[-1] = max(largest[-1], costs.head.transient)
+    return largest
+
+
+def graph_of(costs: StageCosts) -> Graph:
+    """The operation graph of a mesh's schedule.
+
+    Args:
+        costs: The inner problem.
+
+    Returns:
+        The graph, cached by shape.
+    """
+    return pipeline_graph(
+        costs.schedule,
+        costs.pp,
+        costs.vpp,
+        costs.micro_batches,
+        overlap_gather=costs.overlap_gather,
+        overlap_scatter=costs.overlap_scatter,
+        scatter_every=costs.scatter_every,
+    )
+
+
+def edge_gather(costs: StageCosts, stage: int) -> int:
+    """Gather that a stage's first forward waits for: its first unit's.
+
+    Args:
+        costs: The inner problem.
+        stage: Virtual stage. [1]
+
+    Returns:
+        Time. [ns]
+    """
+    return _edge(costs, stage, costs.first_gather, costs.embedding, costs.head, 0)
+
+
+def edge_scatter(costs: StageCosts, stage: int) -> int:
+    """Reduce-scatter left when a stage's last backward is over.
+
+    Args:
+        costs: The inner problem.
+        stage: Virtual stage. [1]
+
+    Returns:
+        Time. [ns]
+    """
+    return _edge(costs, stage, costs.last_scatter, costs.embedding, costs.head, 1)
+
+
+def _edge(
+    costs: StageCosts,
+    stage: int,
+    layer: int,
+    embedding: EndCosts,
+    head: EndCosts,
+    which: int,
+) -> int:
+    """The embedding is first in and last out; a head alone stands for itself."""
+    if stage == 0:
+        return (embedding.gather, embedding.scatter)[which]
+    if stage == costs.stages - 1:
+        return min(layer, (head.gather, head.scatter)[which])
+    return layer
+
+
+def durations(costs: StageCosts, vectors: StageVectors) -> list[int]:
+    """The vector of durations that the simulator takes.
+
+    Args:
+        costs: The inner problem.
+        vectors: Costs of every virtual stage.
+
+    Returns:
+        Durations in the order of the graph's slots. [ns]
+    """
+    slots, stages = Slots(costs.pp, costs.vpp), costs.stages
+    x = np.zeros(slots.n_slots, dtype=np.int64)
+    x[:stages] = vectors.forward
+    x[stages : 2 * stages] = vectors.backward
+    x[3 * stages : 4 * stages] = vectors.gather
+    x[4 * stages : 5 * stages] = vectors.scatter
+    x[5 * stages : 6 * stages] = [edge_gather(costs, i) for i in range(stages)]
+    x[6 * stages : 7 * stages] = [edge_scatter(costs, i) for i in range(stages)]
+    x[7 * stages : 7 * stages + costs.pp] = by_rank(costs, vectors.optimizer)
+    return [int(value) for value in x]
+
+
+def by_rank(costs: StageCosts, values: Counts) -> Counts:
+    """Sum a column over the virtual stages of every rank.
+
+    Args:
+        costs: The inner problem.
+        values: One number per virtual stage. shape (stages,)
+
+    Returns:
+        One number per pipeline rank. shape (pp,)
+    """
+    sums: Counts = values.reshape(costs.vpp, costs.pp).sum(axis=0)
+    return sums
+
+
+def step_ns(costs: StageCosts, counts: Counts) -> int:
+    """Step time of a split before the straggler factor: the simulator's.
+
+    Args:
+        costs: The inner problem.
+        counts: Layers by stage, kind and menu entry. [1]
+
+    Returns:
+        Makespan. [ns]
+    """
+    vectors = stage_vectors(costs, counts)
+    return makespan(graph_of(costs), durations(costs, vectors), costs.p2p)
+
+
+@lru_cache(maxsize=4096)
+def peak_vectors(
+    schedule: str, pp: int, vpp: int, micro_batches: int
+) -> tuple[tuple[Peak, ...], ...]:
+    """Pareto-maximal in-flight counts of every rank, read from the order.
+
+    Args:
+        schedule: Name of a schedule. [text]
+        pp: Pipeline ranks. [1]
+        vpp: Chunks per rank. [1]
+        micro_batches: Micro-batches per step. [1]
+
+    Returns:
+        Peaks by rank. shape (pp,)
+    """
+    return peaks(schedule, pp, vpp, micro_batches)
+
+
+def rank_blocks(costs: StageCosts, counts: Counts) -> Counts:
+    """Peak memory of every rank for states and activations.
+
+    ``max over backward starts of static + in-flight saved + accumulated
+    gradients and transient of the stage at work``.
+
+    Args:
+        costs: The inner problem.
+        counts: Layers by stage, kind and menu entry. [1]
+
+    Returns:
+        Memory. [block], shape (pp,)
+    """
+    vectors = stage_vectors(costs, counts)
+    static = by_rank(costs, vectors.static)
+    table = peak_vectors(costs.schedule, costs.pp, costs.vpp, costs.micro_batches)
+    return np.array(
+        [
+            static[rank]
+            + max(
+                peak_blocks(costs, vectors, rank, peak) for peak in table[rank]
+            )
+            for rank in range(costs.pp)
+        ]
+    )
+
+
+def peak_blocks(
+    costs: StageCosts, vectors: StageVectors, rank: int, peak: Peak
+) -> int:
+    """Memory of one moment above the static states.
+
+    Args:
+        costs: The inner problem.
+        vectors: Costs of every virtual stage.
+        rank: Pipeline rank. [1]
+        peak: The backward that starts, and what is in flight.
+
+    Returns:
+        Memory. [block]
+    """
+    mine = np.arange(rank, costs.stages, costs.pp)
+    held = int(np.dot(peak.counts, vectors.saved[mine]))
+    at = mine[peak.chunk]
+    return held + int(vectors.accumulated[at] + vectors.transient[at])
+
+
+def fits(costs: StageCosts, counts: Counts) -> bool:
+    """Whether every rank stays within the budget.
+
+    Args:
+        costs: The inner problem.
+        counts: Layers by stage, kind and menu entry. [1]
+
+    Returns:
+        True when the split is admitted.
+    """
+    return bool(rank_blocks(costs, counts).max() <= costs.budget)

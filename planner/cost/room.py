@@ -1,0 +1,121 @@
+"""Memory of a rank that depends on no stage split: what is left to divide."""
+
+import numpy as np
+
+from planner.cost.kernels import ELEMENT
+from planner.cost.meshes import Floats, Meshes
+from planner.cost.states import layer_owned
+from planner.cost.workload import Workload
+from planner.models.blocks import LayerKind
+
+GB = 1e9
+
+
+def communicators(workload: Workload, meshes: Meshes) -> Floats:
+    """Communicators of a rank: the world's, and one per axis that is in use.
+
+    Args:
+        workload: The job.
+        meshes: Any meshes.
+
+    Returns:
+        Count. [1], shape (meshes,)
+    """
+    used = [
+        np.ones(len(meshes), dtype=bool),
+        meshes.tp > 1,
+        meshes.cp > 1,
+        meshes.pp > 1,
+        meshes.dp * meshes.cp > 1,
+        meshes.dp_shard < meshes.dp * meshes.cp,
+    ]
+    if workload.model.expert_parameters:
+        used += [meshes.ep > 1, meshes.etp > 1, meshes.expert_dp > 1]
+    return np.sum(used, axis=0).astype(np.float64)
+
+
+def communication_bytes(workload: Workload, meshes: Meshes) -> Floats:
+    """NCCL's buffers on a rank. [B], shape (meshes,).
+
+    Args:
+        workload: The job.
+        meshes: Any meshes.
+
+    Returns:
+        Memory. [B], shape (meshes,)
+    """
+    each = workload.profile.communicator_gb * GB
+    return each * communicators(workload, meshes)
+
+
+def context_bytes(workload: Workload) -> float:
+    """CUDA context and workspaces of a rank.
+
+    Args:
+        workload: The job.
+
+    Returns:
+        Memory. [B]
+    """
+    return workload.profile.context_gb * GB
+
+
+def _dummy_weights(layer: LayerKind, meshes: Meshes) -> Floats:
+    """One bf16 gradient per distinct weight shape of a layer."""
+    shapes = {(g.inputs, g.outputs, g.split) for g in layer.gemms()}
+    total = np.zeros(len(meshes))
+    for inputs, outputs, split in shapes:
+        share = meshes.etp if split.startswith("expert") else meshes.tp
+        total += ELEMENT * inputs * outputs / np.where(
+            split == "replicated", 1, share
+        )
+    return total
+
+
+def buffer_bytes(workload: Workload, meshes: Meshes) -> Floats:
+    """Buffers that a framework keeps whatever the split.
+
+    Whole parameters and gradients of the units in work under ZeRO-3, and
+    TransformerEngine's cached dummy weight gradients.
+
+    Args:
+        workload: The job.
+        meshes: Any meshes.
+
+    Returns:
+        Memory. [B], shape (meshes,)
+    """
+    recipe = workload.recipe
+    units = [layer_owned(kind, meshes) for kind in workload.kinds]
+    largest = np.maximum.reduce([unit.dense + unit.expert for unit in units])
+    bytes_each = (
+        recipe.gather_buffers * recipe.gather_bytes
+        + recipe.reduce_buffers * (recipe.gradient_bytes + ELEMENT)
+    )
+    total = np.where(meshes.zero == 3, largest * bytes_each, 0.0)
+    if recipe.dummy_weight_gradients:
+        total = total + np.maximum.reduce(
+            [_dummy_weights(kind, meshes) for kind in workload.kinds]
+        )
+    return total
+
+
+def budget_bytes(workload: Workload, meshes: Meshes) -> Floats:
+    """Memory left on a rank for states and activations.
+
+    ``(capacity - context - NCCL) phi - buffers``; negative when nothing is.
+
+    Args:
+        workload: The job.
+        meshes: Any meshes.
+
+    Returns:
+        Memory. [B], shape (meshes,)
+    """
+    left = (
+        workload.gpu.memory_capacity
+        - context_bytes(workload)
+        - communication_bytes(workload, meshes)
+    )
+    reserved = left * workload.profile.fragmentation
+    return reserved - buffer_bytes(workload, meshes)

@@ -1,0 +1,108 @@
+"""NCCL's own latency model: what its tuner believes of rings and trees."""
+
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from hardware.nccl import NcclConstants
+from planner.cost.meshes import Floats, Ints
+
+Protocol = Literal["ll", "ll128", "simple"]
+
+
+def _hop(
+    constants: NcclConstants, medium: str, algorithm: str, protocol: Protocol
+) -> float:
+    value: float | None = getattr(
+        constants.hop_latency[medium][algorithm], protocol
+    )
+    assert value is not None
+    return value
+
+
+def _intra(
+    constants: NcclConstants, algorithm: str, protocol: Protocol, domains: Ints
+) -> Floats:
+    """Hop inside a domain; across nodes no faster than the posting overhead."""
+    factor = constants.net_overhead_simple if protocol == "simple" else 1.0
+    overhead = factor * constants.net_overhead["intel"]
+    hop = _hop(constants, "nvlink", algorithm, protocol)
+    return np.where(domains > 1, max(hop, overhead), hop)
+
+
+def ring_latency(
+    constants: NcclConstants,
+    protocol: Protocol,
+    ranks: Ints,
+    domains: Ints,
+    passes: int,
+) -> Floats:
+    """Latency of a ring: ``base + (steps - crossings) intra + crossings net``.
+
+    With ``steps = passes (n - 1)`` of which ``passes (q - 1)`` cross domains; a
+    multi-node Simple all-reduce (two passes) pays NCCL's plateau factor.
+
+    Args:
+        constants: NCCL's constants.
+        protocol: LL, LL128 or Simple.
+        ranks: n. [1], shape (meshes,)
+        domains: q. [1], shape (meshes,)
+        passes: 1 for all-gather and reduce-scatter, 2 for all-reduce. [1]
+
+    Returns:
+        Latency. [s], shape (meshes,)
+
+    References:
+        NCCL src/graph/tuning.cc.
+    """
+    base = getattr(constants.base_latency["ring"], protocol)
+    crossings = passes * (domains - 1)
+    steps = passes * (ranks - 1)
+    intra = _intra(constants, "ring", protocol, domains)
+    time = base + (steps - crossings) * intra
+    time = time + crossings * _hop(constants, "net", "ring", protocol)
+    if protocol == "simple" and passes == 2:
+        time = np.where(domains > 1, time * constants.ring_plateau, time)
+    return np.asarray(time, dtype=np.float64)
+
+
+def tree_latency(
+    constants: NcclConstants, protocol: Protocol, ranks: Ints, domains: Ints
+) -> Floats:
+    """Latency of a tree: ``base + 2 [(n/q - 1) intra + log2(q) net]``.
+
+    Args:
+        constants: NCCL's constants.
+        protocol: LL, LL128 or Simple.
+        ranks: n. [1], shape (meshes,)
+        domains: q. [1], shape (meshes,)
+
+    Returns:
+        Latency of an all-reduce. [s], shape (meshes,)
+
+    References:
+        NCCL src/graph/tuning.cc.
+    """
+    base = getattr(constants.base_latency["tree"], protocol)
+    intra = _intra(constants, "tree", protocol, domains)
+    chain = (ranks / domains - 1) * intra
+    climb = np.log2(domains) * _hop(constants, "net", "tree", protocol)
+    return np.asarray(base + 2 * (chain + climb), dtype=np.float64)
+
+
+def message_latency(
+    constants: NcclConstants, inside: npt.NDArray[np.bool_]
+) -> Floats:
+    """Latency of one message: a Simple ring's base and one hop.
+
+    Args:
+        constants: NCCL's constants.
+        inside: Whether both ends lie in one domain. shape (meshes,)
+
+    Returns:
+        Latency. [s], shape (meshes,)
+    """
+    base = constants.base_latency["ring"].simple
+    near = _hop(constants, "nvlink", "ring", "simple")
+    return base + np.where(inside, near, _hop(constants, "net", "ring", "simple"))

@@ -1,0 +1,59 @@
+"""A job with everything looked up: what the cost functions read."""
+
+from dataclasses import dataclass
+
+from hardware.calibration import GpuCalibration
+from hardware.specs import GpuSpec
+from hardware.topology import ClusterTopology
+from planner.models.architecture import Architecture
+from planner.models.blocks import LayerKind
+from planner.specs.framework import Framework, Profile, Recipe
+from planner.specs.search import SearchSpec
+from planner.specs.training import TrainingSpec
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One model, one training block, one framework, one cluster: resolved."""
+
+    model: Architecture
+    training: TrainingSpec
+    framework: Framework
+    topology: ClusterTopology
+    calibration: GpuCalibration
+    search: SearchSpec = SearchSpec()
+
+    @property
+    def gpus(self) -> int:
+        """Ranks of the cluster. [1]."""
+        return self.topology.gpus
+
+    @property
+    def gpu(self) -> GpuSpec:
+        """Datasheet of the GPU."""
+        return self.topology.cluster.gpu
+
+    @property
+    def profile(self) -> Profile:
+        """The software stack in force."""
+        return self.framework.profile
+
+    @property
+    def recipe(self) -> Recipe:
+        """The memory habits of the framework."""
+        return self.framework.recipe
+
+    @property
+    def sequences(self) -> int:
+        """Global batch. [sequence]."""
+        return self.training.sequences
+
+    @property
+    def kinds(self) -> tuple[LayerKind, ...]:
+        """Distinct layer kinds in order of first appearance."""
+        return self.model.kinds
+
+    @property
+    def runs(self) -> tuple[tuple[int, int], ...]:
+        """(index into :attr:`kinds`, layers) in model order."""
+        return tuple((self.kinds.index(kind), count) for kind, count in self.model.runs)

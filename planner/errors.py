@@ -1,0 +1,80 @@
+"""Everything that planner refuses, and the exit code that goes with it.
+
+::
+
+    PlannerError                exit 1   a bug of ours
+    ├── BadInputError           exit 2   a file, a field or a limit is wrong
+    ├── InfeasibleError         exit 3   legal layouts exist, none fits the memory
+    ├── TimeLimitError          exit 4   the time limit came before any plan
+    └── UnsupportedPlanError    exit 5   the target cannot express this plan
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class PlannerError(Exception):
+    """A run that cannot go on; carries the exit code of the command line."""
+
+    exit_code = 1
+
+
+class BadInputError(PlannerError):
+    """Input that cannot be planned: says where it is and what is allowed."""
+
+    exit_code = 2
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: str | None = None,
+        field: str | None = None,
+        value: object = None,
+        allowed: str | None = None,
+    ) -> None:
+        self.message = message
+        self.file, self.field, self.value, self.allowed = file, field, value, allowed
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        place = ": ".join(part for part in (self.file, self.field) if part)
+        given = "" if self.value is None else f" (given: {self.value!r})"
+        allowed = "" if self.allowed is None else f"; allowed: {self.allowed}"
+        return f"{place + ': ' if place else ''}{self.message}{given}{allowed}"
+
+
+class InfeasibleError(PlannerError):
+    """Every legal layout was shown not to fit the memory of one GPU."""
+
+    exit_code = 3
+
+
+class TimeLimitError(PlannerError):
+    """The time limit came before the first plan; nothing is known to be wrong."""
+
+    exit_code = 4
+
+
+class UnsupportedPlanError(PlannerError):
+    """The chosen target has no words for something that the plan needs."""
+
+    exit_code = 5
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Name the closest known names, or all of them when few and none is close.
+
+    Args:
+        name: What the user wrote. [text]
+        known: The names that exist. [text]
+
+    Returns:
+        A half sentence to end a message with. [text]
+    """
+    names = sorted(known)
+    close = get_close_matches(name, names, n=3, cutoff=0.5)
+    if close:
+        return f"did you mean {' or '.join(close)}?"
+    shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
+    return f"known: {shown}"

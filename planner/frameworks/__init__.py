@@ -1,0 +1,8 @@
+"""One room per training framework; a new one is registered in this tuple."""
+
+from planner.frameworks.megatron import MEGATRON
+from planner.frameworks.torchtitan import TORCHTITAN
+from planner.specs.framework import Framework
+
+FRAMEWORKS: tuple[Framework, ...] = (MEGATRON, TORCHTITAN)
+"""Every framework that planner knows, in order of listing."""

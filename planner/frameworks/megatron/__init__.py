@@ -1,0 +1,15 @@
+"""Megatron-Core with TransformerEngine: fused kernels, distributed optimizer."""
+
+from planner.frameworks.megatron.limits import LIMITS
+from planner.frameworks.megatron.recipe import RECIPE
+from planner.frameworks.profiles import read_profile
+from planner.specs.framework import Framework
+
+MEGATRON = Framework(
+    name="megatron",
+    title="Megatron-Core",
+    limits=LIMITS,
+    recipe=RECIPE,
+    profile=read_profile("megatron"),
+)
+"""Megatron-LM / Megatron-Core 0.16 and later."""

@@ -1,0 +1,20 @@
+"""What Megatron-LM's arguments can express."""
+
+from planner.specs.framework import Limits
+
+LIMITS = Limits(
+    zero_stages=(0, 1),
+    schedules=("1f1b", "interleaved"),
+    cp_kinds=("ring", "all-gather"),
+    orders=("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"),
+    recompute=("none", "selective", "full"),
+    recompute_scope="plan",
+    hybrid_sharding=True,
+    sequence_parallel=(True, False),
+    expert_tensor=True,
+    experts_need_sp=True,
+    source="Megatron-LM core_v0.16.1 megatron/training/arguments.py: "
+    "--pipeline-model-parallel-layout, --use-tp-pp-dp-mapping, "
+    "--recompute-granularity, --num-distributed-optimizer-instances, "
+    "--expert-tensor-parallel-size",
+)

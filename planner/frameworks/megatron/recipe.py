@@ -1,0 +1,41 @@
+"""What Megatron-Core keeps in memory."""
+
+from planner.specs.framework import SAVED_TENSORS, Recipe, RecomputeKind, StateBytes
+
+_EVERYTHING = dict.fromkeys(SAVED_TENSORS, 1.0)
+
+KINDS = {
+    "none": RecomputeKind(name="none", keeps=_EVERYTHING),
+    "selective": RecomputeKind(
+        name="selective", keeps={**_EVERYTHING, "logsumexp": 0.0}, core=1.0
+    ),
+    "full": RecomputeKind(
+        name="full",
+        keeps={"attention_norm_input": 1.0},
+        gemms={"*": 1.0},
+        core=1.0,
+        memory_ops=1.0,
+        collectives=1.0,
+        rebuilds_layer=True,
+    ),
+}
+
+RECIPE = Recipe(
+    states={
+        0: StateBytes(weights=2, gradients=4, optimizer=4),
+        1: StateBytes(weights=2, gradients=4, sharded_optimizer=4),
+    },
+    kinds=KINDS,
+    gradient_bytes=4,
+    gather_bytes=2,
+    gather_buffers=0,
+    reduce_buffers=0,
+    accumulates_unsharded=False,
+    logits_bytes=8,
+    dummy_weight_gradients=True,
+    gradients_reduced_per_group=False,
+    source="Megatron-LM docs/user-guide/features/dist_optimizer.md (6 + 12/d "
+    "bytes a parameter with fp32 main gradients) and "
+    "megatron/training/theoretical_memory_usage.py; cached dummy weight "
+    "gradients: TransformerEngine's fused weight-gradient accumulation",
+)

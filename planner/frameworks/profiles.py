@@ -1,0 +1,20 @@
+"""Reads the profile of a framework's room."""
+
+from importlib.resources import files
+
+import yaml
+
+from planner.specs.framework import Profile
+
+
+def read_profile(room: str) -> Profile:
+    """Read ``planner/frameworks/<room>/profile.yaml``.
+
+    Args:
+        room: Name of the framework's folder. [text]
+
+    Returns:
+        The default software stack of that framework.
+    """
+    text = (files("planner.frameworks") / room / "profile.yaml").read_text()
+    return Profile.model_validate(yaml.safe_load(text))

@@ -1,0 +1,15 @@
+"""torchtitan: FSDP2, DTensor tensor parallelism, PyTorch's pipeline schedules."""
+
+from planner.frameworks.profiles import read_profile
+from planner.frameworks.torchtitan.limits import LIMITS
+from planner.frameworks.torchtitan.recipe import RECIPE
+from planner.specs.framework import Framework
+
+TORCHTITAN = Framework(
+    name="torchtitan",
+    title="torchtitan",
+    limits=LIMITS,
+    recipe=RECIPE,
+    profile=read_profile("torchtitan"),
+)
+"""torchtitan 0.3 on PyTorch 2.13."""

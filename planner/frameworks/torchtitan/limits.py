@@ -1,0 +1,20 @@
+"""What torchtitan's configuration can express."""
+
+from planner.specs.framework import Limits
+
+LIMITS = Limits(
+    zero_stages=(2, 3),
+    schedules=("1f1b", "interleaved"),
+    cp_kinds=("all-gather", "ring"),
+    orders=("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"),
+    recompute=("none", "selective", "full"),
+    recompute_scope="plan",
+    hybrid_sharding=True,
+    sequence_parallel=(True, False),
+    expert_tensor=False,
+    experts_need_sp=False,
+    source="torchtitan 0.3.0 distributed/parallel_dims.py and "
+    "config/configs.py: no optimizer-only sharding, reshard-after-forward never "
+    "(ZeRO-2) or always (ZeRO-3), module_fqns_per_model_part for uneven stages; "
+    "stages are put on nodes by the launcher's node order",
+)

@@ -1,0 +1,58 @@
+"""What torchtitan keeps in memory."""
+
+from planner.specs.framework import SAVED_TENSORS, Recipe, RecomputeKind, StateBytes
+
+KINDS = {
+    "none": RecomputeKind(name="none", keeps=dict.fromkeys(SAVED_TENSORS, 1.0)),
+    "selective": RecomputeKind(
+        name="selective",
+        keeps={
+            "attention_norm_input": 1.0,
+            "qkv": 1.0,
+            "attention_output": 1.0,
+            "logsumexp": 1.0,
+            "fc1_output": 0.5,
+            "shared_fc1_output": 0.5,
+        },
+        gemms={
+            "attention_out": 1.0,
+            "fc1": 0.5,
+            "shared_fc1": 0.5,
+            "expert_fc1": 1.0,
+            "expert_fc2": 1.0,
+        },
+        memory_ops=1.0,
+        collectives=0.5,
+        drops_key=True,
+        keeps_output=True,
+    ),
+    "full": RecomputeKind(
+        name="full",
+        keeps={"attention_norm_input": 1.0},
+        gemms={"*": 1.0},
+        core=1.0,
+        memory_ops=1.0,
+        collectives=1.0,
+        rebuilds_layer=True,
+    ),
+}
+
+RECIPE = Recipe(
+    states={
+        2: StateBytes(weights=2, sharded_weights=4, sharded_gradients=4),
+        3: StateBytes(sharded_weights=4, sharded_gradients=4),
+    },
+    kinds=KINDS,
+    gradient_bytes=4,
+    gather_bytes=2,
+    gather_buffers=2,
+    reduce_buffers=1,
+    accumulates_unsharded=True,
+    logits_bytes=12,
+    dummy_weight_gradients=False,
+    gradients_reduced_per_group=True,
+    source="PyTorch FSDP2 mixed precision (fp32 shards, bf16 compute); "
+    "torchtitan distributed/activation_checkpoint.py: the operator policy saves "
+    "attention and every second matrix multiplication; loss in fp32 over bf16 "
+    "logits: log-softmax output, its gradient and the NLL gradient, 12 B a logit",
+)

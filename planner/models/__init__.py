@@ -1,0 +1,45 @@
+"""Model families: a Hugging Face config in, layers that count themselves out."""
+
+from planner.models.architecture import Architecture, AttentionConvention
+from planner.models.blocks import (
+    Attention,
+    Block,
+    Gemm,
+    LatentAttention,
+    LayerKind,
+    Mlp,
+    Moe,
+    Norm,
+    SavedTensor,
+)
+from planner.models.errors import ModelConfigError
+from planner.models.presets import (
+    Preset,
+    load_model,
+    preset,
+    preset_names,
+    read_preset,
+)
+from planner.models.registry import FAMILIES, from_config
+
+__all__ = [
+    "FAMILIES",
+    "Architecture",
+    "Attention",
+    "AttentionConvention",
+    "Block",
+    "Gemm",
+    "LatentAttention",
+    "LayerKind",
+    "Mlp",
+    "ModelConfigError",
+    "Moe",
+    "Norm",
+    "Preset",
+    "SavedTensor",
+    "from_config",
+    "load_model",
+    "preset",
+    "preset_names",
+    "read_preset",
+]

@@ -1,0 +1,261 @@
+"""A model: runs of layer kinds between an embedding and a head."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from planner.models.blocks import NORM_VECTORS, LayerKind, Norm
+
+AttentionConvention = Literal["full", "causal"]
+
+_IS_CAUSAL: dict[AttentionConvention, bool] = {"full": False, "causal": True}
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A decoder-only language model.
+
+    Counts include norms and biases, and exclude multi-token prediction (MTP) unless
+    their name says so: published totals exclude it. The vocabulary is not padded.
+
+    Args:
+        name: Name of the model.
+        family: Hugging Face model type that described it.
+        hidden: Model width h. [1]
+        vocab: Vocabulary V. [1]
+        runs: (kind, layers) in model order. [1], shape (runs,)
+        tied_embeddings: The head uses the embedding's weights.
+        learned_positions: Rows of the learned position table; 0 for none. [1]
+        norm: Kind of the final norm.
+        mtp_layers: Depth of multi-token prediction. [1]
+        source: Where the description comes from.
+        max_position: Longest sequence the source states; None if it does not. [1]
+    """
+
+    name: str
+    family: str
+    hidden: int
+    vocab: int
+    runs: tuple[tuple[LayerKind, int], ...]
+    tied_embeddings: bool
+    learned_positions: int
+    norm: Norm
+    mtp_layers: int
+    source: str
+    max_position: int | None
+
+    @property
+    def layers(self) -> int:
+        """Decoder layers L, without MTP.
+
+        Returns:
+            Layers. [1]
+        """
+        return sum(count for _, count in self.runs)
+
+    @property
+    def kinds(self) -> tuple[LayerKind, ...]:
+        """Distinct layer kinds in order of first use.
+
+        Returns:
+            Layer kinds. [1], shape (kinds,)
+        """
+        return tuple(dict.fromkeys(kind for kind, _ in self.runs))
+
+    @property
+    def mtp_kind(self) -> LayerKind:
+        """Kind of the layer inside an MTP module: that of the last run.
+
+        Returns:
+            Layer kind. [1]
+        """
+        return self.runs[-1][0]
+
+    @property
+    def position_parameters(self) -> int:
+        """Learned position table: positions h.
+
+        Returns:
+            Parameters. [1]
+        """
+        return self.learned_positions * self.hidden
+
+    @property
+    def embedding_parameters(self) -> int:
+        """Input side: V h + positions h.
+
+        Returns:
+            Parameters. [1]
+        """
+        return self.vocab * self.hidden + self.position_parameters
+
+    @property
+    def head_parameters(self) -> int:
+        """Output side: V h, 0 if tied.
+
+        Left out: the final norm.
+
+        Returns:
+            Parameters. [1]
+        """
+        return 0 if self.tied_embeddings else self.vocab * self.hidden
+
+    @property
+    def final_norm_parameters(self) -> int:
+        """Norm before the head: nu h.
+
+        Returns:
+            Parameters. [1]
+        """
+        return NORM_VECTORS[self.norm] * self.hidden
+
+    @property
+    def sharded_parameters(self) -> int:
+        """Parameters that the tensor degree divides: layers', embedding, head.
+
+        Returns:
+            Parameters. [1]
+        """
+        layers = sum(kind.sharded_parameters * n for kind, n in self.runs)
+        return layers + self.vocab * self.hidden + self.head_parameters
+
+    @property
+    def replicated_parameters(self) -> int:
+        """Parameters each tensor rank holds: layers', positions, final norm.
+
+        Returns:
+            Parameters. [1]
+        """
+        layers = sum(kind.replicated_parameters * n for kind, n in self.runs)
+        return layers + self.position_parameters + self.final_norm_parameters
+
+    @property
+    def expert_parameters(self) -> int:
+        """Parameters of all routed experts.
+
+        Returns:
+            Parameters. [1]
+        """
+        return sum(kind.expert_parameters * n for kind, n in self.runs)
+
+    @property
+    def outer_parameters(self) -> int:
+        """Parameters outside the layers: embedding + head + final norm.
+
+        Returns:
+            Parameters. [1]
+        """
+        return (
+            self.embedding_parameters
+            + self.head_parameters
+            + self.final_norm_parameters
+        )
+
+    @property
+    def parameters(self) -> int:
+        """Parameters of the model without MTP, as published: layers + outer.
+
+        Returns:
+            Parameters. [1]
+        """
+        return self.outer_parameters + sum(k.parameters * n for k, n in self.runs)
+
+    @property
+    def active_parameters(self) -> int:
+        """Parameters that one token meets, without MTP: k of E experts.
+
+        The convention counts embedding and head in full.
+
+        Returns:
+            Parameters. [1]
+        """
+        layers = sum(kind.active_parameters * n for kind, n in self.runs)
+        return self.outer_parameters + layers
+
+    @property
+    def mtp_parameters(self) -> int:
+        """Parameters MTP adds: per depth a layer, a 2h x h projection, three norms.
+
+        Embedding and head are those of the model.
+        Source: DeepSeek-V3, arXiv 2412.19437, section 2.2.
+
+        Returns:
+            Parameters. [1]
+        """
+        extra = 2 * self.hidden**2 + 3 * self.final_norm_parameters
+        return self.mtp_layers * (self.mtp_kind.parameters + extra)
+
+    @property
+    def trained_parameters(self) -> int:
+        """Parameters that training holds: parameters + MTP.
+
+        Returns:
+            Parameters. [1]
+        """
+        return self.parameters + self.mtp_parameters
+
+    @property
+    def matmul_parameters(self) -> int:
+        """Weights that one token is multiplied with: layers' N_mm + V h of the head.
+
+        Left out: MTP, embedding look-up, norms, biases, experts not chosen.
+
+        Returns:
+            Weights. [1]
+        """
+        layers = sum(kind.matmul_parameters * n for kind, n in self.runs)
+        return layers + self.vocab * self.hidden
+
+    @property
+    def head_flops(self) -> int:
+        """Forward FLOPs per token of one pass through the head: 2 h V.
+
+        Returns:
+            FLOPs per token. [FLOP]
+        """
+        return 2 * self.hidden * self.vocab
+
+    def layer_flops(
+        self, kind: LayerKind, seq_len: int, attention: AttentionConvention
+    ) -> float:
+        """Forward FLOPs per token of one layer: 2 N_mm + F_core.
+
+        Args:
+            kind: Kind of the layer.
+            seq_len: Tokens in a sequence. [1]
+            attention: "full" counts every score, "causal" those the mask leaves.
+
+        Returns:
+            FLOPs per token. [FLOP]
+        """
+        return kind.forward_flops(seq_len, causal=_IS_CAUSAL[attention])
+
+    def mtp_flops(self, seq_len: int, attention: AttentionConvention) -> float:
+        """Forward FLOPs per token of all MTP depths: layer + 2 (2 h h) + 2 h V each.
+
+        Args:
+            seq_len: Tokens in a sequence. [1]
+            attention: "full" counts every score, "causal" those the mask leaves.
+
+        Returns:
+            FLOPs per token. [FLOP]
+        """
+        layer = self.layer_flops(self.mtp_kind, seq_len, attention)
+        return self.mtp_layers * (layer + 4 * self.hidden**2 + self.head_flops)
+
+    def model_flops_per_token(
+        self, seq_len: int, attention: AttentionConvention
+    ) -> float:
+        """Training FLOPs per token, MTP included: 3 (sum of layers + 2 h V (1 + mtp)).
+
+        Backward is twice forward. Left out: recomputation, and the scores that flash
+        attention computes again in backward. Published figures may exclude MTP.
+
+        Args:
+            seq_len: Tokens in a sequence. [1]
+            attention: "full" counts every score, "causal" those the mask leaves.
+
+        Returns:
+            FLOPs per token. [FLOP]
+        """
+        layers = sum(self.layer_flops(k, seq_len, attention) * n for k, n in self.runs)
+        return 3 * (layers + self.head_flops + self.mtp_flops(seq_len, attention))

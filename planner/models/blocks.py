@@ -1,0 +1,149 @@
+"""A layer kind: attention, feed-forward and norms, which know their own counts."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from planner.models.attention import Attention, AttentionBlock, LatentAttention
+from planner.models.feedforward import Mlp, Moe
+from planner.models.parts import Block, Gemm, Region, SavedTensor, Split
+
+__all__ = [
+    "NORM_VECTORS",
+    "Attention",
+    "AttentionBlock",
+    "Block",
+    "Gemm",
+    "LatentAttention",
+    "LayerKind",
+    "Mlp",
+    "Moe",
+    "Norm",
+    "Region",
+    "SavedTensor",
+    "Split",
+]
+
+Norm = Literal["rmsnorm", "layernorm"]
+
+# RMSNorm has a weight; LayerNorm a weight and a bias.
+NORM_VECTORS: dict[Norm, int] = {"rmsnorm": 1, "layernorm": 2}
+
+
+@dataclass(frozen=True)
+class LayerKind(Block):
+    """One kind of decoder layer; layers of a kind are alike in every count.
+
+    P = P_attention + P_ffn + norms nu h, with nu 1 for RMSNorm, 2 for LayerNorm.
+
+    Args:
+        name: Name of the kind, unique in its model.
+        attention: Attention block.
+        ffn: Feed-forward block.
+        norm: Kind of the layer's norms.
+        norms: Norms over the model width. [1]
+    """
+
+    name: str
+    attention: Attention | LatentAttention
+    ffn: Mlp | Moe
+    norm: Norm
+    norms: int = 2
+
+    @property
+    def hidden(self) -> int:
+        """Model width h.
+
+        Returns:
+            Columns of the residual stream. [1]
+        """
+        return self.attention.hidden
+
+    @property
+    def norm_parameters(self) -> int:
+        """Parameters of the layer's norms: norms nu h.
+
+        Left out: norms inside attention, which its block counts.
+
+        Returns:
+            Parameters. [1]
+        """
+        return self.norms * NORM_VECTORS[self.norm] * self.hidden
+
+    @property
+    def sharded_parameters(self) -> int:
+        """Parameters that the tensor degree divides, of both halves.
+
+        Returns:
+            Parameters. [1]
+        """
+        return self.attention.sharded_parameters + self.ffn.sharded_parameters
+
+    @property
+    def replicated_parameters(self) -> int:
+        """Parameters held in full on each tensor rank: both halves' and the norms.
+
+        Returns:
+            Parameters. [1]
+        """
+        halves = self.attention.replicated_parameters + self.ffn.replicated_parameters
+        return halves + self.norm_parameters
+
+    @property
+    def expert_parameters(self) -> int:
+        """Parameters of the routed experts.
+
+        Returns:
+            Parameters. [1]
+        """
+        return self.ffn.expert_parameters
+
+    @property
+    def active_expert_parameters(self) -> int:
+        """Parameters of the routed experts that one token meets.
+
+        Returns:
+            Parameters. [1]
+        """
+        return self.ffn.active_expert_parameters
+
+    def gemms(self) -> tuple[Gemm, ...]:
+        """Attention's GEMMs, then the feed-forward block's.
+
+        Returns:
+            GEMMs in forward order. [1]
+        """
+        return self.attention.gemms() + self.ffn.gemms()
+
+    def saved(self) -> tuple[SavedTensor, ...]:
+        """Tensors kept for backward: each half's norm input and output, and its own.
+
+        Dense: 4 h (sequence) + (a + 2g) d + a d + n_m f (tensor) + a (fp32, tensor).
+        Source: Korthikanti et al. 2022, arXiv 2205.05198, section 4, without dropout.
+
+        Returns:
+            Tensors, widths per token. [1]
+        """
+        h = self.hidden
+        return (
+            SavedTensor("attention_norm_input", h, "sequence"),
+            SavedTensor("attention_norm_output", h, "sequence"),
+            *self.attention.saved(),
+            SavedTensor("ffn_norm_input", h, "sequence"),
+            SavedTensor("ffn_norm_output", h, "sequence"),
+            *self.ffn.saved(),
+        )
+
+    def forward_flops(self, seq_len: int, *, causal: bool) -> float:
+        """Forward FLOPs per token: 2 N_mm + F_core.
+
+        Left out: norms, activations, softmax, biases and rotations.
+
+        Args:
+            seq_len: Tokens in a sequence. [1]
+            causal: Count only scores that the mask leaves.
+
+        Returns:
+            FLOPs per token. [FLOP]
+        """
+        context = self.attention.attended(seq_len, causal=causal)
+        return 2 * self.matmul_parameters + self.attention.core_flops(context)

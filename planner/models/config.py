@@ -1,0 +1,130 @@
+"""Reading Hugging Face fields: what a family needs, and errors that name the field."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any, ClassVar, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
+
+from planner.models.architecture import Architecture
+from planner.models.errors import ModelConfigError
+
+# A key this like a field that is absent is taken for its misspelling; real configs
+# hold many foreign keys, and none of those of the supported families is this close.
+_MISSPELT = 0.9
+
+
+class FamilyConfig(BaseModel, ABC):
+    """Fields of a config.json that a model family reads; other keys are ignored.
+
+    A subclass is one family: it declares the fields, checks them against each
+    other, and builds the architecture. Types are strict: "12" and true are no
+    integers.
+    """
+
+    model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
+
+    family: ClassVar[str]
+    hf_class: ClassVar[str]
+
+    @abstractmethod
+    def architecture(self, name: str, source: str) -> Architecture:
+        """Architecture that these fields describe.
+
+        Args:
+            name: Name for the model.
+            source: Where the fields come from.
+
+        Returns:
+            The architecture.
+        """
+
+    @classmethod
+    def read(cls, config: Mapping[str, Any], source: str) -> Self:
+        """Fields of a config, checked.
+
+        Args:
+            config: Hugging Face config; foreign keys are ignored.
+            source: Where it comes from, for errors.
+
+        Returns:
+            The family's fields.
+
+        Raises:
+            ModelConfigError: A field is missing, misspelt, of the wrong type, out of
+                range, or contradicts another.
+        """
+        cls._refuse_misspelt(config, source)
+        try:
+            return cls.model_validate(dict(config))
+        except ValidationError as error:
+            problems = [cls._explain(item, config) for item in error.errors()]
+        raise ModelConfigError(f"{source}: {'; '.join(problems)}")
+
+    @classmethod
+    def required_fields(cls) -> list[str]:
+        """Names of the fields without a default.
+
+        Returns:
+            Field names. [1], shape (fields,)
+        """
+        return [n for n, field in cls.model_fields.items() if field.is_required()]
+
+    @classmethod
+    def _refuse_misspelt(cls, config: Mapping[str, Any], source: str) -> None:
+        absent = [name for name in cls.model_fields if name not in config]
+        for key in config:
+            if key in cls.model_fields:
+                continue
+            if meant := get_close_matches(str(key), absent, n=1, cutoff=_MISSPELT):
+                raise ModelConfigError(
+                    f"{source}: {key!r} is not a field of a {cls.family} config; "
+                    f"did you mean {meant[0]!r}?"
+                )
+
+    @classmethod
+    def _explain(cls, item: ErrorDetails, config: Mapping[str, Any]) -> str:
+        field = ".".join(str(part) for part in item["loc"])
+        if item["type"] == "value_error":
+            return str(item["ctx"]["error"])
+        if item["type"] == "missing":
+            foreign = [str(key) for key in config if key not in cls.model_fields]
+            near = get_close_matches(field, foreign, n=1)
+            hint = f" (did {near[0]!r} mean it?)" if near else ""
+            return f"{field} is missing{hint}; a {cls.family} config needs it"
+        return f"{field} is {item['input']!r}: {item['msg']}"
+
+
+def require_divisible(config: BaseModel, field: str, by: str, else_: str = "") -> None:
+    """Check that one field is a multiple of another.
+
+    Args:
+        config: Config that holds both.
+        field: Name of the multiple.
+        by: Name of the divisor.
+        else_: What else the user may do, to end the message with.
+
+    Raises:
+        ValueError: It is not; the message holds both fields and values.
+    """
+    value, divisor = getattr(config, field), getattr(config, by)
+    if value % divisor:
+        raise ValueError(f"{field} {value} is not a multiple of {by} {divisor}{else_}")
+
+
+def require_at_most(config: BaseModel, field: str, limit: str) -> None:
+    """Check that one field is no greater than another.
+
+    Args:
+        config: Config that holds both.
+        field: Name of the bounded field.
+        limit: Name of its bound.
+
+    Raises:
+        ValueError: It is greater; the message holds both fields and values.
+    """
+    value, bound = getattr(config, field), getattr(config, limit)
+    if value > bound:
+        raise ValueError(f"{field} {value} is more than {limit} {bound}")

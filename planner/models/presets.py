@@ -1,0 +1,133 @@
+"""Models known by name, and models described by a file."""
+
+import json
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError
+
+from planner.models.architecture import Architecture
+from planner.models.errors import ModelConfigError
+from planner.models.registry import from_config
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+class Preset(BaseModel):
+    """A named model as configs/models holds it.
+
+    Args:
+        source: Citation of the fields and of the count.
+        published_parameters: Parameters as the source prints them, maybe rounded. [1]
+        config: Hugging Face fields.
+    """
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    source: str
+    published_parameters: PositiveInt
+    config: dict[str, Any]
+
+
+def preset_names() -> tuple[str, ...]:
+    """Names of all presets, sorted.
+
+    Returns:
+        Names. [1], shape (presets,)
+    """
+    return tuple(sorted(path.stem for path in _directory().glob("*.yaml")))
+
+
+def read_preset(name: str) -> Preset:
+    """Preset as written, with its source and published count.
+
+    Args:
+        name: One of `preset_names`.
+
+    Returns:
+        The preset.
+
+    Raises:
+        ModelConfigError: No preset has that name, or its file is malformed.
+    """
+    if name not in preset_names():
+        raise ModelConfigError(f"no model is named {name!r}; {_nearest(name)}")
+    path = _directory() / f"{name}.yaml"
+    try:
+        return Preset.model_validate(yaml.safe_load(path.read_text("utf-8")))
+    except (yaml.YAMLError, ValidationError) as error:
+        raise ModelConfigError(f"{path}: {error}") from error
+
+
+def preset(name: str) -> Architecture:
+    """Architecture of a named model.
+
+    Args:
+        name: One of `preset_names`.
+
+    Returns:
+        The architecture.
+
+    Raises:
+        ModelConfigError: No preset has that name, or its file is malformed.
+    """
+    found = read_preset(name)
+    return from_config(found.config, source=found.source, name=name)
+
+
+def load_model(reference: str, base: Path | None = None) -> Architecture:
+    """Architecture by preset name, or from a config.json or the folder that holds one.
+
+    A preset name wins over a path of the same name.
+
+    Args:
+        reference: Preset name or path.
+        base: Folder that relative paths start from; the working directory if None.
+
+    Returns:
+        The architecture.
+
+    Raises:
+        ModelConfigError: It is neither, or the file does not describe a model.
+    """
+    if reference in preset_names():
+        return preset(reference)
+    path = (base or Path()) / Path(reference).expanduser()
+    file = path / "config.json" if path.is_dir() else path
+    if not file.is_file():
+        raise ModelConfigError(
+            f"model {reference!r} is neither a preset nor a file: {file} does not "
+            f"exist; {_nearest(reference)}"
+        )
+    name = file.parent.name if file.name == "config.json" else file.stem
+    return from_config(_read_json(file), source=str(file), name=name or None)
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    try:
+        config = json.loads(file.read_text("utf-8"))
+    # Broken JSON and broken UTF-8 are ValueErrors both.
+    except (OSError, ValueError) as error:
+        raise ModelConfigError(f"{file}: not readable as JSON: {error}") from error
+    if not isinstance(config, dict):
+        raise ModelConfigError(
+            f"{file}: holds a {type(config).__name__}; it has to be a JSON object with "
+            "Hugging Face fields"
+        )
+    return config
+
+
+def _directory() -> Path:
+    # A wheel carries the presets inside the package, a checkout beside it. The wheel's
+    # place first: site-packages may hold a `configs` of somebody else.
+    inside = _PACKAGE / "configs" / "models"
+    return inside if inside.is_dir() else _PACKAGE.parent / "configs" / "models"
+
+
+def _nearest(name: str) -> str:
+    names = preset_names()
+    near = get_close_matches(name.lower(), names, n=3)
+    label = "nearest" if near else "known"
+    return f"{label}: {', '.join(near or names)}"

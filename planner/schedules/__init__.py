@@ -1,0 +1,58 @@
+"""Pipeline schedules: operation order, exact simulation, activations in flight.
+
+Pure and integer: durations in ns go in, and the step time comes out as the
+longest path of a graph whose shape depends on the schedule alone.
+"""
+
+from planner.schedules.closed_forms import (
+    bubble_fraction,
+    bubble_ratio,
+    interleaved_lower_bound,
+    lower_bound_1f1b,
+    p2p_delay,
+    uniform_makespan,
+    upper_bound_1f1b,
+)
+from planner.schedules.graph import Graph, Slots, pipeline_graph
+from planner.schedules.inflight import Peak, in_flight, peaks
+from planner.schedules.order import SCHEDULES, Kind, Op, operations
+from planner.schedules.simulator import (
+    Interval,
+    Path,
+    busy,
+    compute_times,
+    critical_path,
+    end_times,
+    idle,
+    makespan,
+    rank_paths,
+)
+
+__all__ = [
+    "SCHEDULES",
+    "Graph",
+    "Interval",
+    "Kind",
+    "Op",
+    "Path",
+    "Peak",
+    "Slots",
+    "bubble_fraction",
+    "bubble_ratio",
+    "busy",
+    "compute_times",
+    "critical_path",
+    "end_times",
+    "idle",
+    "in_flight",
+    "interleaved_lower_bound",
+    "lower_bound_1f1b",
+    "makespan",
+    "operations",
+    "p2p_delay",
+    "peaks",
+    "pipeline_graph",
+    "rank_paths",
+    "uniform_makespan",
+    "upper_bound_1f1b",
+]

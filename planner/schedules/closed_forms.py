@@ -1,0 +1,239 @@
+"""Makespans and bounds on paper, with their limits; the simulator is exact.
+
+Here f, b and w are the times of *all* chunks of a rank for one micro-batch, so
+``t = f + b + w`` is what a rank computes for it, whatever v is.
+"""
+
+from collections.abc import Sequence
+
+from planner.schedules.order import operations
+
+
+def uniform_makespan(
+    schedule: str, p: int, v: int, m: int, f: float, b: float, w: float = 0.0
+) -> float:
+    """Equal stages leave a bubble that does not depend on m.
+
+    With ``t = f + b + w``::
+
+        gpipe, 1f1b   m t + (p - 1) t
+        interleaved   m t + (p - 1) t / v
+        zb-h1         m t + (p - 1) (f + b - w)
+
+    Args:
+        schedule: One of ``SCHEDULES``. [text]
+        p: Pipeline ranks. [1]
+        v: Chunks of a rank. [1]
+        m: Micro-batches in a step. [1]
+        f: Forward of one micro-batch on a rank. [s]
+        b: Backward, of the inputs only in zb-h1. [s]
+        w: Weight gradient in zb-h1, else 0. [s]
+
+    Returns:
+        Time of forwards and backwards. [s]
+
+    Raises:
+        ValueError: The schedule does not exist for these numbers, or zb-h1 is
+            outside the range where its form is exact: ``m >= p``, and w at
+            most f and b (or p = 1).
+
+    Leaves out p2p (see ``p2p_delay``), data-parallel communication, optimizer.
+
+    References:
+        D. Narayanan et al., arXiv:2104.04473, section 2.2; P. Qi et al.,
+        "Zero Bubble Pipeline Parallelism", arXiv:2401.10241.
+    """
+    operations(schedule, p, v, m)
+    if schedule != "zb-h1":
+        return m * (f + b + w) + (p - 1) * (f + b + w) / v
+    if p > 1 and (m < p or w > min(f, b)):
+        raise ValueError(
+            f"the closed form of zb-h1 needs m >= p and w <= min(f, b); "
+            f"given p={p}, m={m}, f={f}, b={b}, w={w}: simulate instead"
+        )
+    return m * (f + b + w) + (p - 1) * (f + b - w)
+
+
+def bubble_ratio(
+    schedule: str, p: int, v: int, m: int, f: float, b: float, w: float = 0.0
+) -> float:
+    """The bubble over the ideal time: ``makespan / (m t) - 1``.
+
+    ``(p - 1) / (v m)`` but for zb-h1, whose bubble is a third of that of 1f1b at
+    ``f = b = w``.
+
+    Args:
+        schedule: One of ``SCHEDULES``. [text]
+        p: Pipeline ranks. [1]
+        v: Chunks of a rank. [1]
+        m: Micro-batches in a step. [1]
+        f: Forward of one micro-batch on a rank. [s]
+        b: Backward, of the inputs only in zb-h1. [s]
+        w: Weight gradient in zb-h1, else 0. [s]
+
+    Returns:
+        Bubble by ideal time. [1]
+
+    Raises:
+        ValueError: As ``uniform_makespan``, whose limits hold.
+    """
+    return uniform_makespan(schedule, p, v, m, f, b, w) / (m * (f + b + w)) - 1
+
+
+def bubble_fraction(
+    schedule: str, p: int, v: int, m: int, f: float, b: float, w: float = 0.0
+) -> float:
+    """The bubble over the whole time: ``1 - m t / makespan``.
+
+    ``(p - 1) / (v m + p - 1)`` but for zb-h1.
+
+    Args:
+        schedule: One of ``SCHEDULES``. [text]
+        p: Pipeline ranks. [1]
+        v: Chunks of a rank. [1]
+        m: Micro-batches in a step. [1]
+        f: Forward of one micro-batch on a rank. [s]
+        b: Backward, of the inputs only in zb-h1. [s]
+        w: Weight gradient in zb-h1, else 0. [s]
+
+    Returns:
+        Share of the time in which a rank does not compute. [1]
+
+    Raises:
+        ValueError: As ``uniform_makespan``, whose limits hold.
+    """
+    return 1 - m * (f + b + w) / uniform_makespan(schedule, p, v, m, f, b, w)
+
+
+def p2p_delay(schedule: str, p: int, v: int, m: int, p2p: float) -> float:
+    """In 1f1b the latency is paid in steady state, elsewhere once per step.
+
+    With ``q, r = divmod(m - 1, p)``, which makes the second row
+    ``2 p2p (m (p - 1) / p + p - 2)`` where p divides m::
+
+        gpipe         2 p2p (p - 1)
+        1f1b          2 p2p ((p - 1) (q + 1) + max(0, r - 1))
+        interleaved   2 p2p (p v - 1)
+
+    Args:
+        schedule: ``gpipe``, ``1f1b`` or ``interleaved``. [text]
+        p: Pipeline ranks. [1]
+        v: Chunks of a rank. [1]
+        m: Micro-batches in a step. [1]
+        p2p: One transfer between neighbouring ranks. [s]
+
+    Returns:
+        What transfers add to ``uniform_makespan``. [s]
+
+    Raises:
+        ValueError: The schedule does not exist for these numbers, or it is
+            zb-h1, for which there is no closed form here.
+
+    Leaves out unequal stages and transfers that take longer than the slack of a
+    chunk (exact to at least a tenth of its forward). Transfers do not block the
+    compute stream.
+    """
+    operations(schedule, p, v, m)
+    if schedule == "zb-h1":
+        raise ValueError("zb-h1 has no closed form of its p2p delay: simulate")
+    if schedule == "gpipe" or v > 1:
+        return 2 * p2p * (p * v - 1)
+    full, rest = divmod(m - 1, p)
+    return 2 * p2p * ((p - 1) * (full + 1) + max(0, rest - 1))
+
+
+def lower_bound_1f1b(
+    f: Sequence[float], b: Sequence[float], p2p: float, m: int
+) -> float:
+    """No 1f1b step of unequal stages is shorter; the mean gap is at most 1 %.
+
+    With ``t = f + b``, ``k = p - 1 - r`` and ``k' = min(k, m - 1)``::
+
+        max_r [ sum_{j<r} t_j + 2 p2p r + m t_r + I_r ]
+        R_r = sum_{j>r} t_j + 2 p2p k
+        A = max(0, R_r - k' f_r)       the gap before the first backward
+        B = max(0, R_r - k' b_r)       the gap before the last backward
+        I_r = A + B if m > k + 1 else max(A, B)
+
+    For ``m <= k + 1`` the two gaps are one and the same. Piecewise linear and
+    convex in (f, b), so usable as rows of a linear model.
+
+    Args:
+        f: Forward of one micro-batch, by stage. [s], shape (p,)
+        b: Backward of one micro-batch, by stage. [s], shape (p,)
+        p2p: One transfer between neighbouring ranks. [s]
+        m: Micro-batches in a step. [1]
+
+    Returns:
+        Lower bound of forwards, backwards and p2p. [s]
+
+    Leaves out data-parallel communication and the optimizer.
+    """
+    bounds = []
+    for r in range(len(f)):
+        k = len(f) - 1 - r
+        rest = sum(f[r + 1 :]) + sum(b[r + 1 :]) + 2 * p2p * k
+        hidden = min(k, m - 1)
+        gaps = max(0, rest - hidden * f[r]), max(0, rest - hidden * b[r])
+        waits = sum(gaps) if m > k + 1 else max(gaps)
+        before = sum(f[:r]) + sum(b[:r]) + 2 * p2p * r
+        bounds.append(before + m * (f[r] + b[r]) + waits)
+    return max(bounds)
+
+
+def upper_bound_1f1b(
+    f: Sequence[float], b: Sequence[float], p2p: float, m: int
+) -> float:
+    """No 1f1b step of unequal stages is longer; the mean gap is 2.6 %.
+
+    ``sum_j t_j + (m - 1) max_j t_j`` with ``t = f + b``, to which every stage
+    adds its sends as if they blocked it: two, but one on the first stage and
+    one on the last.
+
+    Args:
+        f: Forward of one micro-batch, by stage. [s], shape (p,)
+        b: Backward of one micro-batch, by stage. [s], shape (p,)
+        p2p: One transfer between neighbouring ranks. [s]
+        m: Micro-batches in a step. [1]
+
+    Returns:
+        Upper bound of forwards, backwards and p2p. [s]
+
+    Leaves out data-parallel communication and the optimizer. The gap is that
+    without p2p; with it the bound is looser.
+    """
+    end = len(f) - 1
+    times = [
+        forward + backward + p2p * ((j > 0) + (j < end))
+        for j, (forward, backward) in enumerate(zip(f, b, strict=True))
+    ]
+    return sum(times) + (m - 1) * max(times)
+
+
+def interleaved_lower_bound(
+    f: Sequence[Sequence[float]], b: Sequence[Sequence[float]], p2p: float, m: int
+) -> float:
+    """Before and after its own work a rank waits for the first chunks above it.
+
+    ``max_r [ sum_{q<r} (f_{q,0} + b_{q,0} + 2 p2p) + m sum_j t_{r,j} ]``, which
+    is the length of one path per rank: valid for any order in which a rank
+    starts and ends with its chunk 0. The mean gap is 1.3 %, the largest seen 15 %.
+
+    Args:
+        f: Forward of one micro-batch, by rank and chunk. [s], shape (p, v)
+        b: Backward of one micro-batch, by rank and chunk. [s], shape (p, v)
+        p2p: One transfer between neighbouring ranks. [s]
+        m: Micro-batches in a step. [1]
+
+    Returns:
+        Lower bound of forwards, backwards and p2p. [s]
+
+    Leaves out data-parallel communication and the optimizer. The intuitive
+    ``m max_r t_r + (p - 1) max t_{r,j}`` is no upper bound: use the simulator.
+    """
+    before: float = 0
+    bounds = []
+    for forwards, backwards in zip(f, b, strict=True):
+        bounds.append(before + m * (sum(forwards) + sum(backwards)))
+        before += forwards[0] + backwards[0] + 2 * p2p
+    return max(bounds)

@@ -1,0 +1,134 @@
+"""The operations of every pipeline rank, in the order in which it runs them."""
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+Kind = Literal["F", "B", "W"]
+"""Forward, backward (of the inputs only, where W exists), weight gradient."""
+
+SCHEDULES = ("gpipe", "1f1b", "interleaved", "zb-h1")
+"""Schedules that have an operation order here."""
+
+
+class Op(NamedTuple):
+    """One operation of a rank: what it does, to which micro-batch and chunk."""
+
+    kind: Kind
+    micro: int
+    chunk: int
+
+
+@lru_cache(maxsize=128)
+def operations(schedule: str, p: int, v: int, m: int) -> tuple[tuple[Op, ...], ...]:
+    """Every rank runs its forwards and backwards in one fixed order.
+
+    A rank first runs its warm-up forwards, then one forward and one backward
+    in turn (1F1B), then the backwards that are left. The warm-up of rank r is::
+
+        gpipe         m
+        1f1b, zb-h1   min(m, p - r - 1)
+        interleaved   min(m v, 2 (p - r - 1) + (v - 1) p)
+
+    Interleaved takes micro-batches in groups of p: a chunk runs the whole group
+    before the next chunk does. With one chunk it is 1f1b. In zb-h1, rank r runs
+    W(k - r) after B(k) and its last r W at the end, so that at most p
+    micro-batches wait for their W. The virtual stage of (chunk, rank), in model
+    order, is ``chunk * p + rank``.
+
+    Args:
+        schedule: One of ``SCHEDULES``. [text]
+        p: Pipeline ranks. [1]
+        v: Chunks (virtual stages) of a rank. [1]
+        m: Micro-batches in a step. [1]
+
+    Returns:
+        The operations of every rank. [1], shape (p, operations of a rank)
+
+    Raises:
+        ValueError: The schedule is unknown or does not exist for these numbers.
+
+    Leaves out micro-batch groups of another size than p, and the extra forward
+    with which Megatron overlaps the all-to-all of experts.
+
+    References:
+        Megatron-Core 0.16.1, ``pipeline_parallel/schedules.py``
+        (``get_pp_rank_microbatches``, ``get_schedule_table``).
+        P. Qi et al., "Zero Bubble Pipeline Parallelism", arXiv:2401.10241.
+    """
+    _check(schedule, p, v, m)
+    forwards = [Op("F", micro, chunk) for micro, chunk in _grouped(p, v, m)]
+    backwards = [Op("B", micro, v - 1 - chunk) for micro, chunk in _grouped(p, v, m)]
+    weights = [Op("W", micro, 0) for micro in range(m if schedule == "zb-h1" else 0)]
+    orders: list[tuple[Op, ...]] = []
+    for rank in range(p):
+        order = _warm_up_then_1f1b(
+            forwards, backwards, _warm_up(schedule, p, v, m, rank)
+        )
+        orders.append(tuple(_with_weights(order, weights, rank) if weights else order))
+    return tuple(orders)
+
+
+def _check(schedule: str, p: int, v: int, m: int) -> None:
+    """Refuse what no framework could run, with the rule and all its numbers."""
+    if schedule not in SCHEDULES:
+        near = get_close_matches(schedule, SCHEDULES, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(
+            f"unknown schedule {schedule!r}; known: {', '.join(SCHEDULES)}{hint}"
+        )
+    given = f"schedule {schedule!r} with p={p}, v={v}, m={m}"
+    if min(p, v, m) < 1:
+        raise ValueError(f"{given}: p, v and m must each be at least 1")
+    if v > 1 and schedule != "interleaved":
+        raise ValueError(
+            f"{given}: only 'interleaved' has more than one chunk per rank; "
+            f"allowed here: v=1"
+        )
+    if v > 1 and p == 1:
+        raise ValueError(f"{given}: interleaving needs p > 1; with p=1 use v=1")
+    if v > 1 and m % p:
+        near_m = f"m={m - m % p + p}" if m < p else f"m={m - m % p} or {m - m % p + p}"
+        raise ValueError(
+            f"{given}: interleaving needs m % p == 0, here {m} % {p} = {m % p}; "
+            f"nearest: {near_m}"
+        )
+
+
+def _grouped(p: int, v: int, m: int) -> Iterator[tuple[int, int]]:
+    """(micro-batch, chunk) with groups of p; one chunk leaves plain order."""
+    for group in range(0, m, p):
+        for chunk in range(v):
+            for micro in range(group, min(group + p, m)):
+                yield micro, chunk
+
+
+def _warm_up(schedule: str, p: int, v: int, m: int, rank: int) -> int:
+    """Count the forwards of a rank before its first pair of one F and one B."""
+    if schedule == "gpipe":
+        return m
+    if v == 1:
+        return min(m, p - rank - 1)
+    return min(m * v, 2 * (p - rank - 1) + (v - 1) * p)
+
+
+def _warm_up_then_1f1b(
+    forwards: list[Op], backwards: list[Op], warm_up: int
+) -> list[Op]:
+    """Warm-up forwards, then F and B in turn, then the backwards left over."""
+    steady = zip(forwards[warm_up:], backwards, strict=False)
+    return [
+        *forwards[:warm_up],
+        *(op for pair in steady for op in pair),
+        *backwards[len(forwards) - warm_up :],
+    ]
+
+
+def _with_weights(order: list[Op], weights: list[Op], delay: int) -> Iterator[Op]:
+    """Put W(k - delay) right after B(k), and the W left over at the end."""
+    for op in order:
+        yield op
+        if op.kind == "B" and op.micro >= delay:
+            yield weights[op.micro - delay]
+    yield from weights[max(0, len(weights) - delay) :]

@@ -1,0 +1,255 @@
+"""The time of a step: the longest path of its operation graph, in integers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.schedules.graph import Graph
+from planner.schedules.order import Op
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """A path from the source to the end, as a linear function of the durations.
+
+    Every path of a graph is a lower bound of its makespan for every ``x >= 0``
+    and ``p2p >= 0``; the critical path of (x, p2p) equals the makespan there.
+    """
+
+    counts: NDArray[np.int64]
+    """How often each slot is on the path. [1], shape (n_slots,)"""
+    p2p: int
+    """How many transfers between ranks are on the path. [1]"""
+
+    def value(self, x: Sequence[int], p2p: int) -> int:
+        """Length of the path, ``counts . x + self.p2p * p2p``.
+
+        Args:
+            x: Durations by slot. [ns], shape (n_slots,)
+            p2p: One transfer between neighbouring ranks. [ns]
+
+        Returns:
+            Length of the path, exact below 2^63. [ns]
+        """
+        return int(self.counts @ np.asarray(x, dtype=np.int64)) + self.p2p * p2p
+
+
+class Interval(NamedTuple):
+    """When one operation ran. [ns]."""
+
+    op: Op
+    start: int
+    end: int
+
+
+def end_times(graph: Graph, x: Sequence[int], p2p: int) -> list[int]:
+    """Every node ends as early as its two predecessors allow.
+
+    In one pass, since predecessors come first::
+
+        end[i] = max(end[first[i]], end[second[i]] + lag[i] p2p) + x[slot[i]]
+
+    Args:
+        graph: The graph of a schedule. [graph]
+        x: Durations by slot, see ``Slots``. [ns], shape (n_slots,)
+        p2p: One transfer between neighbouring ranks. [ns]
+
+    Returns:
+        End of every node. [ns], shape (nodes,)
+
+    Raises:
+        ValueError: x has the wrong length, or its last entry is not 0.
+    """
+    _check(graph, x)
+    ends = [0]
+    end = ends.append
+    for first, second, lag, duration in zip(
+        graph.first, graph.second, graph.lags((0, p2p)), graph.durations(x), strict=True
+    ):
+        here, there = ends[first], ends[second] + lag
+        # calling max() here would double the time of the loop
+        end((here if here >= there else there) + duration)  # noqa: FURB136
+    return ends
+
+
+def makespan(graph: Graph, x: Sequence[int], p2p: int) -> int:
+    """The step ends when the last node does.
+
+    Args:
+        graph: The graph of a schedule. [graph]
+        x: Durations by slot. [ns], shape (n_slots,)
+        p2p: One transfer between neighbouring ranks. [ns]
+
+    Returns:
+        Time of the step. [ns]
+
+    Raises:
+        ValueError: x has the wrong length, or its last entry is not 0.
+    """
+    return end_times(graph, x, p2p)[-1]
+
+
+def critical_path(graph: Graph, x: Sequence[int], p2p: int) -> Path:
+    """The longest path, whose length is the makespan exactly.
+
+    Of two predecessors that end together, that on the same rank is taken.
+
+    Args:
+        graph: The graph of a schedule. [graph]
+        x: Durations by slot. [ns], shape (n_slots,)
+        p2p: One transfer between neighbouring ranks. [ns]
+
+    Returns:
+        The path; for every other x >= 0 a lower bound of the makespan. [ns]
+
+    Raises:
+        ValueError: x has the wrong length, or its last entry is not 0.
+    """
+    ends = end_times(graph, x, p2p)
+    return _path(graph, _trace_back(graph, ends, p2p, len(ends) - 1))
+
+
+def rank_paths(graph: Graph, x: Sequence[int], p2p: int) -> list[Path]:
+    """For every rank, the longest path through its middle operation.
+
+    The longest path from the source to that operation, and on from there to the
+    end. Each is a lower bound of the makespan for every ``x >= 0``.
+
+    Args:
+        graph: The graph of a schedule. [graph]
+        x: Durations by slot. [ns], shape (n_slots,)
+        p2p: One transfer between neighbouring ranks. [ns]
+
+    Returns:
+        One path a rank. [ns], shape (p,)
+
+    Raises:
+        ValueError: x has the wrong length, or its last entry is not 0.
+    """
+    ends = end_times(graph, x, p2p)
+    after = _successors(graph, x, p2p)
+    paths = []
+    for stream in graph.streams:
+        middle = stream[len(stream) // 2]
+        nodes = _trace_back(graph, ends, p2p, middle)
+        while nodes[-1] != len(graph) - 1:
+            nodes.append(after[nodes[-1]])
+        paths.append(_path(graph, nodes))
+    return paths
+
+
+def busy(graph: Graph, x: Sequence[int]) -> list[int]:
+    """The time that every rank computes: ``m sum_chunks (F + B + W)``.
+
+    Args:
+        graph: The graph of a schedule. [graph]
+        x: Durations by slot. [ns], shape (n_slots,)
+
+    Returns:
+        Busy time of every rank, its optimizer not included. [ns], shape (p,)
+
+    Raises:
+        ValueError: x has the wrong length, or its last entry is not 0.
+    """
+    _check(graph, x)
+    slots = graph.table[:, 3]
+    return [sum(x[slot] for slot in slots[list(nodes)]) for nodes in graph.streams]
+
+
+def idle(graph: Graph, x: Sequence[int], p2p: int) -> list[int]:
+    """The time that every rank does not compute: ``makespan - busy``.
+
+    Args:
+        graph: The graph of a schedule. [graph]
+        x: Durations by slot. [ns], shape (n_slots,)
+        p2p: One transfer between neighbouring ranks. [ns]
+
+    Returns:
+        Bubble of every rank, exposed communication and the optimizer step
+        included: set those slots to 0 for the bubble alone. [ns], shape (p,)
+
+    Raises:
+        ValueError: x has the wrong length, or its last entry is not 0.
+    """
+    total = makespan(graph, x, p2p)
+    return [total - time for time in busy(graph, x)]
+
+
+def compute_times(
+    graph: Graph, x: Sequence[int], p2p: int
+) -> tuple[tuple[Interval, ...], ...]:
+    """When every operation of every rank runs: the rows of a Gantt chart.
+
+    Args:
+        graph: The graph of a schedule. [graph]
+        x: Durations by slot. [ns], shape (n_slots,)
+        p2p: One transfer between neighbouring ranks. [ns]
+
+    Returns:
+        The intervals of every rank in order. [ns], shape (p, operations)
+
+    Raises:
+        ValueError: x has the wrong length, or its last entry is not 0.
+
+    Leaves out where inside a first forward it waits for parameters: the wait is
+    drawn after it.
+    """
+    ends, durations = end_times(graph, x, p2p), graph.durations(x)
+    return tuple(
+        tuple(
+            Interval(op, ends[node] - durations[node - 1], ends[node])
+            for op, node in zip(order, nodes, strict=True)
+        )
+        for order, nodes in zip(graph.orders, graph.streams, strict=True)
+    )
+
+
+def _check(graph: Graph, x: Sequence[int]) -> None:
+    """Refuse durations that belong to another graph."""
+    if len(x) != graph.slots.n_slots:
+        raise ValueError(
+            f"x has {len(x)} durations; a graph with p={graph.slots.p}, "
+            f"v={graph.slots.v} needs {graph.slots.n_slots}"
+        )
+    if x[graph.slots.zero] != 0:
+        raise ValueError(f"the last entry of x must be 0, not {x[graph.slots.zero]}")
+
+
+def _trace_back(graph: Graph, ends: list[int], p2p: int, node: int) -> list[int]:
+    """Follow the predecessor that a node waited for, from the node to the source."""
+    lags = graph.lags((0, p2p))
+    nodes = [node]
+    while node:
+        first, second = graph.first[node - 1], graph.second[node - 1]
+        later = ends[second] + lags[node - 1] > ends[first]
+        node = second if later else first
+        nodes.append(node)
+    return nodes[::-1]
+
+
+def _successors(graph: Graph, x: Sequence[int], p2p: int) -> list[int]:
+    """Find for every node the successor on its longest path to the end."""
+    lags, durations = graph.lags((0, p2p)), graph.durations(x)
+    tails, after = [-1] * len(graph), [0] * len(graph)
+    tails[-1] = 0
+    for node in range(len(graph) - 1, 0, -1):
+        reach = tails[node] + durations[node - 1]
+        first, second = graph.first[node - 1], graph.second[node - 1]
+        if reach >= tails[first]:
+            tails[first], after[first] = reach, node
+        if reach + lags[node - 1] > tails[second]:
+            tails[second], after[second] = reach + lags[node - 1], node
+    return after
+
+
+def _path(graph: Graph, nodes: list[int]) -> Path:
+    """Count the slots and the transfers of a chain of nodes."""
+    rows = graph.table[nodes[1:]]
+    slots = graph.slots
+    counts = np.bincount(rows[:, 3], minlength=slots.n_slots).astype(np.int64)
+    counts[slots.zero] = 0
+    crosses = rows[:, 0] != np.array(nodes[:-1], dtype=np.int64)
+    return Path(counts, int(rows[crosses, 2].sum()))

@@ -1,0 +1,1 @@
+"""Enumerate, bound, solve: the only room that knows OR-Tools."""

@@ -1,0 +1,314 @@
+"""The declared space: every legal outer tuple, and the rule that removed the rest.
+
+A mesh is a tuple of degrees; a candidate adds the schedule with its chunks and
+one entry of the recompute menu (or the whole menu, where layers choose freely).
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.cost.meshes import CP_KINDS, ORDERS, Ints, Meshes
+from planner.cost.workload import Workload
+from planner.models.blocks import Mlp, Moe
+
+MOST_DEFAULT_MICRO_BATCH = 8
+"""Sequences in the largest micro-batch of the default space. [1]"""
+MOST_DEFAULT_CONTEXT = 64
+"""Largest context degree of the default space. [1]"""
+
+
+def divisors(n: int) -> list[int]:
+    """Divisors in ascending order.
+
+    Args:
+        n: A positive whole number. [1]
+
+    Returns:
+        Its divisors. [1]
+    """
+    small = [d for d in range(1, int(n**0.5) + 1) if n % d == 0]
+    return sorted({*small, *(n // d for d in small)})
+
+
+@dataclass(frozen=True)
+class Space:
+    """Meshes of the declared space, candidates on them, and what was removed."""
+
+    meshes: Meshes
+    mesh: Ints
+    """Mesh of every candidate. [1], shape (candidates,)"""
+    vpp: Ints
+    """Chunks per rank of every candidate. [1], shape (candidates,)"""
+    menu: Ints
+    """Entry of the recompute menu; -1 where layers choose. [1]"""
+    recompute: tuple[str, ...]
+    """The recompute menu. [text]"""
+    removed: dict[str, int]
+    """Tuples removed by each rule before pricing. [1]"""
+
+    def __len__(self) -> int:
+        return len(self.mesh)
+
+    def schedule(self, candidate: int) -> str:
+        """Schedule of a candidate: interleaved where it has chunks.
+
+        Args:
+            candidate: Index. [1]
+
+        Returns:
+            Name of the schedule. [text]
+        """
+        return "interleaved" if self.vpp[candidate] > 1 else "1f1b"
+
+    def choices(self, candidate: int) -> tuple[int, ...]:
+        """Menu entries that the layers of a candidate may use.
+
+        Args:
+            candidate: Index. [1]
+
+        Returns:
+            Indices into the recompute menu. [1]
+        """
+        entry = int(self.menu[candidate])
+        return tuple(range(len(self.recompute))) if entry < 0 else (entry,)
+
+
+class Enumerator:
+    """Lists the legal meshes of a job in a fixed order, counting what it drops."""
+
+    def __init__(self, workload: Workload) -> None:
+        self.workload = workload
+        self.limits = workload.framework.limits
+        self.search = workload.search
+        self.removed: Counter[str] = Counter()
+        self.full = workload.search.space == "full"
+
+    def space(self) -> Space:
+        """Enumerate meshes, schedules and recompute settings.
+
+        Returns:
+            The declared space.
+        """
+        rows = list(self._rows())
+        meshes = Meshes.from_rows(rows)
+        menu = self._recompute_menu()
+        tied = self.limits.recompute_scope == "plan" or len(menu) == 1
+        entries = list(range(len(menu))) if tied else [-1]
+        mesh, vpp = self._chunks(meshes)
+        return Space(
+            meshes=meshes,
+            mesh=np.repeat(mesh, len(entries)),
+            vpp=np.repeat(vpp, len(entries)),
+            menu=np.tile(np.array(entries, dtype=np.int64), len(mesh)),
+            recompute=menu,
+            removed=dict(self.removed),
+        )
+
+    def _keep(self, axis: str, value: int) -> bool:
+        """Apply the user's limit on an axis, and count what it removes."""
+        if self.search.allows(axis, value):
+            return True
+        self.removed[f"limit:{axis}"] += 1
+        return False
+
+    def _rows(self) -> Iterator[tuple[int, ...]]:
+        for tp, pp, cp in self._degrees():
+            dp = self.workload.gpus // (tp * pp * cp)
+            if not self._keep("dp", dp):
+                continue
+            for micro_batch in self._micro_batches(dp):
+                micro_batches = self.workload.sequences // (dp * micro_batch)
+                for sp, kind, (ep, etp), order in self._inner(tp, pp, cp, dp):
+                    for zero, shard in self._sharding(cp, dp):
+                        yield (
+                            tp, sp, pp, cp, kind, ep, etp, dp, shard, zero,
+                            micro_batch, micro_batches, order,
+                        )
+
+    def _degrees(self) -> Iterator[tuple[int, int, int]]:
+        """Degrees whose product divides the GPUs and that the model can split."""
+        for tp in divisors(self.workload.gpus):
+            if not (self._tensor_legal(tp) and self._keep("tp", tp)):
+                continue
+            for cp in divisors(self.workload.gpus // tp):
+                if not (self._context_legal(tp, cp) and self._keep("cp", cp)):
+                    continue
+                for pp in divisors(self.workload.gpus // (tp * cp)):
+                    if self._pipeline_legal(pp) and self._keep("pp", pp):
+                        yield tp, pp, cp
+
+    def _tensor_legal(self, tp: int) -> bool:
+        """Heads, KV heads and inner widths divide; at most two domains wide."""
+        node = self.workload.topology.cluster.node
+        if tp > 2 * max(node.gpus_per_node, node.scale_up_domain):
+            self.removed["tp spans more than two scale-up domains"] += 1
+            return False
+        for kind in self.workload.kinds:
+            attention = kind.attention
+            if attention.heads % tp:
+                self.removed["heads % tp"] += 1
+                return False
+            groups = getattr(attention, "kv_heads", attention.heads)
+            if groups % tp and tp % groups:
+                self.removed["kv heads % tp"] += 1
+                return False
+            dense = kind.ffn if isinstance(kind.ffn, Mlp) else kind.ffn.shared
+            if dense.ffn % tp:
+                self.removed["ffn % tp"] += 1
+                return False
+        return True
+
+    def _context_legal(self, tp: int, cp: int) -> bool:
+        """Zig-zag chunks (2 cp of them) and tensor splits divide the sequence."""
+        if cp > MOST_DEFAULT_CONTEXT and not self.full:
+            self.removed["cp above the default space"] += 1
+            return False
+        chunks = tp * (2 * cp if cp > 1 else 1)
+        if self.workload.training.seq_len % chunks:
+            self.removed["sequence % (tp * 2 cp)"] += 1
+            return False
+        return True
+
+    def _pipeline_legal(self, pp: int) -> bool:
+        """Every stage holds a layer or an end."""
+        if pp > self.workload.model.layers + (2 if pp > 1 else 0):
+            self.removed["more stages than layers"] += 1
+            return False
+        return True
+
+    def _micro_batches(self, dp: int) -> Iterator[int]:
+        """Micro-batches that divide the sequences of a replica."""
+        if self.workload.sequences % dp:
+            self.removed["global batch % dp"] += 1
+            return
+        for micro_batch in divisors(self.workload.sequences // dp):
+            if micro_batch > MOST_DEFAULT_MICRO_BATCH and not self.full:
+                self.removed["micro-batch above the default space"] += 1
+            elif self._keep("micro_batch", micro_batch):
+                yield micro_batch
+
+    def _inner(
+        self, tp: int, pp: int, cp: int, dp: int
+    ) -> Iterator[tuple[int, int, tuple[int, int], int]]:
+        """Sequence parallelism, kind of cp, experts and rank order."""
+        for sp in self._sequence_parallel(tp):
+            for kind in self._context_kinds(tp, cp):
+                for experts in self._experts(tp, cp, dp, sp=sp):
+                    for order in self._orders(pp, dp, tp * cp, experts):
+                        yield sp, kind, experts, order
+
+    def _sequence_parallel(self, tp: int) -> list[int]:
+        legal = self.limits.sequence_parallel if tp > 1 else (False,)
+        wanted = self.search.sp
+        kept = [int(sp) for sp in legal if wanted in (None, sp) or tp == 1]
+        self.removed["limit:sp"] += len(legal) - len(kept)
+        return kept
+
+    def _context_kinds(self, tp: int, cp: int) -> list[int]:
+        """The framework's first kind in the default space; all in the full one."""
+        if cp == 1:
+            return [CP_KINDS.index("all-gather")]
+        names = self.limits.cp_kinds if self.full else self.limits.cp_kinds[:1]
+        if self.search.cp_kind is not None:
+            names = tuple(
+                n for n in self.limits.cp_kinds if self.search.allows_text("cp_kind", n)
+            )
+        return [
+            CP_KINDS.index(name)
+            for name in names
+            if name != "ulysses" or self._heads_divide(tp * cp)
+        ]
+
+    def _heads_divide(self, ranks: int) -> bool:
+        return all(kind.attention.heads % ranks == 0 for kind in self.workload.kinds)
+
+    def _experts(
+        self, tp: int, cp: int, dp: int, *, sp: int
+    ) -> Iterator[tuple[int, int]]:
+        """(ep, etp) that divide the experts and lie inside dp * cp * tp."""
+        experts = [k.ffn for k in self.workload.kinds if isinstance(k.ffn, Moe)]
+        if not experts:
+            yield 1, 1
+            return
+        ranks = tp * cp * dp
+        for etp in self._expert_tensor(tp):
+            for ep in divisors(np.gcd.reduce([moe.experts for moe in experts]).item()):
+                if ranks % (ep * etp) or any(moe.ffn % etp for moe in experts):
+                    self.removed["tp cp dp % (ep etp)"] += 1
+                elif ep > 1 and tp > 1 and self.limits.experts_need_sp and not sp:
+                    self.removed["ep with tp needs sp"] += 1
+                elif self._keep("ep", ep) and self._keep("etp", etp):
+                    yield ep, etp
+
+    def _expert_tensor(self, tp: int) -> list[int]:
+        return divisors(tp) if self.limits.expert_tensor else [1]
+
+    def _orders(
+        self, pp: int, dp: int, inner: int, experts: tuple[int, int]
+    ) -> Iterator[int]:
+        """Rank orders; both coincide without a pipeline or without replicas."""
+        ep, etp = experts
+        routed = self.workload.model.expert_parameters > 0
+        names = self.limits.orders[:1] if pp == 1 or dp == 1 else self.limits.orders
+        for name in names:
+            if not self.search.allows_text("order", name):
+                self.removed["limit:order"] += 1
+            elif name == "tp-cp-ep-pp-dp" and routed and ep * etp != inner:
+                self.removed["pp inside dp needs ep * etp == tp * cp"] += 1
+            else:
+                yield ORDERS.index(name)
+
+    def _sharding(self, cp: int, dp: int) -> Iterator[tuple[int, int]]:
+        """ZeRO stages and shard groups; smaller ones only with hybrid sharding."""
+        for zero in self.limits.zero_stages:
+            if not self._keep("zero_stage", zero):
+                continue
+            for replicas in divisors(dp):
+                if replicas > 1 and (zero == 0 or not self.limits.hybrid_sharding):
+                    break
+                shard = cp * dp // replicas
+                if self._keep("dp_shard", shard):
+                    yield zero, shard
+
+    def _recompute_menu(self) -> tuple[str, ...]:
+        return tuple(
+            name
+            for name in self.limits.recompute
+            if self.search.allows_text("recompute", name)
+        )
+
+    def _chunks(self, meshes: Meshes) -> tuple[Ints, Ints]:
+        """Chunk counts of every mesh: 1, and those that interleaving allows."""
+        most = np.ones(len(meshes), dtype=np.int64)
+        legal = (meshes.pp > 1) & (meshes.micro_batches % meshes.pp == 0)
+        legal &= "interleaved" in self.limits.schedules
+        legal &= self.search.allows_text("schedule", "interleaved")
+        chunks = (self.workload.model.layers + 2) // meshes.pp
+        most = np.where(legal, np.maximum(chunks, 1), 1)
+        rows = np.repeat(np.arange(len(meshes)), most)
+        starts = np.repeat(np.cumsum(most) - most, most)
+        vpp = np.arange(len(rows)) - starts + 1
+        allowed = np.array(
+            [self.search.allows("vpp", v) for v in range(1, int(most.max(initial=1)) + 1)]
+        )
+        plain = self.search.allows_text("schedule", "1f1b")
+        keep = allowed[vpp - 1] & ((vpp > 1) | plain)
+        self.removed["limit:vpp or schedule"] += int((~keep).sum())
+        return rows[keep], vpp[keep]
+
+
+def enumerate_space(workload: Workload) -> Space:
+    """List the declared space of a job.
+
+    Args:
+        workload: The job.
+
+    Returns:
+        Meshes and candidates in a fixed order, with what each rule removed.
+    """
+    return Enumerator(workload).space()
+
+

@@ -1,0 +1,1 @@
+"""What is asked and answered: pure, frozen data that cannot exist invalid."""

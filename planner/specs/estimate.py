@@ -1,0 +1,122 @@
+"""What planner says of one layout: time, memory, and how far to trust them."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+Verdict = Literal["fits", "at-risk", "oom"]
+
+
+class Interval(BaseModel):
+    """A value with the bounds that hold 90 % of measured reality."""
+
+    model_config = ConfigDict(frozen=True)
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def around(cls, value: float, half_width: float) -> "Interval":
+        """Spread a value by a relative half width.
+
+        Args:
+            value: The prediction, any unit.
+            half_width: Relative half width. [1]
+
+        Returns:
+            The interval, in the unit of the value.
+        """
+        return cls(
+            value=value, low=value * (1 - half_width), high=value * (1 + half_width)
+        )
+
+
+class ByConvention(BaseModel):
+    """One quantity under both ways to count attention FLOPs."""
+
+    model_config = ConfigDict(frozen=True)
+
+    full_attention: float
+    causal_attention: float
+
+
+class TimeBreakdown(BaseModel):
+    """Exposed time of the critical path by cause; adds up to the step. [s]."""
+
+    model_config = ConfigDict(frozen=True)
+
+    compute: float = 0.0
+    tp_comm: float = 0.0
+    cp_comm: float = 0.0
+    ep_comm: float = 0.0
+    pp_comm: float = 0.0
+    dp_comm: float = 0.0
+    bubble: float = 0.0
+    recompute: float = 0.0
+    optimizer: float = 0.0
+    straggler: float = 0.0
+    other: float = 0.0
+
+
+class StageMemory(BaseModel):
+    """Memory of one pipeline rank at its peak, by category. [GiB]."""
+
+    model_config = ConfigDict(frozen=True)
+
+    stage: int
+    moment: str
+    weights: float
+    gradients: float
+    optimizer: float
+    activations: float
+    transient: float
+    communication: float
+    fragmentation: float
+    context: float
+
+    @property
+    def allocated(self) -> float:
+        """What ``torch.cuda.max_memory_allocated`` would say. [GiB]."""
+        states = self.weights + self.gradients + self.optimizer
+        return states + self.activations + self.transient
+
+    @property
+    def device(self) -> float:
+        """What ``nvidia-smi`` would say: the sum of all categories. [GiB]."""
+        return (
+            self.allocated + self.communication + self.fragmentation + self.context
+        )
+
+
+class MemoryEstimate(BaseModel):
+    """Peak memory over all ranks, and whether it fits. [GiB]."""
+
+    model_config = ConfigDict(frozen=True)
+
+    peak_allocated_gib: Interval
+    peak_reserved_gib: float
+    peak_device_gib: Interval
+    capacity_gib: float
+    verdict: Verdict
+    stages: tuple[StageMemory, ...]
+
+
+class Estimate(BaseModel):
+    """Everything predicted of one layout."""
+
+    model_config = ConfigDict(frozen=True)
+
+    step_time_s: Interval
+    tokens_per_s_per_gpu: float
+    tokens_per_s: float
+    model_tflops_per_gpu: ByConvention
+    mfu: ByConvention
+    hfu: float
+    time_breakdown_s: TimeBreakdown
+    memory: MemoryEstimate
+    stack: dict[str, object]
+    assumptions: tuple[str, ...]
+    time_to_train_s: float | None = None
+    cost_usd: float | None = None
+    energy_mwh: float | None = None

@@ -1,0 +1,189 @@
+"""What a training framework can express, keeps in memory, and costs in time.
+
+A framework is a value of these types; cost and search receive it and never
+learn its name.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+RecomputeScope = Literal["plan", "virtual-stage"]
+GatheredInputs = Literal["saved", "regathered"]
+
+SAVED_TENSORS = frozenset(
+    {
+        "attention_norm_input",
+        "attention_norm_output",
+        "latents",
+        "qkv",
+        "attention_output",
+        "logsumexp",
+        "ffn_norm_input",
+        "ffn_norm_output",
+        "fc1_output",
+        "activation",
+        "router",
+        "expert_input",
+        "expert_fc1_output",
+        "expert_activation",
+        "shared_fc1_output",
+        "shared_activation",
+    }
+)
+"""Every tensor that a layer may keep for its backward pass."""
+
+
+@dataclass(frozen=True)
+class RecomputeKind:
+    """What one kind of activation recompute keeps, and what it runs again.
+
+    Fractions are of the forward pass of one layer.
+    """
+
+    name: str
+    keeps: dict[str, float]
+    """Share of every saved tensor that stays in memory; absent means none. [1]"""
+    gemms: dict[str, float] = field(default_factory=dict)
+    """Share of a GEMM's forward run again, by name; ``*`` for all others. [1]"""
+    core: float = 0.0
+    """Share of the attention core run again. [1]"""
+    memory_ops: float = 0.0
+    """Share of the memory-bound operators run again. [1]"""
+    collectives: float = 0.0
+    """Share of the forward collectives inside the layer run again. [1]"""
+    rebuilds_layer: bool = False
+    """The whole layer's activations exist again during its backward."""
+    drops_key: bool = False
+    """The key projection is neither kept nor free: it runs again."""
+    keeps_output: bool = False
+    """The output of the last GEMM stays, full width on every tensor rank."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a framework can express; the search never leaves it."""
+
+    zero_stages: tuple[int, ...]
+    schedules: tuple[str, ...]
+    cp_kinds: tuple[str, ...]
+    orders: tuple[str, ...]
+    recompute: tuple[str, ...]
+    recompute_scope: RecomputeScope
+    hybrid_sharding: bool
+    sequence_parallel: tuple[bool, ...]
+    """Legal values of ``sp`` where tp > 1; tp = 1 always has it off."""
+    expert_tensor: bool
+    """Whether etp may differ from 1."""
+    experts_need_sp: bool
+    source: str
+
+
+@dataclass(frozen=True)
+class StateBytes:
+    """Bytes per parameter: what every rank holds, and what is divided. [B]."""
+
+    weights: float = 0.0
+    gradients: float = 0.0
+    optimizer: float = 0.0
+    sharded_weights: float = 0.0
+    sharded_gradients: float = 0.0
+    sharded_optimizer: float = 0.0
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The memory habits of a framework."""
+
+    states: dict[int, StateBytes]
+    """Bytes per parameter by ZeRO stage, Adam's two moments not included. [B]"""
+    kinds: dict[str, RecomputeKind]
+    gradient_bytes: float
+    """Format that gradients are reduced in. [B]"""
+    gather_bytes: float
+    """Format that parameters are gathered in. [B]"""
+    gather_buffers: int
+    """Units whose parameters are whole at one time under ZeRO-3. [1]"""
+    reduce_buffers: int
+    """Units of gradients waiting for their reduce-scatter under ZeRO-3. [1]"""
+    accumulates_unsharded: bool
+    """Whole fp32 gradients of one virtual stage wait for their reduce-scatter."""
+    logits_bytes: float
+    """Bytes per logit alive in the loss. [B]"""
+    dummy_weight_gradients: bool
+    """One bf16 gradient per distinct weight shape is cached (TransformerEngine)."""
+    gradients_reduced_per_group: bool
+    """Gradients are reduce-scattered after every p micro-batches, not once."""
+    source: str
+
+
+class Profile(BaseModel):
+    """The software stack of a framework: physical constants, all overridable.
+
+    Each field can be set in the ``stack:`` block of a spec, and every value in
+    force is printed with the estimate.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    version: str
+    attention_kernel: dict[str, str] | str
+    """Attention kernel by GPU architecture, or one for all."""
+    memory_traffic: float = Field(gt=0)
+    """Bytes moved by memory-bound operators over those of fused kernels. [1]"""
+    forward_operators: int = Field(ge=0)
+    """Memory-bound kernels in the forward of one layer. [1]"""
+    backward_operators: int = Field(ge=0)
+    """Memory-bound kernels in the backward of one layer. [1]"""
+    clock: float = Field(gt=0, le=1.5)
+    """Sustained clock over that of the kernel measurements. [1]"""
+    hidden_tp: float = Field(ge=0, le=1)
+    """Share of the tensor-parallel collectives hidden behind GEMMs. [1]"""
+    hidden_regather: float = Field(ge=0, le=1)
+    """Share hidden of the gather that the backward repeats under sp. [1]"""
+    hidden_cp: float = Field(ge=0, le=1)
+    """Share of the context-parallel exchange hidden behind attention. [1]"""
+    hidden_ep: float = Field(ge=0, le=1)
+    """Share of the expert all-to-all hidden. [1]"""
+    gathered_inputs: GatheredInputs
+    """Whether inputs gathered under sp are kept, or gathered again."""
+    norm_input_bytes: float = Field(gt=0)
+    """Kept per element of a norm's input: 2 fused, 6 with eager fp32 copies. [B]"""
+    activation_bytes: float = Field(ge=0)
+    """Kept per element of SwiGLU's result: 2 fused, 0 compiled, 4 eager. [B]"""
+    overlap_grad_reduce: bool
+    overlap_param_gather: bool
+    overlap_contention: float = Field(ge=0, le=1)
+    """Compute lost per second of collective that runs beside it. [1]"""
+    straggler: float = Field(ge=0)
+    """Relative spread of the step time between replicas. [1]"""
+    expert_imbalance: float = Field(ge=1)
+    """Load of the busiest expert rank over the mean. [1]"""
+    fragmentation: float = Field(gt=0, le=1)
+    """Allocated over reserved memory. [1]"""
+    context_gb: float = Field(ge=0)
+    """CUDA context, modules and workspaces. [GB]"""
+    communicator_gb: float = Field(ge=0)
+    """NCCL buffers of one communicator. [GB]"""
+    bucket_parameters: float | None = Field(gt=0)
+    """Fewest parameters that share one gradient collective; null: a layer. [1]"""
+    bucket_parameters_per_rank: float = Field(ge=0)
+    """The same, per rank of the group: large groups get larger buckets. [1]"""
+    compile: bool = True
+    """Whether blocks are compiled; false takes the room's eager variant."""
+    variants: dict[str, dict[str, object]] = {}
+    """Named sets of fields that replace the defaults together."""
+    source: str
+
+
+@dataclass(frozen=True)
+class Framework:
+    """One training framework: its limits, its memory recipe, its time profile."""
+
+    name: str
+    title: str
+    limits: Limits
+    recipe: Recipe
+    profile: Profile

@@ -1,0 +1,169 @@
+"""A layout: how a model lies on a mesh of GPUs, complete or in part."""
+
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+CpKind = Literal["ring", "all-gather", "ulysses"]
+Schedule = Literal[
+    "gpipe", "1f1b", "interleaved", "zb-h1", "zb-v", "dualpipe-v", "dualpipe"
+]
+Order = Literal["tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"]
+Degree = Field(default=1, ge=1)
+
+
+class RecomputeRange(BaseModel):
+    """Layers ``start`` to ``stop - 1`` of a virtual stage share one kind."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    start: int = Field(alias="from", ge=0)
+    stop: int = Field(alias="to", ge=0)
+    kind: str
+
+    @model_validator(mode="after")
+    def _not_backwards(self) -> Self:
+        if self.stop < self.start:
+            raise ValueError(f"from {self.start} lies after to {self.stop}")
+        return self
+
+
+class Stage(BaseModel):
+    """One virtual stage: its layers and what of them is recomputed.
+
+    Zero layers is legal where the stage holds the embedding or the head.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    layers: int = Field(ge=0)
+    recompute: tuple[RecomputeRange, ...] = ()
+
+    @model_validator(mode="after")
+    def _ranges_tile(self) -> Self:
+        at = 0
+        for part in self.recompute:
+            if part.start != at:
+                raise ValueError(f"recompute ranges leave a hole at layer {at}")
+            at = part.stop
+        if self.recompute and at != self.layers:
+            raise ValueError(f"recompute ranges end at {at}, not at {self.layers}")
+        return self
+
+
+class CommDtype(BaseModel):
+    """The number formats that gradients and parameters travel in."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    gradients: Literal["fp32", "bf16"] = "fp32"
+    parameters: Literal["fp32", "bf16", "fp8"] = "bf16"
+
+
+class Offload(BaseModel):
+    """Fractions of the state kept in host memory. [1]."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    optimizer: float = Field(default=0.0, ge=0.0, le=0.0)
+    parameters: float = Field(default=0.0, ge=0.0, le=0.0)
+
+
+class Layout(BaseModel):
+    """A complete layout: every axis has its degree, every stage its layers."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tp: int = Degree
+    sp: bool = False
+    pp: int = Degree
+    vpp: int = Degree
+    cp: int = Degree
+    cp_kind: CpKind = "all-gather"
+    ep: int = Degree
+    etp: int = Degree
+    dp: int = Degree
+    dp_shard: int = Degree
+    zero_stage: int = Field(default=0, ge=0, le=3)
+    micro_batch: int = Degree
+    grad_accum: int = Degree
+    schedule: Schedule = "1f1b"
+    order: Order = "tp-cp-ep-dp-pp"
+    comm_dtype: CommDtype = CommDtype()
+    offload: Offload = Offload()
+    stages: tuple[Stage, ...] = ()
+    pools: tuple[()] = ()
+
+    @property
+    def gpus(self) -> int:
+        """Ranks of the layout, ``tp * pp * cp * dp``. [1]."""
+        return self.tp * self.pp * self.cp * self.dp
+
+    @property
+    def layers_per_stage(self) -> tuple[int, ...]:
+        """Layers of every virtual stage in model order. [1], shape (pp * vpp,)."""
+        return tuple(stage.layers for stage in self.stages)
+
+    def sort_key(self) -> tuple[object, ...]:
+        """Fields in their order of declaration: the last tie-break of a search."""
+        data = self.model_dump(mode="json", exclude={"stages", "comm_dtype", "pools"})
+        del data["offload"]
+        return (*data.values(), tuple(-count for count in self.layers_per_stage))
+
+
+class PartialLayout(BaseModel):
+    """The part of a layout that a user fixed; what is absent gets filled in."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tp: int | None = Field(default=None, ge=1)
+    sp: bool | None = None
+    pp: int | None = Field(default=None, ge=1)
+    vpp: int | None = Field(default=None, ge=1)
+    cp: int | None = Field(default=None, ge=1)
+    cp_kind: CpKind | None = None
+    ep: int | None = Field(default=None, ge=1)
+    etp: int | None = Field(default=None, ge=1)
+    dp: int | None = Field(default=None, ge=1)
+    dp_shard: int | None = Field(default=None, ge=1)
+    zero_stage: int | None = Field(default=None, ge=0, le=3)
+    micro_batch: int | None = Field(default=None, ge=1)
+    grad_accum: int | None = Field(default=None, ge=1)
+    schedule: Schedule | None = None
+    order: Order | None = None
+    comm_dtype: CommDtype | None = None
+    offload: Offload | None = None
+    recompute: str | None = None
+    """One kind for every layer; a short form of the entries of ``stages``."""
+    stages: tuple[Stage, ...] | Literal["even"] | None = None
+    pools: tuple[()] = ()
+
+    def given(self) -> dict[str, object]:
+        """Fields that the user set, by name."""
+        return {
+            name: value
+            for name in type(self).model_fields
+            if (value := getattr(self, name)) is not None and value != ()
+        }
+
+
+def even_layers(layers: int, stages: int) -> tuple[int, ...]:
+    """Equal counts, the short stages last first, then first, and inwards.
+
+    Args:
+        layers: Layers of the model. [1]
+        stages: Virtual stages. [1]
+
+    Returns:
+        Layers of every virtual stage in model order. [1], shape (stages,)
+    """
+    full = -(-layers // stages)
+    counts = [full] * stages
+    inwards = [
+        index
+        for pair in zip(reversed(range(stages)), range(stages), strict=True)
+        for index in pair
+    ]
+    for index in inwards[: full * stages - layers]:
+        counts[index] -= 1
+    return tuple(counts)

@@ -1,0 +1,86 @@
+"""The answer of a search, with its certificate."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from planner.specs.estimate import Estimate
+from planner.specs.layout import Layout
+
+Status = Literal["optimal", "feasible", "infeasible", "unknown"]
+
+
+class Objective(BaseModel):
+    """What was maximised, the value found and the bound that proves it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    value: float
+    bound: float
+    gap: float
+
+
+class SearchReport(BaseModel):
+    """How the space was exhausted: nothing left out without a rule's name."""
+
+    model_config = ConfigDict(frozen=True)
+
+    space: int
+    priced: int
+    pruned: dict[str, int]
+    solved: int
+    seconds: float
+
+
+class RankedPlan(BaseModel):
+    """One of the best plans, and what tells it from the best."""
+
+    model_config = ConfigDict(frozen=True)
+
+    rank: int
+    layout: Layout
+    estimate: Estimate
+    slower: float = 0.0
+    why: str = ""
+
+
+class Explanation(BaseModel):
+    """Why this plan, in words."""
+
+    model_config = ConfigDict(frozen=True)
+
+    binding: tuple[str, ...] = ()
+    runner_up: str = ""
+    infeasible: tuple[str, ...] = ()
+
+
+class Result(BaseModel):
+    """The whole answer, schema ``planner/result@1``."""
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+    schema_name: Literal["planner/result@1"] = Field(
+        default="planner/result@1", alias="schema"
+    )
+    status: Status
+    objective: Objective
+    search: SearchReport
+    plans: tuple[RankedPlan, ...]
+    explanation: Explanation
+    warnings: tuple[str, ...] = ()
+    spec: dict[str, object] = {}
+
+
+class Plan(BaseModel):
+    """One plan on its own, schema ``planner/plan@1``: what an emitter reads."""
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+    schema_name: Literal["planner/plan@1"] = Field(
+        default="planner/plan@1", alias="schema"
+    )
+    spec: dict[str, object]
+    layout: Layout
+    estimate: Estimate
+    versions: dict[str, str]

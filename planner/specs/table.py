@@ -1,0 +1,111 @@
+"""The one table between cost, search, simulator and brute force.
+
+Integers only: time in ns, memory in blocks of 512 B, rounded once. Nothing
+downstream rounds again, so that a bound stays a bound.
+"""
+
+from dataclasses import dataclass
+
+BLOCK = 512
+"""Bytes in one block of the caching allocator. [B]"""
+
+
+@dataclass(frozen=True)
+class EndCosts:
+    """The embedding before the first layer, or the head after the last.
+
+    Times in ns, memory in blocks. ``saved`` is held per micro-batch in flight,
+    ``transient`` only while the end's own backward runs.
+    """
+
+    forward: int = 0
+    backward: int = 0
+    saved: int = 0
+    transient: int = 0
+    static: int = 0
+    accumulated: int = 0
+    gather: int = 0
+    scatter: int = 0
+    optimizer: int = 0
+
+
+@dataclass(frozen=True)
+class LayerCosts:
+    """One layer kind under every recompute kind of the menu.
+
+    Times in ns, memory in blocks; tuples have one entry per kind of the menu.
+    """
+
+    forward: tuple[int, ...]
+    backward: tuple[int, ...]
+    saved: tuple[int, ...]
+    transient: tuple[int, ...]
+    static: int
+    accumulated: int
+    gather: int
+    scatter: int
+    optimizer: int
+
+
+@dataclass(frozen=True)
+class StageCosts:
+    """Everything that the choice of stages needs for one mesh: the inner problem.
+
+    The stage split and, where the menu has more than one kind, the recompute
+    kind of every layer are chosen against these numbers by the solver, by
+    brute force and by the simulator alike.
+    """
+
+    schedule: str
+    pp: int
+    vpp: int
+    micro_batches: int
+    runs: tuple[tuple[int, int], ...]
+    """(layer kind, count) in model order."""
+    menu: tuple[str, ...]
+    layers: tuple[LayerCosts, ...]
+    """By layer kind."""
+    embedding: EndCosts
+    head: EndCosts
+    first_gather: int
+    """Gather of the first layer, before which no forward starts. [ns]"""
+    last_scatter: int
+    """Reduce-scatter of the last layer, after the backward is over. [ns]"""
+    p2p: int
+    """Activation from one stage to the next. [ns]"""
+    scatter_every: int
+    """Micro-batches per gradient reduce-scatter. [1]"""
+    overlap_gather: bool
+    overlap_scatter: bool
+    budget: int
+    """Memory left for states and activations on every rank. [block]"""
+    slowdown: float
+    """Straggler factor on the simulated step. [1]"""
+    extra_layers: int = 0
+    """Layers that a virtual stage may hold above the balanced count. [1]"""
+
+    @property
+    def stages(self) -> int:
+        """Virtual stages. [1]."""
+        return self.pp * self.vpp
+
+    @property
+    def layer_count(self) -> int:
+        """Layers of the model. [1]."""
+        return sum(count for _, count in self.runs)
+
+    @property
+    def most_layers(self) -> int:
+        """Most layers of one virtual stage in the declared class. [1]."""
+        return -(-self.layer_count // self.stages) + self.extra_layers
+
+    def fewest_layers(self, stage: int) -> int:
+        """Fewest layers of a virtual stage: 0 only where an end lives.
+
+        Args:
+            stage: Virtual stage in model order. [1]
+
+        Returns:
+            Lower end of the declared class. [1]
+        """
+        return 0 if self.stages > 1 and stage in (0, self.stages - 1) else 1

@@ -1,0 +1,114 @@
+"""Calibration: every file loads and is plausible; what is missing is explained."""
+
+from itertools import pairwise
+
+import pytest
+
+from hardware import calibration as cal
+from hardware import catalog
+from hardware.nccl import nccl
+
+
+@pytest.mark.parametrize("name", catalog.names("gpus"))
+def test_every_gpu_is_calibrated_under_its_own_name(name: str) -> None:
+    assert cal.calibration(name).name == name
+
+
+@pytest.mark.parametrize("name", cal.calibrated())
+def test_no_rate_exceeds_the_datasheet(name: str) -> None:
+    gpu, own = catalog.gpu(name), cal.calibration(name)
+    for curve in own.attention:
+        assert max(curve.forward + curve.backward) < gpu.peak("bf16")
+    link = catalog.link(gpu.nvlink).bandwidth
+    assert own.scale_up.ring_bandwidth < link
+    assert own.scale_up.all_to_all_bandwidth < link
+
+
+@pytest.mark.parametrize("name", cal.calibrated())
+def test_attention_backward_is_slower_per_flop_than_forward(name: str) -> None:
+    for curve in cal.calibration(name).attention:
+        rates = zip(curve.forward, curve.backward, strict=True)
+        assert all(b < f for f, b in rates)
+
+
+@pytest.mark.parametrize("name", cal.calibrated())
+def test_all_reduce_curves_ascend_in_size_and_end_at_the_plateau(name: str) -> None:
+    scale_up = cal.calibration(name).scale_up
+    curve = scale_up.all_reduce_curve
+    assert all(a[0] < b[0] for a, b in pairwise(curve))
+    plateau = scale_up.nvls_all_reduce_bandwidth or scale_up.ring_bandwidth
+    assert not curve or curve[-1][1] == pytest.approx(plateau, rel=0.03)
+
+
+def test_the_a100_attention_split_adds_up_to_the_measured_total() -> None:
+    """Forward F / f plus backward 2.5 F / b takes 3.5 F / 189 TFLOP/s at 16 k."""
+    (curve,) = [
+        c
+        for c in cal.calibration("a100-sxm4-80gb").attention_curves("fa2")
+        if c.head_dim == 128
+    ]
+    seconds = 1 / curve.forward[-1] + 2.5 / curve.backward[-1]
+    assert 3.5 / seconds == pytest.approx(189e12, rel=1e-3)
+
+
+def test_the_h100_has_three_kernels_and_their_head_sizes() -> None:
+    h100 = cal.calibration("h100-sxm5-80gb")
+    for kernel in ("fa2", "fa3", "cudnn9"):
+        assert [c.head_dim for c in h100.attention_curves(kernel)] == [64, 128, 256]
+
+
+def test_gemm_efficiencies_are_the_derived_ones() -> None:
+    def bf16(name: str) -> float:
+        return cal.calibration(name).gemm_for("bf16").efficiency
+
+    assert bf16("a100-sxm4-80gb") == pytest.approx(0.777 * 0.869 / 0.811, rel=1e-3)
+    assert bf16("h100-sxm5-80gb") == pytest.approx(0.93 * 0.803 * 0.968, rel=1e-3)
+    assert bf16("gb200-186gb") == pytest.approx(0.512 * 0.729 / 0.776, rel=1e-3)
+
+
+def test_a_section_left_out_is_that_of_the_base() -> None:
+    h800, h100 = map(cal.calibration, ("h800-sxm5-80gb", "h100-sxm5-80gb"))
+    assert h800.attention == h100.attention
+    assert h800.scale_up.ring_bandwidth == 160e9
+    assert "h100" in h800.transferred["attention"]
+
+
+def test_a_borrowed_section_must_be_explained() -> None:
+    given = {"name": "x", "base": "h100-sxm5-80gb", "transferred": {"gemm": "why"}}
+    with pytest.raises(catalog.CatalogError, match=r"transferred: .*'attention'"):
+        cal._with_base("x.yaml", given)
+
+
+def test_a_kernel_that_a_gpu_lacks_is_answered_with_those_it_has() -> None:
+    with pytest.raises(catalog.UnknownNameError, match="fa3; kernels are cudnn9"):
+        cal.calibration("b200-sxm-180gb").attention_curves("fa3")
+
+
+def test_a_number_format_without_calibration_is_answered_with_those_there_are() -> None:
+    with pytest.raises(catalog.UnknownNameError, match="it has bf16, fp16"):
+        cal.calibration("a100-sxm4-80gb").gemm_for("fp8")
+
+
+@pytest.mark.parametrize("name", ["network", "nccl", "tpu"])
+def test_an_uncalibrated_name_is_answered_with_the_gpus_that_are(name: str) -> None:
+    with pytest.raises(catalog.UnknownNameError, match="there is one for a100"):
+        cal.calibration(name)
+
+
+def test_networks_are_keyed_by_the_fabric_of_the_nic() -> None:
+    for name in catalog.names("links"):
+        if fabric := catalog.link(name).fabric:
+            assert 0.5 < cal.network(fabric).all_to_all_efficiency < 1
+    with pytest.raises(catalog.UnknownNameError, match="infiniband, roce, efa"):
+        cal.network("token-ring")
+
+
+def test_nccl_believes_what_8_gpus_measure() -> None:
+    """18 links of 20.6 GB/s are 371 GB/s, the ring measures 370 on an H100."""
+    constants = nccl()
+    assert constants.base_latency["ring"].ll == 6.6e-6
+    assert constants.hop_latency["net"]["ring"].simple == 14e-6
+    links = catalog.link("nvlink4").links
+    ring = cal.calibration("h100-sxm5-80gb").scale_up.ring_bandwidth
+    assert links is not None
+    assert links * constants.nvlink_per_link["hopper"] == pytest.approx(ring, rel=0.01)

@@ -1,0 +1,295 @@
+"""The graph's longest path is the step, checked by a second, naive simulator."""
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.schedules import (
+    Graph,
+    Op,
+    Slots,
+    busy,
+    compute_times,
+    critical_path,
+    end_times,
+    idle,
+    makespan,
+    operations,
+    pipeline_graph,
+    rank_paths,
+)
+from planner.schedules import graph as graph_module
+
+
+class Case(NamedTuple):
+    """One schedule with its durations, all drawn at random."""
+
+    schedule: str
+    p: int
+    v: int
+    m: int
+    overlap_gather: bool
+    overlap_scatter: bool
+    scatter_every: int
+    x: list[int]
+    p2p: int
+
+    def graph(self) -> Graph:
+        return pipeline_graph(
+            self.schedule,
+            self.p,
+            self.v,
+            self.m,
+            overlap_gather=self.overlap_gather,
+            overlap_scatter=self.overlap_scatter,
+            scatter_every=self.scatter_every,
+        )
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    schedule = draw(st.sampled_from(["gpipe", "1f1b", "interleaved", "zb-h1"]))
+    p, m = draw(st.integers(1, 4)), draw(st.integers(1, 6))
+    v = draw(st.integers(1, 3)) if schedule == "interleaved" and p > 1 else 1
+    if v > 1:
+        m = p * draw(st.integers(1, 3))
+    n = Slots(p, v).n_slots
+    return Case(
+        schedule,
+        p,
+        v,
+        m,
+        draw(st.booleans()),
+        draw(st.booleans()),
+        draw(st.integers(1, m + 1)),
+        draw(durations(n)),
+        draw(st.integers(0, 20)),
+    )
+
+
+def durations(n_slots: int) -> st.SearchStrategy[list[int]]:
+    return st.lists(st.integers(0, 50), min_size=n_slots - 1, max_size=n_slots - 1).map(
+        lambda x: [*x, 0]
+    )
+
+
+class Naive:
+    """Plays a step event by event, in dictionaries, from the rules in words."""
+
+    def __init__(self, case: Case) -> None:
+        self.case, self.stages = case, case.p * case.v
+        names = ("F", "B", "W", "gather", "scatter", "first", "last")
+        self.cost = {
+            (name, stage): case.x[i * self.stages + stage]
+            for i, name in enumerate(names)
+            for stage in range(self.stages)
+        }
+        self.gathered = {
+            stage: sum(
+                self.cost["gather", s] for s in range(stage % case.p, stage + 1, case.p)
+            )
+            for stage in range(self.stages)
+        }
+        self.compute = dict.fromkeys(range(case.p), 0)
+        self.network = dict.fromkeys(range(case.p), 0)
+        self.queued = dict.fromkeys(range(case.p), 0)
+        self.done: dict[tuple[str, int, int], int] = {}
+
+    def step(self) -> int:
+        case = self.case
+        if not case.overlap_gather:
+            last = self.stages - case.p
+            self.compute = {r: self.gathered[last + r] for r in range(case.p)}
+        orders = operations(case.schedule, case.p, case.v, case.m)
+        waiting = {rank: list(order) for rank, order in enumerate(orders)}
+        while any(waiting.values()):
+            for rank, left in waiting.items():
+                if left and self.ready(left[0], left[0].chunk * case.p + rank):
+                    self.run(left[0], rank, left.pop(0).chunk * case.p + rank)
+        return max(
+            max(self.compute[r] + self.queued[r], self.network[r])
+            for r in range(case.p)
+        ) + max(case.x[7 * self.stages + r] for r in range(case.p))
+
+    def needs(self, op: Op, stage: int) -> list[tuple[str, int, int]]:
+        if op.kind == "F":
+            return [("F", stage - 1, op.micro)] if stage else []
+        if op.kind == "W":
+            return [("B", stage, op.micro)]
+        later = [("B", stage + 1, op.micro)] if stage < self.stages - 1 else []
+        return [("F", stage, op.micro), *later]
+
+    def ready(self, op: Op, stage: int) -> bool:
+        return all(need in self.done for need in self.needs(op, stage))
+
+    def run(self, op: Op, rank: int, stage: int) -> None:
+        case, start = self.case, self.compute[rank]
+        for need in self.needs(op, stage):
+            hop = case.p2p if need[1] % case.p != rank else 0
+            start = max(start, self.done[need] + hop)
+        end = start + self.cost[op.kind, stage]
+        if op.kind == "F" and op.micro == 0 and case.overlap_gather:
+            before = self.gathered[stage - case.p] if op.chunk else 0
+            start = max(start, before + self.cost["first", stage])
+            end = max(start + self.cost["F", stage], self.gathered[stage])
+        self.done[op.kind, stage, op.micro] = self.compute[rank] = end
+        if op.kind == ("W" if case.schedule == "zb-h1" else "B"):
+            self.reduce(op, rank, stage, (start, end))
+
+    def reduce(self, op: Op, rank: int, stage: int, ran: tuple[int, int]) -> None:
+        if (op.micro + 1) % self.case.scatter_every and op.micro != self.case.m - 1:
+            return
+        if self.case.overlap_scatter:
+            sent = max(ran[0], self.network[rank]) + self.cost["scatter", stage]
+            self.network[rank] = max(sent, ran[1] + self.cost["last", stage])
+        else:
+            self.queued[rank] += self.cost["scatter", stage]
+
+
+@given(cases())
+def test_longest_path_equals_the_naive_simulation(case: Case) -> None:
+    assert makespan(case.graph(), case.x, case.p2p) == Naive(case).step()
+
+
+@given(cases(), st.data())
+def test_paths_are_tight_where_found_and_bounds_elsewhere(
+    case: Case, data: st.DataObject
+) -> None:
+    graph = case.graph()
+    step = makespan(graph, case.x, case.p2p)
+    critical = critical_path(graph, case.x, case.p2p)
+    assert critical.value(case.x, case.p2p) == step
+    other = data.draw(durations(graph.slots.n_slots))
+    p2p = data.draw(st.integers(0, 50))
+    bound = makespan(graph, other, p2p)
+    paths = rank_paths(graph, case.x, case.p2p)
+    assert len(paths) == case.p
+    for path in (critical, *paths):
+        assert path.value(case.x, case.p2p) <= step
+        assert path.value(other, p2p) <= bound
+
+
+@given(cases())
+def test_rank_path_is_the_longest_through_its_middle_operation(case: Case) -> None:
+    """A delay D beyond all else, charged to one operation, forces the path there."""
+    graph, delay = case.graph(), 10**6
+    for rank, path in enumerate(rank_paths(graph, case.x, case.p2p)):
+        stream = graph.streams[rank]
+        middle = stream[len(stream) // 2]
+        slots = graph.table[1:, 3].tolist()
+        slots[middle - 1] = graph.slots.n_slots
+        delayed = [*case.x, case.x[graph.table[middle, 3]] + delay]
+        ends = [0]
+        for row, slot in zip(graph.table[1:].tolist(), slots, strict=True):
+            ready = max(ends[row[0]], ends[row[1]] + row[2] * case.p2p)
+            ends.append(ready + delayed[slot])
+        assert path.value(case.x, case.p2p) == ends[-1] - delay
+
+
+@given(cases(), st.data())
+def test_makespan_grows_with_every_duration(case: Case, data: st.DataObject) -> None:
+    graph = case.graph()
+    slot = data.draw(st.integers(0, graph.slots.n_slots - 2))
+    longer = list(case.x)
+    longer[slot] += data.draw(st.integers(1, 30))
+    step = makespan(graph, case.x, case.p2p)
+    assert makespan(graph, longer, case.p2p) >= step
+    assert makespan(graph, case.x, case.p2p + 1) >= step
+
+
+@given(cases(), st.integers(0, 1000))
+def test_makespan_scales_with_the_unit_of_time(case: Case, factor: int) -> None:
+    graph = case.graph()
+    scaled = makespan(graph, [factor * t for t in case.x], factor * case.p2p)
+    assert scaled == factor * makespan(graph, case.x, case.p2p)
+
+
+@given(cases())
+def test_same_question_same_path(case: Case) -> None:
+    """Ties included: a graph built anew gives the same counts."""
+    flat = [int(t > 25) for t in case.x]
+    first = critical_path(case.graph(), flat, 1)
+    graph_module._CACHE.graphs.clear()
+    again = critical_path(case.graph(), flat, 1)
+    assert first.counts.tolist() == again.counts.tolist()
+    assert first.p2p == again.p2p
+
+
+@given(cases())
+def test_gantt_follows_the_order_and_fills_the_busy_time(case: Case) -> None:
+    graph = case.graph()
+    rows = compute_times(graph, case.x, case.p2p)
+    assert [[i.op for i in row] for row in rows] == [list(o) for o in graph.orders]
+    for row, time in zip(rows, busy(graph, case.x), strict=True):
+        assert all(before.end <= after.start for before, after in pairwise(row))
+        assert sum(i.end - i.start for i in row) == time
+    step = makespan(graph, case.x, case.p2p)
+    bubbles = zip(idle(graph, case.x, case.p2p), busy(graph, case.x), strict=True)
+    assert all(bubble + time == step for bubble, time in bubbles)
+
+
+@given(cases())
+def test_nodes_come_after_both_predecessors(case: Case) -> None:
+    graph = case.graph()
+    assert all(row[0] < i and row[1] < i for i, row in enumerate(graph.table) if i)
+    assert len(end_times(graph, case.x, case.p2p)) == len(graph)
+
+
+def test_slots_tile_the_vector() -> None:
+    slots = Slots(3, 2)
+    parts = (slots.f, slots.b, slots.w, slots.gather, slots.scatter, slots.first)
+    indices = [part(stage) for part in (*parts, slots.last) for stage in range(6)]
+    indices += [slots.opt(rank) for rank in range(3)]
+    assert [*indices, slots.zero] == list(range(slots.n_slots))
+
+
+def one_rank(**flags: bool) -> int:
+    """F 10, B 20, GATHER 5 of which FIRST 1, SCATTER 30, LAST 2, OPT 3; m = 2."""
+    overlap = {"overlap_gather": True, "overlap_scatter": True} | flags
+    graph = pipeline_graph(
+        "1f1b",
+        1,
+        1,
+        2,
+        overlap_gather=overlap["overlap_gather"],
+        overlap_scatter=overlap["overlap_scatter"],
+        scatter_every=2,
+    )
+    return makespan(graph, [10, 20, 0, 5, 30, 1, 2, 3, 0], 7)
+
+
+def test_exposed_communication_of_one_rank_by_hand() -> None:
+    assert one_rank() == 1 + 30 + 10 + 30 + 3
+    assert one_rank(overlap_gather=False) == 5 + 30 + 10 + 30 + 3
+    assert one_rank(overlap_scatter=False) == 1 + 60 + 30 + 3
+
+
+def test_durations_of_another_graph_are_refused() -> None:
+    case = Case("1f1b", 2, 1, 2, True, True, 2, [], 0)  # noqa: FBT003
+    with pytest.raises(ValueError, match=r"x has 3 durations; .* needs 17"):
+        makespan(case.graph(), [1, 2, 0], 0)
+    with pytest.raises(ValueError, match="must be 0, not 1"):
+        makespan(case.graph(), [1] * 17, 0)
+
+
+def test_scatter_every_must_be_positive() -> None:
+    with pytest.raises(ValueError, match="scatter_every=0"):
+        pipeline_graph(
+            "1f1b", 2, 1, 2, overlap_gather=True, overlap_scatter=True, scatter_every=0
+        )
+
+
+def test_old_graphs_leave_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cache holds at most its number of nodes, and always the newest graph."""
+    monkeypatch.setattr(graph_module, "MAX_CACHED_NODES", 100)
+    graphs = graph_module._CACHE.graphs
+    graphs.clear()
+    for m in (2, 4, 6, 8):
+        newest = Case("1f1b", 2, 1, m, True, True, 2, [], 0).graph()  # noqa: FBT003
+        assert next(reversed(graphs.values())) is newest
+        assert Case("1f1b", 2, 1, m, True, True, 2, [], 0).graph() is newest  # noqa: FBT003
+        assert sum(map(len, graphs.values())) <= 100 or len(graphs) == 1
+    assert 0 < len(graphs) < 4
