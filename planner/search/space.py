@@ -282,22 +282,38 @@ class Enumerator:
 
     def _chunks(self, meshes: Meshes) -> tuple[Ints, Ints]:
         """Chunk counts of every mesh: 1, and those that interleaving allows."""
-        most = np.ones(len(meshes), dtype=np.int64)
         legal = (meshes.pp > 1) & (meshes.micro_batches % meshes.pp == 0)
         legal &= "interleaved" in self.limits.schedules
         legal &= self.search.allows_text("schedule", "interleaved")
-        chunks = (self.workload.model.layers + 2) // meshes.pp
-        most = np.where(legal, np.maximum(chunks, 1), 1)
-        rows = np.repeat(np.arange(len(meshes)), most)
-        starts = np.repeat(np.cumsum(most) - most, most)
-        vpp = np.arange(len(rows)) - starts + 1
-        allowed = np.array(
-            [self.search.allows("vpp", v) for v in range(1, int(most.max(initial=1)) + 1)]
-        )
         plain = self.search.allows_text("schedule", "1f1b")
-        keep = allowed[vpp - 1] & ((vpp > 1) | plain)
-        self.removed["limit:vpp or schedule"] += int((~keep).sum())
-        return rows[keep], vpp[keep]
+        by_pp = {int(pp): self._chunk_counts(int(pp)) for pp in np.unique(meshes.pp)}
+        first = [1] if plain and self.search.allows("vpp", 1) else []
+        self.removed["limit:vpp or schedule"] += len(meshes) * (1 - len(first))
+        lists = [
+            first + (by_pp[pp] if ok else [])
+            for pp, ok in zip(meshes.pp.tolist(), legal.tolist(), strict=True)
+        ]
+        rows = np.repeat(np.arange(len(meshes)), [len(counts) for counts in lists])
+        flat = [vpp for counts in lists for vpp in counts]
+        return rows, np.array(flat, dtype=np.int64)
+
+    def _chunk_counts(self, pp: int) -> list[int]:
+        """Chunks above one; in the default space the fewest for a largest stage.
+
+        Two counts whose largest stage has the same layers differ only in how
+        many smaller stages there are; the default space keeps the smaller.
+        """
+        layers = self.workload.model.layers
+        counts, largest = [], -(-layers // pp)
+        for vpp in range(2, (layers + 2) // pp + 1):
+            stage = -(-layers // (pp * vpp))
+            if self.full or stage < largest:
+                largest = stage
+                if self._keep("vpp", vpp):
+                    counts.append(vpp)
+            else:
+                self.removed["vpp without a smaller largest stage"] += 1
+        return counts
 
 
 def enumerate_space(workload: Workload) -> Space:

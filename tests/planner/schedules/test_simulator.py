@@ -4,7 +4,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.schedules import (
@@ -56,7 +56,6 @@ def cases(draw: st.DrawFn) -> Case:
     v = draw(st.integers(1, 3)) if schedule == "interleaved" and p > 1 else 1
     if v > 1:
         m = p * draw(st.integers(1, 3))
-    n = Slots(p, v).n_slots
     return Case(
         schedule,
         p,
@@ -65,15 +64,19 @@ def cases(draw: st.DrawFn) -> Case:
         draw(st.booleans()),
         draw(st.booleans()),
         draw(st.integers(1, m + 1)),
-        draw(durations(n)),
+        draw(durations(Slots(p, v))),
         draw(st.integers(0, 20)),
     )
 
 
-def durations(n_slots: int) -> st.SearchStrategy[list[int]]:
-    return st.lists(st.integers(0, 50), min_size=n_slots - 1, max_size=n_slots - 1).map(
-        lambda x: [*x, 0]
-    )
+@st.composite
+def durations(draw: st.DrawFn, slots: Slots) -> list[int]:
+    """Every kind of duration has its own magnitude, so that each is exposed."""
+    x = []
+    for size in [slots.stages] * 7 + [slots.p]:
+        most = draw(st.sampled_from([0, 3, 30, 300]))
+        x += draw(st.lists(st.integers(0, most), min_size=size, max_size=size))
+    return [*x, 0]
 
 
 class Naive:
@@ -149,6 +152,7 @@ class Naive:
             self.queued[rank] += self.cost["scatter", stage]
 
 
+@settings(max_examples=400)
 @given(cases())
 def test_longest_path_equals_the_naive_simulation(case: Case) -> None:
     assert makespan(case.graph(), case.x, case.p2p) == Naive(case).step()
@@ -162,7 +166,7 @@ def test_paths_are_tight_where_found_and_bounds_elsewhere(
     step = makespan(graph, case.x, case.p2p)
     critical = critical_path(graph, case.x, case.p2p)
     assert critical.value(case.x, case.p2p) == step
-    other = data.draw(durations(graph.slots.n_slots))
+    other = data.draw(durations(graph.slots))
     p2p = data.draw(st.integers(0, 50))
     bound = makespan(graph, other, p2p)
     paths = rank_paths(graph, case.x, case.p2p)
@@ -265,6 +269,32 @@ def test_exposed_communication_of_one_rank_by_hand() -> None:
     assert one_rank() == 1 + 30 + 10 + 30 + 3
     assert one_rank(overlap_gather=False) == 5 + 30 + 10 + 30 + 3
     assert one_rank(overlap_scatter=False) == 1 + 60 + 30 + 3
+
+
+def test_second_chunk_waits_for_its_parameters_by_hand() -> None:
+    """Gathers of 100 end at 100 and 200; the second chunk's forward at 200 at least.
+
+    F = B = 10, FIRST = 30, p = v = m = 2, no p2p. The first forward of chunk 1
+    has its input at 110, starts at 100 + 30 and is not over before 200.
+    """
+    graph = pipeline_graph(
+        "interleaved",
+        2,
+        2,
+        2,
+        overlap_gather=True,
+        overlap_scatter=True,
+        scatter_every=2,
+    )
+    x = [10] * 8 + [0] * 4 + [100] * 4 + [0] * 4 + [30] * 4 + [0] * 4 + [0] * 3
+    rows = compute_times(graph, x, 0)
+    starts = {(rank, op): start for rank in (0, 1) for op, start, _ in rows[rank]}
+    assert starts[0, Op("F", 0, 0)] == 30
+    assert starts[0, Op("F", 1, 0)] == 100
+    assert starts[1, Op("F", 0, 0)] == 100
+    assert starts[0, Op("F", 0, 1)] == 130
+    assert starts[0, Op("F", 1, 1)] == 200
+    assert starts[1, Op("F", 0, 1)] == 200
 
 
 def test_durations_of_another_graph_are_refused() -> None:

@@ -1,0 +1,302 @@
+"""Looks up every name of a job: model, cluster, frameworks, stack, measurements."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from hardware.calibration import GpuCalibration, calibration
+from hardware.catalog import Cluster, resolve_cluster
+from hardware.specs import ClusterSpec
+from hardware.topology import ClusterTopology
+from planner.cost.kernels import attention_curve, attention_kernel
+from planner.cost.states import MOMENTS
+from planner.cost.workload import Workload
+from planner.errors import BadInputError, did_you_mean
+from planner.frameworks import FRAMEWORKS
+from planner.models import (
+    Architecture,
+    from_config,
+    load_model,
+    preset_names,
+    read_preset,
+)
+from planner.specs.framework import Framework, Profile, Recipe
+from planner.specs.invalid import explained
+from planner.specs.job import JobSpec
+from planner.specs.read import Fields, cluster_fields, read_mapping
+from planner.specs.training import TrainingSpec
+
+PRICED_PRECISIONS = ("bf16", "fp16", "fp8")
+"""Compute formats that the cost model has rates for."""
+PRICED_METHODS = ("full",)
+"""Ways of training that the cost model has memory for."""
+
+_ALIASES = {"attention": "attention_kernel"}
+_NOT_SETTABLE = {"name", "variants", "source"}
+
+T = TypeVar("T")
+
+
+class RecipeOverrides(BaseModel):
+    """The memory habits of a framework that a job may replace."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    gradients_reduced_per_group: bool | None = None
+    """Gradients are reduce-scattered after every p micro-batches, not once."""
+    logits_bytes: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Bytes per logit alive in the loss. [B]"""
+    accumulates_unsharded: bool | None = None
+    """Whole fp32 gradients of one virtual stage wait for their reduce-scatter."""
+
+
+def resolve(spec: JobSpec, *, file: str, base: Path) -> tuple[Workload, ...]:
+    """A job with everything looked up, once for each framework it may run under.
+
+    Args:
+        spec: The job. [-]
+        file: The file it is from, for messages. [text]
+        base: Folder that relative paths in it start from. [-]
+
+    Returns:
+        One workload, or all of them for framework `any`, shape (frameworks,). [-]
+
+    Raises:
+        BadInputError: An unknown name, a broken file, or something not priced.
+    """
+    try:
+        return _resolve(spec, file, base)
+    except BadInputError as error:
+        error.file = error.file or file
+        raise
+
+
+def _resolve(spec: JobSpec, file: str, base: Path) -> tuple[Workload, ...]:
+    cluster = _cluster(spec, base)
+    model = _model(spec, file, base)
+    measured: GpuCalibration = _told("cluster", lambda: calibration(cluster.gpu.name))
+    _check_priced(spec.training, cluster, measured)
+    workloads = tuple(
+        Workload(
+            model=model,
+            training=spec.training,
+            framework=_with_stack(framework, spec.stack, file),
+            topology=ClusterTopology(cluster),
+            calibration=measured,
+            search=spec.search,
+        )
+        for framework in _frameworks(spec.framework)
+    )
+    for workload in workloads:
+        _check_attention(workload)
+    return workloads
+
+
+def _told(field: str, look_up: Callable[[], T], strip: str = "") -> T:
+    """A look-up whose complaints are the user's to read."""
+    try:
+        return look_up()
+    except (ValueError, OSError) as error:
+        raise BadInputError(str(error).removeprefix(strip), field=field) from error
+
+
+def _model(spec: JobSpec, file: str, base: Path) -> Architecture:
+    """The model by name or path, or from inline Hugging Face fields."""
+    given = spec.model
+    if isinstance(given, str):
+        return _told("model", lambda: load_model(given, base))
+    config: Fields = dict(given)
+    name = str(config.pop("name", "inline model"))
+    return _told(
+        "model", lambda: from_config(config, source=file, name=name), f"{file}: "
+    )
+
+
+def _cluster(spec: JobSpec, base: Path) -> Cluster:
+    """The cluster by name or path, or from inline fields."""
+    given = spec.cluster
+    fields = cluster_fields(given, base) if isinstance(given, str) else given
+    try:
+        parsed = ClusterSpec.model_validate({"name": "inline cluster", **fields})
+    except ValidationError as error:
+        # resolve() names the job's file where the fields are not from another.
+        its_file = str(base / given) if isinstance(given, str) else ""
+        raise explained(error, ClusterSpec, file=its_file, inside="cluster") from error
+    return _told("cluster", lambda: resolve_cluster(parsed))
+
+
+def _frameworks(name: str) -> tuple[Framework, ...]:
+    """The framework of a name, or all of them for `any`."""
+    known = {framework.name: framework for framework in FRAMEWORKS}
+    if name == "any":
+        return FRAMEWORKS
+    if name not in known:
+        raise BadInputError(
+            f"no such framework; {did_you_mean(name, [*known, 'any'])}",
+            field="framework",
+            value=name,
+            allowed=", ".join([*known, "any"]),
+        )
+    return (known[name],)
+
+
+def _with_stack(framework: Framework, stack: Fields, file: str) -> Framework:
+    """A framework whose profile and recipe have the job's overrides."""
+    given = {_ALIASES.get(key, key): value for key, value in stack.items()}
+    recipe = _recipe(framework.recipe, given.pop("recipe", None) or {}, file)
+    profile = framework.profile
+    settable = Profile.model_fields.keys() - _NOT_SETTABLE
+    for key in given.keys() - settable:
+        near = did_you_mean(str(key), [*settable, *_ALIASES, "recipe"])
+        raise BadInputError(
+            f"no such key; {near}", field=f"stack.{key}", value=given[key]
+        )
+    merged = profile.model_dump() | _variant(profile, given) | given
+    try:
+        stacked = Profile.model_validate(merged)
+    except ValidationError as error:
+        raise explained(error, Profile, file=file, inside="stack") from error
+    return replace(framework, profile=stacked, recipe=recipe)
+
+
+def _variant(profile: Profile, given: Fields) -> Fields:
+    """The fields that go with eager blocks, if the job asks for them."""
+    if given.get("compile") is not False or not profile.compile:
+        return {}
+    if "eager" not in profile.variants:
+        raise BadInputError(
+            f"{profile.name} has no eager variant",
+            field="stack.compile",
+            value=False,
+            allowed="true",
+        )
+    return profile.variants["eager"]
+
+
+def _recipe(recipe: Recipe, given: Any, file: str) -> Recipe:
+    """A recipe with the job's overrides."""
+    try:
+        overrides = RecipeOverrides.model_validate(given)
+    except ValidationError as error:
+        raise explained(
+            error, RecipeOverrides, file=file, inside="stack.recipe"
+        ) from error
+    return replace(recipe, **overrides.model_dump(exclude_none=True))
+
+
+def _check_priced(
+    training: TrainingSpec, cluster: Cluster, measured: GpuCalibration
+) -> None:
+    """Refuse what the cost model has no numbers for."""
+    _priced("training.optimizer", training.optimizer, MOMENTS)
+    _priced("training.method", training.method, PRICED_METHODS)
+    _priced("training.precision", training.precision, PRICED_PRECISIONS)
+    if training.precision == "fp8" and (
+        cluster.gpu.peak_fp8 is None or "fp8" not in measured.gemm
+    ):
+        raise BadInputError(
+            f"{cluster.gpu.name} has no fp8 units or no fp8 measurement",
+            field="training.precision",
+            value="fp8",
+            allowed="bf16, fp16",
+        )
+
+
+def _priced(field: str, value: str, priced: Iterable[str]) -> None:
+    if value not in priced:
+        raise BadInputError(
+            "is not priced yet", field=field, value=value, allowed=", ".join(priced)
+        )
+
+
+def _check_attention(workload: Workload) -> None:
+    """Refuse an attention kernel without a measurement on this GPU."""
+    kernels = workload.profile.attention_kernel
+    field = "stack.attention_kernel"
+    if isinstance(kernels, dict) and workload.gpu.arch not in kernels:
+        raise BadInputError(
+            f"names no kernel for {workload.gpu.arch} GPUs", field=field, value=kernels
+        )
+    # A missing head size takes the nearest, so only the kernel can be missing.
+    _told(field, lambda: attention_curve(workload, head_dim=1))
+
+
+def cautions(workload: Workload) -> tuple[str, ...]:
+    """What is legal but rarely meant.
+
+    Args:
+        workload: The job. [-]
+
+    Returns:
+        Sentences, maybe none. [text]
+    """
+    longest, given = workload.model.max_position, workload.training.seq_len
+    if longest is None or given <= longest:
+        return ()
+    return (
+        f"seq_len {given:,} is beyond the {longest:,} positions that "
+        f"{workload.model.name} states; attention over them is priced all the same",
+    )
+
+
+def stack_in_force(workload: Workload) -> dict[str, object]:
+    """The software stack that prices a job, every constant of it.
+
+    Args:
+        workload: The job. [-]
+
+    Returns:
+        Framework, kernel, the profile's fields, the recipe's bytes. [-]
+    """
+    profile = workload.profile.model_dump(exclude={"name", "variants", "source"})
+    recipe = workload.recipe
+    return {
+        "framework": workload.framework.name,
+        **profile,
+        "attention_kernel": attention_kernel(workload),
+        "precision": workload.training.precision,
+        "optimizer": workload.training.optimizer,
+        "recompute": sorted(recipe.kinds),
+        "recompute_scope": workload.framework.limits.recompute_scope,
+        "gradient_bytes": recipe.gradient_bytes,
+        "gather_bytes": recipe.gather_bytes,
+        "logits_bytes": recipe.logits_bytes,
+        "accumulates_unsharded": recipe.accumulates_unsharded,
+        "gradients_reduced_per_group": recipe.gradients_reduced_per_group,
+    }
+
+
+def resolved_spec(
+    spec: JobSpec, workload: Workload, *, base: Path
+) -> dict[str, object]:
+    """A job that stands on its own: its names and paths replaced by their content.
+
+    Args:
+        spec: The job as read. [-]
+        workload: The same, resolved under one framework. [-]
+        base: Folder that relative paths in the spec start from. [-]
+
+    Returns:
+        Fields of a JobSpec, ready for JSON. [-]
+    """
+    plain = spec.model_dump(mode="json", by_alias=True, exclude_none=True)
+    its_cluster = workload.topology.cluster.spec
+    return plain | {
+        "model": _model_fields(spec, workload.model.name, base),
+        "cluster": its_cluster.model_dump(mode="json"),
+        "framework": workload.framework.name,
+    }
+
+
+def _model_fields(spec: JobSpec, name: str, base: Path) -> Fields:
+    """Hugging Face fields of the job's model, with its name."""
+    if not isinstance(spec.model, str):
+        return {"name": name, **spec.model}
+    if spec.model in preset_names():
+        return {"name": name, **read_preset(spec.model).config}
+    path = base / Path(spec.model).expanduser()
+    file = path / "config.json" if path.is_dir() else path
+    return {**read_mapping(file), "name": name}

@@ -1,0 +1,117 @@
+"""The constraints of one mesh's inner problem, one method each."""
+
+from itertools import accumulate
+
+from ortools.sat.python import cp_model as cp
+
+from planner.cost.linear import Linear, end_transient, peak_linear
+from planner.cost.pipeline import peak_vectors
+from planner.schedules.inflight import Peak
+from planner.search.variables import Variables
+from planner.specs.table import StageCosts
+
+
+class Constraints:
+    """What makes a split legal::
+
+        sum_i n_i = L                                  every layer on one stage
+        sum_{k,r} y_{i,k,r} = n_i                      counted by kind and menu
+        sum_r y_{i,k,r} = overlap of run k with stage  layers stay in order
+        static_r + in flight + transient <= budget     every rank fits, always
+        T >= path_j(y)                                 every path found so far
+    """
+
+    def __init__(
+        self, model: cp.CpModel, costs: StageCosts, variables: Variables
+    ) -> None:
+        self.model, self.costs, self.variables = model, costs, variables
+
+    def add_constraints(self) -> None:
+        """Add all but the path cuts, which come as the simulator finds them."""
+        self._every_layer_on_one_stage()
+        self._layers_counted_by_kind()
+        self._layers_stay_in_order()
+        self._every_rank_fits()
+
+    def step_no_shorter_than(self, path: Linear) -> None:
+        """T >= path: valid at every split, tight at the one it came from.
+
+        Args:
+            path: Length of a path of the operation graph. [ns]
+        """
+        self.model.add(self.variables.T >= self._expression(path))
+
+    def _every_layer_on_one_stage(self) -> None:
+        total = cp.LinearExpr.sum(self.variables.n)
+        self.model.add(total == self.costs.layer_count)
+
+    def _layers_counted_by_kind(self) -> None:
+        if len(self.costs.layers) == 1 and len(self.costs.menu) == 1:
+            return
+        for stage, layers in enumerate(self.variables.n):
+            kinds = range(len(self.costs.layers))
+            parts = [self.variables.of_kind(stage, kind) for kind in kinds]
+            self.model.add(cp.LinearExpr.sum(parts) == layers)
+
+    def _layers_stay_in_order(self) -> None:
+        """Layers of run [e, e + c) up to stage i number clip(C_i - e, 0, c)."""
+        if len(self.costs.layers) == 1:
+            return
+        for kind in range(len(self.costs.layers)):
+            before: cp.LinearExprT = 0
+            for stage, seen in enumerate(accumulate(self.variables.n)):
+                upto = self._of_kind_within(kind, stage, seen)
+                self.model.add(self.variables.of_kind(stage, kind) == upto - before)
+                before = upto
+
+    def _of_kind_within(
+        self, kind: int, stage: int, seen: cp.LinearExprT
+    ) -> cp.LinearExprT:
+        """Layers of a kind among the first *seen*, summed over its runs."""
+        parts: list[cp.LinearExprT] = []
+        start = 0
+        for index, (owner, count) in enumerate(self.costs.runs):
+            if owner == kind:
+                name = f"run[{index},{stage}]"
+                low = self.model.new_int_var(-start, count, f"low {name}")
+                self.model.add_min_equality(low, [seen - start, count])
+                part = self.model.new_int_var(0, count, name)
+                self.model.add_max_equality(part, [low, 0])
+                parts.append(part)
+            start += count
+        return cp.LinearExpr.sum(parts)
+
+    def _every_rank_fits(self) -> None:
+        costs = self.costs
+        table = peak_vectors(costs.schedule, costs.pp, costs.vpp, costs.micro_batches)
+        for rank, moments in enumerate(table):
+            for moment in moments:
+                self._fits_at(rank, moment)
+
+    def _fits_at(self, rank: int, moment: Peak) -> None:
+        """One moment; the transient is that of the largest thing on the stage."""
+        stage = moment.chunk * self.costs.pp + rank
+        held = self._expression(peak_linear(self.costs, rank, moment))
+        end = end_transient(self.costs, stage)
+        self.model.add(held + end <= self.costs.budget)
+        for kind, layer in enumerate(self.costs.layers):
+            for entry, transient in enumerate(layer.transient):
+                if transient > end:
+                    excess = transient * self._present(stage, kind, entry)
+                    self.model.add(held + excess <= self.costs.budget)
+
+    def _present(self, stage: int, kind: int, entry: int) -> cp.LinearExprT:
+        """1 if the stage holds such a layer; constant where it always does."""
+        count = self.variables.y[stage, kind, entry]
+        alone = len(self.costs.layers) == 1 and len(self.costs.menu) == 1
+        if alone and self.costs.fewest_layers(stage) > 0:
+            return 1
+        some = self.model.new_bool_var(f"some[{stage},{kind},{entry}]")
+        self.model.add(count <= self.costs.most_layers * some)
+        return some
+
+    def _expression(self, line: Linear) -> cp.LinearExprT:
+        terms = self.variables.y.items()
+        return line.constant + cp.LinearExpr.weighted_sum(
+            [count for _, count in terms], [int(line.factors[key]) for key, _ in terms]
+        )

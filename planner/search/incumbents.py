@@ -1,0 +1,79 @@
+"""The best plans found so far: one per set of degrees, best first."""
+
+from dataclasses import dataclass, field
+
+from planner.cost.meshes import Meshes
+from planner.cost.pipeline import Counts
+
+
+@dataclass(frozen=True, order=True)
+class Found:
+    """One solved candidate; the order is the order of preference.
+
+    Step first, then device memory, then the layout's fields in their order.
+    """
+
+    step_s: float
+    device_bytes: float
+    fields: tuple[int, ...]
+    candidate: int
+    counts: Counts = field(compare=False)
+
+
+def degrees(meshes: Meshes, row: int, menu: int) -> tuple[int, ...]:
+    """What tells one plan from another in a list of the best.
+
+    Rank order, shard group and chunk count are variants of the same plan.
+
+    Args:
+        meshes: Meshes of the space.
+        row: Index of a mesh. [1]
+        menu: Entry of the recompute menu. [1]
+
+    Returns:
+        tp, pp, cp, ep, etp, ZeRO stage, micro-batch and recompute. [1]
+    """
+    axes = ("tp", "pp", "cp", "ep", "etp", "zero", "micro_batch")
+    return (*(int(getattr(meshes, axis)[row]) for axis in axes), menu)
+
+
+class Incumbents:
+    """The best candidate of each set of degrees, and what still matters."""
+
+    def __init__(self, top: int) -> None:
+        self.top = top
+        self.best_of: dict[tuple[int, ...], Found] = {}
+
+    def add(self, key: tuple[int, ...], found: Found) -> None:
+        """Record a solved candidate.
+
+        Args:
+            key: Its degrees. [1]
+            found: The candidate.
+        """
+        known = self.best_of.get(key)
+        if known is None or found < known:
+            self.best_of[key] = found
+
+    def ranked(self) -> list[Found]:
+        """The best of each set of degrees, in order of preference."""
+        return sorted(self.best_of.values())[: self.top]
+
+    @property
+    def best(self) -> Found | None:
+        """The best of all."""
+        return min(self.best_of.values(), default=None)
+
+    def threshold(self, key: tuple[int, ...] | None = None) -> float:
+        """Step above which a candidate changes nothing in the list.
+
+        Args:
+            key: Degrees of a candidate, or none for the whole list. [1]
+
+        Returns:
+            The last listed step, or that of its own degrees if less. [s]
+        """
+        ranked = self.ranked()
+        last = ranked[-1].step_s if len(ranked) == self.top else float("inf")
+        own = self.best_of.get(key) if key is not None else None
+        return min(last, own.step_s) if own is not None else last

@@ -1,0 +1,217 @@
+"""Reads a job's YAML file, and what the command line sets, into a JobSpec."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from hardware import catalog
+from planner.errors import BadInputError, did_you_mean
+from planner.specs.invalid import explained
+from planner.specs.job import JobSpec
+from planner.specs.layout import PartialLayout
+
+Fields = dict[str, Any]
+"""A YAML mapping."""
+
+EXCLUSIVE = {
+    "training.global_batch": "global_batch_tokens",
+    "training.global_batch_tokens": "global_batch",
+}
+"""A field that can be set, and its rival in the same block, which that clears."""
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def read_spec(path: Path, assignments: Sequence[str] = ()) -> JobSpec:
+    """A job as its file and the assignments of the command line describe it.
+
+    Args:
+        path: YAML file, or the name of a job in `configs/jobs`. [-]
+        assignments: `a.b.c=value` each, applied in order; values are YAML. [text]
+
+    Returns:
+        The job; names in it are not looked up. [-]
+
+    Raises:
+        BadInputError: Unreadable, no mapping, or a field is wrong.
+    """
+    file = locate(path)
+    fields = read_mapping(file)
+    for assignment in assignments:
+        _assign(fields, assignment, file.parent)
+    # An empty block of YAML is null, which means the same as its absence.
+    given = {key: value for key, value in fields.items() if value is not None}
+    try:
+        return JobSpec.model_validate(given)
+    except ValidationError as error:
+        told = explained(error, JobSpec, file=str(path))
+    if any(a.partition("=")[0].strip() == told.field for a in assignments):
+        told.file = "--set"
+    raise told
+
+
+def locate(path: Path) -> Path:
+    """The file of a job: the path itself, or that of a known job of this name.
+
+    Args:
+        path: What the user gave. [-]
+
+    Returns:
+        A path that exists. [-]
+
+    Raises:
+        BadInputError: Neither; names the nearest.
+    """
+    if path.exists():
+        return path
+    known = _known_jobs()
+    if str(path) in known:
+        return known[str(path)]
+    siblings = [str(p) for p in path.parent.glob("*.y*ml")]
+    raise BadInputError(
+        f"no such file or job; {did_you_mean(str(path), [*known, *siblings])}",
+        file=str(path),
+    )
+
+
+def _known_jobs() -> dict[str, Path]:
+    """Jobs that come with planner: inside a wheel, beside a checkout."""
+    inside = _PACKAGE / "configs" / "jobs"
+    folder = inside if inside.is_dir() else _PACKAGE.parent / "configs" / "jobs"
+    return {path.stem: path for path in folder.glob("*.yaml")}
+
+
+def read_mapping(file: Path) -> Fields:
+    """What a YAML or JSON file holds, if it is a mapping.
+
+    Args:
+        file: The file. [-]
+
+    Returns:
+        Its top-level fields. [-]
+
+    Raises:
+        BadInputError: Unreadable, empty, no YAML, or no mapping.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise BadInputError("is not UTF-8 text", file=str(file)) from error
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise BadInputError(f"cannot be read: {reason}", file=str(file)) from error
+    content = _parse(text, str(file))
+    if content is None:
+        raise BadInputError("the file is empty", file=str(file))
+    if not isinstance(content, dict):
+        kind = "list" if isinstance(content, list) else "single value"
+        raise BadInputError(
+            f"holds a {kind}",
+            file=str(file),
+            allowed="a mapping, `field: value` on each line",
+        )
+    return content
+
+
+def _parse(text: str, file: str) -> Any:
+    """YAML as Python data, with the line of a syntax error."""
+    try:
+        return yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        line = f"line {error.problem_mark.line + 1}" if error.problem_mark else None
+        problem = f"is no YAML: {error.problem or error.context}"
+        raise BadInputError(problem, file=file, field=line) from error
+    # Dates that do not exist, digits beyond Python's limit, endless nesting.
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise BadInputError(f"is no YAML: {error}", file=file) from error
+
+
+def _assign(fields: Fields, assignment: str, base: Path) -> None:
+    """Put one `a.b.c=value` in its place, and clear its rival."""
+    dotted, equals, text = assignment.partition("=")
+    keys = dotted.strip().split(".")
+    if not equals or not all(keys):
+        raise BadInputError(
+            "is no assignment", file="--set", value=assignment, allowed="a.b.c=value"
+        )
+    block = fields
+    for depth, key in enumerate(keys[:-1], start=1):
+        block = _enter(block, key, ".".join(keys[:depth]), base)
+    value = _parse(text, f"--set {dotted}")
+    if value is not None:
+        block.pop(EXCLUSIVE.get(dotted.strip(), ""), None)
+    block[keys[-1]] = value
+
+
+def _enter(block: Fields, key: str, dotted: str, base: Path) -> Fields:
+    """The block inside another, made if absent; a cluster's name becomes fields."""
+    inner = block.get(key)
+    if inner is None:
+        inner = {}
+    if dotted == "cluster" and isinstance(inner, str):
+        inner = cluster_fields(inner, base)
+        inner["name"] = f"{inner.get('name', key)} (changed)"
+    if not isinstance(inner, dict):
+        raise BadInputError(
+            "holds one value, so no field inside it can be set",
+            file="--set",
+            field=dotted,
+            value=inner,
+            allowed=f"a block in the file, or --set {dotted}=value",
+        )
+    block[key] = inner
+    return inner
+
+
+def cluster_fields(reference: str, base: Path) -> Fields:
+    """Fields of a cluster by its name, or from a YAML file.
+
+    Args:
+        reference: Name in `configs/clusters`, or a path. [-]
+        base: Folder that a relative path starts from. [-]
+
+    Returns:
+        Fields of a ClusterSpec, not checked where a file holds them. [-]
+
+    Raises:
+        BadInputError: Neither a name nor a file; names the nearest.
+    """
+    known = catalog.names("clusters")
+    if reference in known:
+        return catalog.cluster(reference).model_dump(mode="json")
+    path = base / Path(reference).expanduser()
+    if path.exists():
+        return read_mapping(path)
+    raise BadInputError(
+        f"no cluster of this name, and no such file; {did_you_mean(reference, known)}",
+        field="cluster",
+        value=reference,
+    )
+
+
+def read_layout(text: str) -> PartialLayout:
+    """A layout in its short form: `tp=8,pp=16,stages=even`.
+
+    Args:
+        text: `key=value` pairs with commas between them; values are YAML. [text]
+
+    Returns:
+        The part of a layout that the text fixes. [-]
+
+    Raises:
+        BadInputError: No pairs, a key twice or misspelt, or a value is wrong.
+    """
+    fields: Fields = {}
+    for pair in filter(None, map(str.strip, text.split(","))):
+        key, equals, value = (part.strip() for part in pair.partition("="))
+        if not equals or not key or key in fields:
+            problem = "is given twice" if key in fields else "is no key=value pair"
+            raise BadInputError(problem, file="--layout", value=pair)
+        fields[key] = _parse(value, f"--layout {key}")
+    try:
+        return PartialLayout.model_validate(fields)
+    except ValidationError as error:
+        raise explained(error, PartialLayout, file="--layout") from error
