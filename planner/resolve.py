@@ -236,10 +236,8 @@ def cautions(workload: Workload) -> tuple[str, ...]:
     longest, given = workload.model.max_position, workload.training.seq_len
     if longest is None or given <= longest:
         return ()
-    return (
-        f"seq_len {given:,} is beyond the {longest:,} positions that "
-        f"{workload.model.name} states; attention over them is priced all the same",
-    )
+    name = workload.model.name
+    return (f"seq_len {given:,} is beyond the {longest:,} positions of {name}",)
 
 
 def stack_in_force(workload: Workload) -> dict[str, object]:

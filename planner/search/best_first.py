@@ -14,7 +14,8 @@ from planner.cost.table import CostTable, fill_table
 from planner.cost.workload import Workload
 from planner.search.bounds import Relaxation, cannot_fit, relax, space_bounds
 from planner.search.incumbents import Found, Incumbents, degrees
-from planner.search.solve import MeshAnswer, Outcome, solve_mesh
+from planner.search.dual import tighten
+from planner.search.solve import ROUNDS, MeshAnswer, MeshSolver, Outcome
 from planner.search.space import Space, enumerate_space
 from planner.specs.table import BLOCK, StageCosts
 
@@ -24,6 +25,8 @@ BY_PATHS = "path bound above the best"
 BY_SOLVER = "solver: no split beats the best"
 PROGRESS_PERIOD = 0.1
 """Shortest time between two reports of progress. [s]"""
+TIGHT = 3
+"""Empty places in the balanced class up to which the solver closes at once. [1]"""
 RUNNER_UP_TRIES = 250
 """Candidates looked at for runners-up once the best is proven. [1]"""
 
@@ -65,6 +68,54 @@ class SearchOutcome:
         return bool(self.ranked) and self.bound_s >= self.ranked[0].step_s
 
 
+class CandidateWork:
+    """What is known of one candidate between two visits."""
+
+    def __init__(self, costs: StageCosts, relaxed: Relaxation) -> None:
+        self.costs = costs
+        self.relaxed = relaxed
+        self.tightened = False
+        self.solver: MeshSolver | None = None
+
+    @property
+    def bound(self) -> int:
+        """Best lower bound so far. [ns]."""
+        return self.relaxed.bound
+
+    def tightens(self) -> bool:
+        """Whether choosing path weights is still to be done, and worth it.
+
+        Where nearly every place is taken, the loaded ranks already say it all.
+        """
+        costs = self.costs
+        empty = costs.stages * costs.most_layers - costs.layer_count
+        return not self.tightened and (empty > TIGHT or len(costs.menu) > 1)
+
+    def tighten(self) -> int:
+        """Choose the best path weights.
+
+        Returns:
+            The better bound. [ns]
+        """
+        self.tightened = True
+        self.relaxed = tighten(self.costs, self.relaxed)
+        return self.relaxed.bound
+
+    def advance(self, cutoff: int | None) -> MeshAnswer:
+        """Run one round of the solver.
+
+        Args:
+            cutoff: Splits slower than this are of no interest. [ns]
+
+        Returns:
+            What is known now.
+        """
+        if self.solver is None:
+            cuts, bound = self.relaxed.cuts, self.relaxed.bound
+            self.solver = MeshSolver(self.costs, cuts, bound=bound)
+        return self.solver.advance(cutoff)
+
+
 class BestFirst:
     """Visits candidates by lower bound, refining it, until none can matter."""
 
@@ -88,7 +139,7 @@ class BestFirst:
         self.bounds = bounds.step
         self.at = 0
         self.refined: list[tuple[float, int]] = []
-        self.relaxed: dict[int, Relaxation] = {}
+        self.work: dict[int, CandidateWork] = {}
         self.incumbents = Incumbents(top)
         self.counted: Counter[str] = Counter(self.space.removed)
         self.counted[NO_FIT] += len(self.space) - len(fits)
@@ -118,7 +169,7 @@ class BestFirst:
             if fresh:
                 self._refine(candidate)
             else:
-                self._solve(candidate)
+                self._solve(candidate, bound)
         return self._outcome()
 
     def _next(self) -> Iterator[tuple[float, int, bool]]:
@@ -163,41 +214,61 @@ class BestFirst:
     def _slowdown(self, candidate: int) -> float:
         return float(self.table.slowdown[self.space.mesh[candidate]])
 
+    def _matters(self, candidate: int, bound: float, rule: str) -> bool:
+        """Whether a candidate can still change the list; counts it if not."""
+        if bound <= self.incumbents.threshold(self._key(candidate)):
+            return True
+        self.counted[rule] += 1
+        return False
+
     def _refine(self, candidate: int) -> None:
         """Second tier: memory by rank, then path bounds."""
-        if self.bounds[candidate] > self.incumbents.threshold(self._key(candidate)):
-            self.counted[BY_BOUND] += 1
+        first = float(self.bounds[candidate])
+        if not self._matters(candidate, first, BY_BOUND):
             return
         costs = self._costs(candidate)
         if cannot_fit(costs):
             self.counted[NO_FIT] += 1
             return
-        relaxed = relax(costs)
-        first = float(self.bounds[candidate])
-        bound = max(first, relaxed.bound * self._slowdown(candidate) / 1e9)
-        self.relaxed[candidate] = relaxed
-        heapq.heappush(self.refined, (bound, candidate))
+        work = CandidateWork(costs, relax(costs))
+        self.work[candidate] = work
+        self._push(candidate, work.bound)
 
-    def _solve(self, candidate: int) -> None:
-        """Third tier: the exact answer, or a proof that it is too slow."""
-        relaxed = self.relaxed.pop(candidate)
+    def _push(self, candidate: int, bound: int) -> None:
+        """Put a candidate back with a better bound [ns]."""
+        seconds = max(
+            bound * self._slowdown(candidate) / 1e9, float(self.bounds[candidate])
+        )
+        heapq.heappush(self.refined, (seconds, candidate))
+
+    def _solve(self, candidate: int, bound: float) -> None:
+        """Third tier: best path weights once, then rounds of the solver."""
+        work = self.work[candidate]
+        if not self._matters(candidate, bound, BY_PATHS):
+            del self.work[candidate]
+        elif work.tightens():
+            self._push(candidate, work.tighten())
+        else:
+            self._advance(candidate, work)
+
+    def _advance(self, candidate: int, work: "CandidateWork") -> None:
+        """One round of the solver; back in the queue while it is open."""
         slowdown = self._slowdown(candidate)
         limit = self.incumbents.threshold(self._key(candidate))
-        if relaxed.bound * slowdown / 1e9 > limit:
-            self.counted[BY_PATHS] += 1
-            return
-        self.solved += 1
         cutoff = None if limit == float("inf") else int(limit / slowdown * 1e9) + 1
-        costs = self._costs(candidate)
-        answer = solve_mesh(
-            costs, bound=relaxed.bound, cuts=relaxed.cuts, cutoff=cutoff
-        )
-        self._record(candidate, costs, answer)
+        self.solved += work.solver is None
+        answer = work.advance(cutoff)
+        self._record(candidate, work.costs, answer)
+        if answer.outcome is Outcome.OPEN and answer.rounds < ROUNDS:
+            self._push(candidate, answer.bound)
+            return
+        del self.work[candidate]
+        if answer.outcome is Outcome.OPEN:
+            seconds = answer.bound * slowdown / 1e9
+            self.open_bound = min(self.open_bound, seconds)
 
     def _record(self, candidate: int, costs: StageCosts, answer: MeshAnswer) -> None:
         slowdown = self._slowdown(candidate)
-        if answer.outcome is Outcome.OPEN:
-            self.open_bound = min(self.open_bound, answer.bound * slowdown / 1e9)
         if answer.outcome is Outcome.INFEASIBLE:
             self.counted[NO_FIT] += 1
         if answer.outcome is Outcome.CUT_OFF:

@@ -4,6 +4,7 @@ Three tiers, each proven where it stands: arithmetic on columns for the whole
 space, Lagrangian path bounds for one candidate, and the solver.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,7 @@ from planner.cost.pipeline import (
     stage_vectors,
 )
 from planner.cost.table import CostTable
+from planner.schedules.graph import Slots
 from planner.schedules.inflight import Peak
 from planner.schedules.simulator import Path, rank_paths
 from planner.search.space import Space
@@ -180,20 +182,23 @@ class Relaxation:
     """Valid inequalities that gave it. [ns]"""
 
 
-_PATHS: dict[tuple[object, ...], list[Path]] = {}
+_PATHS: dict[tuple[object, ...], list[list[Path]]] = {}
 
 
-def shape_paths(costs: StageCosts) -> list[Path]:
-    """One path through every rank for a schedule's shape, found once.
+def shape_paths(costs: StageCosts) -> list[list[Path]]:
+    """Paths through every rank for a schedule's shape, found once.
 
-    The durations of the first candidate of a shape choose the paths; any path
-    is a bound for every other candidate of that shape.
+    Three families: all the work of the rank, between the first forward that
+    reaches it and the last backward that leaves it; the longest path with equal
+    stages and free transfers; and with the durations of the shape's first
+    candidate, where it also meets transfers and collectives. Any path is a
+    bound for every candidate of the shape.
 
     Args:
         costs: The inner problem.
 
     Returns:
-        Paths of its operation graph.
+        Paths of its operation graph. shape (families, pp)
     """
     key = (
         costs.schedule, costs.pp, costs.vpp, costs.micro_batches,
@@ -202,10 +207,41 @@ def shape_paths(costs: StageCosts) -> list[Path]:
     if key not in _PATHS:
         if len(_PATHS) > 512:
             _PATHS.clear()
-        nominal = even_counts(costs)
-        x = durations(costs, stage_vectors(costs, nominal))
-        _PATHS[key] = rank_paths(graph_of(costs), x, costs.p2p)
+        slots, graph = Slots(costs.pp, costs.vpp), graph_of(costs)
+        equal = [0] * slots.n_slots
+        for stage in range(costs.stages):
+            equal[slots.f(stage)], equal[slots.b(stage)] = 1, 2
+        x = durations(costs, stage_vectors(costs, even_counts(costs)))
+        _PATHS[key] = [
+            [work_path(costs, rank) for rank in range(costs.pp)],
+            rank_paths(graph, equal, 0),
+            rank_paths(graph, x, costs.p2p),
+        ]
     return _PATHS[key]
+
+
+def work_path(costs: StageCosts, rank: int) -> Path:
+    """Path that reaches a rank, stays for all its operations, and drains.
+
+    ``sum_{q<r} f_q,0 + m sum_j (f_r,j + b_r,j) + sum_{q<r} b_q,0 + optimizer``:
+    the rank's stream starts with the first micro-batch's chunk 0 and ends with
+    the backward of the last one's.
+
+    Args:
+        costs: The inner problem.
+        rank: Pipeline rank. [1]
+
+    Returns:
+        A path of the operation graph.
+    """
+    slots = Slots(costs.pp, costs.vpp)
+    counts = np.zeros(slots.n_slots, dtype=np.int64)
+    for before in range(rank):
+        counts[[slots.f(before), slots.b(before)]] = 1
+    for stage in range(rank, costs.stages, costs.pp):
+        counts[[slots.f(stage), slots.b(stage)]] = costs.micro_batches
+    counts[slots.opt(rank)] = 1
+    return Path(counts, 2 * rank)
 
 
 def even_counts(costs: StageCosts, entry: int = 0) -> Counts:
@@ -230,7 +266,8 @@ def relax(costs: StageCosts) -> Relaxation:
 
     Each path is linear in the layer counts, so its least value over a superset
     of the splits is a bound; so is that of the paths' mean, where one path's
-    light stages are another's heavy ones. The larger counts.
+    light stages are another's heavy ones; so is :func:`loaded_bound`, which
+    knows that layers are whole. The largest counts.
 
     Args:
         costs: The inner problem.
@@ -238,49 +275,126 @@ def relax(costs: StageCosts) -> Relaxation:
     Returns:
         The bound and the path inequalities. [ns]
     """
-    cuts = tuple(path_linear(costs, path) for path in shape_paths(costs))
-    total = Linear(
-        sum(cut.constant for cut in cuts),
-        np.sum([cut.factors for cut in cuts], axis=0),
-    )
-    mean = -(-least(costs, total) // len(cuts))
-    return Relaxation(max([mean, *(least(costs, cut) for cut in cuts)]), cuts)
+    families = [
+        [path_linear(costs, path) for path in family] for family in shape_paths(costs)
+    ]
+    bound = loaded_bound(costs, families)
+    for family in families:
+        total = Linear(
+            sum(cut.constant for cut in family),
+            np.sum([cut.factors for cut in family], axis=0),
+        )
+        bound = max(bound, -(-least(costs, total) // len(family)))
+    return Relaxation(bound, tuple(cut for family in families for cut in family))
 
 
-def least(costs: StageCosts, line: Linear) -> int:
+def loaded_bound(costs: StageCosts, families: Sequence[Sequence[Linear]]) -> int:
+    """Bound by the ranks that must carry many layers.
+
+    A rank holds at most ``c = v most`` layers and the ranks together ``p c``,
+    of which ``p c - L`` stay empty. A rank with fewer than h layers leaves more
+    than ``c - h`` places empty, so at most ``k = (p c - L) // (c - h + 1)``
+    ranks have fewer than h. Of the paths through the ranks, each priced with at
+    least h layers on its own rank, all but k therefore hold: the (k+1)-th
+    largest is a bound, for every h.
+
+    Args:
+        costs: The inner problem.
+        families: Lists of one path through every rank.
+
+    Returns:
+        The best of these bounds. [ns]
+    """
+    full = costs.vpp * costs.most_layers
+    empty = costs.pp * full - costs.layer_count
+    bound = max(least(costs, cut) for family in families for cut in family)
+    for load in range(-(-costs.layer_count // costs.pp), full + 1):
+        lighter = empty // (full - load + 1)
+        if lighter >= costs.pp:
+            continue
+        values = sorted(
+            (
+                max(least(costs, cut, rank=rank, load=load) for cut in both)
+                for rank, both in enumerate(zip(*families, strict=True))
+            ),
+            reverse=True,
+        )
+        bound = max(bound, values[lighter])
+    return bound
+
+
+def least(
+    costs: StageCosts, line: Linear, *, rank: int | None = None, load: int = 0
+) -> int:
     """Least value of a linear function over a superset of the splits.
 
     Each layer kind is dealt out on its own to the stages where it is cheapest,
     at most ``most_layers`` a stage; with a single kind every stage first takes
-    its fewest. The kinds' order is dropped, which only enlarges the set.
+    its fewest, and a rank may be made to take *load* layers. The kinds' order
+    is dropped, which only enlarges the set.
 
     Args:
         costs: The inner problem.
         line: Any linear function of the counts.
+        rank: A pipeline rank that must hold *load* layers. [1]
+        load: Layers that it must hold. [1]
 
     Returns:
         A value that no split goes below.
     """
-    best = line.factors.min(axis=2)
-    value = line.constant
-    lone = len(costs.layers) == 1
-    fewest = np.array(
-        [costs.fewest_layers(i) if lone else 0 for i in range(costs.stages)]
-    )
+    prices = line.factors.min(axis=2)
+    if len(costs.layers) == 1:
+        return line.constant + _deal(
+            costs, prices[:, 0], costs.layer_count, rank=rank, load=load
+        )
+    if rank is not None:
+        cheapest = prices.min(axis=1)
+        whole = _deal(costs, cheapest, costs.layer_count, rank=rank, load=load)
+        return max(line.constant + whole, least(costs, line))
     totals = np.zeros(len(costs.layers), dtype=np.int64)
     for kind, count in costs.runs:
         totals[kind] += count
-    for kind, count in enumerate(totals):
-        prices = best[:, kind]
-        value += int((fewest * prices).sum())
-        left = int(count) - int(fewest.sum())
-        for stage in np.argsort(prices, kind="stable"):
-            taken = min(left, costs.most_layers - int(fewest[stage]))
-            value += taken * int(prices[stage])
-            left -= taken
-            if left <= 0:
-                break
-    return value
+    apart = sum(
+        _deal(costs, prices[:, kind], int(count), fewest=False)
+        for kind, count in enumerate(totals)
+    )
+    return line.constant + apart
+
+
+def _deal(
+    costs: StageCosts,
+    prices: Ints,
+    layers: int,
+    *,
+    fewest: bool = True,
+    rank: int | None = None,
+    load: int = 0,
+) -> int:
+    """Deal layers to the cheapest stages, after the fewest and a rank's load."""
+    places = np.full(costs.stages, costs.most_layers)
+    value = 0
+    if fewest:
+        low = np.array([costs.fewest_layers(i) for i in range(costs.stages)])
+        value, layers, places = int((low * prices).sum()), layers - int(low.sum()), (
+            places - low
+        )
+        if rank is not None:
+            own = np.arange(rank, costs.stages, costs.pp)
+            wanted = max(load - int(low[own].sum()), 0)
+            value += _fill(prices, places, own, wanted)
+            layers -= wanted
+    return value + _fill(prices, places, np.arange(costs.stages), layers)
+
+
+def _fill(prices: Ints, places: Ints, stages: Ints, layers: int) -> int:
+    """Fill the cheapest places of some stages in place; price what was put."""
+    if layers <= 0:
+        return 0
+    order = stages[np.argsort(prices[stages], kind="stable")]
+    room = np.cumsum(places[order])
+    taken = np.clip(layers - (room - places[order]), 0, places[order])
+    places[order] -= taken
+    return int((taken * prices[order]).sum())
 
 
 def cannot_fit(costs: StageCosts) -> bool:

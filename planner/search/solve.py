@@ -21,10 +21,13 @@ from planner.search.constraints import Constraints
 from planner.search.variables import Variables
 from planner.specs.table import StageCosts
 
-ROUNDS = 60
+ROUNDS = 400
 """Most solve-simulate-cut rounds for one mesh. [1]"""
-WORK_PER_ROUND = 4.0
-"""Deterministic time of one solver call, so that answers do not depend on load."""
+WORK = (0.3, 8.0)
+"""Deterministic time of a solver call, from the first to the longest. [1]
+
+Counted in work, not seconds, so that answers do not depend on the load.
+"""
 
 
 class Outcome(StrEnum):
@@ -69,7 +72,7 @@ def simulate(costs: StageCosts, counts: Counts) -> tuple[int, Linear]:
 
 
 class MeshSolver:
-    """Solves one inner problem to the end.
+    """Closes one inner problem, a round at a time.
 
     The operation graph is fixed, so the step is the maximum over its paths of
     linear functions of the counts. The model knows some paths; its optimum is a
@@ -78,21 +81,36 @@ class MeshSolver:
     """
 
     def __init__(
-        self, costs: StageCosts, cuts: Iterable[Linear], cutoff: int | None
+        self, costs: StageCosts, cuts: Iterable[Linear], *, bound: int = 0
     ) -> None:
         self.costs = costs
+        self.bound = bound
+        self.rounds = 0
+        self.work = WORK[0]
+        self.cutoff: int | None = None
+        self.best: tuple[int, Counts] | None = None
         self.model = cp.CpModel()
-        worst = self._worst_step()
-        self.variables = Variables(self.model, costs, worst)
+        self.variables = Variables(self.model, costs, self._worst_step())
         self.constraints = Constraints(self.model, costs, self.variables)
         self.constraints.add_constraints()
         for cut in cuts:
             self.constraints.step_no_shorter_than(cut)
-        if cutoff is not None:
-            self.model.add(self.variables.T <= cutoff)
-        self.cutoff = cutoff
         self.model.minimize(self.variables.T)
-        self.best: tuple[int, Counts] | None = None
+        self._try_even_splits()
+
+    def _try_even_splits(self) -> None:
+        """Start from the even split of every menu entry that fits."""
+        for entry in range(len(self.costs.menu)):
+            counts = even_counts(self.costs, entry)
+            if in_class(self.costs, counts) and fits(self.costs, counts):
+                self._learn(counts)
+
+    def _learn(self, counts: Counts) -> None:
+        """Simulate a split: keep it if best, and cut at its critical path."""
+        value, cut = simulate(self.costs, counts)
+        if self.best is None or value < self.best[0]:
+            self.best = (value, counts)
+        self.constraints.step_no_shorter_than(cut)
 
     def _worst_step(self) -> int:
         """Everything one after the other: no step is longer."""
@@ -110,102 +128,89 @@ class MeshSolver:
         passes = costs.micro_batches + 1
         return passes * (layers * costs.layer_count + ends + edges) + 1
 
-    def solve(self) -> MeshAnswer:
-        """Run rounds until the bound meets the value.
+    def advance(self, cutoff: int | None) -> MeshAnswer:
+        """Run one round.
+
+        Args:
+            cutoff: Splits slower than this are of no interest; never grows from
+                one call to the next. [ns]
 
         Returns:
-            The answer; its bound is true whatever the outcome.
+            What is known now; OPEN while rounds may still help.
         """
-        bound = 0
-        for round_ in range(1, ROUNDS + 1):
-            solver = self._solver()
-            status = solver.solve(self.model)
-            if status == cp.INFEASIBLE:
-                return self._ruled_out(bound, round_)
-            bound = max(bound, int(np.ceil(solver.best_objective_bound - 1e-6)))
-            if status == cp.UNKNOWN:
-                return self._open(bound, round_)
-            counts = self.variables.extract(solver)
-            value, cut = simulate(self.costs, counts)
-            self._keep(value, counts)
-            assert self.best is not None
-            if self.best[0] <= bound:
-                return MeshAnswer(Outcome.SOLVED, bound, *self.best, round_)
-            self.constraints.step_no_shorter_than(cut)
+        if self.best is not None and self.best[0] <= self.bound:
+            return self._answer(Outcome.SOLVED)
+        self._cut_off(cutoff)
+        self.rounds += 1
+        solver = self._solver()
+        if self.best is not None:
             self.variables.hint(self.best[1])
-        return self._open(bound, ROUNDS)
+        status = solver.solve(self.model)
+        if status == cp.INFEASIBLE:
+            return self._ruled_out()
+        self.bound = max(self.bound, int(np.ceil(solver.best_objective_bound - 1e-6)))
+        if status != cp.OPTIMAL:
+            self.work = min(2 * self.work, WORK[1])
+        if status != cp.UNKNOWN:
+            self._learn(self.variables.extract(solver))
+        solved = self.best is not None and self.best[0] <= self.bound
+        return self._answer(Outcome.SOLVED if solved else Outcome.OPEN)
+
+    def _cut_off(self, cutoff: int | None) -> None:
+        if cutoff is not None and (self.cutoff is None or cutoff < self.cutoff):
+            self.cutoff = cutoff
+            self.model.add(self.variables.T <= cutoff)
 
     def _solver(self) -> cp.CpSolver:
         """One worker, fixed seed, work counted instead of seconds."""
         solver = cp.CpSolver()
         solver.parameters.num_workers = 1
         solver.parameters.random_seed = 0
-        solver.parameters.max_deterministic_time = WORK_PER_ROUND
+        solver.parameters.max_deterministic_time = self.work
         return solver
 
-    def _keep(self, value: int, counts: Counts) -> None:
-        if self.best is None or value < self.best[0]:
-            self.best = (value, counts)
-
-    def _ruled_out(self, bound: int, rounds: int) -> MeshAnswer:
+    def _ruled_out(self) -> MeshAnswer:
         """Without a cutoff nothing fits; with one, nothing is as fast."""
         if self.cutoff is None:
-            return MeshAnswer(Outcome.INFEASIBLE, bound, rounds=rounds)
-        bound = max(bound, self.cutoff + 1)
-        if self.best is None:
-            return MeshAnswer(Outcome.CUT_OFF, bound, rounds=rounds)
-        return MeshAnswer(Outcome.CUT_OFF, bound, *self.best, rounds)
+            return self._answer(Outcome.INFEASIBLE)
+        self.bound = max(self.bound, self.cutoff + 1)
+        return self._answer(Outcome.CUT_OFF)
 
-    def _open(self, bound: int, rounds: int) -> MeshAnswer:
-        if self.best is None:
-            return MeshAnswer(Outcome.OPEN, bound, rounds=rounds)
-        return MeshAnswer(Outcome.OPEN, bound, *self.best, rounds)
+    def _answer(self, outcome: Outcome) -> MeshAnswer:
+        value, counts = self.best if self.best is not None else (None, None)
+        return MeshAnswer(outcome, self.bound, value, counts, self.rounds)
+
+
+def in_class(costs: StageCosts, counts: Counts) -> bool:
+    """Whether a split lies in the declared class of layer counts.
+
+    Args:
+        costs: The inner problem.
+        counts: Layers by stage, kind and menu entry. [1]
+
+    Returns:
+        True when every stage has between its fewest and the most layers.
+    """
+    layers = counts.sum(axis=(1, 2))
+    low = [costs.fewest_layers(stage) for stage in range(costs.stages)]
+    return bool((layers >= low).all() and (layers <= costs.most_layers).all())
 
 
 def solve_mesh(
-    costs: StageCosts,
-    *,
-    bound: int = 0,
-    cuts: Iterable[Linear] = (),
-    cutoff: int | None = None,
+    costs: StageCosts, *, bound: int = 0, cuts: Iterable[Linear] = ()
 ) -> MeshAnswer:
     """Best split of one mesh, with a proof.
-
-    Tries the even splits first: when one meets the bound, no solver is called.
 
     Args:
         costs: The inner problem.
         bound: A lower bound on the step that is known already. [ns]
         cuts: Valid path inequalities that are known already. [ns]
-        cutoff: Splits slower than this are of no interest. [ns]
 
     Returns:
-        Value, bound and split.
+        Value, bound and split; OPEN only if the rounds ran out.
     """
-    best: tuple[int, Counts] | None = None
-    found = []
-    for entry in range(len(costs.menu)):
-        counts = even_counts(costs, entry)
-        if fits(costs, counts):
-            value, cut = simulate(costs, counts)
-            found.append(cut)
-            if best is None or value < best[0]:
-                best = (value, counts)
-    if best is not None and best[0] <= bound:
-        return MeshAnswer(Outcome.SOLVED, bound, *best)
-    solver = MeshSolver(costs, [*cuts, *found], cutoff)
-    if best is not None and (cutoff is None or best[0] <= cutoff):
-        solver.best = best
-        solver.variables.hint(best[1])
-    return _at_least(solver.solve(), bound)
-
-
-def _at_least(answer: MeshAnswer, bound: int) -> MeshAnswer:
-    """Lift a solver's bound to one that was known before."""
-    return MeshAnswer(
-        answer.outcome,
-        max(answer.bound, bound),
-        answer.value,
-        answer.counts,
-        answer.rounds,
-    )
+    solver = MeshSolver(costs, cuts, bound=bound)
+    answer = solver.advance(None)
+    while answer.outcome is Outcome.OPEN and answer.rounds < ROUNDS:
+        answer = solver.advance(None)
+    return answer

@@ -298,21 +298,20 @@ class Enumerator:
         return rows, np.array(flat, dtype=np.int64)
 
     def _chunk_counts(self, pp: int) -> list[int]:
-        """Chunks above one; in the default space the fewest for a largest stage.
+        """Chunks above one; in the default space those that split nearly evenly.
 
-        Two counts whose largest stage has the same layers differ only in how
-        many smaller stages there are; the default space keeps the smaller.
+        The default space keeps a count whose largest stage leaves fewer empty
+        places than there are ranks: ``p v ceil(L / (p v)) - L < p``.
         """
         layers = self.workload.model.layers
-        counts, largest = [], -(-layers // pp)
+        counts = []
         for vpp in range(2, (layers + 2) // pp + 1):
-            stage = -(-layers // (pp * vpp))
-            if self.full or stage < largest:
-                largest = stage
-                if self._keep("vpp", vpp):
-                    counts.append(vpp)
-            else:
-                self.removed["vpp without a smaller largest stage"] += 1
+            stages = pp * vpp
+            empty = stages * -(-layers // stages) - layers
+            if empty >= pp and not self.full:
+                self.removed["vpp that splits the layers unevenly"] += 1
+            elif self._keep("vpp", vpp):
+                counts.append(vpp)
         return counts
 
 

@@ -1,0 +1,68 @@
+"""`planner catalog`: what is known, with sources."""
+
+import json
+from typing import Annotated
+
+import typer
+from rich.console import RenderableType
+
+from planner.cli.guard import guarded
+from planner.cli.options import JsonTo
+from planner.cli.output import deliver
+from planner.report.catalog import (
+    KINDS,
+    catalog_data,
+    entry_table,
+    kind_names,
+    kind_table,
+    overview,
+)
+
+
+def _complete_kind(incomplete: str) -> list[str]:
+    return [kind for kind in KINDS if kind.startswith(incomplete)]
+
+
+def _complete_name(ctx: typer.Context, incomplete: str) -> list[str]:
+    kind = ctx.params.get("kind")
+    names = kind_names(kind) if kind in KINDS else ()
+    return [name for name in names if name.startswith(incomplete)]
+
+
+Kind = Annotated[
+    str | None,
+    typer.Argument(
+        metavar=f"[{'|'.join(KINDS)}]",
+        help="What to list; without it, the names of everything.",
+        autocompletion=_complete_kind,
+        show_default=False,
+    ),
+]
+Name = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[NAME]",
+        help="One of them, with the source of each number.",
+        autocompletion=_complete_name,
+        show_default=False,
+    ),
+]
+
+
+@guarded
+def catalog(kind: Kind = None, name: Name = None, json_to: JsonTo = None) -> None:
+    """Print what is known: everything, a kind, or one entry with its sources.
+
+    Args:
+        kind: What to list. [-]
+        name: Which of them. [-]
+        json_to: Where JSON goes. [-]
+    """
+    data = catalog_data(kind, name)
+    deliver(_report(kind, name), json.dumps(data, indent=2, default=str), json_to)
+
+
+def _report(kind: str | None, name: str | None) -> RenderableType:
+    if kind is None:
+        return overview()
+    return kind_table(kind) if name is None else entry_table(kind, name)

@@ -1,0 +1,75 @@
+"""A job as the commands get it: read, with every name looked up."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from planner.cost.workload import Workload
+from planner.resolve import cautions, resolve, resolved_spec
+from planner.specs.job import JobSpec
+from planner.specs.read import locate, read_spec
+from planner.specs.result import RankedPlan
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job, and what it stands for under each framework it may run under.
+
+    Attributes:
+        spec: As read. [-]
+        file: As the user named it, for messages. [text]
+        base: Folder that relative paths in it start from. [-]
+        workloads: Resolved, shape (frameworks,). [-]
+    """
+
+    spec: JobSpec
+    file: str
+    base: Path
+    workloads: tuple[Workload, ...]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is legal but rarely meant. [text]."""
+        return cautions(self.workloads[0])
+
+    def workload_of(self, plan: RankedPlan | None) -> Workload:
+        """The workload of the framework that a plan is for; the first without one.
+
+        Args:
+            plan: A plan of this job, or None. [-]
+
+        Returns:
+            One of the workloads. [-]
+        """
+        chosen = plan and plan.estimate.stack.get("framework")
+        by_name = {w.framework.name: w for w in self.workloads}
+        return by_name.get(str(chosen), self.workloads[0])
+
+    def resolved(self, plan: RankedPlan | None) -> dict[str, object]:
+        """The spec with its names replaced by what they stand for.
+
+        Args:
+            plan: The plan that decides the framework, or None. [-]
+
+        Returns:
+            Fields of a JobSpec, ready for JSON. [-]
+        """
+        return resolved_spec(self.spec, self.workload_of(plan), base=self.base)
+
+
+def load(path: Path, assignments: Sequence[str] | None) -> Job:
+    """Read a job and look up its names.
+
+    Args:
+        path: YAML file, or the name of a known job. [-]
+        assignments: `a.b.c=value` each. [text]
+
+    Returns:
+        The job. [-]
+
+    Raises:
+        BadInputError: The file, a field or a name is wrong.
+    """
+    spec = read_spec(path, assignments or ())
+    base = locate(path).parent
+    return Job(spec, str(path), base, resolve(spec, file=str(path), base=base))

@@ -1,0 +1,124 @@
+"""`planner predict`: price one given layout, no search over it."""
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+import typer
+from pydantic import BaseModel, ConfigDict, Field
+
+from planner.cli.guard import guarded
+from planner.cli.jobs import Job, load
+from planner.cli.options import Assignments, JsonTo, Spec
+from planner.cli.output import deliver
+from planner.errors import BadInputError
+from planner.predict import predict as price
+from planner.report import heading, prediction_report
+from planner.specs.estimate import Estimate, Verdict
+from planner.specs.layout import Layout, PartialLayout
+from planner.specs.read import read_layout
+from planner.specs.result import RankedPlan
+
+EXIT_DOES_NOT_FIT = 3
+
+
+class FailOn(StrEnum):
+    """The mildest verdict that makes the command fail."""
+
+    OOM = "oom"
+    AT_RISK = "at-risk"
+
+
+class Prediction(BaseModel):
+    """One priced layout, schema ``planner/prediction@1``."""
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+    schema_name: Literal["planner/prediction@1"] = Field(
+        default="planner/prediction@1", alias="schema"
+    )
+    layout: Layout
+    estimate: Estimate
+    warnings: tuple[str, ...] = ()
+
+
+LayoutText = Annotated[
+    str | None,
+    typer.Option(
+        "--layout",
+        metavar="TP=8,PP=16,...",
+        help="The layout, in place of the spec's layout block.",
+        show_default=False,
+    ),
+]
+Failing = Annotated[
+    FailOn | None,
+    typer.Option(
+        "--fail-on",
+        help="Exit with 3 on this verdict or a worse one.",
+        show_default=False,
+    ),
+]
+
+
+@guarded
+def predict(
+    spec: Spec,
+    *,
+    layout: LayoutText = None,
+    assignments: Assignments = None,
+    json_to: JsonTo = None,
+    fail_on: Failing = None,
+) -> None:
+    """Print time and memory of one layout; what it leaves open is filled in.
+
+    Args:
+        spec: The job. [-]
+        layout: Layout in its short form. [text]
+        assignments: Fields to replace. [text]
+        json_to: Where JSON goes. [-]
+        fail_on: Verdict that makes the exit code 3. [-]
+
+    Raises:
+        BadInputError: No layout is given, or it is not legal.
+        Exit: With 3, for a verdict of `--fail-on`.
+    """
+    job = load(spec, assignments)
+    given = job.spec.layout if layout is None else read_layout(layout)
+    priced = _price(job, given)
+    title = heading(job.workload_of(priced))
+    report = prediction_report(priced, title, job.warnings)
+    deliver(report, _json(priced, job.warnings), json_to)
+    if fail_on is not None and _fails(priced.estimate.memory.verdict, fail_on):
+        raise typer.Exit(EXIT_DOES_NOT_FIT)
+
+
+def _price(job: Job, given: PartialLayout) -> RankedPlan:
+    """The layout, completed and priced under the job's one framework."""
+    if not given.given():
+        raise BadInputError(
+            "there is no layout to price",
+            file=job.file,
+            field="layout",
+            allowed="--layout tp=8,pp=2,... or a layout block in the spec",
+        )
+    if len(job.workloads) > 1:
+        raise BadInputError(
+            "a layout is priced under one framework",
+            file=job.file,
+            field="framework",
+            value=job.spec.framework,
+            allowed=", ".join(w.framework.name for w in job.workloads),
+        )
+    return price(job.workloads[0], given)
+
+
+def _json(priced: RankedPlan, warnings: tuple[str, ...]) -> str:
+    answer = Prediction(
+        layout=priced.layout, estimate=priced.estimate, warnings=warnings
+    )
+    return answer.model_dump_json(by_alias=True, indent=2)
+
+
+def _fails(verdict: Verdict, fail_on: FailOn) -> bool:
+    """Whether a verdict is the named one or a worse one."""
+    return verdict in ("oom", fail_on.value)

@@ -1,0 +1,51 @@
+"""The progress of a search on stderr, where that is a terminal."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from planner.optimize import Progress as SearchProgress
+
+Report = Callable[[SearchProgress], None]
+
+
+@contextmanager
+def search_progress() -> Iterator[Report]:
+    """A bar of the candidates that are settled, gone when the search ends.
+
+    Yields:
+        What to call with each state of the search; silent without a terminal.
+    """
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    console = Console(stderr=True, markup=False, highlight=False)
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("searching", total=None)
+        yield lambda state: bar.update(
+            task,
+            description=describe(state),
+            total=state.candidates,
+            completed=state.candidates - state.candidates_left,
+        )
+
+
+def describe(state: SearchProgress) -> str:
+    """The state of a search in a phrase.
+
+    Args:
+        state: Candidates left, best step and bound so far. [-]
+
+    Returns:
+        For example `12,345 left, best 9.123 s, gap 1.20 %`. [text]
+    """
+    parts = [f"{state.candidates_left:,} left"]
+    if state.incumbent_s is not None:
+        parts.append(f"best {state.incumbent_s:.3f} s")
+    if state.gap is not None:
+        parts.append(f"gap {state.gap:.2%}")
+    return ", ".join(parts)

@@ -1,0 +1,44 @@
+"""Writes configs/schema: `python -m planner.cli.schema` after a change of a spec."""
+
+import json
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from hardware.specs import ClusterSpec
+from planner.models import Preset
+from planner.specs.job import JobSpec
+
+SCHEMAS: dict[str, type[BaseModel]] = {
+    "job": JobSpec,
+    "cluster": ClusterSpec,
+    "model": Preset,
+}
+"""Stem of a schema file to the type that it describes."""
+
+
+def schema_text(stem: str) -> str:
+    """The JSON schema of a kind of config file.
+
+    Args:
+        stem: A key of `SCHEMAS`. [-]
+
+    Returns:
+        Indented JSON with its last newline. [text]
+    """
+    schema = SCHEMAS[stem].model_json_schema()
+    return json.dumps(schema, indent=2, sort_keys=True) + "\n"
+
+
+def write_schemas(folder: Path) -> None:
+    """Write every schema file.
+
+    Args:
+        folder: An existing folder. [-]
+    """
+    for stem in SCHEMAS:
+        (folder / f"{stem}.json").write_text(schema_text(stem), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write_schemas(Path(__file__).resolve().parents[2] / "configs" / "schema")

@@ -1,0 +1,338 @@
+"""What is known, as tables: numbers in natural units, unverified ones marked."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, get_args
+
+from pydantic import BaseModel
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from hardware import catalog
+from hardware.calibration import calibrated
+from hardware.specs import ClusterSpec, Sourced
+from hardware.units import Quantity
+from planner.errors import BadInputError, did_you_mean
+from planner.frameworks import FRAMEWORKS
+from planner.models import preset, preset_names, read_preset
+from planner.specs.framework import Framework
+
+Entry = dict[str, object]
+"""One thing of the catalog as plain data, ready for JSON."""
+
+UNVERIFIED = "?"
+"""Stands after a number that was not looked up."""
+
+_SCALES = {
+    "B": (2**30, "GiB"),
+    "B/s": (1e9, "GB/s"),
+    "FLOP/s": (1e12, "TFLOP/s"),
+    "W": (1, "W"),
+    "s": (1e-6, "us"),
+}
+"""Base unit to the divisor and name of the unit that people use."""
+_TITLES = {
+    "gpus": "GPUs",
+    "gpus_per_node": "GPUs",
+    "scale_up_domain": "domain",
+    "nic": "NIC",
+    "nics_per_node": "NICs",
+    "memory_capacity": "memory",
+    "memory_bandwidth": "HBM",
+    "peak_bf16": "bf16",
+    "peak_fp8": "fp8",
+    "rail_optimised": "rails",
+    "max_position": "positions",
+    "zero_stages": "ZeRO",
+}
+"""Columns whose field has too long a name for a table."""
+_READERS: Mapping[str, Callable[[str], Sourced]] = {
+    "gpus": catalog.gpu,
+    "nodes": catalog.node,
+    "links": catalog.link,
+    "clusters": catalog.cluster,
+}
+_COLUMNS = {
+    "gpus": (
+        "arch",
+        "memory_capacity",
+        "memory_bandwidth",
+        "peak_bf16",
+        "peak_fp8",
+        "tdp",
+    ),
+    "nodes": (
+        "gpu",
+        "gpus_per_node",
+        "scale_up",
+        "scale_up_domain",
+        "nic",
+        "nics_per_node",
+    ),
+    "links": ("kind", "fabric", "bandwidth", "links"),
+    "clusters": ("node", "nodes", "gpus", "tiers", "rail_optimised"),
+    "models": ("family", "layers", "hidden", "parameters", "active", "max_position"),
+    "frameworks": ("title", "version", "zero_stages", "schedules", "recompute"),
+}
+KINDS = tuple(_COLUMNS)
+"""What the catalog has, in order of listing."""
+
+
+def kind_names(kind: str) -> tuple[str, ...]:
+    """Names of one kind.
+
+    Args:
+        kind: One of `KINDS`. [-]
+
+    Returns:
+        Names, sorted; frameworks in their order of listing. [text]
+
+    Raises:
+        BadInputError: No such kind.
+    """
+    if kind not in KINDS:
+        raise BadInputError(
+            f"no such kind; {did_you_mean(kind, KINDS)}",
+            field="catalog",
+            value=kind,
+            allowed=", ".join(KINDS),
+        )
+    if kind == "models":
+        return preset_names()
+    if kind == "frameworks":
+        return tuple(framework.name for framework in FRAMEWORKS)
+    return catalog.names(kind)
+
+
+def entry(kind: str, name: str) -> Entry:
+    """One thing of the catalog as plain data.
+
+    Args:
+        kind: One of `KINDS`. [-]
+        name: One of `kind_names`. [-]
+
+    Returns:
+        Its fields; quantities are texts with their base unit. [-]
+
+    Raises:
+        BadInputError: No such kind or name; names the nearest.
+    """
+    known = kind_names(kind)
+    if name not in known:
+        raise BadInputError(
+            f"no such name; {did_you_mean(name, known)}",
+            field=f"catalog {kind}",
+            value=name,
+        )
+    if kind == "models":
+        return _model(name)
+    if kind == "frameworks":
+        return _framework(next(f for f in FRAMEWORKS if f.name == name))
+    return _READERS[kind](name).model_dump(mode="json")
+
+
+def _model(name: str) -> Entry:
+    """A model: what it counts out to, where its description is from, its fields."""
+    its, known = preset(name), read_preset(name)
+    return {
+        "name": name,
+        "family": its.family,
+        "layers": its.layers,
+        "hidden": its.hidden,
+        "parameters": its.parameters,
+        "active": its.active_parameters,
+        "published_parameters": known.published_parameters,
+        "max_position": its.max_position,
+        "source": known.source,
+        "config": known.config,
+    }
+
+
+def _framework(its: Framework) -> Entry:
+    """A framework: its limits and its default stack."""
+    limits = asdict(its.limits)
+    return {
+        "name": its.name,
+        "title": its.title,
+        "version": its.profile.version,
+        **limits,
+        "profile": its.profile.model_dump(mode="json"),
+    }
+
+
+def overview() -> RenderableType:
+    """Every name of every kind.
+
+    Returns:
+        One row for each kind. [-]
+    """
+    table = _table("kind", "names")
+    for kind in KINDS:
+        table.add_row(kind, ", ".join(kind_names(kind)))
+    return table
+
+
+def kind_table(kind: str) -> RenderableType:
+    """The main numbers of everything of one kind.
+
+    Args:
+        kind: One of `KINDS`. [-]
+
+    Returns:
+        One row for each name, in natural units. [-]
+
+    Raises:
+        BadInputError: No such kind.
+    """
+    rows = [[name, *_cells(kind, name)] for name in kind_names(kind)]
+    table = _table("name", *(_title(kind, column) for column in _COLUMNS[kind]))
+    for row in rows:
+        table.add_row(*row)
+    marked = any(cell.endswith(UNVERIFIED) for row in rows for cell in row)
+    note = Text(f"{UNVERIFIED} not verified", style="dim")
+    return Group(table, note) if marked else table
+
+
+def _table(*titles: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for title in titles:
+        table.add_column(title)
+    return table
+
+
+def _title(kind: str, column: str) -> str:
+    """A column's name, with its unit in brackets."""
+    words = _TITLES.get(column, column.replace("_", " "))
+    if kind not in _READERS or column == "gpus":
+        return words
+    model = _type_of(kind)
+    unit = _unit(model, column) if column in model.model_fields else None
+    return f"{words} [{_SCALES[unit][1]}]" if unit else words
+
+
+def _type_of(kind: str) -> type[Sourced]:
+    return type(_READERS[kind](kind_names(kind)[0]))
+
+
+def _cells(kind: str, name: str) -> list[str]:
+    """One row without its name."""
+    if kind not in _READERS:
+        data = entry(kind, name)
+        return [_plain(data[column], column) for column in _COLUMNS[kind]]
+    its = _READERS[kind](name)
+    return [_cell(its, column, with_unit=False) for column in _COLUMNS[kind]]
+
+
+def _cell(its: Sourced, field: str, *, with_unit: bool) -> str:
+    """A field in natural units, marked if it was not looked up."""
+    if isinstance(its, ClusterSpec) and field == "gpus":
+        return f"{its.nodes * catalog.node(its.node).gpus_per_node:,}"
+    value, unit = getattr(its, field), _unit(type(its), field)
+    text = _plain(value, field)
+    if unit and value is not None:
+        divisor, name = _SCALES[unit]
+        text = f"{value / divisor:,.5g}" + (f" {name}" if with_unit else "")
+    return text + (f" {UNVERIFIED}" if field in its.unverified else "")
+
+
+def _unit(model: type[BaseModel], field: str) -> str | None:
+    """Base unit of a field, None where it holds no quantity."""
+    info = model.model_fields[field]
+    for member in (info, *get_args(info.annotation)):
+        for note in (*getattr(member, "metadata", ()), *get_args(member)):
+            if isinstance(note, Quantity):
+                return note.unit
+    return None
+
+
+def _plain(value: Any, field: str) -> str:
+    """A value without a unit as text."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if field in {"parameters", "active", "published_parameters"}:
+        return f"{value / 1e9:,.4g}B"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, tuple | list):
+        return ", ".join(_part(item) for item in value) or "-"
+    return str(value)
+
+
+def _part(item: Any) -> str:
+    """One member of a list; a tier is its name, size and oversubscription."""
+    if hasattr(item, "oversubscription"):
+        return f"{item.name} {item.gpus} GPUs {item.oversubscription:g}:1"
+    return str(item)
+
+
+def entry_table(kind: str, name: str) -> RenderableType:
+    """Everything known of one thing, with the source of each field.
+
+    Args:
+        kind: One of `KINDS`. [-]
+        name: One of `kind_names`. [-]
+
+    Returns:
+        One row for each field. [-]
+
+    Raises:
+        BadInputError: No such kind or name; names the nearest.
+    """
+    data = entry(kind, name)
+    if kind not in _READERS:
+        return _plain_entry(data)
+    its = _READERS[kind](name)
+    table = _table("field", "value", "source")
+    for field in type(its).model_fields:
+        if field not in {"sources", "unverified"}:
+            table.add_row(field, _cell(its, field, with_unit=True), _source(its, field))
+    if kind == "gpus":
+        measured = "yes" if name in calibrated() else "no"
+        table.add_row("calibrated", measured, "")
+    note = Text(f"{UNVERIFIED} not verified", style="dim")
+    return Group(table, note) if its.unverified else table
+
+
+def _source(its: Sourced, field: str) -> str:
+    """Where a fact is from; names and references to other entries have no source."""
+    if field in its.sources:
+        return its.sources[field]
+    value = getattr(its, field)
+    is_fact = isinstance(value, int | float) and not isinstance(value, bool)
+    return its.sources.get("*", "") if is_fact else ""
+
+
+def _plain_entry(data: Entry) -> Table:
+    """Fields of a model or a framework, nested ones on rows of their own."""
+    table = _table("field", "value")
+    for field, value in data.items():
+        inner = value.items() if isinstance(value, dict) else [("", value)]
+        for key, part in inner:
+            label = f"{field}.{key}" if key else field
+            table.add_row(label, _plain(part, field))
+    return table
+
+
+def catalog_data(kind: str | None, name: str | None) -> dict[str, object]:
+    """The catalog, a kind or one entry of it, as plain data.
+
+    Args:
+        kind: One of `KINDS`, or None for all. [-]
+        name: One of `kind_names`, or None for all. [-]
+
+    Returns:
+        Kind to a list of entries, schema `planner/catalog@1`. [-]
+
+    Raises:
+        BadInputError: No such kind or name.
+    """
+    kinds: Sequence[str] = KINDS if kind is None else (kind,)
+    found: dict[str, object] = {"schema": "planner/catalog@1"}
+    for each in kinds:
+        chosen = kind_names(each) if name is None else (name,)
+        found[each] = [entry(each, one) for one in chosen]
+    return found

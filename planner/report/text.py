@@ -1,0 +1,154 @@
+"""Whole reports: of a search, of one priced layout, of a proof that nothing fits."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from planner.report.heading import Heading
+from planner.report.tables import (
+    layout_table,
+    memory_table,
+    removed_table,
+    runners_up_table,
+    section,
+    sentences,
+    stack_text,
+    throughput_table,
+    time_table,
+    verdict_line,
+)
+from planner.specs.result import Objective, RankedPlan, Result
+
+_UNITS = {"throughput": "tokens/s"}
+
+
+def result_report(result: Result, title: Heading) -> RenderableType:
+    """Everything a search found: the plan, why, its cost, its proof, the next best.
+
+    Args:
+        result: Answer of a search with at least one plan. [-]
+        title: What the report opens with. [-]
+
+    Returns:
+        A renderable, laid out for 100 columns. [-]
+    """
+    best = result.plans[0]
+    return Group(
+        *_title(title),
+        section("Best layout", layout_table(best.layout)),
+        *_why(result),
+        *_costs(best),
+        section("Proof", certificate(result)),
+        *_removed(result),
+        *_runners_up(result),
+        *_small_print(best, result.warnings),
+    )
+
+
+def prediction_report(
+    plan: RankedPlan, title: Heading, warnings: Sequence[str] = ()
+) -> RenderableType:
+    """Everything predicted of one given layout.
+
+    Args:
+        plan: The completed layout and its estimate. [-]
+        title: What the report opens with. [-]
+        warnings: What is legal but rarely meant. [text]
+
+    Returns:
+        A renderable, laid out for 100 columns. [-]
+    """
+    return Group(
+        *_title(title),
+        section("Layout", layout_table(plan.layout)),
+        *_costs(plan),
+        *_small_print(plan, warnings),
+    )
+
+
+def infeasible_report(result: Result, title: Heading) -> RenderableType:
+    """Why a search ended without a plan.
+
+    Args:
+        result: Answer of a search without plans. [-]
+        title: What the report opens with. [-]
+
+    Returns:
+        A renderable, laid out for 100 columns. [-]
+    """
+    reasons = result.explanation.infeasible
+    parts = [section("Why nothing fits", sentences(reasons))] if reasons else []
+    warnings = result.warnings
+    return Group(
+        *_title(title),
+        *parts,
+        section("Proof", certificate(result)),
+        *_removed(result),
+        *([section("Warnings", sentences(warnings))] if warnings else []),
+    )
+
+
+def certificate(result: Result) -> Text:
+    """What the search guarantees, and how much work that took.
+
+    gap = bound / value - 1 for a throughput.
+
+    Args:
+        result: Answer of a search. [-]
+
+    Returns:
+        One line. [-]
+    """
+    search, style = result.search, "green" if result.status == "optimal" else "yellow"
+    line = Text(result.status, style=f"bold {style}")
+    found = _gap(result.objective) if result.plans else ""
+    return line.append(
+        f": {found}{search.space:,} candidates in the space, {search.priced:,} priced, "
+        f"{search.solved:,} solved, {search.seconds:.1f} s",
+        style="default not bold",
+    )
+
+
+def _gap(objective: Objective) -> str:
+    unit = _UNITS.get(objective.name, "")
+    return f"gap {objective.gap:.2%}, bound {objective.bound:,.1f} {unit}; "
+
+
+def _title(title: Heading) -> Iterator[RenderableType]:
+    yield Text(str(title), style="bold")
+    yield Text(title.job, style="dim")
+
+
+def _why(result: Result) -> Iterator[RenderableType]:
+    told = result.explanation
+    if lines := [*told.binding, *([told.runner_up] if told.runner_up else [])]:
+        yield section("Why it won", sentences(lines))
+
+
+def _costs(plan: RankedPlan) -> Iterator[RenderableType]:
+    estimate = plan.estimate
+    yield section("Throughput", throughput_table(estimate))
+    yield section("Time of one step", time_table(estimate.time_breakdown_s))
+    memory = Group(memory_table(estimate.memory), verdict_line(estimate.memory))
+    yield section("Memory", memory)
+
+
+def _removed(result: Result) -> Iterator[RenderableType]:
+    if result.search.pruned:
+        yield section(
+            "Candidates removed, by rule", removed_table(result.search.pruned)
+        )
+
+
+def _runners_up(result: Result) -> Iterator[RenderableType]:
+    if len(result.plans) > 1:
+        yield section("Runners-up", runners_up_table(result.plans))
+
+
+def _small_print(plan: RankedPlan, warnings: Sequence[str]) -> Iterator[RenderableType]:
+    if warnings:
+        yield section("Warnings", sentences(warnings))
+    yield section("Stack assumed", stack_text(plan.estimate.stack))
+    if plan.estimate.assumptions:
+        yield section("Assumptions", sentences(plan.estimate.assumptions))

@@ -1,0 +1,225 @@
+"""Every slip ends with exit code 2 and one message that says how to mend it."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from planner.cli import app
+
+GOOD = """
+model: llama-3-8b
+cluster: dgx-a100-1-node
+training: {seq_len: 8192, global_batch: 128}
+"""
+CASES = {
+    "empty file": ("", ["empty"]),
+    "a list": ("[1, 2]", ["list", "allowed: a mapping"]),
+    "a scalar": ("42", ["single value", "allowed: a mapping"]),
+    "a syntax error": ("a: [1\nb: }", ["line 2", "is no YAML"]),
+    "a date that does not exist": ("a: 2024-99-99", ["is no YAML"]),
+    "a misspelt block": (GOOD + "serch: {}", ["serch", "did you mean search?"]),
+    "a misspelt key": (
+        GOOD.replace("seq_len", "seq_length"),
+        ["training.seq_length", "8192", "did you mean seq_len?"],
+    ),
+    "a misspelt key in a list": (
+        GOOD + "layout: {stages: [{layer: 3}]}",
+        ["layout.stages.0.layer", "did you mean layers?"],
+    ),
+    "a missing block": ("model: llama-3-8b", ["missing", "more field"]),
+    "a wrong type": (
+        GOOD.replace("8192", "long"),
+        ["training.seq_len", "'long'", "allowed: a whole number"],
+    ),
+    "a negative number": (
+        GOOD.replace("8192", "-8192"),
+        ["training.seq_len", "-8192", "allowed: greater than 0"],
+    ),
+    "an unknown word": (
+        GOOD.replace("128}", "128, precision: bf61}"),
+        ["training.precision", "'bf61'", "did you mean bf16?", "'fp8'"],
+    ),
+    "two batches": (
+        GOOD.replace("128}", "128, global_batch_tokens: 8192}"),
+        ["training", "exactly one of global_batch"],
+    ),
+    "an empty range": (
+        GOOD + "search: {tp: {min: 8, max: 2}}",
+        ["search.tp", "min 8 exceeds max 2"],
+    ),
+    "a word for a limit": (
+        GOOD + "search: {tp: many}",
+        ["search.tp", "'many'", "a whole number or a list or a block"],
+    ),
+    "an unknown model": (
+        GOOD.replace("llama-3-8b", "lama-3-8b"),
+        ["model", "'lama-3-8b'", "nearest: llama-3-8b"],
+    ),
+    "an unknown cluster": (
+        GOOD.replace("dgx-a100-1-node", "dgx-a100-one-node"),
+        ["cluster", "'dgx-a100-one-node'", "did you mean dgx-a100-1-node"],
+    ),
+    "an inline cluster without nodes": (
+        GOOD.replace("dgx-a100-1-node", "{node: dgx-h100}"),
+        ["cluster.nodes", "missing"],
+    ),
+    "an unknown node": (
+        GOOD.replace("dgx-a100-1-node", "{node: dgx-h10, nodes: 1}"),
+        ["cluster", "'dgx-h10'", "nearest: dgx-h100"],
+    ),
+    "an inline model without a family": (
+        GOOD.replace("llama-3-8b", "{hidden_size: 64}"),
+        ["model", "supported: gpt2, llama"],
+    ),
+    "an unknown framework": (
+        GOOD + "framework: megatrn",
+        ["framework", "'megatrn'", "did you mean megatron?"],
+    ),
+    "a misspelt stack key": (
+        GOOD + "stack: {memory_trafic: 1}",
+        ["stack.memory_trafic", "memory_traffic"],
+    ),
+    "a stack value out of range": (
+        GOOD + "stack: {clock: 3}",
+        ["stack.clock", "3", "less than or equal to 1.5"],
+    ),
+    "a misspelt recipe key": (
+        GOOD + "stack: {recipe: {logit_bytes: 6}}",
+        ["stack.recipe.logit_bytes", "did you mean logits_bytes?"],
+    ),
+    "a kernel without a measurement": (
+        GOOD + "stack: {attention: fa3}",
+        ["stack.attention_kernel", "'fa3'", "measured: fa2"],
+    ),
+    "kernels of other GPUs only": (
+        GOOD + "stack: {attention: {hopper: fa2}}",
+        ["stack.attention_kernel", "ampere"],
+    ),
+    "an eager variant that does not exist": (
+        GOOD + "stack: {compile: false}",
+        ["stack.compile", "no eager variant"],
+    ),
+    "fp8 without fp8 units": (
+        GOOD.replace("128}", "128, precision: fp8}"),
+        ["training.precision", "'fp8'", "allowed: bf16, fp16"],
+    ),
+    "a format that is not priced": (
+        GOOD.replace("128}", "128, precision: mxfp8}"),
+        ["training.precision", "is not priced yet", "allowed: bf16"],
+    ),
+    "a method that is not priced": (
+        GOOD.replace("128}", "128, method: lora}"),
+        ["training.method", "is not priced yet", "allowed: full"],
+    ),
+    "an optimizer that is not priced": (
+        GOOD.replace("128}", "128, optimizer: muon}"),
+        ["training.optimizer", "is not priced yet", "adamw"],
+    ),
+}
+
+
+def refused(*arguments: str) -> str:
+    """What stderr says of a command that exits with 2 and prints nothing else."""
+    done = CliRunner().invoke(app, list(arguments))
+    assert done.exit_code == 2, done.output
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: ")
+    assert "Traceback" not in done.stderr
+    assert "bug" not in done.stderr
+    return done.stderr
+
+
+@pytest.mark.parametrize("command", ["plan", "predict"])
+@pytest.mark.parametrize("case", CASES)
+def test_a_bad_spec_is_explained(tmp_path: Path, command: str, case: str) -> None:
+    text, fragments = CASES[case]
+    file = tmp_path / "job.yaml"
+    file.write_text(text)
+    message = refused(command, str(file))
+    assert [f for f in [str(file), *fragments] if f not in message] == []
+
+
+def test_a_missing_file_is_explained_with_what_is_near(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(GOOD)
+    message = refused("plan", str(tmp_path / "jib.yaml"))
+    assert "no such file" in message
+    assert str(tmp_path / "job.yaml") in message
+
+
+def test_the_name_of_a_job_is_suggested() -> None:
+    assert "did you mean llama-3-8b-8-a100" in refused("plan", "llama-3-8b-8-a10")
+
+
+def test_a_folder_and_a_binary_are_no_specs(tmp_path: Path) -> None:
+    assert "cannot be read" in refused("plan", str(tmp_path))
+    (tmp_path / "job.yaml").write_bytes(b"\xff\xfe\x00")
+    assert "UTF-8" in refused("plan", str(tmp_path / "job.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("assignment", "fragments"),
+    [
+        ("training.seq_len", ["--set", "a.b.c=value"]),
+        ("training.seq_len=[", ["--set training.seq_len", "is no YAML"]),
+        ("training.seq_len=-1", ["--set", "training.seq_len", "greater than 0"]),
+        ("trainin.seq_len=1", ["trainin", "did you mean training?"]),
+        ("model.hidden_size=1", ["--set", "model", "'llama-3-8b'"]),
+        ("cluster.nodse=2", ["cluster.nodse", "did you mean nodes"]),
+        ("cluster.nodes=0", ["cluster.nodes", "greater than 0"]),
+    ],
+)
+def test_a_bad_assignment_is_explained(
+    tmp_path: Path, assignment: str, fragments: list[str]
+) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(GOOD)
+    message = refused("plan", str(file), "--set", assignment)
+    assert [f for f in fragments if f not in message] == []
+
+
+@pytest.mark.parametrize(
+    ("layout", "fragments"),
+    [
+        ("tpp=8", ["tpp", "did you mean tp"]),
+        ("tp", ["key=value", "'tp'"]),
+        ("tp=2,tp=4", ["given twice", "'tp=4'"]),
+        ("tp=0", ["tp", "0", "greater than or equal to 1"]),
+        ("schedule=interleave", ["schedule", "did you mean interleaved?"]),
+        ("", ["layout", "no layout to price", "--layout"]),
+    ],
+)
+def test_a_bad_layout_is_explained(layout: str, fragments: list[str]) -> None:
+    message = refused("predict", "llama-3-8b-8-a100", "--layout", layout)
+    assert [f for f in fragments if f not in message] == []
+
+
+def test_a_layout_is_priced_under_one_framework() -> None:
+    message = refused(
+        "predict", "llama-3-8b-8-a100", "--layout=tp=8", "--set", "framework=any"
+    )
+    assert "allowed: megatron, torchtitan" in message
+
+
+def test_a_broken_cluster_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("node: dgx-h100\nnods: 2\n")
+    file = tmp_path / "job.yaml"
+    file.write_text(GOOD.replace("dgx-a100-1-node", "mine.yaml"))
+    message = refused("plan", str(file))
+    assert str(tmp_path / "mine.yaml") in message
+    assert "cluster.nods" in message
+    assert "did you mean nodes" in message
+
+
+def test_an_output_folder_that_holds_something_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "old").write_text("")
+    message = refused("plan", "llama-3-8b-8-a100", "--out", str(tmp_path))
+    assert "is not empty" in message
+    message = refused("plan", "llama-3-8b-8-a100", "--out", str(tmp_path / "old"))
+    assert "is no folder" in message
+
+
+def test_an_unknown_option_is_a_bad_input_too() -> None:
+    done = CliRunner().invoke(app, ["plan", "llama-3-8b-8-a100", "--tpo", "3"])
+    assert done.exit_code == 2
+    assert "--tpo" in done.stderr

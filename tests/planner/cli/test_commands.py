@@ -1,0 +1,196 @@
+"""Commands print on the right stream, in the right form, with the right code."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result as Run
+
+from planner import __version__
+from planner.cli import app
+from planner.errors import InfeasibleError, PlannerError, UnsupportedPlanError
+from planner.specs.result import Plan, Result
+
+JOB = "llama-3.1-405b-16k-h100"
+
+
+def run(*arguments: str) -> Run:
+    return CliRunner().invoke(app, list(arguments))
+
+
+@pytest.fixture
+def searched(monkeypatch: pytest.MonkeyPatch, result: Result) -> dict[str, Any]:
+    """Puts the hand-made result in place of a search; holds what was asked."""
+    asked: dict[str, Any] = {}
+
+    def optimize(workloads: object, **options: object) -> Result:
+        asked.update(options, workloads=workloads)
+        return asked.get("answer", result)
+
+    monkeypatch.setattr("planner.cli.plan.optimize", optimize)
+    return asked
+
+
+@pytest.fixture
+def priced(monkeypatch: pytest.MonkeyPatch, result: Result) -> list[Any]:
+    """Puts the second hand-made plan in place of a price; holds what was asked."""
+    asked: list[Any] = []
+
+    def price(*arguments: object) -> object:
+        asked.extend(arguments)
+        return result.plans[1]
+
+    monkeypatch.setattr("planner.cli.predict.price", price)
+    return asked
+
+
+def test_the_version_is_printed() -> None:
+    assert run("--version").stdout == f"planner {__version__}\n"
+
+
+def test_python_m_planner_is_the_same_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "planner", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"planner {__version__}\n"
+
+
+def test_plan_hands_its_options_to_the_search(searched: dict[str, Any]) -> None:
+    done = run(
+        "plan", JOB, "--top", "7", "--time-limit", "3", "--set", "cluster.nodes=4"
+    )
+    assert done.exit_code == 0
+    assert (searched["top"], searched["time_limit"]) == (7, 3.0)
+    assert [w.gpus for w in searched["workloads"]] == [32]
+
+
+@pytest.mark.usefixtures("searched")
+def test_plan_prints_nothing_but_json_for_a_dash() -> None:
+    done = run("plan", JOB, "--json", "-")
+    answer = json.loads(done.stdout)
+    assert answer["schema"] == "planner/result@1"
+    assert answer["spec"]["cluster"]["name"] == "llama3-h100-16k"
+    assert answer["plans"][0]["layout"]["tp"] == 8
+    assert done.stderr == ""
+
+
+@pytest.mark.usefixtures("searched")
+def test_plan_writes_json_beside_its_report(tmp_path: Path) -> None:
+    done = run("plan", JOB, "--json", str(tmp_path / "result.json"))
+    assert "Best layout" in done.stdout
+    written = json.loads((tmp_path / "result.json").read_text())
+    assert written["status"] == "optimal"
+
+
+@pytest.mark.usefixtures("searched")
+def test_a_file_that_cannot_be_written_is_bad_input(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = run("plan", JOB, "--json", str(tmp_path / "file" / "result.json"))
+    assert done.exit_code == 2
+    assert "cannot be written" in done.stderr
+
+
+@pytest.mark.usefixtures("searched")
+def test_out_holds_a_plan_that_stands_on_its_own(tmp_path: Path) -> None:
+    out = tmp_path / "new" / "folder"
+    assert run("plan", JOB, "--out", str(out)).exit_code == 0
+    assert [p.name for p in out.iterdir()] == ["plan.json"]
+    plan = Plan.model_validate_json((out / "plan.json").read_text())
+    assert plan.layout.tp == 8
+    assert plan.versions.keys() == {"planner", "ortools", "numpy"}
+    assert plan.spec["model"]["hidden_size"] == 16384
+
+
+def test_an_infeasible_job_exits_with_3_and_says_why(
+    searched: dict[str, Any], infeasible: Result, tmp_path: Path
+) -> None:
+    searched["answer"] = infeasible
+    done = run("plan", JOB, "--out", str(tmp_path / "new"))
+    assert done.exit_code == 3
+    assert "optimizer states alone need 99 GiB" in done.stdout
+    assert done.stderr.startswith("error: proven")
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_unfinished_search_without_a_plan_exits_with_4(
+    searched: dict[str, Any], infeasible: Result
+) -> None:
+    searched["answer"] = infeasible.model_copy(update={"status": "unknown"})
+    done = run("plan", JOB, "--json", "-")
+    assert done.exit_code == 4
+    assert json.loads(done.stdout)["status"] == "unknown"
+    assert "--time-limit" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (InfeasibleError("none fits"), 3, "error: none fits"),
+        (UnsupportedPlanError("no words"), 5, "error: no words"),
+        (PlannerError("wrong bound"), 1, "bug of planner, please report it"),
+        (KeyError("oops"), 1, "please report it: KeyError: 'oops'"),
+    ],
+)
+def test_an_error_has_its_exit_code(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, code: int, said: str
+) -> None:
+    def optimize(*_: object, **__: object) -> Result:
+        raise error
+
+    monkeypatch.setattr("planner.cli.plan.optimize", optimize)
+    done = run("plan", JOB)
+    assert done.exit_code == code
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_traceback_is_there_for_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLANNER_DEBUG", "1")
+    monkeypatch.setattr("planner.cli.plan.optimize", None)
+    assert "Traceback" in run("plan", JOB).stderr
+
+
+def test_predict_prices_the_layout_of_the_spec(priced: list[Any]) -> None:
+    done = run("predict", JOB, "--json", "-")
+    answer = json.loads(done.stdout)
+    assert answer["schema"] == "planner/prediction@1"
+    assert answer["estimate"]["memory"]["verdict"] == "at-risk"
+    assert answer["layout"]["tp"] == 4
+    workload, partial = priced
+    assert (workload.gpus, partial.tp, partial.dp) == (16384, 8, 128)
+
+
+def test_a_layout_option_takes_the_place_of_the_block(priced: list[Any]) -> None:
+    assert run("predict", JOB, "--layout", "tp=4, stages=even").exit_code == 0
+    assert priced[1].given() == {"tp": 4, "stages": "even"}
+
+
+@pytest.mark.usefixtures("priced")
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [([], 0), (["--fail-on", "oom"], 0), (["--fail-on", "at-risk"], 3)],
+)
+def test_a_verdict_fails_only_on_request(options: list[str], code: int) -> None:
+    done = run("predict", JOB, *options)
+    assert done.exit_code == code
+    assert "at-risk" in done.stdout
+
+
+@pytest.mark.usefixtures("priced")
+def test_a_sequence_beyond_the_model_is_a_warning() -> None:
+    job = ["predict", JOB, "--set", "training.seq_len=262144"]
+    assert "seq_len 262,144 is beyond" in run(*job).stdout
+    assert "beyond" not in run("predict", JOB).stdout
+
+
+@pytest.mark.usefixtures("searched")
+def test_output_to_a_pipe_is_plain_and_100_columns_wide() -> None:
+    report = run("plan", JOB).stdout
+    assert "\x1b" not in report
+    assert max(map(len, report.splitlines())) <= 100

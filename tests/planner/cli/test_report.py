@@ -1,0 +1,124 @@
+"""A report says everything about a result, in the field's words."""
+
+import io
+from itertools import groupby
+
+import pytest
+from hypothesis import given, strategies as st
+from rich.console import Console, RenderableType
+
+from planner.report import (
+    Heading,
+    infeasible_report,
+    prediction_report,
+    result_report,
+)
+from planner.report.tables import CATEGORIES, CAUSES, notable_stages
+from planner.report.words import difference, layout_rows, recompute_text, run_length
+from planner.specs.estimate import TimeBreakdown
+from planner.specs.layout import Layout, RecomputeRange, Stage
+from planner.specs.result import Result
+
+TITLE = Heading("llama", 16384, "h100", "big", "torchtitan 0.3", "2,048 sequences")
+
+
+def text_of(report: RenderableType) -> str:
+    file = io.StringIO()
+    console = Console(file=file, width=100, markup=False, highlight=False)
+    console.print(report)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "llama on 16,384 x h100 (big), torchtitan 0.3",
+        "TP 8, SP on",
+        "PP 16 x VPP 8, interleaved",
+        "0 + 126 x 1 + 0",
+        "9.000 s (7.650 to 10.350)",
+        "40.5% with full attention, 39.5% causal",
+        "compute binds",
+        "TP 4 sends more gradients",
+        "optimal: gap 0.00%, bound 1,800,000.0 tokens/s; 123,456 candidates",
+        "99,000  bound",
+        "tp 8 -> 4, dp 128 -> 256",
+        "more [gradient] traffic",
+        "2.13%",
+        "a warning",
+        "compile on",
+        "stated default of 15 %",
+        "fits: peak 51.0 GiB",
+    ],
+)
+def test_a_result_report_says(result: Result, said: str) -> None:
+    flat = " ".join(text_of(result_report(result, TITLE)).split())
+    assert " ".join(said.split()) in flat
+
+
+def test_every_cause_and_category_has_a_place_in_a_report(result: Result) -> None:
+    assert CAUSES.keys() == TimeBreakdown.model_fields.keys()
+    stage = result.plans[0].estimate.memory.stages[0]
+    assert stage.device == pytest.approx(sum(getattr(stage, c) for c in CATEGORIES))
+
+
+def test_the_waterfall_adds_up_to_the_step(result: Result) -> None:
+    rows = text_of(prediction_report(result.plans[0], TITLE)).splitlines()
+    start = next(i for i, row in enumerate(rows) if row.startswith("  cause"))
+    shares = [float(r.split("%")[0].split()[-1]) for r in rows[start:] if "%" in r[:60]]
+    *parts, whole = shares[1:] if shares[0] == 0 else shares
+    assert sum(parts) == pytest.approx(whole, abs=0.3)
+
+
+def test_the_heaviest_stage_is_shown_between_first_and_last(result: Result) -> None:
+    memory = result.plans[0].estimate.memory
+    assert list(notable_stages(memory)) == [
+        "rank 0 (first)",
+        "rank 1 (heaviest)",
+        "rank 2 (last)",
+    ]
+    alone = memory.model_copy(update={"stages": memory.stages[:1]})
+    assert list(notable_stages(alone)) == ["rank 0 (first, heaviest, last)"]
+
+
+def test_an_infeasible_report_gives_its_reasons(infeasible: Result) -> None:
+    text = text_of(infeasible_report(infeasible, TITLE))
+    assert "optimizer states alone need 99 GiB" in text
+    assert "infeasible: 10 candidates in the space" in text
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=40))
+def test_a_run_length_text_says_every_stage(counts: list[int]) -> None:
+    parts = [part.split(" x ") for part in run_length(counts).split(" + ")]
+    stages = [int(p[-1]) for p in parts for _ in range(int(p[0]) if p[1:] else 1)]
+    assert stages == counts
+    assert len(parts) == len(list(groupby(counts)))
+
+
+def with_recompute(*kinds: str) -> Layout:
+    ranges = tuple(
+        RecomputeRange(start=i, stop=i + 1, kind=kind) for i, kind in enumerate(kinds)
+    )
+    return Layout(pp=1, stages=(Stage(layers=len(kinds), recompute=ranges),))
+
+
+def test_recompute_is_told_by_its_share_of_the_layers() -> None:
+    assert recompute_text(with_recompute("full", "full")) == "full"
+    assert recompute_text(with_recompute("full", "none")) == "full on 1 of 2 layers"
+    assert recompute_text(Layout(stages=(Stage(layers=4),))) == "none"
+
+
+def test_a_difference_names_every_field_that_differs(result: Result) -> None:
+    best, other = (plan.layout for plan in result.plans)
+    assert difference(other, best) == "tp 8 -> 4, dp 128 -> 256"
+    assert difference(best, best) == "the same"
+    off = best.model_copy(update={"sp": False})
+    assert difference(off, best) == "sp on -> off"
+    moved = best.model_copy(update={"stages": (Stage(layers=126),)})
+    assert difference(moved, best) == "layers 126"
+
+
+def test_every_axis_of_a_layout_is_told(result: Result) -> None:
+    told = " ".join(value for _, value in layout_rows(result.plans[0].layout))
+    for words in ("TP 8", "PP 16", "VPP 8", "CP 1", "EP 1", "DP 128", "tp-cp-ep-pp-dp"):
+        assert words in told

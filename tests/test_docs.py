@@ -1,0 +1,37 @@
+"""Every command is in the README, and every command and option explains itself."""
+
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from planner.cli import app
+
+ROOT = Path(__file__).resolve().parents[1]
+COMMANDS = sorted(typer.main.get_command(app).commands.items())
+NAMES = [name for name, _ in COMMANDS]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_readme_shows_a_command(name: str) -> None:
+    assert f"planner {name}" in (ROOT / "README.md").read_text()
+
+
+@pytest.mark.parametrize(("name", "command"), COMMANDS, ids=NAMES)
+def test_a_command_and_its_parameters_have_help(
+    name: str, command: typer.core.TyperCommand
+) -> None:
+    done = CliRunner().invoke(app, [name, "--help"])
+    assert done.exit_code == 0
+    assert command.help
+    assert command.help in done.stdout
+    silent = [p.name for p in command.params if not getattr(p, "help", None)]
+    assert silent == []
+
+
+def test_help_lists_every_command_and_the_exit_codes() -> None:
+    text = " ".join(CliRunner().invoke(app, ["--help"]).stdout.split())
+    assert [name for name in NAMES if name not in text] == []
+    for code in ("0 success", "2 bad input", "3 proven infeasible", "4 time limit"):
+        assert code in text
