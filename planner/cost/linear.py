@@ -69,9 +69,10 @@ def path_linear(costs: StageCosts, path: Path) -> Linear:
     last = tuple(int(slot[-1]) for slot in slots)
     constant = path.p2p * costs.p2p
     constant += _end_value(costs.embedding, first) + _end_value(costs.head, last)
-    for stage in range(s):
-        constant += int(counts[5 * s + stage]) * edge_gather(costs, stage)
-        constant += int(counts[6 * s + stage]) * edge_scatter(costs, stage)
+    for offset, edge in ((5, edge_gather), (6, edge_scatter)):
+        for stage in np.flatnonzero(counts[offset * s : (offset + 1) * s]):
+            weight = int(counts[offset * s + stage])
+            constant += weight * edge(costs, int(stage))
     return Linear(int(constant), factors)
 
 

@@ -54,20 +54,6 @@ def kinds_per_stage(
     return counts
 
 
-def single_menu(costs: StageCosts, layers: Sequence[int]) -> Counts:
-    """Counts when the menu has one entry, shared by all layers.
-
-    Args:
-        costs: The inner problem, with a menu of one.
-        layers: Layers of every virtual stage. [1], shape (stages,)
-
-    Returns:
-        Counts. [1], shape (stages, kinds, 1)
-    """
-    assert len(costs.menu) == 1
-    return kinds_per_stage(costs.runs, len(costs.layers), layers)[:, :, None]
-
-
 def stage_vectors(costs: StageCosts, counts: Counts) -> StageVectors:
     """Sum layer and end costs into one number per virtual stage and term.
 

@@ -12,7 +12,8 @@ from planner.cost.room import buffer_bytes, communication_bytes, context_bytes
 from planner.cost.pipeline import rank_blocks
 from planner.cost.table import CostTable, fill_table
 from planner.cost.workload import Workload
-from planner.search.bounds import Relaxation, cannot_fit, relax, space_bounds
+from planner.search.bounds import Relaxation, relax, space_bounds
+from planner.search.memory import cannot_fit
 from planner.search.incumbents import Found, Incumbents, degrees
 from planner.search.dual import tighten
 from planner.search.solve import ROUNDS, MeshAnswer, MeshSolver, Outcome

@@ -9,19 +9,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.cost.linear import Linear, end_transient, path_linear, peak_linear
+from planner.cost.linear import Linear, path_linear
 from planner.cost.meshes import Floats, Ints
 from planner.cost.pipeline import (
     Counts,
     durations,
     graph_of,
-    peak_vectors,
-    single_menu,
+    kinds_per_stage,
     stage_vectors,
 )
 from planner.cost.table import CostTable
 from planner.schedules.graph import Slots
-from planner.schedules.inflight import Peak
 from planner.schedules.simulator import Path, rank_paths
 from planner.search.space import Space
 from planner.specs.layout import even_layers
@@ -257,8 +255,7 @@ def even_counts(costs: StageCosts, entry: int = 0) -> Counts:
     layers = even_layers(costs.layer_count, costs.stages)
     one = np.zeros(len(costs.menu), dtype=np.int64)
     one[entry] = 1
-    alone = StageCosts(**{**vars(costs), "menu": (costs.menu[entry],)})
-    return single_menu(alone, layers) * one
+    return kinds_per_stage(costs.runs, len(costs.layers), layers)[:, :, None] * one
 
 
 def relax(costs: StageCosts) -> Relaxation:
@@ -395,51 +392,3 @@ def _fill(prices: Ints, places: Ints, stages: Ints, layers: int) -> int:
     taken = np.clip(layers - (room - places[order]), 0, places[order])
     places[order] -= taken
     return int((taken * prices[order]).sum())
-
-
-def cannot_fit(costs: StageCosts) -> bool:
-    """Prove that no split fits: the ranks' largest loads sum below the layers.
-
-    A rank's memory depends on its own chunks alone. For each of its moments
-    the most layers are reached by filling its cheapest chunks first with the
-    cheapest kind; the least over moments bounds the rank, and the ranks
-    together must hold the model.
-
-    Args:
-        costs: The inner problem.
-
-    Returns:
-        True only when nothing can fit.
-    """
-    table = peak_vectors(costs.schedule, costs.pp, costs.vpp, costs.micro_batches)
-    total = 0
-    for rank in range(costs.pp):
-        loads = [_most_layers(costs, rank, peak) for peak in table[rank]]
-        if min(loads) < 0:
-            return True
-        total += min(loads)
-    return total < costs.layer_count
-
-
-def _most_layers(costs: StageCosts, rank: int, peak: Peak) -> int:
-    """Most layers of a rank at one moment; -1 where not even its fewest fit."""
-    line = peak_linear(costs, rank, peak)
-    stages = np.arange(rank, costs.stages, costs.pp)
-    prices = line.factors[stages].min(axis=(1, 2))
-    at = int(stages[peak.chunk])
-    transient = end_transient(costs, at)
-    if costs.fewest_layers(at) > 0:
-        least_layer = min(min(layer.transient) for layer in costs.layers)
-        transient = max(transient, least_layer)
-    left = costs.budget - line.constant - transient
-    fewest = np.array([costs.fewest_layers(int(stage)) for stage in stages])
-    left -= int((fewest * prices).sum())
-    if left < 0:
-        return -1
-    held = int(fewest.sum())
-    for index in np.argsort(prices, kind="stable"):
-        room = costs.most_layers - int(fewest[index])
-        taken = min(room, left // max(int(prices[index]), 1))
-        held += taken
-        left -= taken * int(prices[index])
-    return held

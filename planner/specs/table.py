@@ -5,6 +5,7 @@ downstream rounds again, so that a bound stays a bound.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 BLOCK = 512
 """Bytes in one block of the caching allocator. [B]"""
@@ -84,17 +85,17 @@ class StageCosts:
     extra_layers: int = 0
     """Layers that a virtual stage may hold above the balanced count. [1]"""
 
-    @property
+    @cached_property
     def stages(self) -> int:
         """Virtual stages. [1]."""
         return self.pp * self.vpp
 
-    @property
+    @cached_property
     def layer_count(self) -> int:
         """Layers of the model. [1]."""
         return sum(count for _, count in self.runs)
 
-    @property
+    @cached_property
     def most_layers(self) -> int:
         """Most layers of one virtual stage in the declared class. [1]."""
         return -(-self.layer_count // self.stages) + self.extra_layers

@@ -1,0 +1,122 @@
+"""Proof that a candidate cannot fit, over all ranks and moments at once."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from planner.cost.meshes import Ints
+from planner.cost.pipeline import peak_vectors
+from planner.specs.table import StageCosts
+
+
+@dataclass(frozen=True)
+class Moments:
+    """All moments of all ranks of a schedule's shape."""
+
+    rank: Ints
+    """Pipeline rank. [1], shape (moments,)"""
+    chunk: Ints
+    """Chunk whose backward starts. [1], shape (moments,)"""
+    held: Ints
+    """Micro-batches in flight by chunk. [1], shape (moments, vpp)"""
+
+
+@lru_cache(maxsize=1024)
+def moments(schedule: str, pp: int, vpp: int, micro_batches: int) -> Moments:
+    """Collect the moments of a shape.
+
+    Args:
+        schedule: Name of a schedule. [text]
+        pp: Pipeline ranks. [1]
+        vpp: Chunks per rank. [1]
+        micro_batches: Micro-batches per step. [1]
+
+    Returns:
+        Columns over the moments.
+    """
+    table = peak_vectors(schedule, pp, vpp, micro_batches)
+    flat = [(rank, peak) for rank, peaks in enumerate(table) for peak in peaks]
+    return Moments(
+        np.array([rank for rank, _ in flat]),
+        np.array([peak.chunk for _, peak in flat]),
+        np.array([peak.counts for _, peak in flat]).reshape(len(flat), vpp),
+    )
+
+
+def cannot_fit(costs: StageCosts) -> bool:
+    """Prove that no split fits: the ranks' largest loads sum below the layers.
+
+    A rank's memory depends on its own chunks alone. For each of its moments
+    the most layers are reached by filling its cheapest chunks first with the
+    cheapest kind; the least over moments bounds the rank, and the ranks
+    together must hold the model.
+
+    Args:
+        costs: The inner problem.
+
+    Returns:
+        True only when nothing can fit.
+    """
+    loads = most_layers(costs)
+    return bool(loads.min() < 0 or loads.sum() < costs.layer_count)
+
+
+def most_layers(costs: StageCosts) -> Ints:
+    """Most layers that every rank can hold; -1 where not even its fewest fit.
+
+    Args:
+        costs: The inner problem.
+
+    Returns:
+        An upper bound, from one moment at a time. [1], shape (pp,)
+    """
+    at = moments(costs.schedule, costs.pp, costs.vpp, costs.micro_batches)
+    stages = np.arange(costs.vpp) * costs.pp + at.rank[:, None]
+    working = np.arange(costs.vpp) == at.chunk[:, None]
+    low = np.where((stages == 0) | (stages == costs.stages - 1), 0, 1)
+    low = np.where(costs.stages == 1, 1, low)
+    prices = _cheapest(costs, at.held, working)
+    room = costs.budget - _fixed(costs, at, stages, working, low)
+    room = room - (low * prices).sum(axis=1)
+    held = low.sum(axis=1) + _fill(prices, costs.most_layers - low, room)
+    loads = np.full(costs.pp, costs.vpp * costs.most_layers)
+    np.minimum.at(loads, at.rank, np.where(room < 0, -1, held))
+    return loads
+
+
+def _cheapest(costs: StageCosts, held: Ints, working: Ints) -> Ints:
+    """Least memory of one layer on each chunk at each moment. [block]."""
+    static = min(layer.static for layer in costs.layers)
+    waiting = min(layer.accumulated for layer in costs.layers)
+    saved = min(min(layer.saved) for layer in costs.layers)
+    cheapest: Ints = static + working * waiting + held * saved
+    return cheapest
+
+
+def _fixed(
+    costs: StageCosts, at: Moments, stages: Ints, working: Ints, low: Ints
+) -> Ints:
+    """Ends, and the least transient of the stage at work. [block]."""
+    total = np.zeros(len(at.rank), dtype=np.int64)
+    transient = np.zeros_like(total)
+    for stage, end in ((0, costs.embedding), (costs.stages - 1, costs.head)):
+        here = stages == stage
+        each = end.static + working * end.accumulated + at.held * end.saved
+        total += (here * each).sum(axis=1)
+        ends = (here & working).any(axis=1) * end.transient
+        transient = np.maximum(transient, ends)
+    layer = min(min(kind.transient) for kind in costs.layers)
+    occupied = (working & (low > 0)).any(axis=1)
+    return total + np.maximum(transient, np.where(occupied, layer, 0))
+
+
+def _fill(prices: Ints, places: Ints, room: Ints) -> Ints:
+    """Most layers within *room*, cheapest places first. [1]."""
+    order = np.argsort(prices, axis=1, kind="stable")
+    price = np.maximum(np.take_along_axis(prices, order, axis=1), 1)
+    place = np.take_along_axis(places, order, axis=1)
+    spent = np.cumsum(price * place, axis=1) - price * place
+    taken = np.clip((room[:, None] - spent) // price, 0, place)
+    layers: Ints = taken.sum(axis=1)
+    return layers
