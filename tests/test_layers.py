@@ -54,7 +54,7 @@ def imports(path: Path) -> Iterator[str]:
 
 
 def forbidden(here: str, there: str) -> bool:
-    if here == there or there == "planner":
+    if there in {here, "planner"}:
         return False
     if FLOORS[here] == FLOORS[there] and FLOORS[here] in NOT_EACH_OTHER:
         return True

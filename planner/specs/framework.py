@@ -66,6 +66,9 @@ class Limits:
     """What a framework can express; the search never leaves it."""
 
     zero_stages: tuple[int, ...]
+    default_zero_stage: int
+    """ZeRO stage that a layout without one gets, and the same with a pipeline."""
+    default_zero_stage_pipelined: int
     schedules: tuple[str, ...]
     cp_kinds: tuple[str, ...]
     orders: tuple[str, ...]

@@ -4,6 +4,8 @@ from planner.specs.framework import Limits
 
 LIMITS = Limits(
     zero_stages=(0, 1),
+    default_zero_stage=1,
+    default_zero_stage_pipelined=1,
     schedules=("1f1b", "interleaved"),
     cp_kinds=("ring", "all-gather"),
     orders=("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"),

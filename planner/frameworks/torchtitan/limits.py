@@ -4,6 +4,8 @@ from planner.specs.framework import Limits
 
 LIMITS = Limits(
     zero_stages=(2, 3),
+    default_zero_stage=3,
+    default_zero_stage_pipelined=2,
     schedules=("1f1b", "interleaved"),
     cp_kinds=("all-gather", "ring"),
     orders=("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"),

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result as Run
+from typer.testing import CliRunner
+from typer.testing import Result as Run
 
 from planner import __version__
 from planner.cli import app

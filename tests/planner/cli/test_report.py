@@ -4,7 +4,8 @@ import io
 from itertools import groupby
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console, RenderableType
 
 from planner.report import (

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from planner.cli.schema import SCHEMAS, schema_text
 from planner.specs.layout import PartialLayout

@@ -1,0 +1,94 @@
+"""Where the step's time goes: exposed time of the busiest rank by cause."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from planner.cost.ends import embedding_end, head_end
+from planner.cost.layers import Context, Parts
+from planner.cost.pipeline import Counts, durations, graph_of, stage_vectors
+from planner.cost.states import DataGroups, layer_owned
+from planner.cost.table import CostTable, layer_parts
+from planner.schedules.graph import Slots
+from planner.schedules.simulator import makespan
+from planner.specs.estimate import TimeBreakdown
+from planner.specs.table import StageCosts
+
+
+def time_breakdown(
+    table: CostTable, costs: StageCosts, counts: Counts
+) -> TimeBreakdown:
+    """Split the step of one layout by cause.
+
+    The busiest rank's own work is known by cause. What transfers between stages
+    add is the step less the step with free transfers; what data parallelism
+    adds outside the layers is found the same way; the rest of the rank's time
+    is bubble.
+
+    Args:
+        table: Table of the layout's one mesh.
+        costs: Its inner problem.
+        counts: Layers by stage, kind and menu entry. [1]
+
+    Returns:
+        Times that add up to the step. [s]
+    """
+    graph = graph_of(costs)
+    x = durations(costs, stage_vectors(costs, counts))
+    whole = makespan(graph, x, costs.p2p)
+    without_p2p = makespan(graph, x, 0)
+    bare = _without_data_parallel(costs, x)
+    alone = makespan(graph, bare, 0)
+    causes = _busiest(table, costs, counts)
+    slots = Slots(costs.pp, costs.vpp)
+    optimizer = max(x[slots.opt(rank)] for rank in range(costs.pp))
+    causes["optimizer"] += optimizer
+    causes["pp_comm"] += whole - without_p2p
+    causes["dp_comm"] += without_p2p - alone
+    causes["bubble"] += whole - sum(causes.values())
+    seconds = {cause: time / 1e9 for cause, time in causes.items()}
+    straggler = whole * (costs.slowdown - 1.0) / 1e9
+    return TimeBreakdown(**seconds, straggler=straggler)
+
+
+def _without_data_parallel(costs: StageCosts, x: Sequence[int]) -> list[int]:
+    """Durations with free gathers and scatters."""
+    slots = Slots(costs.pp, costs.vpp)
+    bare = list(x)
+    for stage in range(costs.stages):
+        for slot in (slots.gather, slots.scatter, slots.first, slots.last):
+            bare[slot(stage)] = 0
+    return bare
+
+
+def _busiest(table: CostTable, costs: StageCosts, counts: Counts) -> dict[str, float]:
+    """Work of the rank that computes longest, by cause. [ns]."""
+    ranks = [_rank_causes(table, costs, counts, rank) for rank in range(costs.pp)]
+    return max(ranks, key=lambda causes: sum(causes.values()))
+
+
+def _rank_causes(
+    table: CostTable, costs: StageCosts, counts: Counts, rank: int
+) -> dict[str, float]:
+    """All micro-batches of one rank, by cause. [ns]."""
+    context = Context.of(table.workload, table.meshes)
+    data = DataGroups.of(table.workload, table.meshes, context.links)
+    causes: dict[str, float] = defaultdict(float)
+    stages = range(rank, costs.stages, costs.pp)
+    for kind, layer in enumerate(table.workload.kinds):
+        owned = layer_owned(layer, table.meshes)
+        for entry, name in enumerate(costs.menu):
+            layers = int(counts[list(stages), kind, entry].sum())
+            if layers:
+                for parts in layer_parts(context, data, layer, owned, name):
+                    _add(causes, parts, layers * costs.micro_batches)
+    for stage, end in ((0, embedding_end), (costs.stages - 1, head_end)):
+        if stage in stages:
+            priced = end(context)
+            _add(causes, priced.forward, costs.micro_batches)
+            _add(causes, priced.backward, costs.micro_batches)
+    return causes
+
+
+def _add(causes: dict[str, float], parts: Parts, times: int) -> None:
+    for cause, seconds in parts.by_cause.items():
+        causes[cause] += times * float(seconds[0]) * 1e9

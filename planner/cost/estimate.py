@@ -1,0 +1,195 @@
+"""The estimate of one complete layout: time by cause, memory by rank."""
+
+from dataclasses import dataclass
+
+from planner.cost.breakdown import time_breakdown
+from planner.cost.footprint import stage_memories
+from planner.cost.layouts import counts_of, recompute_kinds
+from planner.cost.meshes import Meshes
+from planner.cost.pipeline import Counts, step_ns
+from planner.cost.stack import stack_in_force
+from planner.cost.table import CostTable, fill_table
+from planner.cost.workload import Workload
+from planner.models.blocks import LayerKind
+from planner.specs.estimate import (
+    ByConvention,
+    Estimate,
+    Interval,
+    MemoryEstimate,
+    StageMemory,
+    Verdict,
+)
+from planner.specs.layout import Layout
+from planner.specs.table import StageCosts
+
+GIB = 2**30
+HALF_WIDTH = 0.15
+"""Relative half width of an interval that no measured run has narrowed. [1]"""
+
+
+@dataclass(frozen=True)
+class Priced:
+    """One layout with its row of the table."""
+
+    workload: Workload
+    layout: Layout
+    table: CostTable
+    costs: StageCosts
+    counts: Counts
+
+    @property
+    def step_s(self) -> float:
+        """Simulated step, straggler factor included. [s]."""
+        return step_ns(self.costs, self.counts) * self.costs.slowdown / 1e9
+
+
+def price(workload: Workload, layout: Layout) -> Priced:
+    """Fill the table for one layout.
+
+    Args:
+        workload: The job.
+        layout: A complete layout.
+
+    Returns:
+        The layout's integers.
+    """
+    menu = recompute_kinds(layout)
+    table = fill_table(workload, Meshes.of_layout(layout), menu)
+    costs = table.stage_costs(
+        0,
+        schedule=layout.schedule,
+        vpp=layout.vpp,
+        menu=tuple(range(len(menu))),
+    )
+    return Priced(workload, layout, table, costs, counts_of(workload, layout, menu))
+
+
+def estimate(workload: Workload, layout: Layout) -> Estimate:
+    """Predict time and memory of one layout.
+
+    Args:
+        workload: The job.
+        layout: A complete layout.
+
+    Returns:
+        The estimate, with stack and assumptions.
+    """
+    priced = price(workload, layout)
+    step = priced.step_s
+    tokens = workload.sequences * workload.training.seq_len / step
+    flops = _model_tflops(workload, tokens)
+    peak = workload.gpu.peak_bf16 / 1e12
+    wanted = workload.training.tokens
+    return Estimate(
+        step_time_s=Interval.around(step, HALF_WIDTH),
+        tokens_per_s_per_gpu=tokens / workload.gpus,
+        tokens_per_s=tokens,
+        model_tflops_per_gpu=flops,
+        mfu=ByConvention(
+            full_attention=flops.full_attention / peak,
+            causal_attention=flops.causal_attention / peak,
+        ),
+        hfu=_hardware_tflops(priced, tokens) / peak,
+        time_breakdown_s=time_breakdown(priced.table, priced.costs, priced.counts),
+        memory=memory_estimate(priced),
+        stack=stack_in_force(workload),
+        assumptions=assumptions(workload),
+        time_to_train_s=None if wanted is None else wanted / tokens,
+    )
+
+
+def _model_tflops(workload: Workload, tokens_per_s: float) -> ByConvention:
+    """Model FLOPs per GPU under both attention conventions. [TFLOP/s]."""
+    per_gpu = tokens_per_s / workload.gpus / 1e12
+    seq_len, model = workload.training.seq_len, workload.model
+    return ByConvention(
+        full_attention=per_gpu * model.model_flops_per_token(seq_len, "full"),
+        causal_attention=per_gpu * model.model_flops_per_token(seq_len, "causal"),
+    )
+
+
+def _hardware_tflops(priced: Priced, tokens_per_s: float) -> float:
+    """Full-attention FLOPs with recomputed forwards counted. [TFLOP/s]."""
+    workload = priced.workload
+    seq_len = workload.training.seq_len
+    per_token = workload.model.model_flops_per_token(seq_len, "full")
+    for kind, layer in enumerate(workload.kinds):
+        for entry, name in enumerate(priced.costs.menu):
+            layers = int(priced.counts[:, kind, entry].sum())
+            per_token += layers * _again(workload, layer, name)
+    return per_token * tokens_per_s / workload.gpus / 1e12
+
+
+def _again(workload: Workload, layer: LayerKind, name: str) -> float:
+    """FLOPs per token that one layer runs again under a recompute kind."""
+    kind = workload.recipe.kinds[name]
+    keys = layer.attention.attended(workload.training.seq_len, causal=False)
+    everything = kind.gemms.get("*", 0.0)
+    gemms = sum(
+        kind.gemms.get(gemm.name, everything) * 2 * gemm.weights_per_token
+        for gemm in layer.gemms()
+    )
+    return gemms + kind.core * layer.attention.core_flops(keys)
+
+
+def memory_estimate(priced: Priced) -> MemoryEstimate:
+    """Peak memory over the ranks and the verdict.
+
+    Args:
+        priced: The layout's integers.
+
+    Returns:
+        Memory by rank and category. [GiB]
+    """
+    stages = stage_memories(priced.table, priced.costs, priced.counts)
+    worst: StageMemory = max(stages, key=lambda stage: stage.device)
+    device = Interval.around(worst.device, HALF_WIDTH)
+    capacity = priced.workload.gpu.memory_capacity / GIB
+    return MemoryEstimate(
+        peak_allocated_gib=Interval.around(
+            max(stage.allocated for stage in stages), HALF_WIDTH
+        ),
+        peak_reserved_gib=max(
+            stage.allocated + stage.fragmentation for stage in stages
+        ),
+        peak_device_gib=device,
+        capacity_gib=capacity,
+        verdict=_verdict(device, capacity),
+        stages=stages,
+    )
+
+
+def _verdict(device: Interval, capacity: float) -> Verdict:
+    if device.low > capacity:
+        return "oom"
+    return "at-risk" if device.high > capacity else "fits"
+
+
+def assumptions(workload: Workload) -> tuple[str, ...]:
+    """What an estimate rests on and what it leaves out, in words.
+
+    Args:
+        workload: The job.
+
+    Returns:
+        Sentences. [text]
+    """
+    calibration, profile = workload.calibration, workload.profile
+    borrowed = [
+        f"{section} of {workload.gpu.name}: {why}"
+        for section, why in calibration.transferred.items()
+    ]
+    fabric = workload.topology.cluster.nic.fabric
+    routed = workload.model.expert_parameters > 0
+    return (
+        f"intervals are a default of {HALF_WIDTH:.0%} either way: no measured run "
+        "of this GPU and stack has narrowed them yet",
+        f"network efficiencies of {fabric} are defaults, not measured on this cluster",
+        *borrowed,
+        *(
+            [f"busiest expert rank carries {profile.expert_imbalance:g} times the mean"]
+            if routed
+            else []
+        ),
+        "left out: data loading, logging, evaluation, checkpoints, first iterations",
+    )

@@ -1,0 +1,131 @@
+"""Between layouts, as people write them, and rows of the table."""
+
+import numpy as np
+
+from planner.cost.meshes import CP_KINDS, ORDERS, Meshes
+from planner.cost.pipeline import Counts
+from planner.cost.workload import Workload
+from planner.specs.layout import CommDtype, Layout, RecomputeRange, Stage
+
+
+def layout_of(
+    workload: Workload,
+    meshes: Meshes,
+    row: int,
+    *,
+    vpp: int,
+    menu: tuple[str, ...],
+    counts: Counts,
+) -> Layout:
+    """Write one mesh and its stage split as a layout.
+
+    Args:
+        workload: The job.
+        meshes: Meshes of a space.
+        row: Index of the mesh. [1]
+        vpp: Virtual chunks per pipeline rank. [1]
+        menu: Recompute kinds that the counts index. [text]
+        counts: Layers by stage, kind and menu entry. [1]
+
+    Returns:
+        The complete layout.
+    """
+    at = {name: int(column[row]) for name, column in vars(meshes).items()}
+    return Layout(
+        tp=at["tp"],
+        sp=bool(at["sp"]),
+        pp=at["pp"],
+        vpp=vpp,
+        cp=at["cp"],
+        cp_kind=CP_KINDS[at["cp_kind"]],
+        ep=at["ep"],
+        etp=at["etp"],
+        dp=at["dp"],
+        dp_shard=at["dp_shard"],
+        zero_stage=at["zero"],
+        micro_batch=at["micro_batch"],
+        grad_accum=at["micro_batches"],
+        schedule="interleaved" if vpp > 1 else "1f1b",
+        order=ORDERS[at["order"]],
+        comm_dtype=comm_dtype(workload),
+        stages=tuple(_stage(of_stage, menu) for of_stage in counts),
+    )
+
+
+def comm_dtype(workload: Workload) -> CommDtype:
+    """Formats that the framework's recipe sends gradients and parameters in.
+
+    Args:
+        workload: The job.
+
+    Returns:
+        The formats.
+    """
+    recipe = workload.recipe
+    return CommDtype(
+        gradients="fp32" if recipe.gradient_bytes == 4 else "bf16",
+        parameters="bf16" if recipe.gather_bytes == 2 else "fp8",
+    )
+
+
+def _stage(of_stage: Counts, menu: tuple[str, ...]) -> Stage:
+    """Kinds in model order; within a kind the menu's order."""
+    ranges, at = [], 0
+    for of_kind in of_stage:
+        for entry, count in enumerate(of_kind.tolist()):
+            if count:
+                part = RecomputeRange(start=at, stop=at + count, kind=menu[entry])
+                ranges.append(part)
+                at += count
+    return Stage(layers=at, recompute=tuple(_merged(ranges)))
+
+
+def _merged(ranges: list[RecomputeRange]) -> list[RecomputeRange]:
+    """Join neighbours of one kind."""
+    merged: list[RecomputeRange] = []
+    for part in ranges:
+        if merged and merged[-1].kind == part.kind:
+            merged[-1] = RecomputeRange(
+                start=merged[-1].start, stop=part.stop, kind=part.kind
+            )
+        else:
+            merged.append(part)
+    return merged
+
+
+def counts_of(workload: Workload, layout: Layout, menu: tuple[str, ...]) -> Counts:
+    """Count a layout's layers by stage, kind and menu entry.
+
+    Args:
+        workload: The job.
+        layout: A layout with all stages, every layer under some recompute kind.
+        menu: Recompute kinds to index. [text]
+
+    Returns:
+        Counts. [1], shape (stages, kinds, menu)
+    """
+    of_layer = np.repeat(
+        [kind for kind, _ in workload.runs], [count for _, count in workload.runs]
+    )
+    shape = (len(layout.stages), len(workload.kinds), len(menu))
+    counts = np.zeros(shape, dtype=np.int64)
+    at = 0
+    for index, stage in enumerate(layout.stages):
+        for part in stage.recompute:
+            for layer in range(at + part.start, at + part.stop):
+                counts[index, of_layer[layer], menu.index(part.kind)] += 1
+        at += stage.layers
+    return counts
+
+
+def recompute_kinds(layout: Layout) -> tuple[str, ...]:
+    """Recompute kinds that a layout uses, in order of first use.
+
+    Args:
+        layout: A complete layout.
+
+    Returns:
+        Their names. [text]
+    """
+    names = (part.kind for stage in layout.stages for part in stage.recompute)
+    return tuple(dict.fromkeys(names)) or ("none",)

@@ -1,0 +1,31 @@
+"""The software stack that prices a job, every constant of it."""
+
+from planner.cost.kernels import attention_kernel
+from planner.cost.workload import Workload
+
+
+def stack_in_force(workload: Workload) -> dict[str, object]:
+    """Name everything about the stack that moves a prediction.
+
+    Args:
+        workload: The job.
+
+    Returns:
+        Framework, kernel, the profile's fields, the recipe's bytes.
+    """
+    profile = workload.profile.model_dump(exclude={"name", "variants", "source"})
+    recipe = workload.recipe
+    return {
+        "framework": workload.framework.name,
+        **profile,
+        "attention_kernel": attention_kernel(workload),
+        "precision": workload.training.precision,
+        "optimizer": workload.training.optimizer,
+        "recompute": sorted(recipe.kinds),
+        "recompute_scope": workload.framework.limits.recompute_scope,
+        "gradient_bytes": recipe.gradient_bytes,
+        "gather_bytes": recipe.gather_bytes,
+        "logits_bytes": recipe.logits_bytes,
+        "accumulates_unsharded": recipe.accumulates_unsharded,
+        "gradients_reduced_per_group": recipe.gradients_reduced_per_group,
+    }

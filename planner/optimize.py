@@ -1,0 +1,201 @@
+"""The flow: a resolved job goes in, the best plan with its proof comes out."""
+
+from collections.abc import Callable, Sequence
+
+from planner.cost.estimate import estimate
+from planner.cost.layouts import layout_of
+from planner.cost.workload import Workload
+from planner.errors import BadInputError
+from planner.reasons import explanation, infeasibility, why_slower
+from planner.search.best_first import Progress, SearchOutcome, search
+from planner.search.incumbents import Found
+from planner.specs.estimate import Estimate
+from planner.specs.layout import Layout
+from planner.specs.result import (
+    Explanation,
+    Objective,
+    RankedPlan,
+    Result,
+    SearchReport,
+    Status,
+)
+from planner.verify import violations
+
+__all__ = ["Progress", "optimize"]
+
+
+def optimize(
+    workloads: Sequence[Workload],
+    *,
+    top: int = 4,
+    time_limit: float = 120.0,
+    progress: Callable[[Progress], None] | None = None,
+) -> Result:
+    """Search every framework's space, keep the best, verify, explain.
+
+    Args:
+        workloads: The job under each framework that may run it.
+        top: Plans to list. [1]
+        time_limit: Wall time over all frameworks. [s]
+        progress: Called about ten times a second with the state of a search.
+
+    Returns:
+        Status, plans, bound and what removed every other candidate.
+
+    Raises:
+        BadInputError: The limits leave no legal layout.
+    """
+    share = time_limit / len(workloads)
+    outcomes = [
+        search(workload, top=top, time_limit=share, progress=progress)
+        for workload in workloads
+    ]
+    if not any(len(outcome.space) for outcome in outcomes):
+        raise BadInputError(
+            "no legal layout is left; removed by: " + _rules(outcomes),
+            field="search",
+        )
+    plans = _plans(outcomes, top)
+    status = _status(outcomes, plans)
+    return Result(
+        status=status,
+        objective=_objective(outcomes, plans),
+        search=_report(outcomes),
+        plans=tuple(plans),
+        explanation=_explain(outcomes, plans, status),
+        warnings=_warnings(plans),
+    )
+
+
+def _rules(outcomes: Sequence[SearchOutcome]) -> str:
+    counted = _report(outcomes).pruned
+    ranked = sorted(counted.items(), key=lambda item: -item[1])
+    return ", ".join(f"{rule} ({count})" for rule, count in ranked[:4])
+
+
+def _plans(outcomes: Sequence[SearchOutcome], top: int) -> list[RankedPlan]:
+    """Estimates of the best of all frameworks, verified one by one."""
+    found = sorted(
+        (plan, index)
+        for index, outcome in enumerate(outcomes)
+        for plan in outcome.ranked
+    )[:top]
+    plans: list[RankedPlan] = []
+    for rank, (plan, index) in enumerate(found, start=1):
+        workload = outcomes[index].table.workload
+        layout = _layout(outcomes[index], plan)
+        predicted = estimate(workload, layout)
+        _verify(workload, layout, predicted)
+        plans.append(_ranked(rank, layout, predicted, plans))
+    return plans
+
+
+def _layout(outcome: SearchOutcome, found: Found) -> Layout:
+    space = outcome.space
+    row = int(space.mesh[found.candidate])
+    choices = space.choices(found.candidate)
+    return layout_of(
+        outcome.table.workload,
+        space.meshes,
+        row,
+        vpp=int(space.vpp[found.candidate]),
+        menu=tuple(space.recompute[index] for index in choices),
+        counts=found.counts,
+    )
+
+
+def _verify(workload: Workload, layout: Layout, predicted: Estimate) -> None:
+    """A plan that the verifier objects to is a bug of ours, never an answer."""
+    objections = violations(
+        workload,
+        layout,
+        step_s=predicted.step_time_s.value,
+        device_gib=[stage.device for stage in predicted.memory.stages],
+    )
+    if objections:
+        raise AssertionError("verify objects: " + "; ".join(objections))
+
+
+def _ranked(
+    rank: int, layout: Layout, predicted: Estimate, before: list[RankedPlan]
+) -> RankedPlan:
+    if not before:
+        return RankedPlan(rank=rank, layout=layout, estimate=predicted)
+    best = before[0]
+    slower = predicted.step_time_s.value / best.estimate.step_time_s.value - 1
+    return RankedPlan(
+        rank=rank,
+        layout=layout,
+        estimate=predicted,
+        slower=slower,
+        why=why_slower(best.estimate, predicted),
+    )
+
+
+def _status(outcomes: Sequence[SearchOutcome], plans: list[RankedPlan]) -> Status:
+    finished = not any(outcome.timed_out for outcome in outcomes)
+    if not plans:
+        return "infeasible" if finished else "unknown"
+    bound = min(outcome.bound_s for outcome in outcomes)
+    best = min(outcome.ranked[0].step_s for outcome in outcomes if outcome.ranked)
+    return "optimal" if bound >= best else "feasible"
+
+
+def _objective(
+    outcomes: Sequence[SearchOutcome], plans: list[RankedPlan]
+) -> Objective:
+    """Throughput found, and the most that the bound leaves possible. [token/s]."""
+    workload = outcomes[0].table.workload
+    tokens = workload.sequences * workload.training.seq_len
+    bound = min(outcome.bound_s for outcome in outcomes)
+    most = 0.0 if bound == float("inf") else tokens / max(bound, 1e-12)
+    if not plans:
+        return Objective(name="throughput", value=0.0, bound=most, gap=1.0)
+    value = plans[0].estimate.tokens_per_s
+    best = min(outcome.ranked[0].step_s for outcome in outcomes if outcome.ranked)
+    gap = max(0.0, 1.0 - bound / best)
+    return Objective(
+        name="throughput", value=value, bound=max(most, value), gap=gap
+    )
+
+
+def _report(outcomes: Sequence[SearchOutcome]) -> SearchReport:
+    pruned: dict[str, int] = {}
+    for outcome in outcomes:
+        for rule, count in outcome.pruned.items():
+            pruned[rule] = pruned.get(rule, 0) + count
+    return SearchReport(
+        space=sum(len(outcome.space) for outcome in outcomes),
+        priced=sum(len(outcome.space) for outcome in outcomes),
+        pruned=pruned,
+        solved=sum(outcome.solved for outcome in outcomes),
+        seconds=sum(outcome.seconds for outcome in outcomes),
+    )
+
+
+def _explain(
+    outcomes: Sequence[SearchOutcome], plans: list[RankedPlan], status: Status
+) -> Explanation:
+    if status == "infeasible":
+        return Explanation(infeasible=infeasibility(outcomes))
+    return explanation(plans)
+
+
+def _warnings(plans: list[RankedPlan]) -> tuple[str, ...]:
+    """Name an at-risk choice and the price of the safe one."""
+    if not plans or plans[0].estimate.memory.verdict == "fits":
+        return ()
+    memory = plans[0].estimate.memory
+    risk = (
+        f"the best plan is {memory.verdict}: {memory.peak_device_gib.value:.1f} GiB of "
+        f"{memory.capacity_gib:.1f} GiB, up to {memory.peak_device_gib.high:.1f} GiB"
+    )
+    safe = [plan for plan in plans if plan.estimate.memory.verdict == "fits"]
+    if not safe:
+        return (f"{risk}; none of the listed plans is safe",)
+    return (
+        f"{risk}; plan {safe[0].rank} is safe at {safe[0].slower:.1%} slower "
+        f"({safe[0].estimate.memory.peak_device_gib.value:.1f} GiB)",
+    )
+
+

@@ -1,0 +1,229 @@
+"""Price one given layout: fill in what it leaves open, choose nothing else."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from planner.cost.estimate import estimate
+from planner.cost.layouts import layout_of
+from planner.cost.meshes import ORDERS, Meshes
+from planner.cost.pipeline import Counts, rank_blocks, step_ns
+from planner.cost.table import CostTable, fill_table
+from planner.cost.workload import Workload
+from planner.errors import BadInputError
+from planner.search.bounds import even_counts
+from planner.search.solve import in_class, solve_mesh
+from planner.specs.layout import (
+    Layout,
+    PartialLayout,
+    RecomputeRange,
+    Stage,
+    even_layers,
+)
+from planner.specs.result import RankedPlan
+from planner.specs.table import StageCosts
+from planner.verify import illegalities
+
+
+def predict(workload: Workload, partial: PartialLayout) -> RankedPlan:
+    """Complete a layout and estimate it.
+
+    Degrees that are absent take the framework's defaults; stages, recompute and
+    rank order are chosen by the inner solver, the best for those degrees. A
+    layout that does not fit is priced all the same.
+
+    Args:
+        workload: The job.
+        partial: What the user fixed.
+
+    Returns:
+        The completed layout with its estimate, rank 1.
+
+    Raises:
+        BadInputError: The layout cannot exist on this cluster, for this model or
+            in this framework; says which numbers clash.
+    """
+    layout = complete(workload, partial)
+    return RankedPlan(rank=1, layout=layout, estimate=estimate(workload, layout))
+
+
+def complete(workload: Workload, partial: PartialLayout) -> Layout:
+    """Fill in what a layout leaves open.
+
+    Args:
+        workload: The job.
+        partial: What the user fixed.
+
+    Returns:
+        A legal, complete layout.
+
+    Raises:
+        BadInputError: No legal layout has those degrees.
+    """
+    degrees = _degrees(workload, partial)
+    if isinstance(partial.stages, tuple):
+        stages = tuple(_with_recompute(stage, partial) for stage in partial.stages)
+        layout = _skeleton(degrees, stages, partial.order or ORDERS[0])
+        _refuse_illegal(workload, layout)
+        return layout
+    best = min(
+        _options(workload, partial, degrees), key=lambda option: option.sort_key
+    )
+    return best.layout
+
+
+def _degrees(workload: Workload, partial: PartialLayout) -> dict[str, int | str]:
+    """Every degree, from the user or by default."""
+    limits = workload.framework.limits
+    tp, pp, cp = (getattr(partial, axis) or 1 for axis in ("tp", "pp", "cp"))
+    dp = partial.dp or max(workload.gpus // (tp * pp * cp), 1)
+    micro_batch = partial.micro_batch or 1
+    vpp = partial.vpp or 1
+    pipelined = limits.default_zero_stage_pipelined
+    zero = pipelined if pp > 1 else limits.default_zero_stage
+    sp = tp > 1 and limits.sequence_parallel[0]
+    return {
+        "tp": tp,
+        "sp": sp if partial.sp is None else partial.sp,
+        "pp": pp,
+        "vpp": vpp,
+        "cp": cp,
+        "cp_kind": partial.cp_kind or (limits.cp_kinds[0] if cp > 1 else "all-gather"),
+        "ep": partial.ep or 1,
+        "etp": partial.etp or 1,
+        "dp": dp,
+        "dp_shard": partial.dp_shard or dp * cp,
+        "zero_stage": zero if partial.zero_stage is None else partial.zero_stage,
+        "micro_batch": micro_batch,
+        "grad_accum": partial.grad_accum
+        or max(workload.sequences // (dp * micro_batch), 1),
+        "schedule": partial.schedule or ("interleaved" if vpp > 1 else "1f1b"),
+    }
+
+
+def _with_recompute(stage: Stage, partial: PartialLayout) -> Stage:
+    """Layers without a recompute kind take the layout's, or none."""
+    if stage.recompute or stage.layers == 0:
+        return stage
+    kind = partial.recompute or "none"
+    whole = RecomputeRange(start=0, stop=stage.layers, kind=kind)
+    return Stage(layers=stage.layers, recompute=(whole,))
+
+
+def _skeleton(
+    degrees: dict[str, int | str], stages: tuple[Stage, ...], order: str
+) -> Layout:
+    return Layout.model_validate({**degrees, "stages": stages, "order": order})
+
+
+def _refuse_illegal(workload: Workload, layout: Layout) -> None:
+    wrong = illegalities(workload, layout)
+    if wrong:
+        raise BadInputError(
+            "; ".join(wrong[:3]), field="layout", value=_shown(layout)
+        )
+
+
+def _shown(layout: Layout) -> str:
+    names = ("tp", "pp", "vpp", "cp", "ep", "etp", "dp", "dp_shard", "micro_batch")
+    return ",".join(f"{name}={getattr(layout, name)}" for name in names)
+
+
+@dataclass(frozen=True)
+class _Option:
+    """One way to complete a layout, and how good it is."""
+
+    layout: Layout
+    sort_key: tuple[bool, float, int, int]
+
+
+def _options(
+    workload: Workload, partial: PartialLayout, degrees: dict[str, int | str]
+) -> Iterator[_Option]:
+    """Rank orders times recompute kinds, each with its best split."""
+    limits = workload.framework.limits
+    orders = (partial.order,) if partial.order else limits.orders
+    menu = (partial.recompute,) if partial.recompute else limits.recompute
+    _refuse_recompute(workload, menu)
+    legal: list[str] = []
+    for order in orders:
+        if not illegalities(workload, _probe(workload, degrees, order, menu[0])):
+            legal.append(order)
+    if not legal:
+        _refuse_illegal(workload, _probe(workload, degrees, orders[0], menu[0]))
+    for rank, order in enumerate(legal):
+        meshes = Meshes.of_layout(_probe(workload, degrees, order, menu[0]))
+        table = fill_table(workload, meshes, menu)
+        tied = limits.recompute_scope == "plan"
+        entries = [(e,) for e in range(len(menu))] if tied else [tuple(range(len(menu)))]
+        for entry, choice in enumerate(entries):
+            yield _option(table, degrees, choice, partial, (rank, entry))
+
+
+def _refuse_recompute(workload: Workload, menu: tuple[str, ...]) -> None:
+    known = workload.recipe.kinds
+    for name in menu:
+        if name not in known:
+            raise BadInputError(
+                f"{workload.framework.name} has no such recompute kind",
+                field="layout.recompute",
+                value=name,
+                allowed=", ".join(sorted(known)),
+            )
+
+
+def _probe(
+    workload: Workload, degrees: dict[str, int | str], order: str, kind: str
+) -> Layout:
+    """The layout with an even split, to ask whether it is legal at all."""
+    stages = int(degrees["pp"]) * int(degrees["vpp"])
+    layers = even_layers(workload.model.layers, stages)
+    return _skeleton(
+        degrees,
+        tuple(
+            Stage(
+                layers=count,
+                recompute=(RecomputeRange(start=0, stop=count, kind=kind),)
+                if count
+                else (),
+            )
+            for count in layers
+        ),
+        order,
+    )
+
+
+def _option(
+    table: CostTable,
+    degrees: dict[str, int | str],
+    choice: tuple[int, ...],
+    partial: PartialLayout,
+    tie: tuple[int, int],
+) -> _Option:
+    """Best split of one order and recompute choice; the even one if none fits."""
+    costs = table.stage_costs(
+        0, schedule=str(degrees["schedule"]), vpp=int(degrees["vpp"]), menu=choice
+    )
+    counts, fits = _split(costs, even=partial.stages == "even")
+    layout = layout_of(
+        table.workload,
+        table.meshes,
+        0,
+        vpp=costs.vpp,
+        menu=costs.menu,
+        counts=counts,
+    )
+    step = step_ns(costs, counts) * costs.slowdown
+    over = 0.0 if fits else float(rank_blocks(costs, counts).max() - costs.budget)
+    return _Option(layout, (not fits, over or step, *tie))
+
+
+def _split(costs: StageCosts, *, even: bool) -> tuple[Counts, bool]:
+    """The solver's split, or the even one where asked for or nothing fits."""
+    counts = even_counts(costs)
+    room = bool(rank_blocks(costs, counts).max() <= costs.budget)
+    if even or not in_class(costs, counts):
+        return counts, room
+    answer = solve_mesh(costs)
+    if answer.counts is None:
+        return counts, room
+    return answer.counts, True
