@@ -1,6 +1,7 @@
 """Looks up every name of a job: model, cluster, frameworks, stack, measurements."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,7 +12,7 @@ from hardware.calibration import GpuCalibration, calibration
 from hardware.catalog import Cluster, resolve_cluster
 from hardware.specs import ClusterSpec
 from hardware.topology import ClusterTopology
-from planner.cost.kernels import attention_curve, attention_kernel
+from planner.cost.kernels import attention_curve
 from planner.cost.states import MOMENTS
 from planner.cost.workload import Workload
 from planner.errors import BadInputError, did_you_mean
@@ -67,8 +68,22 @@ def resolve(spec: JobSpec, *, file: str, base: Path) -> tuple[Workload, ...]:
     Raises:
         BadInputError: An unknown name, a broken file, or something not priced.
     """
-    try:
+    with about(file):
         return _resolve(spec, file, base)
+
+
+@contextmanager
+def about(file: str) -> Iterator[None]:
+    """Names the job's file in every complaint that names no file itself.
+
+    Args:
+        file: As the user named it. [text]
+
+    Yields:
+        Nothing.
+    """
+    try:
+        yield
     except BadInputError as error:
         error.file = error.file or file
         raise
@@ -238,33 +253,6 @@ def cautions(workload: Workload) -> tuple[str, ...]:
         return ()
     name = workload.model.name
     return (f"seq_len {given:,} is beyond the {longest:,} positions of {name}",)
-
-
-def stack_in_force(workload: Workload) -> dict[str, object]:
-    """The software stack that prices a job, every constant of it.
-
-    Args:
-        workload: The job. [-]
-
-    Returns:
-        Framework, kernel, the profile's fields, the recipe's bytes. [-]
-    """
-    profile = workload.profile.model_dump(exclude={"name", "variants", "source"})
-    recipe = workload.recipe
-    return {
-        "framework": workload.framework.name,
-        **profile,
-        "attention_kernel": attention_kernel(workload),
-        "precision": workload.training.precision,
-        "optimizer": workload.training.optimizer,
-        "recompute": sorted(recipe.kinds),
-        "recompute_scope": workload.framework.limits.recompute_scope,
-        "gradient_bytes": recipe.gradient_bytes,
-        "gather_bytes": recipe.gather_bytes,
-        "logits_bytes": recipe.logits_bytes,
-        "accumulates_unsharded": recipe.accumulates_unsharded,
-        "gradients_reduced_per_group": recipe.gradients_reduced_per_group,
-    }
 
 
 def resolved_spec(

@@ -19,6 +19,7 @@ FLOORS = {
     "planner.search": 4,
     "planner.verify": 4,
     "planner.resolve": 5,
+    "planner.reasons": 5,
     "planner.predict": 6,
     "planner.optimize": 7,
     "planner.report": 8,

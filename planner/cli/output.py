@@ -1,4 +1,4 @@
-"""Where output goes: reports and JSON to stdout or files, messages to stderr."""
+"""Where output goes: reports and JSON to stdout or files."""
 
 import os
 import sys
@@ -19,17 +19,16 @@ def show(report: RenderableType) -> None:
     Args:
         report: What to print. [-]
     """
-    width = None if sys.stdout.isatty() else PLAIN_WIDTH
-    Console(width=width, markup=False, highlight=False, emoji=False).print(report)
-
-
-def warn(message: str) -> None:
-    """Print a warning on stderr.
-
-    Args:
-        message: A sentence. [text]
-    """
-    print(f"warning: {message}", file=sys.stderr)
+    terminal = sys.stdout.isatty()
+    width = None if terminal else PLAIN_WIDTH
+    console = Console(width=width, markup=False, highlight=False, emoji=False)
+    if terminal:
+        console.print(report)
+        return
+    with console.capture() as capture:
+        console.print(report)
+    # Cells are padded; in a file that is only noise at the ends of lines.
+    print("\n".join(line.rstrip() for line in capture.get().splitlines()))
 
 
 def deliver(report: RenderableType, json_text: str, json_to: str | None) -> None:

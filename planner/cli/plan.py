@@ -15,6 +15,7 @@ from planner.cli.progress import search_progress
 from planner.errors import InfeasibleError, TimeLimitError
 from planner.optimize import optimize
 from planner.report import heading, infeasible_report, result_report
+from planner.resolve import about
 from planner.specs.result import Plan, Result
 
 Top = Annotated[
@@ -75,7 +76,7 @@ def plan(
 
 def _search(job: Job, top: int, time_limit: float) -> Result:
     """The answer of the search, with the spec and its warnings put in."""
-    with search_progress() as progress:
+    with about(job.file), search_progress() as progress:
         found = optimize(
             job.workloads, top=top, time_limit=time_limit, progress=progress
         )

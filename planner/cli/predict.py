@@ -13,6 +13,7 @@ from planner.cli.output import deliver
 from planner.errors import BadInputError
 from planner.predict import predict as price
 from planner.report import heading, prediction_report
+from planner.resolve import about
 from planner.specs.estimate import Estimate, Verdict
 from planner.specs.layout import Layout, PartialLayout
 from planner.specs.read import read_layout
@@ -109,7 +110,8 @@ def _price(job: Job, given: PartialLayout) -> RankedPlan:
             value=job.spec.framework,
             allowed=", ".join(w.framework.name for w in job.workloads),
         )
-    return price(job.workloads[0], given)
+    with about(job.file):
+        return price(job.workloads[0], given)
 
 
 def _json(priced: RankedPlan, warnings: tuple[str, ...]) -> str:

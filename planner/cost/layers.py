@@ -339,9 +339,10 @@ def context_exchange(context: Context, layer: LayerKind) -> tuple[Floats, Floats
     """Exposed context-parallel time, forward and backward.
 
     All-gather: keys and values gathered once forward; gathered and their
-    gradients reduce-scattered backward. Ring: the same bytes beside the
-    attention of the chunks already there, so only the excess shows. Ulysses:
-    four all-to-alls each way.
+    gradients reduce-scattered backward. Ring: the same bytes (three times
+    backward, with fp32 gradients) beside the attention of the chunks already
+    there: the excess shows, contention slows the rest, and every further chunk
+    is one more kernel. Ulysses: four all-to-alls each way.
 
     Args:
         context: Shared columns.
@@ -360,7 +361,7 @@ def context_exchange(context: Context, layer: LayerKind) -> tuple[Floats, Floats
     message = ELEMENT * exchanged * local * meshes.cp
     gather = wire.all_gather_time(context.links, message, context.context)
     ahead, behind = core_times(context, layer)
-    ring = np.maximum(gather - ahead, 0.0), np.maximum(3 * gather - behind, 0.0)
+    ring = _beside(context, gather, ahead), _beside(context, 3 * gather, behind)
     open_share = 1 - context.workload.profile.hidden_cp
     whole = open_share * gather, open_share * 2 * gather
     width = 2 * attention.out_width + exchanged
@@ -372,6 +373,15 @@ def context_exchange(context: Context, layer: LayerKind) -> tuple[Floats, Floats
         np.select(choice, [ring[0], whole[0], deal]),
         np.select(choice, [ring[1], whole[1], deal]),
     )
+
+
+def _beside(context: Context, moved: Floats, core: Floats) -> Floats:
+    """Exposed time of a ring exchange that runs beside the attention core."""
+    workload, cp = context.workload, context.meshes.cp
+    kappa = workload.profile.overlap_contention
+    launches = (cp - 1) * workload.calibration.memory.op_latency
+    shown = np.maximum(moved - core, 0.0) + kappa * np.minimum(moved, core)
+    return np.where(cp > 1, shown + launches, 0.0)
 
 
 def expert_exchange(context: Context, layer: LayerKind) -> Floats:

@@ -134,6 +134,8 @@ def _columns(
     levels: Ints, look_up: Callable[[Levels], tuple[float, ...]]
 ) -> npt.NDArray[np.float64]:
     """Call *look_up* once per distinct row of levels and spread the answers."""
+    if not len(levels):
+        return np.zeros((0, 8))
     distinct, inverse = np.unique(levels, axis=0, return_inverse=True)
     answers = [
         look_up(tuple(zip(row[0::2], row[1::2], strict=True)))

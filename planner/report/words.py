@@ -112,6 +112,8 @@ def difference(layout: Layout, best: Layout) -> str:
         f"{name} {_plain(getattr(best, name))} -> {_plain(getattr(layout, name))}"
         for name in _DIFFERENCE_FIELDS
         if getattr(best, name) != getattr(layout, name)
+        and _matters(name, layout)
+        and _matters(name, best)
     ]
     if recompute_text(layout) != recompute_text(best):
         parts.append(f"recompute {recompute_text(layout)}")
@@ -119,6 +121,13 @@ def difference(layout: Layout, best: Layout) -> str:
     if not parts and layout.layers_per_stage != best.layers_per_stage:
         parts.append(f"layers {run_length(layout.layers_per_stage)}")
     return ", ".join(parts) or "the same"
+
+
+def _matters(name: str, layout: Layout) -> bool:
+    """Whether a field says anything under the degree that it belongs to."""
+    if name == "cp_kind":
+        return layout.cp > 1
+    return name != "sp" or layout.tp > 1
 
 
 def _plain(value: object) -> str:

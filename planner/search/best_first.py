@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.cost.room import buffer_bytes, communication_bytes, context_bytes
-from planner.cost.pipeline import rank_blocks
+from planner.cost.pipeline import fits, rank_blocks, step_ns
 from planner.cost.table import CostTable, fill_table
 from planner.cost.workload import Workload
-from planner.search.bounds import Relaxation, relax, space_bounds
+from planner.search.bounds import Relaxation, even_counts, relax, space_bounds
 from planner.search.memory import cannot_fit
 from planner.search.incumbents import Found, Incumbents, degrees
 from planner.search.dual import tighten
-from planner.search.solve import ROUNDS, MeshAnswer, MeshSolver, Outcome
+from planner.search.solve import ROUNDS, MeshAnswer, MeshSolver, Outcome, in_class
 from planner.search.space import Space, enumerate_space
 from planner.specs.table import BLOCK, StageCosts
 
@@ -231,9 +231,28 @@ class BestFirst:
         if cannot_fit(costs):
             self.counted[NO_FIT] += 1
             return
-        work = CandidateWork(costs, relax(costs))
+        limit = self.incumbents.threshold(self._key(candidate))
+        enough = self._nanoseconds(limit, candidate)
+        work = CandidateWork(costs, relax(costs, enough))
         self.work[candidate] = work
         self._push(candidate, work.bound)
+        self._try_even(candidate, work)
+
+    def _nanoseconds(self, step_s: float, candidate: int) -> int | None:
+        """A step as the simulator counts it, before the straggler factor. [ns]."""
+        if step_s == float("inf"):
+            return None
+        return int(step_s / self._slowdown(candidate) * 1e9) + 1
+
+    def _try_even(self, candidate: int, work: "CandidateWork") -> None:
+        """An incumbent for the price of one simulation."""
+        for entry in range(len(work.costs.menu)):
+            counts = even_counts(work.costs, entry)
+            if in_class(work.costs, counts) and fits(work.costs, counts):
+                value = step_ns(work.costs, counts)
+                answer = MeshAnswer(Outcome.OPEN, work.bound, value, counts)
+                self._record(candidate, work.costs, answer)
+                return
 
     def _push(self, candidate: int, bound: int) -> None:
         """Put a candidate back with a better bound [ns]."""
@@ -254,9 +273,8 @@ class BestFirst:
 
     def _advance(self, candidate: int, work: "CandidateWork") -> None:
         """One round of the solver; back in the queue while it is open."""
-        slowdown = self._slowdown(candidate)
         limit = self.incumbents.threshold(self._key(candidate))
-        cutoff = None if limit == float("inf") else int(limit / slowdown * 1e9) + 1
+        cutoff = self._nanoseconds(limit, candidate)
         self.solved += work.solver is None
         answer = work.advance(cutoff)
         self._record(candidate, work.costs, answer)
@@ -265,7 +283,7 @@ class BestFirst:
             return
         del self.work[candidate]
         if answer.outcome is Outcome.OPEN:
-            seconds = answer.bound * slowdown / 1e9
+            seconds = answer.bound * self._slowdown(candidate) / 1e9
             self.open_bound = min(self.open_bound, seconds)
 
     def _record(self, candidate: int, costs: StageCosts, answer: MeshAnswer) -> None:

@@ -18,6 +18,7 @@ from planner.cost.pipeline import (
     kinds_per_stage,
     stage_vectors,
 )
+from planner.cost.reach import reach_of
 from planner.cost.table import CostTable
 from planner.schedules.graph import Slots
 from planner.schedules.simulator import Path, rank_paths
@@ -48,10 +49,10 @@ class _Columns:
     """Forward and backward of the whole model for one micro-batch. [ns]"""
     layer: Floats
     """Forward and backward of the cheapest layer. [ns]"""
-    saved: Floats
-    static: Floats
     transient: Floats
     budget: Floats
+    kinds: tuple[tuple[int, Floats, Floats], ...]
+    """(layers, static, saved) of every layer kind, cheapest menu entry. [block]"""
 
 
 def space_bounds(table: CostTable, space: Space) -> SpaceBounds:
@@ -67,7 +68,7 @@ def space_bounds(table: CostTable, space: Space) -> SpaceBounds:
     columns = _columns(table, space)
     nanoseconds = _time_bound(table, space, columns)
     slowdown = table.slowdown[space.mesh]
-    return SpaceBounds(nanoseconds * slowdown / 1e9, _may_fit(table, space, columns))
+    return SpaceBounds(nanoseconds * slowdown / 1e9, _may_fit(space, columns))
 
 
 def _columns(table: CostTable, space: Space) -> _Columns:
@@ -100,10 +101,16 @@ def _columns(table: CostTable, space: Space) -> _Columns:
         most=-(-layers // stages) + table.extra_layers,
         work=cheapest(both, counts) + np.asarray(edge)[mesh],
         layer=cheapest(both, None),
-        saved=cheapest(table.saved, None),
-        static=np.minimum.reduce([unit.static for unit in table.units])[mesh] * 1.0,
         transient=cheapest(table.transient, None),
         budget=table.budget[mesh] * 1.0,
+        kinds=tuple(
+            (
+                int(counts[kind]),
+                unit.static[mesh] * 1.0,
+                cheapest(table.saved[kind : kind + 1], None),
+            )
+            for kind, unit in enumerate(table.units)
+        ),
     )
 
 
@@ -138,35 +145,41 @@ def _time_bound(table: CostTable, space: Space, c: _Columns) -> Floats:
     return np.floor(mean + bubble + tail)
 
 
-def _may_fit(table: CostTable, space: Space, c: _Columns) -> Ints:
+def _may_fit(space: Space, c: _Columns) -> Ints:
     """0 where the ranks together cannot hold the model's layers.
 
     At the first backward of rank r, K_r chunk activations are in flight (exact,
     from the order: ``min(m, p - r)`` and ``min(m v, 2(p-r-1) + (v-1)p + 1)``),
-    at most ``C_r`` of one chunk. With N layers on the rank, at most ``most`` a
-    chunk, the activations are at least ``saved (most K_r - C_r (v most - N))``,
-    so ``N <= (budget - transient - saved (most K_r - C_r v most)) /
-    (static + saved C_r)``. If the sum of these over the ranks is below L,
-    nothing fits. Ends only add memory, so leaving them out keeps this a bound.
+    at most ``C_r`` of one chunk. With N layers of a kind on the rank, at most
+    ``most`` a chunk, their activations are at least ``saved (most K_r -
+    C_r (v most - N))``, so ``N <= (budget - transient - saved (most K_r -
+    C_r v most)) / (static + saved C_r)``. If the sum of these over the ranks is
+    below the kind's layers, nothing fits. Ends and other kinds only add memory,
+    so leaving them out keeps this a bound.
     """
-    total = np.zeros(len(space))
+    fits = np.ones(len(space), dtype=bool)
+    totals = [np.zeros(len(space)) for _ in c.kinds]
     for rank in range(int(c.p.max(initial=1))):
         here = np.flatnonzero(c.p > rank)
-        total[here] += _most_on_rank(c, here, rank)
-    return (total >= table.workload.model.layers).astype(np.int64)
+        for total, (_, static, saved) in zip(totals, c.kinds, strict=True):
+            total[here] += _most_on_rank(c, here, rank, static, saved)
+    for total, (layers, _, _) in zip(totals, c.kinds, strict=True):
+        fits &= total >= layers
+    return fits.astype(np.int64)
 
 
-def _most_on_rank(c: _Columns, at: Ints, rank: int) -> Floats:
-    """Most layers that a rank can hold. [1]."""
+def _most_on_rank(
+    c: _Columns, at: Ints, rank: int, static: Floats, saved: Floats
+) -> Floats:
+    """Most layers of one kind that a rank can hold. [1]."""
     p, v, m, most = c.p[at], c.v[at], c.m[at], c.most[at]
     deep = np.minimum(m * v, 2 * (p - rank - 1) + (v - 1) * p + 1)
     held = np.where(v > 1, deep, np.minimum(m, p - rank))
     cycles = -(-held // (p * v))
     one_chunk = np.where(v > 1, np.minimum(m, p * cycles), held)
-    saved = c.saved[at]
     room = c.budget[at] - c.transient[at]
-    room = room - saved * most * (held - one_chunk * v)
-    each = np.maximum(c.static[at] + saved * one_chunk, 1.0)
+    room = room - saved[at] * most * (held - one_chunk * v)
+    each = np.maximum(static[at] + saved[at] * one_chunk, 1.0)
     return np.clip(np.floor(room / each), 0, v * most)
 
 
@@ -258,7 +271,7 @@ def even_counts(costs: StageCosts, entry: int = 0) -> Counts:
     return kinds_per_stage(costs.runs, len(costs.layers), layers)[:, :, None] * one
 
 
-def relax(costs: StageCosts) -> Relaxation:
+def relax(costs: StageCosts, enough: int | None = None) -> Relaxation:
     """Bound one candidate by paths, minimised over every split.
 
     Each path is linear in the layer counts, so its least value over a superset
@@ -268,6 +281,7 @@ def relax(costs: StageCosts) -> Relaxation:
 
     Args:
         costs: The inner problem.
+        enough: A bound above this rules the candidate out: stop there. [ns]
 
     Returns:
         The bound and the path inequalities. [ns]
@@ -275,13 +289,15 @@ def relax(costs: StageCosts) -> Relaxation:
     families = [
         [path_linear(costs, path) for path in family] for family in shape_paths(costs)
     ]
-    bound = loaded_bound(costs, families)
+    bound = 0
     for family in families:
         total = Linear(
             sum(cut.constant for cut in family),
             np.sum([cut.factors for cut in family], axis=0),
         )
         bound = max(bound, -(-least(costs, total) // len(family)))
+    if enough is None or bound <= enough:
+        bound = max(bound, loaded_bound(costs, families))
     return Relaxation(bound, tuple(cut for family in families for cut in family))
 
 
@@ -325,10 +341,10 @@ def least(
 ) -> int:
     """Least value of a linear function over a superset of the splits.
 
-    Each layer kind is dealt out on its own to the stages where it is cheapest,
-    at most ``most_layers`` a stage; with a single kind every stage first takes
-    its fewest, and a rank may be made to take *load* layers. The kinds' order
-    is dropped, which only enlarges the set.
+    Each layer kind is dealt out on its own to the cheapest stages that it can
+    reach, at most ``most_layers`` a stage; stages that only one kind can reach
+    first take their fewest of it. A rank may be made to hold *load* layers: of
+    each kind then at least those that the other kinds cannot make up.
 
     Args:
         costs: The inner problem.
@@ -340,47 +356,22 @@ def least(
         A value that no split goes below.
     """
     prices = line.factors.min(axis=2)
-    if len(costs.layers) == 1:
-        return line.constant + _deal(
-            costs, prices[:, 0], costs.layer_count, rank=rank, load=load
-        )
-    if rank is not None:
-        cheapest = prices.min(axis=1)
-        whole = _deal(costs, cheapest, costs.layer_count, rank=rank, load=load)
-        return max(line.constant + whole, least(costs, line))
-    totals = np.zeros(len(costs.layers), dtype=np.int64)
-    for kind, count in costs.runs:
-        totals[kind] += count
-    apart = sum(
-        _deal(costs, prices[:, kind], int(count), fewest=False)
-        for kind, count in enumerate(totals)
-    )
-    return line.constant + apart
-
-
-def _deal(
-    costs: StageCosts,
-    prices: Ints,
-    layers: int,
-    *,
-    fewest: bool = True,
-    rank: int | None = None,
-    load: int = 0,
-) -> int:
-    """Deal layers to the cheapest stages, after the fewest and a rank's load."""
-    places = np.full(costs.stages, costs.most_layers)
-    value = 0
-    if fewest:
-        low = np.array([costs.fewest_layers(i) for i in range(costs.stages)])
-        value, layers, places = int((low * prices).sum()), layers - int(low.sum()), (
-            places - low
-        )
+    reach = reach_of(costs)
+    value = line.constant + int((reach.low * prices).sum())
+    own = np.arange(rank or 0, costs.stages, costs.pp)
+    others = np.minimum(reach.totals, costs.most_layers * reach.mask[own].sum(axis=0))
+    everywhere = np.arange(costs.stages)
+    for kind, count in enumerate(reach.totals.tolist()):
+        places = reach.places[:, kind].copy()
+        left = count - int(reach.low[:, kind].sum())
         if rank is not None:
-            own = np.arange(rank, costs.stages, costs.pp)
-            wanted = max(load - int(low[own].sum()), 0)
-            value += _fill(prices, places, own, wanted)
-            layers -= wanted
-    return value + _fill(prices, places, np.arange(costs.stages), layers)
+            elsewhere = int(others.sum() - others[kind])
+            mine = load - elsewhere - int(reach.low[own, kind].sum())
+            mine = min(max(mine, 0), int(places[own].sum()))
+            value += _fill(prices[:, kind], places, own, mine)
+            left -= mine
+        value += _fill(prices[:, kind], places, everywhere, left)
+    return value
 
 
 def _fill(prices: Ints, places: Ints, stages: Ints, layers: int) -> int:

@@ -16,6 +16,7 @@ from planner.cost.pipeline import (
     peak_vectors,
     stage_vectors,
 )
+from planner.cost.reach import reach_of
 from planner.schedules.simulator import critical_path
 from planner.search.bounds import Relaxation, least
 from planner.specs.table import StageCosts
@@ -38,10 +39,11 @@ class LayerProgram:
         self.step = self.solver.NumVar(0, inf, "T")
         shape = (costs.stages, len(costs.layers), len(costs.menu))
         self.keys = list(np.ndindex(*shape))
+        reach = reach_of(costs).mask
         self.counts = [
-            self.solver.NumVar(0, costs.most_layers, str(key)) for key in self.keys
+            self.solver.NumVar(0, float(costs.most_layers * reach[i, k]), f"{i},{k},{r}")
+            for i, k, r in self.keys
         ]
-        self.scale = 1.0
         self.cuts: list[tuple[Linear, pywraplp.Constraint]] = []
         self.rooms: list[tuple[Linear, pywraplp.Constraint]] = []
         self._totals()

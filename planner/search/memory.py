@@ -7,6 +7,7 @@ import numpy as np
 
 from planner.cost.meshes import Ints
 from planner.cost.pipeline import peak_vectors
+from planner.cost.reach import reach_of
 from planner.specs.table import StageCosts
 
 
@@ -76,7 +77,7 @@ def most_layers(costs: StageCosts) -> Ints:
     working = np.arange(costs.vpp) == at.chunk[:, None]
     low = np.where((stages == 0) | (stages == costs.stages - 1), 0, 1)
     low = np.where(costs.stages == 1, 1, low)
-    prices = _cheapest(costs, at.held, working)
+    prices = _cheapest(costs, at.held, working, stages)
     room = costs.budget - _fixed(costs, at, stages, working, low)
     room = room - (low * prices).sum(axis=1)
     held = low.sum(axis=1) + _fill(prices, costs.most_layers - low, room)
@@ -85,13 +86,22 @@ def most_layers(costs: StageCosts) -> Ints:
     return loads
 
 
-def _cheapest(costs: StageCosts, held: Ints, working: Ints) -> Ints:
-    """Least memory of one layer on each chunk at each moment. [block]."""
-    static = min(layer.static for layer in costs.layers)
-    waiting = min(layer.accumulated for layer in costs.layers)
-    saved = min(min(layer.saved) for layer in costs.layers)
-    cheapest: Ints = static + working * waiting + held * saved
-    return cheapest
+def _cheapest(costs: StageCosts, held: Ints, working: Ints, stages: Ints) -> Ints:
+    """Least memory of one layer on each chunk at each moment. [block].
+
+    Of the kinds that can reach the chunk's stage.
+    """
+    mask = reach_of(costs).mask
+    huge = np.iinfo(np.int64).max // 4
+
+    def least(values: list[int]) -> Ints:
+        chosen: Ints = np.where(mask, np.array(values), huge).min(axis=1)[stages]
+        return chosen
+
+    static = least([layer.static for layer in costs.layers])
+    waiting = least([layer.accumulated for layer in costs.layers])
+    saved = least([min(layer.saved) for layer in costs.layers])
+    return static + working * waiting + held * saved
 
 
 def _fixed(

@@ -141,10 +141,13 @@ class Enumerator:
                         yield tp, pp, cp
 
     def _tensor_legal(self, tp: int) -> bool:
-        """Heads, KV heads and inner widths divide; at most two domains wide."""
-        node = self.workload.topology.cluster.node
-        if tp > 2 * max(node.gpus_per_node, node.scale_up_domain):
-            self.removed["tp spans more than two scale-up domains"] += 1
+        """Heads, KV heads and inner widths divide; inside one scale-up domain.
+
+        The full space also has tensor groups over two domains.
+        """
+        domain = self.workload.topology.cluster.node.scale_up_domain
+        if tp > (2 * domain if self.full else domain):
+            self.removed["tp leaves the scale-up domain"] += 1
             return False
         for kind in self.workload.kinds:
             attention = kind.attention

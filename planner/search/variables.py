@@ -4,6 +4,7 @@
 from ortools.sat.python import cp_model as cp
 
 from planner.cost.pipeline import Counts, kinds_per_stage
+from planner.cost.reach import reach_of
 from planner.specs.table import StageCosts
 
 
@@ -18,6 +19,7 @@ class Variables:
     def __init__(self, model: cp.CpModel, costs: StageCosts, horizon: int) -> None:
         self.costs = costs
         self.model = model
+        self.reach = reach_of(costs).mask
         self.n = [
             model.new_int_var(costs.fewest_layers(i), costs.most_layers, f"n[{i}]")
             for i in range(costs.stages)
@@ -34,7 +36,7 @@ class Variables:
         """With one kind and one menu entry the count is the stage's own."""
         if len(self.costs.layers) == 1 and len(self.costs.menu) == 1:
             return self.n[stage]
-        most = self.costs.most_layers
+        most = self.costs.most_layers if self.reach[stage, kind] else 0
         return self.model.new_int_var(0, most, f"y[{stage},{kind},{entry}]")
 
     def of_kind(self, stage: int, kind: int) -> cp.LinearExprT:

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from planner.cost.kernels import attention_kernel
+from planner.cost.stack import stack_in_force
 from planner.cost.workload import Workload
 from planner.frameworks import FRAMEWORKS
 from planner.models import read_preset
-from planner.resolve import cautions, resolve, resolved_spec, stack_in_force
+from planner.resolve import cautions, resolve, resolved_spec
 from planner.specs.framework import Profile
 from planner.specs.job import JobSpec
 from planner.specs.read import read_spec

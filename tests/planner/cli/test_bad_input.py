@@ -18,7 +18,7 @@ CASES = {
     "a scalar": ("42", ["single value", "allowed: a mapping"]),
     "a syntax error": ("a: [1\nb: }", ["line 2", "is no YAML"]),
     "a date that does not exist": ("a: 2024-99-99", ["is no YAML"]),
-    "a misspelt block": (GOOD + "serch: {}", ["serch", "did you mean search?"]),
+    "a misspelt block": (GOOD + "serch: {}", ["serch", "did you mean search"]),
     "a misspelt key": (
         GOOD.replace("seq_len", "seq_length"),
         ["training.seq_length", "8192", "did you mean seq_len?"],
@@ -165,7 +165,7 @@ def test_a_folder_and_a_binary_are_no_specs(tmp_path: Path) -> None:
         ("training.seq_len=-1", ["--set", "training.seq_len", "greater than 0"]),
         ("trainin.seq_len=1", ["trainin", "did you mean training?"]),
         ("model.hidden_size=1", ["--set", "model", "'llama-3-8b'"]),
-        ("cluster.nodse=2", ["cluster.nodse", "did you mean nodes"]),
+        ("cluster.nodse=2", ["cluster.nodse", "did you mean node"]),
         ("cluster.nodes=0", ["cluster.nodes", "greater than 0"]),
     ],
 )

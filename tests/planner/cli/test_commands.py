@@ -194,4 +194,6 @@ def test_a_sequence_beyond_the_model_is_a_warning() -> None:
 def test_output_to_a_pipe_is_plain_and_100_columns_wide() -> None:
     report = run("plan", JOB).stdout
     assert "\x1b" not in report
-    assert max(map(len, report.splitlines())) <= 100
+    lines = report.splitlines()
+    assert max(map(len, lines)) <= 100
+    assert lines == [line.rstrip() for line in lines]

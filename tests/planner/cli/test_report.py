@@ -1,6 +1,7 @@
 """A report says everything about a result, in the field's words."""
 
 import io
+import re
 from itertools import groupby
 
 import pytest
@@ -63,12 +64,15 @@ def test_every_cause_and_category_has_a_place_in_a_report(result: Result) -> Non
     assert stage.device == pytest.approx(sum(getattr(stage, c) for c in CATEGORIES))
 
 
-def test_the_waterfall_adds_up_to_the_step(result: Result) -> None:
-    rows = text_of(prediction_report(result.plans[0], TITLE)).splitlines()
-    start = next(i for i, row in enumerate(rows) if row.startswith("  cause"))
-    shares = [float(r.split("%")[0].split()[-1]) for r in rows[start:] if "%" in r[:60]]
-    *parts, whole = shares[1:] if shares[0] == 0 else shares
-    assert sum(parts) == pytest.approx(whole, abs=0.3)
+def test_the_waterfall_is_complete_and_adds_up_to_the_step(result: Result) -> None:
+    text = text_of(prediction_report(result.plans[0], TITLE))
+    table = text.split("cause")[1].split("Memory")[0]
+    found = re.findall(r"([\d.]+) +([\d.]+)%", table)
+    *parts, whole = [(float(s), float(share)) for s, share in found]
+    assert len(parts) == 4
+    assert whole == (9.0, 100.0)
+    assert sum(seconds for seconds, _ in parts) == pytest.approx(9.0, abs=0.005)
+    assert sum(share for _, share in parts) == pytest.approx(100, abs=0.2)
 
 
 def test_the_heaviest_stage_is_shown_between_first_and_last(result: Result) -> None:
@@ -115,6 +119,8 @@ def test_a_difference_names_every_field_that_differs(result: Result) -> None:
     assert difference(best, best) == "the same"
     off = best.model_copy(update={"sp": False})
     assert difference(off, best) == "sp on -> off"
+    split = best.model_copy(update={"cp": 2, "cp_kind": "ring"})
+    assert difference(split, best) == "cp 1 -> 2"
     moved = best.model_copy(update={"stages": (Stage(layers=126),)})
     assert difference(moved, best) == "layers 126"
 

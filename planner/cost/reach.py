@@ -1,0 +1,64 @@
+"""Which layers can lie on which virtual stage, from the declared class alone."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.specs.table import StageCosts
+
+Mask = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Reach:
+    """A superset of the splits of one class, kind by kind."""
+
+    totals: Ints
+    """Layers of each kind. [1], shape (kinds,)"""
+    mask: Mask
+    """Whether some split puts the kind on the stage. shape (stages, kinds)"""
+    low: Ints
+    """Fewest of a kind where no other kind reaches. [1], shape (stages, kinds)"""
+    places: Ints
+    """Most above those. [1], shape (stages, kinds)"""
+
+
+def reach_of(costs: StageCosts) -> Reach:
+    """What the declared class lets each stage hold.
+
+    Before stage i lie at least ``sum of fewest`` and at most ``min(i most,
+    L - sum of fewest from i on)`` layers, and layers stay in order; so stage i
+    can hold layer x only if x is at least the former and below the latter for
+    the stage after it.
+
+    Args:
+        costs: The inner problem.
+
+    Returns:
+        The superset.
+    """
+    low = tuple(costs.fewest_layers(stage) for stage in range(costs.stages))
+    return _reach(costs.runs, low, costs.most_layers)
+
+
+@lru_cache(maxsize=1024)
+def _reach(runs: tuple[tuple[int, int], ...], low: tuple[int, ...], most: int) -> Reach:
+    layers = sum(count for _, count in runs)
+    stages = np.arange(len(low))
+    fewest = np.concatenate([[0], np.cumsum(low)])
+    earliest = fewest[:-1]
+    latest = np.minimum((stages + 1) * most, layers - (fewest[-1] - fewest[1:]))
+    kinds = 1 + max(kind for kind, _ in runs)
+    mask = np.zeros((len(low), kinds), dtype=bool)
+    totals = np.zeros(kinds, dtype=np.int64)
+    start = 0
+    for kind, count in runs:
+        mask[:, kind] |= (earliest < start + count) & (latest > start)
+        totals[kind] += count
+        start += count
+    alone = mask & (mask.sum(axis=1) == 1)[:, None]
+    floor = np.where(alone, np.array(low)[:, None], 0)
+    return Reach(totals, mask, floor, np.where(mask, most, 0) - floor)

@@ -1,0 +1,261 @@
+"""The rules that every layout obeys: one function each, one sentence per breach."""
+
+from collections.abc import Callable, Iterator
+
+from planner.cost.workload import Workload
+from planner.models.blocks import Mlp, Moe
+from planner.specs.layout import Layout, Stage
+from planner.specs.search import AXES
+
+Sentences = Iterator[str]
+NO_RECOMPUTE = "none"
+"""Kind of the layers of a stage that names no recompute. [text]"""
+
+
+def rule_violations(workload: Workload, layout: Layout) -> list[str]:
+    """A legal layout obeys its model, framework, cluster and its user's limits.
+
+    Args:
+        workload: The job.
+        layout: A complete layout.
+
+    Returns:
+        One sentence per broken rule. [text]
+    """
+    return [sentence for rule in RULES for sentence in rule(workload, layout)]
+
+
+def stage_kinds(stage: Stage) -> tuple[str, ...]:
+    """Recompute kind of every layer of a virtual stage, in model order.
+
+    Args:
+        stage: A virtual stage; without ranges nothing is recomputed.
+
+    Returns:
+        Kinds. [text], shape (layers,)
+    """
+    if not stage.recompute:
+        return (NO_RECOMPUTE,) * stage.layers
+    spans = ((part.kind,) * (part.stop - part.start) for part in stage.recompute)
+    return tuple(kind for span in spans for kind in span)
+
+
+def _kinds_used(layout: Layout) -> list[str]:
+    """Recompute kinds in order of first use."""
+    used = (kind for stage in layout.stages for kind in stage_kinds(stage))
+    return list(dict.fromkeys(used))
+
+
+def _ranks(workload: Workload, layout: Layout) -> Sentences:
+    """The degrees fill the cluster, and the cluster's nodes."""
+    degrees = (layout.tp, layout.pp, layout.cp, layout.dp)
+    if layout.gpus != workload.gpus:
+        factors = " * ".join(map(str, degrees))
+        yield (
+            f"tp * pp * cp * dp = {factors} = {layout.gpus} is not the cluster's "
+            f"{workload.gpus} GPUs"
+        )
+    cluster = workload.topology.cluster
+    node = cluster.node.gpus_per_node
+    if layout.gpus % node and not cluster.spec.partial:
+        yield f"{layout.gpus} GPUs are not whole nodes of {node}"
+
+
+def _tensor(workload: Workload, layout: Layout) -> Sentences:
+    """Heads, KV heads and inner widths divide over the tensor ranks."""
+    tp = layout.tp
+    for kind in workload.kinds:
+        heads = kind.attention.heads
+        groups = getattr(kind.attention, "kv_heads", heads)
+        dense = kind.ffn if isinstance(kind.ffn, Mlp) else kind.ffn.shared
+        if heads % tp:
+            yield f"tp {tp} does not divide the {heads} heads of {kind.name}"
+        elif groups % tp and tp % groups:
+            yield (
+                f"tp {tp} neither divides nor is a multiple of the {groups} KV "
+                f"heads of {kind.name}"
+            )
+        if dense.ffn % tp:
+            yield f"tp {tp} does not divide the ffn width {dense.ffn} of {kind.name}"
+
+
+def _sequence(workload: Workload, layout: Layout) -> Sentences:
+    """Zig-zag chunks and tensor splits divide the sequence; Ulysses the heads."""
+    tp, cp, length = layout.tp, layout.cp, workload.training.seq_len
+    chunks = tp * (2 * cp if cp > 1 else 1)
+    if length % chunks:
+        yield f"a sequence of {length} tokens does not split into {chunks} chunks"
+    if cp == 1 or layout.cp_kind != "ulysses":
+        return
+    for kind in workload.kinds:
+        heads = kind.attention.heads
+        if heads % (tp * cp):
+            yield f"ulysses needs {heads} heads to divide by tp * cp = {tp * cp}"
+
+
+def _batch(workload: Workload, layout: Layout) -> Sentences:
+    """The micro-batches of all replicas are the batch."""
+    dp, micro, accum = layout.dp, layout.micro_batch, layout.grad_accum
+    total = dp * micro * accum
+    if total != workload.sequences:
+        yield (
+            f"dp * micro_batch * grad_accum = {dp} * {micro} * {accum} = {total} is "
+            f"not the batch of {workload.sequences} sequences"
+        )
+
+
+def _sharding(workload: Workload, layout: Layout) -> Sentences:
+    """Shard groups hold whole context groups and divide the data ranks."""
+    shard, ranks = layout.dp_shard, layout.dp * layout.cp
+    if ranks % shard:
+        yield f"dp_shard {shard} does not divide dp * cp = {ranks}"
+    elif shard % layout.cp:
+        yield f"dp_shard {shard} is not a multiple of cp {layout.cp}"
+    elif shard < ranks and layout.zero_stage == 0:
+        yield f"dp_shard {shard} under dp * cp = {ranks} shards nothing at ZeRO 0"
+    elif shard < ranks and not workload.framework.limits.hybrid_sharding:
+        yield f"{workload.framework.name} shards over all {ranks} ranks, not {shard}"
+
+
+def _framework(workload: Workload, layout: Layout) -> Sentences:
+    """The framework has words for every choice."""
+    limits = workload.framework.limits
+    choices: list[tuple[str, object, tuple[object, ...]]] = [
+        ("zero_stage", layout.zero_stage, limits.zero_stages),
+        ("schedule", layout.schedule, limits.schedules),
+        ("order", layout.order, limits.orders),
+        ("sp", layout.sp, limits.sequence_parallel if layout.tp > 1 else (False,)),
+    ]
+    if layout.cp > 1:
+        choices.append(("cp_kind", layout.cp_kind, limits.cp_kinds))
+    if not limits.expert_tensor:
+        choices.append(("etp", layout.etp, (1,)))
+    for name, given, allowed in choices:
+        if given not in allowed:
+            shown = ", ".join(map(str, allowed))
+            yield (
+                f"{workload.framework.name} at tp {layout.tp} has {name} {shown}, "
+                f"not {given}"
+            )
+
+
+def _recompute(workload: Workload, layout: Layout) -> Sentences:
+    """Recompute kinds are known, and one per plan where the framework has one."""
+    limits, used = workload.framework.limits, _kinds_used(layout)
+    known = [kind for kind in limits.recompute if kind in workload.recipe.kinds]
+    for kind in used:
+        if kind not in known:
+            yield f"recompute kind {kind!r} is none of {', '.join(known)}"
+    if limits.recompute_scope == "plan" and len(used) > 1:
+        yield (
+            f"{workload.framework.name} has one recompute kind per plan, this has "
+            f"{len(used)}: {', '.join(used)}"
+        )
+
+
+def _interleaving(_: Workload, layout: Layout) -> Sentences:
+    """Chunks need a pipeline, whole groups of micro-batches and the schedule."""
+    pp, vpp, accum = layout.pp, layout.vpp, layout.grad_accum
+    if vpp == 1:
+        return
+    if layout.schedule != "interleaved":
+        yield f"vpp {vpp} needs the schedule interleaved, not {layout.schedule}"
+    if pp == 1:
+        yield f"vpp {vpp} interleaves over pp > 1, here pp is 1"
+    elif accum % pp:
+        yield f"vpp {vpp} needs grad_accum % pp == 0, not {accum} % {pp} = {accum % pp}"
+
+
+def _stages(workload: Workload, layout: Layout) -> Sentences:
+    """Every layer is on one stage; only the ends' stages may be empty."""
+    layers, given = workload.model.layers, layout.layers_per_stage
+    stages = layout.pp * layout.vpp
+    if len(given) != stages:
+        yield f"{len(given)} stages are given, pp * vpp = {stages} are needed"
+    if sum(given) != layers:
+        yield f"the stages hold {sum(given)} layers, the model has {layers}"
+    for index, count in enumerate(given):
+        if count < (0 if len(given) > 1 and index in (0, len(given) - 1) else 1):
+            yield f"virtual stage {index} of {len(given)} holds {count} layers"
+    for index, stage in enumerate(layout.stages):
+        yield from _ranges(index, stage)
+
+
+def _ranges(index: int, stage: Stage) -> Sentences:
+    """Recompute ranges follow each other from the first layer to the last."""
+    bounds = [0, *(edge for r in stage.recompute for edge in (r.start, r.stop))]
+    tiled = all(a == b for a, b in zip(bounds[::2], bounds[1::2], strict=False))
+    ends = bounds[-1] == stage.layers or not stage.recompute
+    if not (tiled and ends and bounds == sorted(bounds)):
+        spans = ", ".join(f"{r.start}-{r.stop}" for r in stage.recompute)
+        yield f"recompute ranges {spans} do not tile {stage.layers} layers of {index}"
+
+
+def _experts(workload: Workload, layout: Layout) -> Sentences:
+    """Experts divide over their ranks, which lie inside those of a stage."""
+    moes = [kind.ffn for kind in workload.kinds if isinstance(kind.ffn, Moe)]
+    ep, etp = layout.ep, layout.etp
+    if not moes:
+        if ep * etp > 1:
+            yield f"ep {ep} and etp {etp} on a model without experts"
+        return
+    for moe in moes:
+        if moe.experts % ep:
+            yield f"ep {ep} does not divide {moe.experts} experts"
+        if moe.ffn % etp:
+            yield f"etp {etp} does not divide the expert width {moe.ffn}"
+    yield from _expert_ranks(layout)
+    need = workload.framework.limits.experts_need_sp and min(ep, layout.tp) > 1
+    if need and not layout.sp:
+        yield f"ep {ep} with tp {layout.tp} needs sp"
+
+
+def _expert_ranks(layout: Layout) -> Sentences:
+    """Expert groups tile a stage's ranks, or its tensor and context ranks."""
+    held = layout.ep * layout.etp
+    inner = layout.tp * layout.cp
+    if inner * layout.dp % held:
+        yield f"ep * etp = {held} does not divide tp * cp * dp = {inner * layout.dp}"
+    elif layout.order == "tp-cp-ep-pp-dp" and layout.pp > 1 and held != inner:
+        yield f"order {layout.order} needs ep * etp = {held} to be tp * cp = {inner}"
+
+
+def _user_limits(workload: Workload, layout: Layout) -> Sentences:
+    """What the user ruled out stays out."""
+    search = workload.search
+    for axis in (*AXES, "zero_stage"):
+        value = getattr(layout, axis)
+        if not search.allows(axis, value):
+            yield f"the search block limits {axis} to {_shown(search, axis)}: {value}"
+    words: list[tuple[str, str]] = [
+        ("schedule", layout.schedule),
+        ("order", layout.order),
+    ]
+    words += [("recompute", kind) for kind in _kinds_used(layout)]
+    words += [("cp_kind", layout.cp_kind)] if layout.cp > 1 else []
+    for axis, word in words:
+        if not search.allows_text(axis, word):
+            yield f"the search block limits {axis} to {_shown(search, axis)}: {word}"
+    if layout.tp > 1 and search.sp not in (None, layout.sp):
+        yield f"the search block limits sp to {search.sp}: {layout.sp}"
+
+
+def _shown(search: object, axis: str) -> str:
+    """A limit as the user wrote it."""
+    return str(getattr(search, axis))
+
+
+RULES: tuple[Callable[[Workload, Layout], Sentences], ...] = (
+    _ranks,
+    _tensor,
+    _sequence,
+    _batch,
+    _sharding,
+    _framework,
+    _recompute,
+    _interleaving,
+    _stages,
+    _experts,
+    _user_limits,
+)
+"""Every rule, in order of its sentences."""

@@ -1,0 +1,110 @@
+"""Memory of every rank, replayed along its operations."""
+
+from collections.abc import Iterator, Sequence
+
+from planner.cost.room import (
+    budget_bytes,
+    buffer_bytes,
+    communication_bytes,
+    context_bytes,
+)
+from planner.schedules.order import Op, operations
+from planner.specs.layout import Layout
+from planner.specs.table import BLOCK
+from planner.verify.prices import Price, Prices
+
+GIB = 2**30
+AGREES = 1e-3
+"""Largest relative difference to a claimed device memory. [1]"""
+
+
+def memory_violations(prices: Prices, device_gib: Sequence[float]) -> Iterator[str]:
+    """Every rank stays within its budget and needs what was claimed.
+
+    Args:
+        prices: The plan.
+        device_gib: Device memory that was claimed. [GiB], shape (pp,)
+
+    Returns:
+        One sentence per rank that does not. [text]
+    """
+    layout = prices.layout
+    if len(device_gib) != layout.pp:
+        yield f"device memory is claimed of {len(device_gib)} ranks, pp is {layout.pp}"
+        return
+    budget = int(budget_bytes(prices.workload, prices.meshes).item() // BLOCK)
+    for rank, (peak, claim) in enumerate(
+        zip(peak_blocks(prices), device_gib, strict=True)
+    ):
+        if peak > budget:
+            yield (
+                f"pipeline rank {rank} peaks at {peak} blocks of {BLOCK} B, its "
+                f"budget is {budget}"
+            )
+        found = device_bytes(prices, peak) / GIB
+        if not abs(found - claim) <= AGREES * found:
+            yield (
+                f"pipeline rank {rank} needs {found:.3f} GiB of device memory, "
+                f"{claim:.3f} GiB were claimed"
+            )
+
+
+def device_bytes(prices: Prices, peak: int) -> float:
+    """Memory that the driver reports: ``(peak + buffers) / phi + NCCL + context``.
+
+    Args:
+        prices: The plan.
+        peak: States and activations at their peak. [block]
+
+    Returns:
+        Memory. [B]
+    """
+    workload, meshes = prices.workload, prices.meshes
+    allocated = peak * BLOCK + buffer_bytes(workload, meshes).item()
+    fixed = communication_bytes(workload, meshes).item() + context_bytes(workload)
+    return float(allocated / workload.profile.fragmentation + fixed)
+
+
+def peak_blocks(prices: Prices) -> list[int]:
+    """Fullest moment of every pipeline rank, from allocation to release.
+
+    Args:
+        prices: The plan.
+
+    Returns:
+        States and activations. [block], shape (pp,)
+    """
+    layout = prices.layout
+    return [
+        _replay(prices.stages[rank :: layout.pp], order)
+        for rank, order in enumerate(orders(layout))
+    ]
+
+
+def orders(layout: Layout) -> tuple[tuple[Op, ...], ...]:
+    """Operations of every pipeline rank in the order in which they run.
+
+    Args:
+        layout: A legal layout.
+
+    Returns:
+        Operations. [1], shape (pp, operations of a rank)
+    """
+    return operations(layout.schedule, layout.pp, layout.vpp, layout.grad_accum)
+
+
+def _replay(chunks: Sequence[Sequence[Price]], order: Sequence[Op]) -> int:
+    """Allocate at each F, add the backward's own at each B, release at its end."""
+    saved = [sum(unit.saved for unit in chunk) for chunk in chunks]
+    # One layer or end at a time has its backward; the gradients of all wait.
+    working = [
+        max(unit.transient for unit in chunk) + sum(unit.accumulated for unit in chunk)
+        for chunk in chunks
+    ]
+    release = "W" if any(op.kind == "W" for op in order) else "B"
+    held = peak = sum(unit.static for chunk in chunks for unit in chunk)
+    for kind, _, chunk in order:
+        held += saved[chunk] * (kind == "F")
+        peak = max(peak, held + working[chunk] * (kind == "B"))
+        held -= saved[chunk] * (kind == release)
+    return peak

@@ -1,0 +1,285 @@
+"""Ranks of every group, listed one by one, against the groups that were priced."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import astuple, dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+
+from hardware.placement import Fabric, Levels
+from hardware.topology import ClusterTopology
+from planner.cost import meshes as axes
+from planner.cost.meshes import Groups, Meshes
+from planner.cost.workload import Workload
+from planner.specs.layout import Layout
+
+Ints = npt.NDArray[np.int64]
+Axes = list[tuple[str, int]]
+"""Name and degree of every axis, innermost first. [1]"""
+MOST_ROUTED = 256
+"""GPUs up to which every flow is routed through the explicit graph. [1]"""
+SAME = 1e-9
+"""Relative difference of two equal bandwidths. [1]"""
+
+
+@dataclass(frozen=True)
+class View:
+    """What the groups of an axis see while all of them talk."""
+
+    size: float
+    """Ranks of a group. [1]"""
+    domains: float
+    """Most scale-up domains that a group spans. [1]"""
+    ranks_per_domain: float
+    """Fewest ranks in a domain, of groups that span several; else the size. [1]"""
+    ring_bandwidth: float
+    """Rate of a ring through the group. [B/s]"""
+    all_to_all_bandwidth: float
+    """Rate per rank of what leaves its domain. [B/s]"""
+    off_domain: float
+    """Share of a rank's peers outside its domain, worst rank. [1]"""
+
+
+def placement_violations(workload: Workload, layout: Layout) -> Iterator[str]:
+    """The groups that were priced are those that the ranks form.
+
+    Args:
+        workload: The job.
+        layout: A legal layout.
+
+    Returns:
+        One sentence per axis and number that differs. [text]
+    """
+    topology, meshes = workload.topology, Meshes.of_layout(layout)
+    for axis, members, seen in _axes(workload, layout, meshes):
+        yield from _same_ranks(axis, members, layout.gpus)
+        found = view_of(topology.fabric, members)
+        yield from _same_view(axis, found, _priced(seen))
+        if layout.gpus <= MOST_ROUTED:
+            yield from _same_routes(topology, axis, members, seen)
+    if layout.pp > 1:
+        yield from _same_stages(topology, layout, meshes)
+
+
+def dense_axes(layout: Layout) -> Axes:
+    """Axes of the dense parameters; the data axis is shards inside replicas.
+
+    Args:
+        layout: A legal layout.
+
+    Returns:
+        Axes in the layout's order. [1]
+    """
+    shards = layout.dp_shard // layout.cp
+    data = [("shard", shards), ("replica", layout.dp // shards)]
+    return _ordered(layout, [("tp", layout.tp), ("cp", layout.cp)], data)
+
+
+def expert_axes(layout: Layout) -> Axes:
+    """Axes of the experts, over the same ranks.
+
+    Args:
+        layout: A legal layout.
+
+    Returns:
+        Axes in the layout's order. [1]
+    """
+    ranks = layout.tp * layout.cp * layout.dp
+    data = [("edp", ranks // (layout.etp * layout.ep))]
+    return _ordered(layout, [("etp", layout.etp), ("ep", layout.ep)], data)
+
+
+def _ordered(layout: Layout, inner: Axes, data: Axes) -> Axes:
+    """Stages lie outside the data ranks, or between them and the inner ones."""
+    stages = [("pp", layout.pp)]
+    inside = layout.order == "tp-cp-ep-pp-dp"
+    return [*inner, *stages, *data] if inside else [*inner, *data, *stages]
+
+
+def members_of(degrees: Axes, inside: Collection[str]) -> Ints:
+    """Ranks of every group of an axis: those that differ in its coordinates only.
+
+    The coordinates of a rank are the digits of its number in the mixed radix of
+    the degrees, innermost first.
+
+    Args:
+        degrees: All axes, innermost first. [1]
+        inside: Names of the axes that the groups run along.
+
+    Returns:
+        Ranks, ascending in each group. [1], shape (groups, size)
+    """
+    sizes = [size for _, size in degrees]
+    rest = ranks = np.arange(np.prod(sizes))
+    group, count = np.zeros_like(ranks), 1
+    for name, size in degrees:
+        if name not in inside:
+            group, count = group + count * (rest % size), count * size
+        rest = rest // size
+    return np.argsort(group, kind="stable").reshape(count, -1)
+
+
+def _axes(
+    workload: Workload, layout: Layout, meshes: Meshes
+) -> Iterator[tuple[str, Ints, Groups]]:
+    """Every axis with its ranks and with the groups that were priced."""
+    dense, topology = dense_axes(layout), workload.topology
+    yield "tensor", members_of(dense, {"tp"}), axes.tensor_groups(topology, meshes)
+    yield "context", members_of(dense, {"cp"}), axes.context_groups(topology, meshes)
+    shards = members_of(dense, {"cp", "shard"})
+    yield "shard", shards, axes.shard_groups(topology, meshes)
+    replicas = members_of(dense, {"replica"})
+    yield "replica", replicas, axes.replica_groups(topology, meshes)
+    if not workload.model.expert_parameters:
+        return
+    experts = expert_axes(layout)
+    groups = axes.expert_tensor_groups(topology, meshes)
+    yield "expert tensor", members_of(experts, {"etp"}), groups
+    yield "expert", members_of(experts, {"ep"}), axes.expert_groups(topology, meshes)
+    copies = axes.expert_data_groups(topology, meshes)
+    yield "expert data", members_of(experts, {"edp"}), copies
+
+
+def _same_ranks(axis: str, members: Ints, gpus: int) -> Iterator[str]:
+    """Each rank is in one group."""
+    if not np.array_equal(np.sort(members, axis=None), np.arange(gpus)):
+        yield f"{axis} groups do not hold each of {gpus} ranks once"
+
+
+def view_of(fabric: Fabric, members: Ints) -> View:
+    """Count what groups see from where each of their ranks sits.
+
+    A ring drives one NIC share per rank of the group in a domain; rings that
+    cross the uplinks of a tier unit, and bytes that leave it, share them.
+
+    Args:
+        fabric: Domains, tiers and line rates.
+        members: Ranks of every group. [1], shape (groups, size)
+
+    Returns:
+        The view; the worst group counts.
+    """
+    size, share = members.shape[1], fabric.nic_share
+    group, _, ranks = _stays(members, fabric.domain)
+    domains = np.bincount(group)
+    crossing = ranks[domains[group] > 1]
+    fewest = int(crossing.min()) if crossing.size else size
+    inner = [fabric.scale_up] if size == 1 or ranks.max() > 1 else []
+    outer = [fewest * share] if crossing.size else []
+    tiers = [_through(fabric, tier, members) for tier in fabric.tiers]
+    off = size - int(ranks.min())
+    busiest = max(off / share, *(spill for _, spill in tiers), 0.0)
+    return View(
+        size=size,
+        domains=int(domains.max()),
+        ranks_per_domain=fewest,
+        ring_bandwidth=min(inner + outer + [rate for rate, _ in tiers]),
+        all_to_all_bandwidth=off / busiest if off else share,
+        off_domain=off / max(size - 1, 1),
+    )
+
+
+def _stays(members: Ints, gpus: int) -> tuple[Ints, Ints, Ints]:
+    """(group, block of *gpus* GPUs, ranks of the group in it), where not none."""
+    blocks = int(members.max()) // gpus + 1
+    group = np.arange(len(members))[:, None]
+    key, ranks = np.unique(group * blocks + members // gpus, return_counts=True)
+    return key // blocks, key % blocks, ranks
+
+
+def _through(
+    fabric: Fabric, tier: tuple[int, float], members: Ints
+) -> tuple[float, float]:
+    """Rate of each ring [B/s], and time of an all-to-all [s/B], through a tier."""
+    group, unit, ranks = _stays(members, tier[0])
+    uplinks = _uplinks(fabric, tier)
+    spans = np.bincount(group)[group] > 1
+    rings = np.bincount(unit[spans], minlength=len(uplinks))
+    spilled = ranks * (members.shape[1] - ranks)
+    load = np.bincount(unit, weights=spilled, minlength=len(uplinks))
+    rates = uplinks[rings > 0] / rings[rings > 0]
+    return float(rates.min(initial=np.inf)), float((load / uplinks).max())
+
+
+def _uplinks(fabric: Fabric, tier: tuple[int, float]) -> npt.NDArray[np.float64]:
+    """Uplink rates of a tier's units, by the GPUs that are there. [B/s]."""
+    present = np.bincount(np.arange(fabric.gpus) // tier[0])
+    return np.asarray(present * fabric.nic_share / tier[1])
+
+
+def _priced(seen: Groups) -> View:
+    """The one row of a look-up."""
+    return View(*(float(getattr(seen, f.name).item()) for f in fields(View)))
+
+
+def _same_view(axis: str, found: View, seen: View) -> Iterator[str]:
+    """The numbers of two views agree."""
+    pairs = zip(fields(View), astuple(found), astuple(seen), strict=True)
+    for name, here, there in ((f.name, a, b) for f, a, b in pairs):
+        if not np.isclose(here, there, rtol=SAME, atol=0.0):
+            yield f"{axis} groups: {name} is {here:g} by their ranks, {there:g} priced"
+
+
+def _levels(members: Ints) -> Levels:
+    """(size, stride) levels, innermost first, whose sums are a group's offsets."""
+    offsets = (members[0] - members[0, 0]).tolist()
+    assert (members - members[:, :1] == offsets).all(), "groups differ in shape"
+    levels: list[tuple[int, int]] = []
+    inner = 1
+    while inner < len(offsets):
+        stride, size = offsets[inner], 1
+        while offsets[size * inner : size * inner + 1] == [size * stride]:
+            size += 1
+        levels.append((size, stride))
+        inner *= size
+    return tuple(levels) or ((1, 1),)
+
+
+def _same_routes(
+    topology: ClusterTopology, axis: str, members: Ints, seen: Groups
+) -> Iterator[str]:
+    """Flows routed over the explicit graph get the bandwidths that were priced."""
+    levels = _levels(members)
+    ring = topology.bottleneck(levels, "ring")
+    if not np.isclose(ring, seen.ring_bandwidth.item(), rtol=SAME, atol=0.0):
+        rate = seen.ring_bandwidth.item()
+        yield f"{axis} groups: a routed ring gets {ring:g} B/s, {rate:g} priced"
+    if axis not in ("expert", "context"):
+        return
+    deal = topology.bottleneck(levels, "all-to-all")
+    if not np.isclose(deal, seen.all_to_all_bandwidth.item(), rtol=SAME, atol=0.0):
+        rate = seen.all_to_all_bandwidth.item()
+        yield f"{axis} groups: a routed all-to-all gets {deal:g} B/s, {rate:g} priced"
+
+
+def _same_stages(
+    topology: ClusterTopology, layout: Layout, meshes: Meshes
+) -> Iterator[str]:
+    """Neighbouring stages see the line rate that was priced."""
+    members = members_of(dense_axes(layout), {"pp"})
+    rate, crosses = (x.item() for x in axes.stage_bandwidth(topology, meshes))
+    pairs = np.stack([members[:, :-1].ravel(), members[:, 1:].ravel()], axis=1)
+    homes = pairs // topology.fabric.domain
+    leaves = bool((homes[:, 0] != homes[:, 1]).any())
+    if leaves != crosses:
+        yield f"stages in two domains: {leaves} by their ranks, {crosses} priced"
+    found = _pair_rate(topology.fabric, pairs)
+    if layout.gpus <= MOST_ROUTED:
+        found = min(found, topology.bottleneck(_levels(members), "point-to-point"))
+    if not np.isclose(found, rate, rtol=SAME, atol=0.0):
+        yield f"a stage sends at {found:g} B/s by its ranks, {rate:g} priced"
+
+
+def _pair_rate(fabric: Fabric, pairs: Ints) -> float:
+    """Rate of the slowest of pairs that all send from first to second. [B/s]."""
+    homes = pairs // fabric.domain
+    leaves = homes[:, 0] != homes[:, 1]
+    rates = [fabric.nic_share if leaves.any() else np.inf]
+    rates.append(np.inf if leaves.all() else fabric.scale_up)
+    for tier in fabric.tiers:
+        units, uplinks = pairs // tier[0], _uplinks(fabric, tier)
+        moving = units[units[:, 0] != units[:, 1]]
+        out, into = (np.bincount(end, minlength=len(uplinks)) for end in moving.T)
+        flows = np.maximum(out, into)
+        rates.append((uplinks[flows > 0] / flows[flows > 0]).min(initial=np.inf))
+    return float(min(rates))

@@ -1,0 +1,47 @@
+"""Everything that is wrong with a plan, each in one sentence."""
+
+from collections.abc import Sequence
+
+from planner.cost.workload import Workload
+from planner.specs.layout import Layout
+from planner.verify.clock import time_violations
+from planner.verify.legality import rule_violations
+from planner.verify.memory import memory_violations
+from planner.verify.placement import placement_violations
+from planner.verify.prices import Prices
+
+
+def violations(
+    workload: Workload,
+    layout: Layout,
+    *,
+    step_s: float,
+    device_gib: Sequence[float],
+) -> list[str]:
+    """A plan is sound when its rules, ranks, memory and step all hold again.
+
+    Rules come first: a layout that breaks one cannot be placed or priced. Then
+    the ranks of every group are listed, memory is replayed event by event along
+    the operation order, and the step is simulated with clocks and messages.
+
+    Args:
+        workload: The job that was planned.
+        layout: The layout that was returned.
+        step_s: Step time that was claimed for it. [s]
+        device_gib: Device memory that was claimed. [GiB], shape (pp,)
+
+    Returns:
+        One sentence with its numbers per violation, none for a sound plan. [text]
+
+    Leaves out the formulas of single operators, which it shares with the cost
+    model, and whether a faster plan exists.
+    """
+    broken = rule_violations(workload, layout)
+    if broken:
+        return broken
+    prices = Prices.of(workload, layout)
+    return [
+        *placement_violations(workload, layout),
+        *memory_violations(prices, device_gib),
+        *time_violations(prices, step_s),
+    ]

@@ -1,0 +1,275 @@
+"""Price of every layer and end of a plan, one by one, in whole ns and blocks."""
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from planner.cost import meshes as axes
+from planner.cost.activations import saved_bytes, transient_bytes
+from planner.cost.collectives import send_time
+from planner.cost.ends import End, embedding_end, head_end
+from planner.cost.layers import Context, layer_time
+from planner.cost.meshes import Floats, Meshes
+from planner.cost.states import (
+    DataGroups,
+    Owned,
+    embedding_owned,
+    gather_time,
+    head_owned,
+    layer_owned,
+    optimizer_time,
+    scatter_time,
+    state_bytes,
+)
+from planner.cost.workload import Workload
+from planner.models.blocks import LayerKind
+from planner.specs.layout import Layout
+from planner.specs.table import BLOCK
+from planner.verify.legality import stage_kinds
+
+NANO = 1e9
+"""Nanoseconds in a second. [1]"""
+ACTIVATION = 2
+"""Bytes of one number handed to the next stage. [B]"""
+WAITING_GRADIENT = 4
+"""Bytes of one fp32 gradient that waits for its reduce-scatter. [B]"""
+
+
+@dataclass(frozen=True)
+class Price:
+    """One layer or one end on one rank. Times in ns, memory in blocks of 512 B."""
+
+    forward: int
+    backward: int
+    saved: int
+    transient: int
+    static: int
+    accumulated: int
+    gather: int
+    scatter: int
+    optimizer: int
+
+
+@dataclass(frozen=True)
+class Prices:
+    """A plan with the price of everything on it."""
+
+    workload: Workload
+    layout: Layout
+    context: Context
+    data: DataGroups
+    known: dict[tuple[LayerKind, str], Price] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, workload: Workload, layout: Layout) -> "Prices":
+        """Look up the groups of a layout; prices follow as they are asked for.
+
+        Args:
+            workload: The job.
+            layout: A legal layout.
+
+        Returns:
+            Prices of that layout. [ns] and [block]
+        """
+        context = Context.of(workload, Meshes.of_layout(layout))
+        data = DataGroups.of(workload, context.meshes, context.links)
+        return cls(workload, layout, context, data)
+
+    @property
+    def meshes(self) -> Meshes:
+        """The layout as one row of columns."""
+        return self.context.meshes
+
+    @cached_property
+    def stages(self) -> tuple[tuple[Price, ...], ...]:
+        """What every virtual stage holds, in model order, ends included."""
+        kinds = iter([k for k, n in self.workload.model.runs for _ in range(n)])
+        held = [
+            [self.layer(next(kinds), name) for name in stage_kinds(stage)]
+            for stage in self.layout.stages
+        ]
+        held[0].insert(0, self.embedding)
+        held[-1].append(self.head)
+        return tuple(map(tuple, held))
+
+    @cached_property
+    def embedding(self) -> Price:
+        """The embedding, on the first virtual stage."""
+        owned = embedding_owned(self.workload, self.meshes)
+        return self._end(embedding_end(self.context), owned)
+
+    @cached_property
+    def head(self) -> Price:
+        """Norm, head, loss and MTP modules, on the last virtual stage."""
+        owned = head_owned(self.workload, self.meshes)
+        return self._end(head_end(self.context), owned)
+
+    def layer(self, kind: LayerKind, recompute: str) -> Price:
+        """Price of one layer.
+
+        Args:
+            kind: Kind of layer.
+            recompute: Kind of recompute. [text]
+
+        Returns:
+            Its price, worked out once. [ns] and [block]
+        """
+        if (kind, recompute) not in self.known:
+            self.known[kind, recompute] = self._layer(kind, recompute)
+        return self.known[kind, recompute]
+
+    def _layer(self, kind: LayerKind, recompute: str) -> Price:
+        rule = self.workload.recipe.kinds[recompute]
+        passes = layer_time(self.context, kind, rule)
+        owned = layer_owned(kind, self.meshes)
+        forward, backward = (_one(parts.total) for parts in passes)
+        if self.layout.zero_stage == 3:
+            forward, backward = self._sharded(forward, backward, owned)
+        saved = saved_bytes(self.workload, kind, rule, self.meshes)
+        beside = transient_bytes(self.workload, kind, rule, self.meshes)
+        return self._price(forward, backward, saved, beside, owned)
+
+    def _end(self, end: End, owned: Owned) -> Price:
+        forward, backward = _one(end.forward.total), _one(end.backward.total)
+        return self._price(forward, backward, end.saved, end.transient, owned)
+
+    def _price(
+        self,
+        forward: float,
+        backward: float,
+        saved: Floats,
+        transient: Floats,
+        owned: Owned,
+    ) -> Price:
+        """Round once, and add what the states of the unit cost."""
+        gather, scatter = self._transfers(owned)
+        states = state_bytes(self.workload, owned, self.meshes).total
+        return Price(
+            forward=nanoseconds(forward),
+            backward=nanoseconds(backward),
+            saved=blocks(_one(saved)),
+            transient=blocks(_one(transient)),
+            static=blocks(_one(states)),
+            accumulated=blocks(self._waiting_bytes(owned)),
+            gather=nanoseconds(gather),
+            scatter=nanoseconds(scatter),
+            optimizer=nanoseconds(self._optimizer(owned, gather, scatter)),
+        )
+
+    def _sharded(
+        self, forward: float, backward: float, owned: Owned
+    ) -> tuple[float, float]:
+        """ZeRO-3: a pass lasts at least as long as what travels beside it.
+
+        Compute f and transfer g overlap: ``max(f, g) + kappa min(f, g)``.
+        """
+        gather = _one(gather_time(self.data, owned))
+        both = gather + _one(scatter_time(self.data, owned))
+        kappa = self.workload.profile.overlap_contention
+        return (
+            max(forward, gather) + kappa * min(forward, gather),
+            max(backward, both) + kappa * min(backward, both),
+        )
+
+    def _transfers(self, owned: Owned) -> tuple[float, float]:
+        """Gather and reduce-scatter outside the passes; ZeRO-0 gathers nothing."""
+        zero = self.layout.zero_stage
+        gather = _one(gather_time(self.data, owned)) if zero in (1, 2) else 0.0
+        scatter = _one(scatter_time(self.data, owned)) if zero < 3 else 0.0
+        return gather, scatter
+
+    def _waiting_bytes(self, owned: Owned) -> float:
+        """Whole gradients of a unit until their reduce-scatter. [B]."""
+        waits = self.workload.recipe.accumulates_unsharded
+        if not waits or self.layout.zero_stage != 2:
+            return 0.0
+        return WAITING_GRADIENT * _one(owned.dense + owned.expert)
+
+    def _optimizer(self, owned: Owned, gather: float, scatter: float) -> float:
+        """Update of a unit, and compute lost to its collectives in a step. [s]."""
+        profile = self.workload.profile
+        beside = gather if profile.overlap_param_gather else 0.0
+        if profile.overlap_grad_reduce:
+            beside += -(-self.layout.grad_accum // self.scatter_every) * scatter
+        update = _one(optimizer_time(self.workload, owned, self.meshes))
+        return update + profile.overlap_contention * beside
+
+    @property
+    def scatter_every(self) -> int:
+        """Micro-batches per gradient reduce-scatter: all, or a group of pp. [1]."""
+        grouped = self.workload.recipe.gradients_reduced_per_group
+        if grouped and self.layout.zero_stage == 2:
+            return min(self.layout.pp, self.layout.grad_accum)
+        return self.layout.grad_accum
+
+    def edges(self, stage: int) -> tuple[int, int]:
+        """Gather before a stage's first forward, scatter after its last backward.
+
+        The embedding's on the first stage; a layer's, of the kind that is
+        quickest, on the others, and on the last no more than the head's.
+
+        Args:
+            stage: Virtual stage. [1]
+
+        Returns:
+            Gather and scatter. [ns]
+        """
+        if stage == 0:
+            return self.embedding.gather, self.embedding.scatter
+        owned = [layer_owned(kind, self.meshes) for kind in self.workload.kinds]
+        first = min(nanoseconds(_one(gather_time(self.data, own))) for own in owned)
+        last = min(nanoseconds(_one(scatter_time(self.data, own))) for own in owned)
+        first = first if self.layout.zero_stage > 0 else 0
+        if stage < len(self.layout.stages) - 1:
+            return first, last
+        return min(first, self.head.gather), min(last, self.head.scatter)
+
+    @property
+    def p2p(self) -> int:
+        """One micro-batch's activations to the next stage: 2 h b s / c [/ t]. [ns]."""
+        layout = self.layout
+        if layout.pp == 1:
+            return 0
+        tokens = layout.micro_batch * self.workload.training.seq_len / layout.cp
+        width = self.workload.model.hidden / (layout.tp if layout.sp else 1)
+        rate, crosses = axes.stage_bandwidth(self.workload.topology, self.meshes)
+        message = ACTIVATION * width * tokens
+        sent = send_time(self.context.links, rate * 0 + message, rate, crosses)
+        return nanoseconds(_one(sent))
+
+    @property
+    def slowdown(self) -> float:
+        """Slowest of n replicas, at most one a node: 1 + sigma sqrt(2 ln n). [1]."""
+        node = self.workload.topology.cluster.node.gpus_per_node
+        replicas = min(self.layout.dp, max(1, self.workload.gpus // node))
+        spread = math.sqrt(2 * math.log(replicas))
+        return 1 + self.workload.profile.straggler * spread
+
+
+def _one(column: Floats) -> float:
+    """The only entry of a column."""
+    return float(column.item())
+
+
+def nanoseconds(seconds: float) -> int:
+    """Whole nanoseconds, half to even.
+
+    Args:
+        seconds: Time. [s]
+
+    Returns:
+        Time. [ns]
+    """
+    return round(seconds * NANO)
+
+
+def blocks(size: float) -> int:
+    """Whole allocator blocks of 512 B, rounded up.
+
+    Args:
+        size: Memory. [B]
+
+    Returns:
+        Memory. [block]
+    """
+    return math.ceil(size / BLOCK)

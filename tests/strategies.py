@@ -1,0 +1,355 @@
+"""Small random problems: inner problems of one mesh, and whole jobs."""
+
+from dataclasses import replace
+from functools import cache
+from types import SimpleNamespace
+from typing import cast
+
+import numpy as np
+from hypothesis import assume
+from hypothesis import strategies as st
+
+from hardware.calibration import calibration
+from hardware.catalog import resolve_cluster
+from hardware.specs import ClusterSpec
+from hardware.topology import ClusterTopology
+from planner.cost.meshes import Meshes
+from planner.cost.pipeline import rank_blocks
+from planner.cost.room import budget_bytes
+from planner.cost.table import CostTable, EndColumns, Unit, fill_table
+from planner.cost.workload import Workload
+from planner.frameworks import FRAMEWORKS
+from planner.models import Architecture, from_config
+from planner.search.bounds import even_counts
+from planner.search.exhaustive import candidate_costs, count_plans, splits
+from planner.search.space import Space, enumerate_space
+from planner.specs.framework import Framework
+from planner.specs.search import SearchSpec
+from planner.specs.table import EndCosts, LayerCosts, StageCosts
+from planner.specs.training import TrainingSpec
+
+MOST_SPLITS = 400
+"""Splits of an inner problem that brute force simulates. [1]"""
+MOST_PLANS = 20_000
+"""Complete plans of a whole job. [1]"""
+USUAL_PLANS = 3_000
+"""Complete plans of a job in the fast tests. [1]"""
+MAGNITUDES = [0, 3, 30, 1_000, 1_000_000]
+"""Each term of an inner problem has its own, so that each gets to decide."""
+MENU = ("none", "selective", "full")
+
+
+def term(most_of: list[int] = MAGNITUDES) -> st.SearchStrategy[int]:
+    return st.sampled_from(most_of).flatmap(lambda most: st.integers(0, most))
+
+
+@st.composite
+def layer_costs(draw: st.DrawFn, entries: int) -> LayerCosts:
+    """Any costs; only the states are never free, since a layer has weights."""
+
+    def row() -> tuple[int, ...]:
+        return tuple(draw(term()) for _ in range(entries))
+
+    return LayerCosts(
+        forward=row(),
+        backward=row(),
+        saved=row(),
+        transient=row(),
+        static=1 + draw(term()),
+        accumulated=draw(term()),
+        gather=draw(term()),
+        scatter=draw(term()),
+        optimizer=draw(term()),
+    )
+
+
+@st.composite
+def end_costs(draw: st.DrawFn) -> EndCosts:
+    if draw(st.booleans()):
+        return EndCosts()
+    return EndCosts(*(draw(term()) for _ in range(9)))
+
+
+@st.composite
+def runs(draw: st.DrawFn, layers: int, kinds: int) -> tuple[tuple[int, int], ...]:
+    """Layers cut into at most three runs of alternating kinds."""
+    most = min(3, layers)
+    pieces = 1 if kinds == 1 else draw(st.integers(min(kinds, most), most))
+    cuts = draw(st.sets(st.integers(1, max(layers - 1, 1)), max_size=pieces - 1))
+    edges = [0, *sorted(cuts), layers]
+    spans = np.diff(edges)
+    return tuple((i % kinds, int(n)) for i, n in enumerate(spans) if n)
+
+
+@st.composite
+def shapes(draw: st.DrawFn) -> tuple[str, int, int, int]:
+    """Schedule, p, v and m; interleaving takes whole groups of p micro-batches."""
+    p = draw(st.integers(1, 4))
+    v = draw(st.integers(1, 3)) if p > 1 else 1
+    if v == 1:
+        return "1f1b", p, v, draw(st.integers(1, 9))
+    return "interleaved", p, v, p * draw(st.integers(1, 3))
+
+
+@st.composite
+def inner_problems(draw: st.DrawFn) -> StageCosts:
+    """One mesh with at most ``MOST_SPLITS`` splits, memory from loose to none."""
+    schedule, p, v, m = draw(shapes())
+    layers = draw(st.integers(max(1, p * v - 2), p * v + 7))
+    its_runs = draw(runs(layers, draw(st.integers(1, 2))))
+    entries = draw(st.integers(1, 3))
+    kinds = max(kind for kind, _ in its_runs) + 1
+    costs = StageCosts(
+        schedule=schedule,
+        pp=p,
+        vpp=v,
+        micro_batches=m,
+        runs=its_runs,
+        menu=MENU[:entries],
+        layers=tuple(draw(layer_costs(entries)) for _ in range(kinds)),
+        embedding=draw(end_costs()),
+        head=draw(end_costs()),
+        first_gather=draw(term()),
+        last_scatter=draw(term()),
+        p2p=draw(term()),
+        scatter_every=draw(st.integers(1, m)),
+        overlap_gather=draw(st.booleans()),
+        overlap_scatter=draw(st.booleans()),
+        budget=1 << 40,
+        slowdown=draw(st.sampled_from([1.0, 1.008, 1.0253])),
+        extra_layers=draw(st.sampled_from([0, 0, 1])),
+    )
+    assume(1 <= count_plans(costs) <= MOST_SPLITS)
+    return replace(costs, budget=draw(budgets(costs)))
+
+
+@st.composite
+def budgets(draw: st.DrawFn, costs: StageCosts) -> int:
+    """Loose, or the peak of some split and the blocks around it."""
+    if draw(st.integers(0, 3)) == 0:
+        return 1 << 40
+    at = draw(st.integers(0, count_plans(costs) - 1))
+    chosen = next(split for i, split in enumerate(splits(costs)) if i == at)
+    peak = int(rank_blocks(costs, chosen).max())
+    return max(peak + draw(st.sampled_from([-1, 0, 0, 1])), 0)
+
+
+FAMILIES = ("llama", "gpt2", "mixtral", "deepseek_v3")
+
+
+@st.composite
+def models(draw: st.DrawFn, family: str) -> Architecture:
+    """A model of 2 to 8 layers, wide enough to cost something."""
+    config = {
+        "llama": llama_config,
+        "gpt2": gpt2_config,
+        "mixtral": mixtral_config,
+        "deepseek_v3": deepseek_config,
+    }[family]
+    return from_config(draw(config()), source="test", name=f"tiny {family}")
+
+
+@st.composite
+def llama_config(draw: st.DrawFn) -> dict[str, object]:
+    heads = draw(st.sampled_from([4, 6, 8, 16]))
+    return {
+        "model_type": "llama",
+        "hidden_size": heads * 64,
+        "num_hidden_layers": draw(st.integers(2, 8)),
+        "num_attention_heads": heads,
+        "num_key_value_heads": draw(st.sampled_from([heads, heads // 2])),
+        "intermediate_size": draw(st.sampled_from([512, 1536, 1720])),
+        "vocab_size": draw(st.sampled_from([512, 32_000])),
+        "max_position_embeddings": 4096,
+        "tie_word_embeddings": draw(st.booleans()),
+    }
+
+
+@st.composite
+def gpt2_config(draw: st.DrawFn) -> dict[str, object]:
+    heads = draw(st.sampled_from([4, 8, 12]))
+    return {
+        "model_type": "gpt2",
+        "n_embd": heads * 64,
+        "n_layer": draw(st.integers(2, 8)),
+        "n_head": heads,
+        "n_positions": 4096,
+        "vocab_size": draw(st.sampled_from([512, 50_257])),
+    }
+
+
+@st.composite
+def mixtral_config(draw: st.DrawFn) -> dict[str, object]:
+    return draw(llama_config()) | {
+        "model_type": "mixtral",
+        "num_hidden_layers": draw(st.integers(2, 6)),
+        "num_local_experts": draw(st.sampled_from([2, 4, 8])),
+        "num_experts_per_tok": draw(st.integers(1, 2)),
+    }
+
+
+@st.composite
+def deepseek_config(draw: st.DrawFn) -> dict[str, object]:
+    layers = draw(st.integers(2, 6))
+    return {
+        "model_type": "deepseek_v3",
+        "hidden_size": 512,
+        "num_hidden_layers": layers,
+        "num_attention_heads": 8,
+        "q_lora_rank": draw(st.sampled_from([None, 192])),
+        "kv_lora_rank": 64,
+        "qk_nope_head_dim": 64,
+        "qk_rope_head_dim": 32,
+        "v_head_dim": 64,
+        "intermediate_size": 1536,
+        "moe_intermediate_size": draw(st.sampled_from([128, 256])),
+        "n_routed_experts": 8,
+        "n_shared_experts": draw(st.integers(0, 1)),
+        "num_experts_per_tok": 2,
+        "first_k_dense_replace": draw(st.integers(0, layers - 1)),
+        "moe_layer_freq": 1,
+        "vocab_size": 1024,
+        "num_nextn_predict_layers": draw(st.integers(0, 1)),
+        "max_position_embeddings": 4096,
+        "tie_word_embeddings": False,
+    }
+
+
+@cache
+def topology(node: str, nodes: int) -> ClusterTopology:
+    spec = ClusterSpec(name="test", node=node, nodes=nodes, partial=True)
+    return ClusterTopology(resolve_cluster(spec))
+
+
+@st.composite
+def axis(draw: st.DrawFn, values: list[int], most: int) -> tuple[int, ...]:
+    return tuple(draw(st.sets(st.sampled_from(values), min_size=1, max_size=most)))
+
+
+@st.composite
+def searches(draw: st.DrawFn, family: str) -> SearchSpec:
+    """Limits that leave few meshes, of every kind."""
+    moe = family in ("mixtral", "deepseek_v3")
+    return SearchSpec(
+        space=draw(st.sampled_from(["default", "default", "full"])),
+        tp=draw(axis([1, 2, 4, 8], 2)),
+        pp=draw(axis([1, 2, 3, 4], 3)),
+        vpp=draw(axis([1, 1, 2, 3], 2)),
+        cp=draw(axis([1, 1, 1, 2], 1)),
+        ep=draw(axis([1, 2, 4], 2)) if moe else None,
+        micro_batch=draw(axis([1, 2, 4], 2)),
+        zero_stage=draw(axis([0, 1, 2, 3], 4)),
+        order=draw(st.sampled_from([None, "tp-cp-ep-dp-pp"])),
+        recompute=draw(st.sampled_from([None, None, ("none", "full")])),
+    )
+
+
+@st.composite
+def jobs(
+    draw: st.DrawFn, framework: Framework, family: str, most: int = USUAL_PLANS
+) -> Workload:
+    """A whole job with at most *most* complete plans, memory from loose to none."""
+    node = draw(st.sampled_from(["dgx-h100", "dgx-a100-80gb"]))
+    cluster = topology(node, draw(st.integers(1, 4)))
+    scope = draw(st.sampled_from(["plan", "plan", "virtual-stage"]))
+    workload = Workload(
+        model=draw(models(family)),
+        training=TrainingSpec(
+            seq_len=draw(st.sampled_from([256, 1024, 2048])),
+            global_batch=cluster.gpus * draw(st.integers(1, 4)),
+        ),
+        framework=replace(
+            framework, limits=replace(framework.limits, recompute_scope=scope)
+        ),
+        topology=cluster,
+        calibration=calibration(cluster.cluster.gpu.name),
+        search=draw(searches(family)),
+    )
+    space = enumerate_space(workload)
+    assume(0 < len(space) <= most)
+    table = fill_table(workload, space.meshes, space.recompute)
+    problems = [candidate_costs(table, space, c) for c in range(len(space))]
+    assume(sum(map(count_plans, problems)) <= most)
+    peaks = sorted(_even_peak(costs) for costs in problems)
+    return tightened(workload, draw(st.sampled_from([None, *_some(peaks)])))
+
+
+def _even_peak(costs: StageCosts) -> int:
+    return int(rank_blocks(costs, even_counts(costs)).max())
+
+
+def _some(peaks: list[int]) -> list[int]:
+    """Budgets around peaks from the least to the greatest, and below them all."""
+    picked = [peaks[round(q * (len(peaks) - 1) / 4)] for q in range(5)]
+    return [*picked, picked[0] - 1, picked[2] - 1, picked[0] * 3 // 4]
+
+
+def tightened(workload: Workload, blocks: int | None) -> Workload:
+    """The same job with about this much room for states and activations.
+
+    A huge CUDA context takes the rest.
+    """
+    if blocks is None:
+        return workload
+    free = with_profile(workload, context_gb=0.0, communicator_gb=0.0)
+    whole = budget_bytes(free, enumerate_space(workload).meshes).max()
+    taken = max(whole - 512 * blocks, 0.0) / workload.profile.fragmentation
+    return with_profile(workload, context_gb=taken / 1e9, communicator_gb=0.0)
+
+
+def with_profile(workload: Workload, **fields: object) -> Workload:
+    profile = workload.profile.model_copy(update=fields)
+    return replace(workload, framework=replace(workload.framework, profile=profile))
+
+
+def framework(name: str) -> Framework:
+    return next(f for f in FRAMEWORKS if f.name == name)
+
+
+def one_row_table(costs: StageCosts) -> tuple[CostTable, Space]:
+    """A table and a space that hold one inner problem and nothing else."""
+    row = (1, 0, costs.pp, 1, 1, 1, 1, 1, 1, 0, 1, costs.micro_batches, 0)
+    columns = [
+        np.array([[[cell] for cell in getattr(k, name)] for k in costs.layers])
+        for name in ("forward", "backward", "saved", "transient")
+    ]
+    singles = ("first_gather", "last_scatter", "p2p", "budget", "scatter_every")
+    table = CostTable(
+        _only_shape(costs),
+        Meshes.from_rows([row]),
+        costs.menu,
+        *columns,
+        tuple(_unit(layer) for layer in costs.layers),
+        _end(costs.embedding),
+        _end(costs.head),
+        **{name: np.array([getattr(costs, name)]) for name in singles},
+        slowdown=np.array([costs.slowdown]),
+    )
+    entry = -1 if len(costs.menu) > 1 else 0
+    one = [np.array([n]) for n in (0, costs.vpp, entry)]
+    return table, Space(table.meshes, *one, recompute=costs.menu, removed={})
+
+
+def _unit(priced: LayerCosts | EndCosts) -> Unit:
+    names = ("static", "accumulated", "gather", "scatter", "optimizer")
+    return Unit(*(np.array([getattr(priced, name)]) for name in names))
+
+
+def _end(end: EndCosts) -> EndColumns:
+    names = ("forward", "backward", "saved", "transient")
+    return EndColumns(*(np.array([getattr(end, n)]) for n in names), _unit(end))
+
+
+def _only_shape(costs: StageCosts) -> Workload:
+    """The few facts of a job that the table itself reads."""
+    fake = SimpleNamespace(
+        model=SimpleNamespace(layers=costs.layer_count),
+        kinds=tuple(range(len(costs.layers))),
+        runs=costs.runs,
+        search=SearchSpec(space="full" if costs.extra_layers else "default"),
+        profile=SimpleNamespace(
+            overlap_param_gather=costs.overlap_gather,
+            overlap_grad_reduce=costs.overlap_scatter,
+        ),
+    )
+    return cast("Workload", fake)
