@@ -141,9 +141,7 @@ def _status(outcomes: Sequence[SearchOutcome], plans: list[RankedPlan]) -> Statu
     return "optimal" if bound >= best else "feasible"
 
 
-def _objective(
-    outcomes: Sequence[SearchOutcome], plans: list[RankedPlan]
-) -> Objective:
+def _objective(outcomes: Sequence[SearchOutcome], plans: list[RankedPlan]) -> Objective:
     """Throughput found, and the most that the bound leaves possible. [token/s]."""
     workload = outcomes[0].table.workload
     tokens = workload.sequences * workload.training.seq_len
@@ -154,9 +152,7 @@ def _objective(
     value = plans[0].estimate.tokens_per_s
     best = min(outcome.ranked[0].step_s for outcome in outcomes if outcome.ranked)
     gap = max(0.0, 1.0 - bound / best)
-    return Objective(
-        name="throughput", value=value, bound=max(most, value), gap=gap
-    )
+    return Objective(name="throughput", value=value, bound=max(most, value), gap=gap)
 
 
 def _report(outcomes: Sequence[SearchOutcome]) -> SearchReport:
@@ -197,5 +193,3 @@ def _warnings(plans: list[RankedPlan]) -> tuple[str, ...]:
         f"{risk}; plan {safe[0].rank} is safe at {safe[0].slower:.1%} slower "
         f"({safe[0].estimate.memory.peak_device_gib.value:.1f} GiB)",
     )
-
-

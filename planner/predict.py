@@ -1,7 +1,7 @@
 """Price one given layout: fill in what it leaves open, choose nothing else."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.cost.estimate import estimate
 from planner.cost.layouts import layout_of
@@ -20,8 +20,9 @@ from planner.specs.layout import (
     even_layers,
 )
 from planner.specs.result import RankedPlan
+from planner.specs.search import SearchSpec
 from planner.specs.table import StageCosts
-from planner.verify import illegalities
+from planner.verify.legality import rule_violations
 
 
 def predict(workload: Workload, partial: PartialLayout) -> RankedPlan:
@@ -42,6 +43,7 @@ def predict(workload: Workload, partial: PartialLayout) -> RankedPlan:
         BadInputError: The layout cannot exist on this cluster, for this model or
             in this framework; says which numbers clash.
     """
+    workload = replace(workload, search=SearchSpec(space=workload.search.space))
     layout = complete(workload, partial)
     return RankedPlan(rank=1, layout=layout, estimate=estimate(workload, layout))
 
@@ -65,9 +67,7 @@ def complete(workload: Workload, partial: PartialLayout) -> Layout:
         layout = _skeleton(degrees, stages, partial.order or ORDERS[0])
         _refuse_illegal(workload, layout)
         return layout
-    best = min(
-        _options(workload, partial, degrees), key=lambda option: option.sort_key
-    )
+    best = min(_options(workload, partial, degrees), key=lambda option: option.sort_key)
     return best.layout
 
 
@@ -116,11 +116,9 @@ def _skeleton(
 
 
 def _refuse_illegal(workload: Workload, layout: Layout) -> None:
-    wrong = illegalities(workload, layout)
+    wrong = rule_violations(workload, layout)
     if wrong:
-        raise BadInputError(
-            "; ".join(wrong[:3]), field="layout", value=_shown(layout)
-        )
+        raise BadInputError("; ".join(wrong[:3]), field="layout", value=_shown(layout))
 
 
 def _shown(layout: Layout) -> str:
@@ -144,17 +142,20 @@ def _options(
     orders = (partial.order,) if partial.order else limits.orders
     menu = (partial.recompute,) if partial.recompute else limits.recompute
     _refuse_recompute(workload, menu)
-    legal: list[str] = []
-    for order in orders:
-        if not illegalities(workload, _probe(workload, degrees, order, menu[0])):
-            legal.append(order)
+    legal = [
+        order
+        for order in orders
+        if not rule_violations(workload, _probe(workload, degrees, order, menu[0]))
+    ]
     if not legal:
         _refuse_illegal(workload, _probe(workload, degrees, orders[0], menu[0]))
     for rank, order in enumerate(legal):
         meshes = Meshes.of_layout(_probe(workload, degrees, order, menu[0]))
         table = fill_table(workload, meshes, menu)
         tied = limits.recompute_scope == "plan"
-        entries = [(e,) for e in range(len(menu))] if tied else [tuple(range(len(menu)))]
+        entries = (
+            [(e,) for e in range(len(menu))] if tied else [tuple(range(len(menu)))]
+        )
         for entry, choice in enumerate(entries):
             yield _option(table, degrees, choice, partial, (rank, entry))
 

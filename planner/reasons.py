@@ -88,8 +88,20 @@ def _runner_up(plans: Sequence[RankedPlan]) -> str:
 
 def _changes(best: Layout, other: Layout) -> str:
     """The degrees in which two layouts differ, as the other has them."""
-    axes = ("tp", "sp", "pp", "vpp", "cp", "ep", "etp", "dp", "dp_shard",
-            "zero_stage", "micro_batch", "order")
+    axes = (
+        "tp",
+        "sp",
+        "pp",
+        "vpp",
+        "cp",
+        "ep",
+        "etp",
+        "dp",
+        "dp_shard",
+        "zero_stage",
+        "micro_batch",
+        "order",
+    )
     differing = [
         f"{axis} {getattr(other, axis)}"
         for axis in axes
@@ -169,9 +181,7 @@ def _tightest(
     states = sum(
         count * table.units[kind].static for kind, count in table.workload.runs
     )
-    kept = sum(
-        count * table.saved[kind] for kind, count in table.workload.runs
-    )
+    kept = sum(count * table.saved[kind] for kind, count in table.workload.runs)
     ends = table.embedding.unit.static + table.head.unit.static
     depth = np.minimum(table.meshes.micro_batches[mesh], pp)
     rough = (np.asarray(states)[mesh] + np.asarray(kept)[entry, mesh] * depth) / pp
@@ -214,7 +224,9 @@ def _remedies(
     states = stage.weights + stage.gradients + stage.optimizer
     gpus = workload.gpus
     if states > stage.activations + stage.transient:
-        more = f"about {int(np.ceil(gpus * excess))} GPUs of this size instead of {gpus}"
+        more = (
+            f"about {int(np.ceil(gpus * excess))} GPUs of this size instead of {gpus}"
+        )
         return (f"States are {states:.1f} GiB of it: {more} would hold them.",)
     limits = workload.search.limits()
     freed = ", ".join(f"{axis} {value}" for axis, value in limits.items())

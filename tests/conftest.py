@@ -8,7 +8,5 @@ SLOW_DRAWS = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile(
     "ci", deadline=None, derandomize=True, suppress_health_check=SLOW_DRAWS
 )
-settings.register_profile(
-    "explore", deadline=None, suppress_health_check=SLOW_DRAWS
-)
+settings.register_profile("explore", deadline=None, suppress_health_check=SLOW_DRAWS)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))

@@ -32,8 +32,6 @@ MOST_SPLITS = 400
 """Splits of an inner problem that brute force simulates. [1]"""
 MOST_PLANS = 20_000
 """Complete plans of a whole job. [1]"""
-USUAL_PLANS = 3_000
-"""Complete plans of a job in the fast tests. [1]"""
 MAGNITUDES = [0, 3, 30, 1_000, 1_000_000]
 """Each term of an inner problem has its own, so that each gets to decide."""
 MENU = ("none", "selective", "full")
@@ -134,6 +132,35 @@ def budgets(draw: st.DrawFn, costs: StageCosts) -> int:
     return max(peak + draw(st.sampled_from([-1, 0, 0, 1])), 0)
 
 
+def small_problem(**fields: object) -> StageCosts:
+    """Two ranks, two micro-batches, three equal layers, no communication.
+
+    A layer takes 10 ns forward, 20 ns backward, 7 blocks of states, 5 a
+    micro-batch in flight and 1 beside.
+    """
+    layer = LayerCosts((10,), (20,), (5,), (1,), 7, 0, 0, 0, 0)
+    whole = StageCosts(
+        schedule="1f1b",
+        pp=2,
+        vpp=1,
+        micro_batches=2,
+        runs=((0, 3),),
+        menu=("none",),
+        layers=(layer,),
+        embedding=EndCosts(),
+        head=EndCosts(),
+        first_gather=0,
+        last_scatter=0,
+        p2p=0,
+        scatter_every=2,
+        overlap_gather=False,
+        overlap_scatter=False,
+        budget=1000,
+        slowdown=1.0,
+    )
+    return replace(whole, **fields)
+
+
 FAMILIES = ("llama", "gpt2", "mixtral", "deepseek_v3")
 
 
@@ -227,7 +254,7 @@ def axis(draw: st.DrawFn, values: list[int], most: int) -> tuple[int, ...]:
 
 
 @st.composite
-def searches(draw: st.DrawFn, family: str) -> SearchSpec:
+def searches(draw: st.DrawFn, framework: Framework, family: str) -> SearchSpec:
     """Limits that leave few meshes, of every kind."""
     moe = family in ("mixtral", "deepseek_v3")
     return SearchSpec(
@@ -238,7 +265,7 @@ def searches(draw: st.DrawFn, family: str) -> SearchSpec:
         cp=draw(axis([1, 1, 1, 2], 1)),
         ep=draw(axis([1, 2, 4], 2)) if moe else None,
         micro_batch=draw(axis([1, 2, 4], 2)),
-        zero_stage=draw(axis([0, 1, 2, 3], 4)),
+        zero_stage=draw(axis(list(framework.limits.zero_stages), 2)),
         order=draw(st.sampled_from([None, "tp-cp-ep-dp-pp"])),
         recompute=draw(st.sampled_from([None, None, ("none", "full")])),
     )
@@ -246,7 +273,7 @@ def searches(draw: st.DrawFn, family: str) -> SearchSpec:
 
 @st.composite
 def jobs(
-    draw: st.DrawFn, framework: Framework, family: str, most: int = USUAL_PLANS
+    draw: st.DrawFn, framework: Framework, family: str, most: int = MOST_PLANS
 ) -> Workload:
     """A whole job with at most *most* complete plans, memory from loose to none."""
     node = draw(st.sampled_from(["dgx-h100", "dgx-a100-80gb"]))
@@ -263,7 +290,7 @@ def jobs(
         ),
         topology=cluster,
         calibration=calibration(cluster.cluster.gpu.name),
-        search=draw(searches(family)),
+        search=draw(searches(framework, family)),
     )
     space = enumerate_space(workload)
     assume(0 < len(space) <= most)

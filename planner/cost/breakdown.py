@@ -6,8 +6,14 @@ from collections.abc import Sequence
 from planner.cost.ends import embedding_end, head_end
 from planner.cost.layers import Context, Parts
 from planner.cost.pipeline import Counts, durations, graph_of, stage_vectors
-from planner.cost.states import DataGroups, layer_owned
-from planner.cost.table import CostTable, layer_parts
+from planner.cost.states import (
+    DataGroups,
+    embedding_owned,
+    head_owned,
+    layer_owned,
+    optimizer_time,
+)
+from planner.cost.table import CostTable, layer_parts, nanoseconds
 from planner.schedules.graph import Slots
 from planner.schedules.simulator import makespan
 from planner.specs.estimate import TimeBreakdown
@@ -21,8 +27,8 @@ def time_breakdown(
 
     The busiest rank's own work is known by cause. What transfers between stages
     add is the step less the step with free transfers; what data parallelism
-    adds outside the layers is found the same way; the rest of the rank's time
-    is bubble.
+    adds outside the layers is found the same way, with the compute that it slows
+    down; the rest of the rank's time is bubble.
 
     Args:
         table: Table of the layout's one mesh.
@@ -40,14 +46,33 @@ def time_breakdown(
     alone = makespan(graph, bare, 0)
     causes = _busiest(table, costs, counts)
     slots = Slots(costs.pp, costs.vpp)
-    optimizer = max(x[slots.opt(rank)] for rank in range(costs.pp))
-    causes["optimizer"] += optimizer
+    last = max(range(costs.pp), key=lambda rank: x[slots.opt(rank)])
+    update = _update_ns(table, counts, list(range(last, costs.stages, costs.pp)))
+    causes["optimizer"] += update
+    causes["dp_comm"] += x[slots.opt(last)] - update
     causes["pp_comm"] += whole - without_p2p
     causes["dp_comm"] += without_p2p - alone
     causes["bubble"] += whole - sum(causes.values())
     seconds = {cause: time / 1e9 for cause, time in causes.items()}
     straggler = whole * (costs.slowdown - 1.0) / 1e9
     return TimeBreakdown(**seconds, straggler=straggler)
+
+
+def _update_ns(table: CostTable, counts: Counts, stages: list[int]) -> float:
+    """Optimizer step of one rank without the contention of its collectives."""
+    workload, meshes = table.workload, table.meshes
+    layers = counts[stages].sum(axis=(0, 2))
+    units = [
+        (layer_owned(k, meshes), n) for k, n in zip(workload.kinds, layers, strict=True)
+    ]
+    if 0 in stages:
+        units.append((embedding_owned(workload, meshes), 1))
+    if len(counts) - 1 in stages:
+        units.append((head_owned(workload, meshes), 1))
+    return sum(
+        int(count) * float(nanoseconds(optimizer_time(workload, own, meshes))[0])
+        for own, count in units
+    )
 
 
 def _without_data_parallel(costs: StageCosts, x: Sequence[int]) -> list[int]:

@@ -85,9 +85,7 @@ def _outside(links: Fabric, message: Floats, group: Groups, *, passes: int) -> F
     volume = passes * (n - 1) / n * message / _crossing_rate(links, group)
     lines = ring_latency(links.tuner, "ll128", n, q, passes)
     simple = ring_latency(links.tuner, "simple", n, q, passes)
-    return np.minimum(
-        lines + volume / links.tuner.protocol.ring_ll128, simple + volume
-    )
+    return np.minimum(lines + volume / links.tuner.protocol.ring_ll128, simple + volume)
 
 
 def all_gather_time(links: Fabric, message: Floats, group: Groups) -> Floats:

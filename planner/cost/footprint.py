@@ -6,7 +6,6 @@ from planner.cost.meshes import Floats
 from planner.cost.pipeline import (
     Counts,
     StageVectors,
-    by_rank,
     peak_blocks,
     peak_vectors,
     stage_vectors,
@@ -63,13 +62,13 @@ def _states_by_rank(
         for owned in (embedding_owned, head_owned)
     ]
     layers = counts.sum(axis=2)
-    totals = {}
+    totals: dict[str, Floats] = {}
     for name in ("weights", "gradients", "optimizer"):
         each = np.array([getattr(states, name)[0] for states in per_kind])
         by_stage = layers @ each
         by_stage[0] += getattr(ends[0], name)[0]
         by_stage[-1] += getattr(ends[1], name)[0]
-        totals[name] = by_rank(costs, by_stage)
+        totals[name] = by_stage.reshape(costs.vpp, costs.pp).sum(axis=0)
     return totals
 
 

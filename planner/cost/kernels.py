@@ -55,7 +55,12 @@ def gemm_rate(workload: Workload, *, grouped: bool = False) -> GemmRate:
 
 
 def gemm_time(
-    rate: GemmRate, rows: Floats, outputs: Floats, inputs: Floats, *, wgrad: bool = False
+    rate: GemmRate,
+    rows: Floats,
+    outputs: Floats,
+    inputs: Floats,
+    *,
+    wgrad: bool = False,
 ) -> Floats:
     """Time of one matrix product ``(rows x inputs) @ (inputs x outputs)``.
 
@@ -115,8 +120,9 @@ def attention_curve(workload: Workload, head_dim: int) -> AttentionCurve:
             f"no measurement of attention kernel {kernel!r} on {workload.gpu.name}; "
             f"measured: {', '.join(known)}"
         )
-    return min(curves, key=lambda curve: (abs(curve.head_dim - head_dim),
-                                          curve.head_dim))
+    return min(
+        curves, key=lambda curve: (abs(curve.head_dim - head_dim), curve.head_dim)
+    )
 
 
 def attention_time(

@@ -53,7 +53,8 @@ class Parts:
     @property
     def total(self) -> Floats:
         """Sum over the causes. [s], shape (meshes,)."""
-        return np.sum(list(self.by_cause.values()), axis=0)
+        total: Floats = np.sum(list(self.by_cause.values()), axis=0)
+        return total
 
 
 @dataclass(frozen=True)
@@ -120,8 +121,9 @@ def layer_time(
     forward, backward, again = Parts(), Parts(), np.zeros(len(context.meshes))
     for gemm in layer.gemms():
         ahead, behind = gemm_times(context, layer, gemm)
-        forward, backward = forward.plus("compute", ahead), backward.plus(
-            "compute", behind
+        forward, backward = (
+            forward.plus("compute", ahead),
+            backward.plus("compute", behind),
         )
         again = again + _gemm_again(kind, layer, gemm) * ahead
     ahead, behind = core_times(context, layer)
@@ -145,9 +147,7 @@ def _gemm_again(kind: RecomputeKind, layer: LayerKind, gemm: Gemm) -> float:
     return share
 
 
-def gemm_times(
-    context: Context, layer: LayerKind, gemm: Gemm
-) -> tuple[Floats, Floats]:
+def gemm_times(context: Context, layer: LayerKind, gemm: Gemm) -> tuple[Floats, Floats]:
     """Forward and backward (input and weight gradient) time of one GEMM.
 
     Args:
@@ -161,8 +161,9 @@ def gemm_times(
     meshes = context.meshes
     if gemm.split.startswith("expert"):
         return _expert_times(context, layer, gemm)
-    column = meshes.tp if gemm.split == "column" else 1
-    row = meshes.tp if gemm.split == "row" else 1
+    one = np.ones(len(meshes))
+    column = meshes.tp if gemm.split == "column" else one
+    row = meshes.tp if gemm.split == "row" else one
     rows = context.local
     if gemm.split == "replicated":
         rows = rows * context.sigma
@@ -185,8 +186,9 @@ def _expert_times(
     meshes = context.meshes
     local_experts = layer.ffn.experts / meshes.ep
     copies = expert_tokens(context.workload, meshes) * gemm.calls
-    column = meshes.etp if gemm.split == "expert-column" else 1
-    row = meshes.etp if gemm.split == "expert-row" else 1
+    one = np.ones(len(meshes))
+    column = meshes.etp if gemm.split == "expert-column" else one
+    row = meshes.etp if gemm.split == "expert-row" else one
     outputs, inputs = gemm.outputs / column, gemm.inputs / row
     rate = gemm_rate(context.workload, grouped=True)
     weights = ELEMENT * (local_experts - 1) * outputs * inputs / rate.bandwidth
@@ -315,10 +317,10 @@ def tensor_exchange(context: Context, layer: LayerKind) -> tuple[Floats, Floats]
     gather = wire.all_gather_time(links, message, context.tensor)
     reduce = wire.all_reduce_time(links, message, context.tensor)
     half = np.where(meshes.sp > 0, 2 * gather, reduce)
-    dense = isinstance(layer.ffn, Mlp)
-    halves = 2 if dense or layer.ffn.shared.ffn else 1
+    routed = isinstance(layer.ffn, Moe)
+    halves = 1 if isinstance(layer.ffn, Moe) and not layer.ffn.shared_ffn else 2
     exposed = (1 - profile.hidden_tp) * halves * half
-    if not dense:
+    if routed:
         exposed = exposed + _expert_tensor_exchange(context, layer)
     again = profile.gathered_inputs == "regathered"
     open_share = again * (1 - profile.hidden_regather)
@@ -365,9 +367,7 @@ def context_exchange(context: Context, layer: LayerKind) -> tuple[Floats, Floats
     open_share = 1 - context.workload.profile.hidden_cp
     whole = open_share * gather, open_share * 2 * gather
     width = 2 * attention.out_width + exchanged
-    deal = wire.all_to_all_time(
-        context.links, ELEMENT * width * local, context.context
-    )
+    deal = wire.all_to_all_time(context.links, ELEMENT * width * local, context.context)
     choice = [meshes.cp_kind == CP_KINDS.index(kind) for kind in CP_KINDS]
     return (
         np.select(choice, [ring[0], whole[0], deal]),

@@ -58,9 +58,7 @@ def path_linear(costs: StageCosts, path: Path) -> Linear:
     factors = np.zeros((s, len(costs.layers), len(costs.menu)), dtype=np.int64)
     for k, layer in enumerate(costs.layers):
         per_layer = (layer.gather, layer.scatter, layer.optimizer)
-        fixed = sum(
-            w * term for w, term in zip(slots[2:], per_layer, strict=True)
-        )
+        fixed = sum(w * term for w, term in zip(slots[2:], per_layer, strict=True))
         ahead, behind = np.array(layer.forward), np.array(layer.backward)
         factors[:, k, :] = (
             np.outer(slots[0], ahead) + np.outer(slots[1], behind)

@@ -6,7 +6,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-from hardware.topology import ClusterTopology, Levels
+from hardware.placement import Levels
+from hardware.topology import ClusterTopology
 from planner.specs.layout import Layout
 
 Ints = npt.NDArray[np.int64]

@@ -89,7 +89,7 @@ def _transients(
 ) -> Counts:
     """Largest transient of what a stage holds: one layer or one end at a time."""
     present = np.where(counts > 0, by_menu["transient"][None], 0)
-    largest = present.max(axis=(1, 2))
+    largest: Counts = present.max(axis=(1, 2))
     largest[0] = max(largest[0], costs.embedding.transient)
     largest[-1] = max(largest[-1], costs.head.transient)
     return largest
@@ -244,17 +244,13 @@ def rank_blocks(costs: StageCosts, counts: Counts) -> Counts:
     return np.array(
         [
             static[rank]
-            + max(
-                peak_blocks(costs, vectors, rank, peak) for peak in table[rank]
-            )
+            + max(peak_blocks(costs, vectors, rank, peak) for peak in table[rank])
             for rank in range(costs.pp)
         ]
     )
 
 
-def peak_blocks(
-    costs: StageCosts, vectors: StageVectors, rank: int, peak: Peak
-) -> int:
+def peak_blocks(costs: StageCosts, vectors: StageVectors, rank: int, peak: Peak) -> int:
     """Memory of one moment above the static states.
 
     Args:

@@ -31,7 +31,8 @@ def communicators(workload: Workload, meshes: Meshes) -> Floats:
     ]
     if workload.model.expert_parameters:
         used += [meshes.ep > 1, meshes.etp > 1, meshes.expert_dp > 1]
-    return np.sum(used, axis=0).astype(np.float64)
+    count: Floats = np.sum(used, axis=0).astype(np.float64)
+    return count
 
 
 def communication_bytes(workload: Workload, meshes: Meshes) -> Floats:
@@ -45,7 +46,8 @@ def communication_bytes(workload: Workload, meshes: Meshes) -> Floats:
         Memory. [B], shape (meshes,)
     """
     each = workload.profile.communicator_gb * GB
-    return each * communicators(workload, meshes)
+    size: Floats = each * communicators(workload, meshes)
+    return size
 
 
 def context_bytes(workload: Workload) -> float:
@@ -66,9 +68,7 @@ def _dummy_weights(layer: LayerKind, meshes: Meshes) -> Floats:
     total = np.zeros(len(meshes))
     for inputs, outputs, split in shapes:
         share = meshes.etp if split.startswith("expert") else meshes.tp
-        total += ELEMENT * inputs * outputs / np.where(
-            split == "replicated", 1, share
-        )
+        total += ELEMENT * inputs * outputs / np.where(split == "replicated", 1, share)
     return total
 
 
@@ -88,9 +88,8 @@ def buffer_bytes(workload: Workload, meshes: Meshes) -> Floats:
     recipe = workload.recipe
     units = [layer_owned(kind, meshes) for kind in workload.kinds]
     largest = np.maximum.reduce([unit.dense + unit.expert for unit in units])
-    bytes_each = (
-        recipe.gather_buffers * recipe.gather_bytes
-        + recipe.reduce_buffers * (recipe.gradient_bytes + ELEMENT)
+    bytes_each = recipe.gather_buffers * recipe.gather_bytes + recipe.reduce_buffers * (
+        recipe.gradient_bytes + ELEMENT
     )
     total = np.where(meshes.zero == 3, largest * bytes_each, 0.0)
     if recipe.dummy_weight_gradients:

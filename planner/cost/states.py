@@ -240,9 +240,7 @@ def _bucketed(
         if reduce
         else wire.all_gather_time(data.links, message, group)
     )
-    share = np.divide(
-        parameters, bucket, out=np.zeros(len(time)), where=bucket > 0
-    )
+    share = np.divide(parameters, bucket, out=np.zeros(len(time)), where=bucket > 0)
     return np.where(parameters > 0, time * share, 0.0)
 
 

@@ -114,8 +114,7 @@ class CostTable:
             runs=self.workload.runs,
             menu=tuple(self.menu[index] for index in menu),
             layers=tuple(
-                self._layer(kind, row, menu)
-                for kind in range(len(self.workload.kinds))
+                self._layer(kind, row, menu) for kind in range(len(self.workload.kinds))
             ),
             embedding=_end_costs(self.embedding, row),
             head=_end_costs(self.head, row),
@@ -132,10 +131,15 @@ class CostTable:
 
     def _layer(self, kind: int, row: int, menu: tuple[int, ...]) -> LayerCosts:
         unit = self.units[kind]
-        columns = (self.forward, self.backward, self.saved, self.transient)
-        picked = [tuple(int(c[kind, m, row]) for m in menu) for c in columns]
+
+        def picked(column: Ints) -> tuple[int, ...]:
+            return tuple(int(column[kind, entry, row]) for entry in menu)
+
         return LayerCosts(
-            *picked,
+            forward=picked(self.forward),
+            backward=picked(self.backward),
+            saved=picked(self.saved),
+            transient=picked(self.transient),
             static=int(unit.static[row]),
             accumulated=int(unit.accumulated[row]),
             gather=int(unit.gather[row]),
@@ -182,9 +186,7 @@ def blocks(size: Floats) -> Ints:
     return np.ceil(size / BLOCK).astype(np.int64)
 
 
-def fill_table(
-    workload: Workload, meshes: Meshes, menu: tuple[str, ...]
-) -> CostTable:
+def fill_table(workload: Workload, meshes: Meshes, menu: tuple[str, ...]) -> CostTable:
     """Price every mesh at once.
 
     Args:
@@ -202,15 +204,19 @@ def fill_table(
         [_layer_cell(context, data, layer, own, name) for name in menu]
         for layer, own in zip(workload.kinds, owned, strict=True)
     ]
-    columns = [
-        np.array([[cell[index] for cell in row] for row in cells]) for index in range(4)
-    ]
+
+    def column(index: int) -> Ints:
+        return np.array([[cell[index] for cell in row] for row in cells])
+
     first, last = edge_transfers(data, owned)
     return CostTable(
         workload,
         meshes,
         menu,
-        *columns,
+        forward=column(0),
+        backward=column(1),
+        saved=column(2),
+        transient=column(3),
         units=tuple(_unit(data, own) for own in owned),
         embedding=_end(data, embedding_end(context), embedding_owned(workload, meshes)),
         head=_end(data, head_end(context), head_owned(workload, meshes)),
@@ -330,9 +336,7 @@ def contention_time(data: DataGroups, gather: Floats, scatter: Floats) -> Floats
     return profile.overlap_contention * beside
 
 
-def edge_transfers(
-    data: DataGroups, owned: list[Owned]
-) -> tuple[Floats, Floats]:
+def edge_transfers(data: DataGroups, owned: list[Owned]) -> tuple[Floats, Floats]:
     """Gather before the first forward and scatter after the last backward.
 
     Args:

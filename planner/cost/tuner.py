@@ -14,9 +14,7 @@ Protocol = Literal["ll", "ll128", "simple"]
 def _hop(
     constants: NcclConstants, medium: str, algorithm: str, protocol: Protocol
 ) -> float:
-    value: float | None = getattr(
-        constants.hop_latency[medium][algorithm], protocol
-    )
+    value: float | None = getattr(constants.hop_latency[medium][algorithm], protocol)
     assert value is not None
     return value
 
@@ -91,9 +89,7 @@ def tree_latency(
     return np.asarray(base + 2 * (chain + climb), dtype=np.float64)
 
 
-def message_latency(
-    constants: NcclConstants, inside: npt.NDArray[np.bool_]
-) -> Floats:
+def message_latency(constants: NcclConstants, inside: npt.NDArray[np.bool_]) -> Floats:
     """Latency of one message: a Simple ring's base and one hop.
 
     Args:

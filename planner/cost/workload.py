@@ -1,6 +1,6 @@
 """A job with everything looked up: what the cost functions read."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hardware.calibration import GpuCalibration
 from hardware.specs import GpuSpec
@@ -21,7 +21,7 @@ class Workload:
     framework: Framework
     topology: ClusterTopology
     calibration: GpuCalibration
-    search: SearchSpec = SearchSpec()
+    search: SearchSpec = field(default_factory=SearchSpec)
 
     @property
     def gpus(self) -> int:

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.cost.room import buffer_bytes, communication_bytes, context_bytes
 from planner.cost.pipeline import fits, rank_blocks, step_ns
+from planner.cost.room import buffer_bytes, communication_bytes, context_bytes
 from planner.cost.table import CostTable, fill_table
 from planner.cost.workload import Workload
 from planner.search.bounds import Relaxation, even_counts, relax, space_bounds
-from planner.search.memory import cannot_fit
-from planner.search.incumbents import Found, Incumbents, degrees
 from planner.search.dual import tighten
+from planner.search.incumbents import Found, Incumbents, degrees
+from planner.search.memory import cannot_fit
 from planner.search.solve import ROUNDS, MeshAnswer, MeshSolver, Outcome, in_class
 from planner.search.space import Space, enumerate_space
 from planner.specs.table import BLOCK, StageCosts
@@ -306,8 +306,20 @@ class BestFirst:
     def _fields(self, candidate: int) -> tuple[int, ...]:
         """Fields of the layout in their order, for the last tie-break."""
         m, row = self.space.meshes, self.space.mesh[candidate]
-        columns = (m.tp, m.sp, m.pp, m.cp, m.cp_kind, m.ep, m.etp, m.dp, m.dp_shard,
-                   m.zero, m.micro_batch, m.order)
+        columns = (
+            m.tp,
+            m.sp,
+            m.pp,
+            m.cp,
+            m.cp_kind,
+            m.ep,
+            m.etp,
+            m.dp,
+            m.dp_shard,
+            m.zero,
+            m.micro_batch,
+            m.order,
+        )
         inner = int(self.space.vpp[candidate]), int(self.space.menu[candidate])
         return (*(int(column[row]) for column in columns), *inner)
 
@@ -385,6 +397,4 @@ def search(
         The plans, the bound, and the rule that removed every other candidate.
     """
     deadline = time.monotonic() + time_limit
-    return BestFirst(
-        workload, top=top, deadline=deadline, progress=progress
-    ).run()
+    return BestFirst(workload, top=top, deadline=deadline, progress=progress).run()

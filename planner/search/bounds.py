@@ -102,11 +102,11 @@ def _columns(table: CostTable, space: Space) -> _Columns:
         work=cheapest(both, counts) + np.asarray(edge)[mesh],
         layer=cheapest(both, None),
         transient=cheapest(table.transient, None),
-        budget=table.budget[mesh] * 1.0,
+        budget=table.budget[mesh].astype(np.float64),
         kinds=tuple(
             (
                 int(counts[kind]),
-                unit.static[mesh] * 1.0,
+                unit.static[mesh].astype(np.float64),
                 cheapest(table.saved[kind : kind + 1], None),
             )
             for kind, unit in enumerate(table.units)
@@ -212,8 +212,13 @@ def shape_paths(costs: StageCosts) -> list[list[Path]]:
         Paths of its operation graph. shape (families, pp)
     """
     key = (
-        costs.schedule, costs.pp, costs.vpp, costs.micro_batches,
-        costs.scatter_every, costs.overlap_gather, costs.overlap_scatter,
+        costs.schedule,
+        costs.pp,
+        costs.vpp,
+        costs.micro_batches,
+        costs.scatter_every,
+        costs.overlap_gather,
+        costs.overlap_scatter,
     )
     if key not in _PATHS:
         if len(_PATHS) > 512:

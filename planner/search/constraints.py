@@ -1,7 +1,5 @@
 """The constraints of one mesh's inner problem, one method each."""
 
-from itertools import accumulate
-
 from ortools.sat.python import cp_model as cp
 
 from planner.cost.linear import Linear, end_transient, peak_linear
@@ -12,13 +10,15 @@ from planner.specs.table import StageCosts
 
 
 class Constraints:
-    """What makes a split legal::
+    """What makes a split legal.
 
-        sum_i n_i = L                                  every layer on one stage
-        sum_{k,r} y_{i,k,r} = n_i                      counted by kind and menu
-        sum_r y_{i,k,r} = overlap of run k with stage  layers stay in order
-        static_r + in flight + transient <= budget     every rank fits, always
-        T >= path_j(y)                                 every path found so far
+    ::
+
+    sum_i n_i = L                                  every layer on one stage
+    sum_{k,r} y_{i,k,r} = n_i                      counted by kind and menu
+    sum_r y_{i,k,r} = overlap of run k with stage  layers stay in order
+    static_r + in flight + transient <= budget     every rank fits, always
+    T >= path_j(y)                                 every path found so far
     """
 
     def __init__(
@@ -58,17 +58,19 @@ class Constraints:
         if len(self.costs.layers) == 1:
             return
         for kind in range(len(self.costs.layers)):
-            before: cp.LinearExprT = 0
-            for stage, seen in enumerate(accumulate(self.variables.n)):
+            before = cp.LinearExpr.sum([])
+            for stage in range(self.costs.stages):
+                seen = cp.LinearExpr.sum(self.variables.n[: stage + 1])
                 upto = self._of_kind_within(kind, stage, seen)
-                self.model.add(self.variables.of_kind(stage, kind) == upto - before)
+                here = self.variables.of_kind(stage, kind)
+                self.model.add(here + before == upto)
                 before = upto
 
     def _of_kind_within(
-        self, kind: int, stage: int, seen: cp.LinearExprT
-    ) -> cp.LinearExprT:
+        self, kind: int, stage: int, seen: cp.LinearExpr
+    ) -> cp.LinearExpr:
         """Layers of a kind among the first *seen*, summed over its runs."""
-        parts: list[cp.LinearExprT] = []
+        parts: list[cp.IntVar] = []
         start = 0
         for index, (owner, count) in enumerate(self.costs.runs):
             if owner == kind:
@@ -97,21 +99,23 @@ class Constraints:
         for kind, layer in enumerate(self.costs.layers):
             for entry, transient in enumerate(layer.transient):
                 if transient > end:
-                    excess = transient * self._present(stage, kind, entry)
+                    some = self._present(stage, kind, entry)
+                    excess = cp.LinearExpr.term(some, transient)
                     self.model.add(held + excess <= self.costs.budget)
 
-    def _present(self, stage: int, kind: int, entry: int) -> cp.LinearExprT:
+    def _present(self, stage: int, kind: int, entry: int) -> cp.IntVar:
         """1 if the stage holds such a layer; constant where it always does."""
         count = self.variables.y[stage, kind, entry]
         alone = len(self.costs.layers) == 1 and len(self.costs.menu) == 1
         if alone and self.costs.fewest_layers(stage) > 0:
-            return 1
+            return self.model.new_constant(1)
         some = self.model.new_bool_var(f"some[{stage},{kind},{entry}]")
         self.model.add(count <= self.costs.most_layers * some)
         return some
 
-    def _expression(self, line: Linear) -> cp.LinearExprT:
+    def _expression(self, line: Linear) -> cp.LinearExpr:
         terms = self.variables.y.items()
-        return line.constant + cp.LinearExpr.weighted_sum(
+        whole = cp.LinearExpr.weighted_sum(
             [count for _, count in terms], [int(line.factors[key]) for key, _ in terms]
         )
+        return whole + line.constant

@@ -41,7 +41,9 @@ class LayerProgram:
         self.keys = list(np.ndindex(*shape))
         reach = reach_of(costs).mask
         self.counts = [
-            self.solver.NumVar(0, float(costs.most_layers * reach[i, k]), f"{i},{k},{r}")
+            self.solver.NumVar(
+                0, float(costs.most_layers * reach[i, k]), f"{i},{k},{r}"
+            )
             for i, k, r in self.keys
         ]
         self.cuts: list[tuple[Linear, pywraplp.Constraint]] = []
@@ -59,9 +61,7 @@ class LayerProgram:
             for key, count in zip(self.keys, self.counts, strict=True):
                 row.SetCoefficient(count, float(key[1] == kind))
         for stage in range(costs.stages):
-            row = self.solver.Constraint(
-                costs.fewest_layers(stage), costs.most_layers
-            )
+            row = self.solver.Constraint(costs.fewest_layers(stage), costs.most_layers)
             for key, count in zip(self.keys, self.counts, strict=True):
                 row.SetCoefficient(count, float(key[0] == stage))
 
@@ -88,9 +88,7 @@ class LayerProgram:
         Args:
             cut: Length of a path. [ns]
         """
-        row = self.solver.Constraint(
-            -self.solver.infinity(), -cut.constant * 1e-6
-        )
+        row = self.solver.Constraint(-self.solver.infinity(), -cut.constant * 1e-6)
         self._fill(row, cut, 1e-6)
         row.SetCoefficient(self.step, -1e-3)
         self.cuts.append((cut, row))
@@ -126,7 +124,7 @@ class LayerProgram:
             )
             if w > 0
         ]
-        whole = sum(max(w, 0) for w in weights)
+        whole: int = sum(max(w, 0) for w in weights)
         if not whole:
             return 0
         total = Linear(

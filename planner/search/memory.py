@@ -101,7 +101,8 @@ def _cheapest(costs: StageCosts, held: Ints, working: Ints, stages: Ints) -> Int
     static = least([layer.static for layer in costs.layers])
     waiting = least([layer.accumulated for layer in costs.layers])
     saved = least([min(layer.saved) for layer in costs.layers])
-    return static + working * waiting + held * saved
+    price: Ints = static + working * waiting + held * saved
+    return price
 
 
 def _fixed(

@@ -117,7 +117,9 @@ class MeshSolver:
         costs = self.costs
         layers = sum(
             max(f + b for f, b in zip(layer.forward, layer.backward, strict=True))
-            + layer.gather + layer.scatter + layer.optimizer
+            + layer.gather
+            + layer.scatter
+            + layer.optimizer
             for layer in costs.layers
         )
         ends = sum(

@@ -124,8 +124,19 @@ class Enumerator:
                 for sp, kind, (ep, etp), order in self._inner(tp, pp, cp, dp):
                     for zero, shard in self._sharding(cp, dp):
                         yield (
-                            tp, sp, pp, cp, kind, ep, etp, dp, shard, zero,
-                            micro_batch, micro_batches, order,
+                            tp,
+                            sp,
+                            pp,
+                            cp,
+                            kind,
+                            ep,
+                            etp,
+                            dp,
+                            shard,
+                            zero,
+                            micro_batch,
+                            micro_batches,
+                            order,
                         )
 
     def _degrees(self) -> Iterator[tuple[int, int, int]]:
@@ -328,5 +339,3 @@ def enumerate_space(workload: Workload) -> Space:
         Meshes and candidates in a fixed order, with what each rule removed.
     """
     return Enumerator(workload).space()
-
-

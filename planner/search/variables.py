@@ -1,6 +1,5 @@
 """The decision variables of one mesh's inner problem."""
 
-
 from ortools.sat.python import cp_model as cp
 
 from planner.cost.pipeline import Counts, kinds_per_stage
@@ -39,7 +38,7 @@ class Variables:
         most = self.costs.most_layers if self.reach[stage, kind] else 0
         return self.model.new_int_var(0, most, f"y[{stage},{kind},{entry}]")
 
-    def of_kind(self, stage: int, kind: int) -> cp.LinearExprT:
+    def of_kind(self, stage: int, kind: int) -> cp.LinearExpr:
         """Layers of one kind on a stage, over the menu.
 
         Args:
@@ -52,14 +51,13 @@ class Variables:
         entries = range(len(self.costs.menu))
         return cp.LinearExpr.sum([self.y[stage, kind, r] for r in entries])
 
-
     def hint(self, counts: Counts) -> None:
         """Start the solver at a split.
 
         Args:
             counts: Layers by stage, kind and menu entry. [1]
         """
-        self.model.clear_hints()
+        self.model.clear_hints()  # type: ignore[no-untyped-call]
         for stage, variable in enumerate(self.n):
             self.model.add_hint(variable, int(counts[stage].sum()))
         for (i, k, r), count in self.y.items():

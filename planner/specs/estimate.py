@@ -84,9 +84,7 @@ class StageMemory(BaseModel):
     @property
     def device(self) -> float:
         """What ``nvidia-smi`` would say: the sum of all categories. [GiB]."""
-        return (
-            self.allocated + self.communication + self.fragmentation + self.context
-        )
+        return self.allocated + self.communication + self.fragmentation + self.context
 
 
 class MemoryEstimate(BaseModel):

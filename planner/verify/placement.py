@@ -56,7 +56,8 @@ def placement_violations(workload: Workload, layout: Layout) -> Iterator[str]:
         found = view_of(topology.fabric, members)
         yield from _same_view(axis, found, _priced(seen))
         if layout.gpus <= MOST_ROUTED:
-            yield from _same_routes(topology, axis, members, seen)
+            deals = axis == "expert" or (axis, layout.cp_kind) == ("context", "ulysses")
+            yield from _same_routes(topology, axis, members, seen, deals=deals)
     if layout.pp > 1:
         yield from _same_stages(topology, layout, meshes)
 
@@ -236,20 +237,18 @@ def _levels(members: Ints) -> Levels:
 
 
 def _same_routes(
-    topology: ClusterTopology, axis: str, members: Ints, seen: Groups
+    topology: ClusterTopology, axis: str, members: Ints, seen: Groups, *, deals: bool
 ) -> Iterator[str]:
     """Flows routed over the explicit graph get the bandwidths that were priced."""
     levels = _levels(members)
-    ring = topology.bottleneck(levels, "ring")
-    if not np.isclose(ring, seen.ring_bandwidth.item(), rtol=SAME, atol=0.0):
-        rate = seen.ring_bandwidth.item()
-        yield f"{axis} groups: a routed ring gets {ring:g} B/s, {rate:g} priced"
-    if axis not in ("expert", "context"):
-        return
-    deal = topology.bottleneck(levels, "all-to-all")
-    if not np.isclose(deal, seen.all_to_all_bandwidth.item(), rtol=SAME, atol=0.0):
-        rate = seen.all_to_all_bandwidth.item()
-        yield f"{axis} groups: a routed all-to-all gets {deal:g} B/s, {rate:g} priced"
+    rates = {"ring": (topology.bottleneck(levels, "ring"), seen.ring_bandwidth)}
+    if deals:
+        routed = topology.bottleneck(levels, "all-to-all")
+        rates["all-to-all"] = routed, seen.all_to_all_bandwidth
+    for pattern, (found, priced) in rates.items():
+        if not np.isclose(found, priced.item(), rtol=SAME, atol=0.0):
+            rate = priced.item()
+            yield f"{axis} groups: a routed {pattern} gets {found:g} B/s, not {rate:g}"
 
 
 def _same_stages(
