@@ -9,7 +9,7 @@ Schedule = Literal[
     "gpipe", "1f1b", "interleaved", "zb-h1", "zb-v", "dualpipe-v", "dualpipe"
 ]
 Order = Literal["tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"]
-Degree = Field(default=1, ge=1)
+Degree = Field(default=1, ge=1, strict=True)
 
 
 class RecomputeRange(BaseModel):
@@ -36,7 +36,7 @@ class Stage(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    layers: int = Field(ge=0)
+    layers: int = Field(ge=0, strict=True)
     recompute: tuple[RecomputeRange, ...] = ()
 
     @model_validator(mode="after")
@@ -84,7 +84,7 @@ class Layout(BaseModel):
     etp: int = Degree
     dp: int = Degree
     dp_shard: int = Degree
-    zero_stage: int = Field(default=0, ge=0, le=3)
+    zero_stage: int = Field(default=0, ge=0, le=3, strict=True)
     micro_batch: int = Degree
     grad_accum: int = Degree
     schedule: Schedule = "1f1b"
@@ -116,19 +116,19 @@ class PartialLayout(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    tp: int | None = Field(default=None, ge=1)
+    tp: int | None = Field(default=None, ge=1, strict=True)
     sp: bool | None = None
-    pp: int | None = Field(default=None, ge=1)
-    vpp: int | None = Field(default=None, ge=1)
-    cp: int | None = Field(default=None, ge=1)
+    pp: int | None = Field(default=None, ge=1, strict=True)
+    vpp: int | None = Field(default=None, ge=1, strict=True)
+    cp: int | None = Field(default=None, ge=1, strict=True)
     cp_kind: CpKind | None = None
-    ep: int | None = Field(default=None, ge=1)
-    etp: int | None = Field(default=None, ge=1)
-    dp: int | None = Field(default=None, ge=1)
-    dp_shard: int | None = Field(default=None, ge=1)
-    zero_stage: int | None = Field(default=None, ge=0, le=3)
-    micro_batch: int | None = Field(default=None, ge=1)
-    grad_accum: int | None = Field(default=None, ge=1)
+    ep: int | None = Field(default=None, ge=1, strict=True)
+    etp: int | None = Field(default=None, ge=1, strict=True)
+    dp: int | None = Field(default=None, ge=1, strict=True)
+    dp_shard: int | None = Field(default=None, ge=1, strict=True)
+    zero_stage: int | None = Field(default=None, ge=0, le=3, strict=True)
+    micro_batch: int | None = Field(default=None, ge=1, strict=True)
+    grad_accum: int | None = Field(default=None, ge=1, strict=True)
     schedule: Schedule | None = None
     order: Order | None = None
     comm_dtype: CommDtype | None = None

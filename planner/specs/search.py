@@ -2,7 +2,7 @@
 
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, model_validator
 
 
 class Span(BaseModel):
@@ -10,8 +10,8 @@ class Span(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    min: int = Field(default=1, ge=1)
-    max: int | None = Field(default=None, ge=1)
+    min: int = Field(default=1, ge=1, strict=True)
+    max: int | None = Field(default=None, ge=1, strict=True)
 
     @model_validator(mode="after")
     def _not_empty(self) -> Self:
@@ -20,7 +20,7 @@ class Span(BaseModel):
         return self
 
 
-IntLimit = int | tuple[int, ...] | Span | None
+IntLimit = StrictInt | tuple[StrictInt, ...] | Span | None
 TextLimit = str | tuple[str, ...] | None
 
 AXES = ("tp", "pp", "vpp", "cp", "ep", "etp", "dp", "dp_shard", "micro_batch")

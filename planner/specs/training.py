@@ -17,13 +17,13 @@ class TrainingSpec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    seq_len: int = Field(gt=0)
+    seq_len: int = Field(gt=0, strict=True)
     """Tokens in one sequence. [token]"""
-    global_batch: int | None = Field(default=None, gt=0)
+    global_batch: int | None = Field(default=None, gt=0, strict=True)
     """Sequences in one optimizer step. [sequence]"""
-    global_batch_tokens: int | None = Field(default=None, gt=0)
+    global_batch_tokens: int | None = Field(default=None, gt=0, strict=True)
     """Tokens in one optimizer step, instead of ``global_batch``. [token]"""
-    tokens: float | None = Field(default=None, gt=0)
+    tokens: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """Tokens of the whole run, for time to train. [token]"""
     precision: Precision = "bf16"
     optimizer: Optimizer = "adamw"

@@ -188,7 +188,8 @@ def _ranges(index: int, stage: Stage) -> Sentences:
     ends = bounds[-1] == stage.layers or not stage.recompute
     if not (tiled and ends and bounds == sorted(bounds)):
         spans = ", ".join(f"{r.start}-{r.stop}" for r in stage.recompute)
-        yield f"recompute ranges {spans} do not tile {stage.layers} layers of {index}"
+        where = f"{stage.layers} layers of virtual stage {index}"
+        yield f"recompute ranges {spans} do not tile {where}"
 
 
 def _experts(workload: Workload, layout: Layout) -> Sentences:

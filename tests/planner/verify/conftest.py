@@ -74,7 +74,16 @@ DEEPSEEK = {
     "tie_word_embeddings": False,
     "max_position_embeddings": 8192,
 }
-MODELS = {"dense": DENSE, "moe": MOE, "deepseek": DEEPSEEK}
+HEADS = ("num_attention_heads", "num_key_value_heads", "intermediate_size")
+MODELS = {
+    "dense": DENSE,
+    "moe": MOE,
+    "deepseek": DEEPSEEK,
+    "heads16": DENSE | dict(zip(HEADS, (16, 1, 6144), strict=True)),
+    "kv4": DENSE | dict(zip(HEADS, (12, 4, 6144), strict=True)) | {"head_dim": 128},
+    "ffn8192": DENSE | dict(zip(HEADS, (12, 3, 8192), strict=True)) | {"head_dim": 128},
+}
+"""The last three each have one width that three tensor ranks cannot share."""
 
 
 @dataclass(frozen=True)
@@ -109,26 +118,27 @@ def make_workload(
     nodes: int = 2,
     layers: int | None = None,
     batch: int = 32,
+    seq_len: int = 4096,
     stack: dict[str, Any] | None = None,
     scope: str = "plan",
-    **limits: Any,
+    limits: dict[str, Any] | None = None,
+    **search_block: Any,
 ) -> Workload:
-    """A job of 4096 tokens a sequence on a few nodes, two in a rack at 3:1."""
+    """A job on a few nodes, two in a rack whose uplinks are 3:1."""
     (its,) = (known for known in FRAMEWORKS if known.name == framework)
     profile = its.profile.model_copy(update=stack or {})
-    its = replace(
-        its, profile=profile, limits=replace(its.limits, recompute_scope=scope)
-    )
+    can = replace(its.limits, **({"recompute_scope": scope, **(limits or {})}))
+    its = replace(its, profile=profile, limits=can)
     tiers = ({"name": "rack", "gpus": 16, "oversubscription": 3},)
     spec = {"name": "test", "node": node, "nodes": nodes, "tiers": tiers}
     cluster = resolve_cluster(ClusterSpec.model_validate(spec))
     return Workload(
         model=architecture(model, layers),
-        training=TrainingSpec(seq_len=4096, global_batch=batch),
+        training=TrainingSpec(seq_len=seq_len, global_batch=batch),
         framework=its,
         topology=ClusterTopology(cluster),
         calibration=calibration(cluster.gpu.name),
-        search=SearchSpec(**limits),
+        search=SearchSpec(**search_block),
     )
 
 

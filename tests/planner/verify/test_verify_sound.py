@@ -74,7 +74,16 @@ CASES: dict[str, tuple[dict[str, Any], Callable[[Layout], bool]]] = {
         lambda x: x.ep == 4,
     ),
     "recompute by layer": (
-        {"scope": "virtual-stage", "node": "dgx-a100-40gb", "nodes": 1, "layers": 30},
+        {
+            "scope": "virtual-stage",
+            "node": "dgx-a100-40gb",
+            "nodes": 1,
+            "layers": 30,
+            "micro_batch": 4,
+            "tp": 1,
+            "cp": 1,
+            "pp": 1,
+        },
         lambda x: len({r.kind for s in x.stages for r in s.recompute}) > 1,
     ),
 }

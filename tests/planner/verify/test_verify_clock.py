@@ -1,0 +1,120 @@
+"""Clocks and messages give the longest path of the operation graph."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.schedules import Slots, makespan, pipeline_graph
+from planner.specs.layout import Layout
+from planner.verify.clock import Clocks, time_violations
+
+NAMES = ("forward", "backward", "gather", "scatter", "optimizer")
+TIMES = st.integers(0, 50)
+
+
+def prices(shape: dict[str, Any], units: list[list[int]], **fields: Any) -> Any:
+    """Stand-in for Prices: one unit on every virtual stage."""
+    profile = SimpleNamespace(
+        overlap_param_gather=fields.pop("overlap_gather"),
+        overlap_grad_reduce=fields.pop("overlap_scatter"),
+    )
+    edges = fields.pop("edges")
+    return SimpleNamespace(
+        layout=Layout(**shape),
+        stages=[[SimpleNamespace(**dict(zip(NAMES, u, strict=True)))] for u in units],
+        edges=lambda stage: edges[stage],
+        workload=SimpleNamespace(profile=profile),
+        **fields,
+    )
+
+
+@st.composite
+def steps(draw: st.DrawFn) -> Any:
+    """Any schedule, any shape, any whole times."""
+    schedule = draw(st.sampled_from(["gpipe", "1f1b", "interleaved", "zb-h1"]))
+    pp = draw(st.integers(1, 5))
+    chunks = schedule == "interleaved" and pp > 1
+    vpp = draw(st.integers(1, 3)) if chunks else 1
+    micro = draw(st.integers(1, 3)) * pp if chunks else draw(st.integers(1, 9))
+    shape = {"pp": pp, "vpp": vpp, "grad_accum": micro, "schedule": schedule}
+    units = [[draw(TIMES) for _ in NAMES] for _ in range(pp * vpp)]
+    # first and last unit of a stage are part of its gather and scatter
+    edges = [(draw(st.integers(0, u[2])), draw(st.integers(0, u[3]))) for u in units]
+    return prices(
+        shape,
+        units,
+        edges=edges,
+        overlap_gather=draw(st.booleans()),
+        overlap_scatter=draw(st.booleans()),
+        scatter_every=draw(st.integers(1, micro)),
+        p2p=draw(TIMES) if pp > 1 else 0,
+    )
+
+
+def longest_path(plan: Any) -> int:
+    shape, profile = plan.layout, plan.workload.profile
+    graph = pipeline_graph(
+        shape.schedule,
+        shape.pp,
+        shape.vpp,
+        shape.grad_accum,
+        overlap_gather=profile.overlap_param_gather,
+        overlap_scatter=profile.overlap_grad_reduce,
+        scatter_every=plan.scatter_every,
+    )
+    slots = Slots(shape.pp, shape.vpp)
+    x = [0] * slots.n_slots
+    for stage, (unit,) in enumerate(plan.stages):
+        x[slots.f(stage)], x[slots.b(stage)] = unit.forward, unit.backward
+        x[slots.gather(stage)], x[slots.scatter(stage)] = unit.gather, unit.scatter
+        x[slots.first(stage)], x[slots.last(stage)] = plan.edges(stage)
+        x[slots.opt(stage % shape.pp)] += unit.optimizer
+    return makespan(graph, x, plan.p2p)
+
+
+@given(steps())
+def test_the_clocks_take_the_longest_path(plan: Any) -> None:
+    """Two ways to the same whole number, for every schedule and overlap."""
+    assert Clocks(plan).step() == longest_path(plan)
+
+
+def by_hand(**changes: Any) -> Any:
+    """1f1b of two stages: F 2 and 3, B 4 and 6, p2p 1, two micro-batches."""
+    fields = {
+        "edges": [(1, 1), (2, 2)],
+        "overlap_gather": True,
+        "overlap_scatter": True,
+        "scatter_every": 2,
+        "p2p": 1,
+        "slowdown": 1.0,
+    }
+    units = [[2, 4, 1, 5, 7], [3, 6, 2, 2, 9]]
+    return prices({"pp": 2, "grad_accum": 2}, units, **(fields | changes))
+
+
+def test_a_step_by_hand() -> None:
+    """Rank 1 computes 3 (+1+2) to 24 without a pause once its input is there.
+
+    F00 1-3, F01 3-5; F10 4-7, B10 7-13, F11 13-16, B11 16-22; B00 14-18,
+    B01 23-27 with its scatter 23-28; then the longer optimizer step, 9.
+    """
+    assert Clocks(by_hand()).step() == 28 + 9
+
+
+def test_without_overlap_gathers_come_before_and_scatters_after() -> None:
+    """F00 1-3, F10 4-7 as before; B01 ends at 27, its scatter 5 later."""
+    plan = by_hand(overlap_gather=False, overlap_scatter=False)
+    assert Clocks(plan).step() == 32 + 9
+
+
+@pytest.mark.parametrize("claim", [36.99e-9, 37.01e-9, float("nan")])
+def test_another_step_is_objected_to(claim: float) -> None:
+    (sentence,) = time_violations(by_hand(), claim)
+    assert "3.7e-08 s by the clocks" in sentence
+
+
+def test_the_true_step_is_not_objected_to() -> None:
+    assert list(time_violations(by_hand(slowdown=1.5), 1.5 * 37e-9)) == []

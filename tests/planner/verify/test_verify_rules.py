@@ -1,0 +1,312 @@
+"""Each rule, broken alone, gives exactly its sentence."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from planner.specs.layout import Layout, RecomputeRange, Stage
+from planner.verify import violations
+from planner.verify.legality import rule_violations, stage_kinds
+
+DENSE: dict[str, Any] = {
+    "tp": 2,
+    "sp": True,
+    "pp": 2,
+    "dp": 4,
+    "dp_shard": 4,
+    "zero_stage": 1,
+    "micro_batch": 2,
+    "grad_accum": 4,
+    "stages": (7, 6),
+}
+MOE = DENSE | {"ep": 2, "stages": (4, 4)}
+TITAN = DENSE | {"zero_stage": 2}
+INTERLEAVED = DENSE | {"vpp": 2, "schedule": "interleaved", "stages": (4, 4, 4, 1)}
+
+
+def layout(fields: dict[str, Any]) -> Layout:
+    stages = (s if isinstance(s, Stage) else Stage(layers=s) for s in fields["stages"])
+    # a copy is not validated, so that broken ranges reach the rule
+    plain = Layout(**(fields | {"stages": ()}))
+    return plain.model_copy(update={"stages": tuple(stages)})
+
+
+def kept(layers: int, *kinds: tuple[int, str]) -> Stage:
+    """A stage of ranges, each given by its number of layers and its kind."""
+    at, ranges = 0, []
+    for count, kind in kinds:
+        ranges.append(RecomputeRange(start=at, stop=at + count, kind=kind))
+        at += count
+    return Stage(layers=layers, recompute=tuple(ranges))
+
+
+@pytest.mark.parametrize(
+    ("fields", "job"),
+    [
+        (DENSE, {}),
+        (MOE, {"model": "moe"}),
+        (TITAN, {"framework": "torchtitan"}),
+        (INTERLEAVED, {}),
+        (DENSE | {"stages": (13, 0)}, {}),
+        (DENSE | {"stages": (0, 13)}, {}),
+        (DENSE | {"stages": (kept(7, (7, "full")), kept(6, (6, "full")))}, {}),
+        (
+            DENSE | {"stages": (kept(7, (3, "full"), (4, "none")), 6)},
+            {"scope": "virtual-stage"},
+        ),
+    ],
+)
+def test_the_layouts_broken_below_are_legal_before(
+    fields: dict[str, Any], job: dict[str, Any], workload_of: Callable[..., Any]
+) -> None:
+    assert rule_violations(workload_of(**job), layout(fields)) == []
+
+
+ONE_PLAN = DENSE | {"stages": (kept(7, (7, "full")), kept(6, (6, "none")))}
+BROKEN: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "product": (
+        DENSE | {"pp": 1, "stages": (13,)},
+        {},
+        "tp * pp * cp * dp = 2 * 1 * 1 * 4 = 8 is not the cluster's 16 GPUs",
+    ),
+    "heads": (
+        DENSE | {"tp": 3, "dp": 4},
+        {"nodes": 3, "model": "heads16", "seq_len": 6144},
+        "tp 3 does not divide the 16 heads of dense",
+    ),
+    "kv heads": (
+        DENSE | {"tp": 3},
+        {"nodes": 3, "model": "kv4", "seq_len": 6144},
+        "tp 3 neither divides nor is a multiple of the 4 KV heads of dense",
+    ),
+    "ffn": (
+        DENSE | {"tp": 3},
+        {"nodes": 3, "model": "ffn8192", "seq_len": 6144},
+        "tp 3 does not divide the ffn width 8192 of dense",
+    ),
+    "sequence": (
+        DENSE | {"cp": 3, "dp": 4, "dp_shard": 12},
+        {"nodes": 6},
+        "a sequence of 4096 tokens does not split into 12 chunks",
+    ),
+    "batch": (
+        DENSE | {"grad_accum": 5},
+        {},
+        "dp * micro_batch * grad_accum = 4 * 2 * 5 = 40 is not the batch of 32 "
+        "sequences",
+    ),
+    "shards do not divide": (
+        DENSE | {"dp_shard": 3},
+        {},
+        "dp_shard 3 does not divide dp * cp = 4",
+    ),
+    "shards split a context group": (
+        DENSE | {"cp": 2, "dp": 2, "dp_shard": 1, "grad_accum": 8},
+        {},
+        "dp_shard 1 is not a multiple of cp 2",
+    ),
+    "shards at ZeRO 0": (
+        DENSE | {"zero_stage": 0, "dp_shard": 2},
+        {},
+        "dp_shard 2 under dp * cp = 4 shards nothing at ZeRO 0",
+    ),
+    "hybrid shards": (
+        DENSE | {"dp_shard": 2},
+        {"limits": {"hybrid_sharding": False}},
+        "megatron shards over all 4 ranks, not 2",
+    ),
+    "zero stage": (
+        DENSE | {"zero_stage": 3},
+        {},
+        "megatron at tp 2 has zero_stage 0, 1, not 3",
+    ),
+    "schedule": (
+        DENSE | {"schedule": "gpipe"},
+        {},
+        "megatron at tp 2 has schedule 1f1b, interleaved, not gpipe",
+    ),
+    "order": (
+        DENSE | {"order": "tp-cp-ep-pp-dp"},
+        {"limits": {"orders": ("tp-cp-ep-dp-pp",)}},
+        "megatron at tp 2 has order tp-cp-ep-dp-pp, not tp-cp-ep-pp-dp",
+    ),
+    "sp without tp": (
+        DENSE | {"tp": 1, "dp": 8, "dp_shard": 8, "micro_batch": 1},
+        {},
+        "megatron at tp 1 has sp False, not True",
+    ),
+    "sp": (
+        DENSE | {"sp": False},
+        {"limits": {"sequence_parallel": (True,)}},
+        "megatron at tp 2 has sp True, not False",
+    ),
+    "cp kind": (
+        DENSE | {"cp": 2, "dp": 2, "grad_accum": 8, "cp_kind": "ulysses"},
+        {},
+        "megatron at tp 2 has cp_kind ring, all-gather, not ulysses",
+    ),
+    "ulysses": (
+        DENSE
+        | {"tp": 8, "cp": 4, "dp": 1, "dp_shard": 4, "grad_accum": 16}
+        | {"cp_kind": "ulysses"},
+        {"nodes": 8, "limits": {"cp_kinds": ("ulysses",)}},
+        "ulysses needs 16 heads to divide by tp * cp = 32",
+    ),
+    "expert tensor": (
+        MOE | {"zero_stage": 2, "etp": 2},
+        {"framework": "torchtitan", "model": "moe"},
+        "torchtitan at tp 2 has etp 1, not 2",
+    ),
+    "recompute kind": (
+        DENSE | {"stages": (kept(7, (7, "ful")), kept(6, (6, "ful")))},
+        {},
+        "recompute kind 'ful' is none of none, selective, full",
+    ),
+    "recompute scope": (
+        ONE_PLAN,
+        {},
+        "megatron has one recompute kind per plan, this has 2: full, none",
+    ),
+    "chunks without the schedule": (
+        INTERLEAVED | {"schedule": "1f1b"},
+        {},
+        "vpp 2 needs the schedule interleaved, not 1f1b",
+    ),
+    "chunks without a pipeline": (
+        INTERLEAVED
+        | {"pp": 1, "dp": 8, "dp_shard": 8, "grad_accum": 2}
+        | {"stages": (7, 6)},
+        {},
+        "vpp 2 interleaves over pp > 1, here pp is 1",
+    ),
+    "ragged groups of micro-batches": (
+        INTERLEAVED | {"micro_batch": 1, "grad_accum": 5},
+        {"batch": 20},
+        "vpp 2 needs grad_accum % pp == 0, not 5 % 2 = 1",
+    ),
+    "too few stages": (
+        DENSE | {"stages": (13,)},
+        {},
+        "1 stages are given, pp * vpp = 2 are needed",
+    ),
+    "a lost layer": (
+        DENSE | {"stages": (6, 6)},
+        {},
+        "the stages hold 12 layers, the model has 13",
+    ),
+    "an empty stage": (
+        INTERLEAVED | {"stages": (4, 0, 4, 5)},
+        {},
+        "virtual stage 1 of 4 holds 0 layers",
+    ),
+    "ranges that do not tile": (
+        DENSE
+        | {
+            "stages": (
+                Stage.model_construct(
+                    layers=7,
+                    recompute=(
+                        RecomputeRange(start=0, stop=2, kind="full"),
+                        RecomputeRange(start=3, stop=7, kind="full"),
+                    ),
+                ),
+                kept(6, (6, "full")),
+            )
+        },
+        {},
+        "recompute ranges 0-2, 3-7 do not tile 7 layers of virtual stage 0",
+    ),
+    "experts of a dense model": (
+        DENSE | {"ep": 2},
+        {},
+        "ep 2 and etp 1 on a model without experts",
+    ),
+    "experts": (
+        MOE | {"ep": 3, "dp": 6, "dp_shard": 6},
+        {"model": "moe", "nodes": 3, "batch": 48},
+        "ep 3 does not divide 8 experts",
+    ),
+    "expert width": (
+        MOE | {"ep": 1, "etp": 3, "dp": 6, "dp_shard": 6},
+        {"model": "moe", "nodes": 3, "batch": 48},
+        "etp 3 does not divide the expert width 3584",
+    ),
+    "expert ranks": (
+        MOE | {"ep": 8, "etp": 2},
+        {"model": "moe"},
+        "ep * etp = 16 does not divide tp * cp * dp = 8",
+    ),
+    "experts with the pipeline inside data": (
+        MOE | {"ep": 4, "order": "tp-cp-ep-pp-dp"},
+        {"model": "moe"},
+        "order tp-cp-ep-pp-dp needs ep * etp = 4 to be tp * cp = 2",
+    ),
+    "experts with tp but no sp": (
+        MOE | {"sp": False},
+        {"model": "moe"},
+        "ep 2 with tp 2 needs sp",
+    ),
+    "a limit on a degree": (
+        DENSE,
+        {"tp": (4, 8)},
+        "the search block limits tp to (4, 8): 2",
+    ),
+    "a limit on the micro-batch": (
+        DENSE,
+        {"micro_batch": 1},
+        "the search block limits micro_batch to 1: 2",
+    ),
+    "a limit on ZeRO": (
+        DENSE,
+        {"zero_stage": 0},
+        "the search block limits zero_stage to 0: 1",
+    ),
+    "a limit on the schedule": (
+        DENSE,
+        {"schedule": "interleaved"},
+        "the search block limits schedule to interleaved: 1f1b",
+    ),
+    "a limit on the order": (
+        DENSE,
+        {"order": "tp-cp-ep-pp-dp"},
+        "the search block limits order to tp-cp-ep-pp-dp: tp-cp-ep-dp-pp",
+    ),
+    "a limit on recompute": (
+        DENSE,
+        {"recompute": "full"},
+        "the search block limits recompute to full: none",
+    ),
+    "a limit on the kind of cp": (
+        DENSE | {"cp": 2, "dp": 2, "grad_accum": 8},
+        {"cp_kind": "ring"},
+        "the search block limits cp_kind to ring: all-gather",
+    ),
+    "a limit on sp": (
+        DENSE,
+        {"sp": False},
+        "the search block limits sp to False: True",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_rule_gives_exactly_its_sentence(
+    name: str, workload_of: Callable[..., Any]
+) -> None:
+    fields, job, sentence = BROKEN[name]
+    found = violations(
+        workload_of(**job), layout(fields), step_s=1.0, device_gib=(1.0, 1.0)
+    )
+    assert found == [sentence]
+
+
+def test_part_of_a_node_is_no_whole_node(workload_of: Callable[..., Any]) -> None:
+    """4 of 16 GPUs leave the cluster unfilled and split a node."""
+    found = rule_violations(workload_of(), layout(DENSE | {"dp": 1, "dp_shard": 1}))
+    assert "4 GPUs are not whole nodes of 8" in found
+
+
+def test_a_stage_without_ranges_recomputes_nothing() -> None:
+    assert stage_kinds(Stage(layers=2)) == ("none", "none")
+    assert stage_kinds(kept(3, (1, "full"), (2, "none"))) == ("full", "none", "none")
