@@ -242,6 +242,23 @@ def deepseek_config(draw: st.DrawFn) -> dict[str, object]:
     }
 
 
+TINY_LLAMA: dict[str, object] = {
+    "model_type": "llama",
+    "hidden_size": 512,
+    "num_hidden_layers": 6,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 8,
+    "intermediate_size": 1536,
+    "vocab_size": 1024,
+    "max_position_embeddings": 4096,
+}
+TINY_MIXTRAL = TINY_LLAMA | {
+    "model_type": "mixtral",
+    "num_local_experts": 4,
+    "num_experts_per_tok": 2,
+}
+
+
 @cache
 def topology(node: str, nodes: int) -> ClusterTopology:
     spec = ClusterSpec(name="test", node=node, nodes=nodes, partial=True)
@@ -299,6 +316,27 @@ def jobs(
     assume(sum(map(count_plans, problems)) <= most)
     peaks = sorted(_even_peak(costs) for costs in problems)
     return tightened(workload, draw(st.sampled_from([None, *_some(peaks)])))
+
+
+def small_job(
+    search: SearchSpec,
+    *,
+    name: str = "megatron",
+    nodes: int = 1,
+    sequences: int = 16,
+    seq_len: int = 1024,
+    config: dict[str, object] | None = None,
+) -> Workload:
+    """A tiny Llama on DGX H100 nodes, the parts of it replaced."""
+    cluster = topology("dgx-h100", nodes)
+    return Workload(
+        from_config(TINY_LLAMA | (config or {}), source="test", name="tiny"),
+        TrainingSpec(seq_len=seq_len, global_batch=sequences),
+        framework(name),
+        cluster,
+        calibration(cluster.cluster.gpu.name),
+        search,
+    )
 
 
 def _even_peak(costs: StageCosts) -> int:

@@ -2,19 +2,10 @@
 
 import pytest
 from hypothesis import given
-from strategies import (
-    framework,
-    inner_problems,
-    one_row_table,
-    small_problem,
-    topology,
-)
+from strategies import inner_problems, one_row_table, small_job, small_problem
 
-from hardware.calibration import calibration
 from planner.cost.pipeline import step_ns
 from planner.cost.table import fill_table
-from planner.cost.workload import Workload
-from planner.models import from_config
 from planner.search.exhaustive import (
     TooManyPlansError,
     best_of_space,
@@ -26,7 +17,6 @@ from planner.search.solve import in_class
 from planner.search.space import enumerate_space
 from planner.specs.search import SearchSpec
 from planner.specs.table import LayerCosts, StageCosts
-from planner.specs.training import TrainingSpec
 
 
 def test_three_layers_on_two_stages_split_two_ways() -> None:
@@ -94,25 +84,7 @@ def test_a_space_of_one_candidate_is_its_inner_problem(costs: StageCosts) -> Non
 
 
 def test_a_large_space_is_refused_with_both_numbers() -> None:
-    config = {
-        "model_type": "llama",
-        "hidden_size": 512,
-        "num_hidden_layers": 8,
-        "num_attention_heads": 8,
-        "num_key_value_heads": 8,
-        "intermediate_size": 1024,
-        "vocab_size": 1024,
-        "max_position_embeddings": 2048,
-    }
-    cluster = topology("dgx-h100", 1)
-    workload = Workload(
-        from_config(config, source="test"),
-        TrainingSpec(seq_len=1024, global_batch=8),
-        framework("megatron"),
-        cluster,
-        calibration(cluster.cluster.gpu.name),
-        SearchSpec(cp=1, tp=1),
-    )
+    workload = small_job(SearchSpec(cp=1, tp=1))
     space = enumerate_space(workload)
     table = fill_table(workload, space.meshes, space.recompute)
     with pytest.raises(TooManyPlansError, match=r"[\d,]+ complete plans .* at most 10"):

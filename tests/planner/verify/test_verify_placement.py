@@ -139,7 +139,7 @@ def test_what_was_priced_is_what_the_ranks_form(
         ("tensor_groups", 4, "tensor groups: "),
         ("context_groups", 4, "context groups: "),
         ("shard_groups", 4, "shard groups: "),
-        ("replica_groups", 1 / 32, "replica groups: "),
+        ("replica_groups", 1 / 16, "replica groups: "),
         ("expert_groups", 4, "expert groups: "),
         ("expert_data_groups", 1 / 8, "expert data groups: "),
     ],
