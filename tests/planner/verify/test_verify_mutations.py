@@ -280,7 +280,16 @@ def test_a_mistake_is_objected_to(
 
 @pytest.mark.parametrize(
     "job",
-    [MEGATRON, ZERO_2, SERIAL, ZERO_3, CHUNKS, TIGHT, LOPSIDED, EXPERTS | {"ep": 2, "cp": 1}],
+    [
+        MEGATRON,
+        ZERO_2,
+        SERIAL,
+        ZERO_3,
+        CHUNKS,
+        TIGHT,
+        LOPSIDED,
+        EXPERTS | {"ep": 2, "cp": 1},
+    ],
 )
 def test_the_same_jobs_are_sound_unbroken(
     job: dict[str, Any], workload_of: Callable[..., Any], claims_of: Callable[..., Any]
