@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from planner.cost.estimate import estimate
-from planner.cost.layouts import layout_of
+from planner.cost.layouts import comm_dtype, layout_of
 from planner.cost.meshes import ORDERS, Meshes
 from planner.cost.pipeline import Counts, rank_blocks, step_ns
 from planner.cost.table import CostTable, fill_table
@@ -61,6 +61,7 @@ def complete(workload: Workload, partial: PartialLayout) -> Layout:
     Raises:
         BadInputError: No legal layout has those degrees.
     """
+    _refuse_formats(workload, partial)
     degrees = _degrees(workload, partial)
     if isinstance(partial.stages, tuple):
         stages = tuple(_with_recompute(stage, partial) for stage in partial.stages)
@@ -69,6 +70,18 @@ def complete(workload: Workload, partial: PartialLayout) -> Layout:
         return layout
     best = min(_options(workload, partial, degrees), key=lambda option: option.sort_key)
     return best.layout
+
+
+def _refuse_formats(workload: Workload, partial: PartialLayout) -> None:
+    """Formats on the wire are the framework recipe's; others have no price yet."""
+    ours = comm_dtype(workload)
+    if partial.comm_dtype not in (None, ours):
+        raise BadInputError(
+            f"{workload.framework.name} is priced with its own formats only",
+            field="layout.comm_dtype",
+            value=partial.comm_dtype.model_dump() if partial.comm_dtype else None,
+            allowed=str(ours.model_dump()),
+        )
 
 
 def _degrees(workload: Workload, partial: PartialLayout) -> dict[str, int | str]:

@@ -4,40 +4,15 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given, settings
-from strategies import inner_problems, one_row_table, small_problem
+from oracle import check_first_tier, check_inner, space_bound
+from strategies import inner_problems, small_problem
 
 from planner.cost.pipeline import step_ns
-from planner.search.bounds import relax, space_bounds
+from planner.search.bounds import relax
 from planner.search.dual import tighten
 from planner.search.exhaustive import cheapest_split, splits
-from planner.search.memory import cannot_fit
-from planner.search.solve import MeshSolver, Outcome, in_class, simulate, solve_mesh
+from planner.search.solve import MeshSolver, Outcome, simulate, solve_mesh
 from planner.specs.table import LayerCosts, StageCosts
-
-
-def space_bound(costs: StageCosts) -> tuple[float, bool]:
-    """The first tier's answer for a space of this one candidate."""
-    bounds = space_bounds(*one_row_table(costs))
-    return float(bounds.step[0]), bool(bounds.fits[0])
-
-
-def check(costs: StageCosts) -> None:
-    """Hold every tier of the search against brute force."""
-    best, answer = cheapest_split(costs), solve_mesh(costs)
-    relaxed = relax(costs)
-    tight = tighten(costs, relaxed)
-    if best is None:
-        assert answer.outcome is Outcome.INFEASIBLE
-        return
-    value, _ = best
-    assert relaxed.bound <= value
-    assert relaxed.bound <= tight.bound <= value
-    assert not cannot_fit(costs)
-    assert answer.outcome is Outcome.SOLVED
-    assert answer.value == answer.bound == value
-    assert answer.counts is not None
-    assert in_class(costs, answer.counts)
-    assert step_ns(costs, answer.counts) == value
 
 
 @settings(max_examples=300)
@@ -45,7 +20,7 @@ def check(costs: StageCosts) -> None:
 def test_the_solver_equals_brute_force_and_no_bound_exceeds_it(
     costs: StageCosts,
 ) -> None:
-    check(costs)
+    check_inner(costs)
 
 
 @pytest.mark.slow
@@ -53,7 +28,7 @@ def test_the_solver_equals_brute_force_and_no_bound_exceeds_it(
 @given(inner_problems())
 def test_five_thousand_inner_problems(costs: StageCosts) -> None:
     """The same on many more problems."""
-    check(costs)
+    check_inner(costs)
 
 
 @settings(max_examples=300)
@@ -61,11 +36,7 @@ def test_five_thousand_inner_problems(costs: StageCosts) -> None:
 def test_the_first_tier_never_exceeds_nor_rules_out_the_best(costs: StageCosts) -> None:
     # several kinds under a free menu are the subject of the next test
     assume(len(costs.menu) == 1 or len(costs.layers) == 1)
-    best = cheapest_split(costs)
-    bound, may_fit = space_bound(costs)
-    if best is not None:
-        assert may_fit
-        assert bound <= best[0] * costs.slowdown / 1e9
+    check_first_tier(costs)
 
 
 @pytest.mark.xfail(

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.schedules import Slots, makespan, pipeline_graph
@@ -75,6 +75,7 @@ def longest_path(plan: Any) -> int:
     return makespan(graph, x, plan.p2p)
 
 
+@settings(deadline=None)
 @given(steps())
 def test_the_clocks_take_the_longest_path(plan: Any) -> None:
     """Two ways to the same whole number, for every schedule and overlap."""

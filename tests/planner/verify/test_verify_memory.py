@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.schedules import peaks
@@ -64,6 +64,7 @@ def by_counts(plan: Any, rank: int) -> int:
     )
 
 
+@settings(deadline=None)
 @given(plans())
 def test_the_replay_peaks_where_the_counts_say(plan: Any) -> None:
     found = peak_blocks(plan)

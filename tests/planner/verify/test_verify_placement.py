@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hardware.placement import Fabric, group_view, point_to_point_view
@@ -57,6 +57,7 @@ def layouts(draw: st.DrawFn) -> Layout:
     return Layout(tp=tp, cp=cp, pp=pp, dp=dp, dp_shard=shard, ep=tp * cp, order=order)
 
 
+@settings(deadline=None)
 @given(layouts(), st.sampled_from([{"tp"}, {"cp", "shard"}, {"replica"}, {"pp"}]))
 def test_groups_partition_the_ranks(layout: Layout, along: set[str]) -> None:
     """Each rank is in one group, whose size is the product of its degrees."""
@@ -83,6 +84,7 @@ def test_two_ranks_in_each_of_two_domains_by_hand() -> None:
     assert view.off_domain == pytest.approx(2 / 3)
 
 
+@settings(deadline=None)
 @given(
     st.sampled_from([6, 8, 12]),
     st.lists(st.integers(1, 4), min_size=3, max_size=3),
@@ -109,6 +111,7 @@ def test_views_by_members_are_those_of_the_closed_forms(
     assert found.all_to_all_bandwidth == pytest.approx(seen.all_to_all_bandwidth)
 
 
+@settings(deadline=None)
 @given(st.integers(2, 6), st.integers(1, 30), st.sampled_from([(), ((24, 5.0),)]))
 def test_stages_send_at_the_rate_of_the_closed_form(
     pp: int, stride: int, tiers: Any

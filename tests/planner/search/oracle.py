@@ -1,0 +1,63 @@
+"""What has to hold between the search and brute force, for any problem."""
+
+from strategies import one_row_table
+
+from planner.cost.pipeline import step_ns
+from planner.cost.workload import Workload
+from planner.search.best_first import search
+from planner.search.bounds import relax, space_bounds
+from planner.search.dual import tighten
+from planner.search.exhaustive import best_of_space, cheapest_split
+from planner.search.memory import cannot_fit
+from planner.search.solve import Outcome, in_class, solve_mesh
+from planner.specs.table import StageCosts
+
+
+def space_bound(costs: StageCosts) -> tuple[float, bool]:
+    """The first tier's answer for a space of this one candidate."""
+    bounds = space_bounds(*one_row_table(costs))
+    return float(bounds.step[0]), bool(bounds.fits[0])
+
+
+def check_first_tier(costs: StageCosts) -> None:
+    """The first tier never exceeds the best split, nor rules it out."""
+    best = cheapest_split(costs)
+    bound, may_fit = space_bound(costs)
+    if best is not None:
+        assert may_fit
+        assert bound <= best[0] * costs.slowdown / 1e9
+
+
+def check_inner(costs: StageCosts) -> None:
+    """No tier's bound exceeds the best split, and the solver finds it."""
+    best, relaxed = cheapest_split(costs), relax(costs)
+    tight = tighten(costs, relaxed)
+    if best is not None:
+        assert relaxed.bound <= tight.bound <= best[0]
+        assert not cannot_fit(costs)
+    check_solver(costs, None if best is None else best[0])
+
+
+def check_solver(costs: StageCosts, value: int | None) -> None:
+    """The solver proves this value [ns], or that nothing fits."""
+    answer = solve_mesh(costs)
+    if value is None:
+        assert answer.outcome is Outcome.INFEASIBLE
+        return
+    assert answer.outcome is Outcome.SOLVED
+    assert answer.value == answer.bound == value
+    assert answer.counts is not None
+    assert in_class(costs, answer.counts)
+    assert step_ns(costs, answer.counts) == value
+
+
+def check_job(workload: Workload) -> None:
+    """The proven answer is the best of all plans, to the last bit."""
+    found = search(workload)
+    best = best_of_space(found.table, found.space)
+    if best is None:
+        assert not found.ranked
+        return
+    assert found.proven
+    assert found.ranked[0].step_s == best.step_s
+    assert found.bound_s == best.step_s

@@ -1,0 +1,126 @@
+"""A broken constraint, bound or formula is seen by the comparison with brute force."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis.strategies import SearchStrategy
+from oracle import check_first_tier, check_inner, check_job
+from strategies import framework, inner_problems, jobs
+
+from planner.cost import linear
+from planner.cost.linear import Linear
+from planner.search import best_first, bounds, constraints, dual, memory, solve
+from planner.search.constraints import Constraints
+from planner.search.incumbents import Incumbents
+
+Patch = pytest.MonkeyPatch
+Mutation = Callable[[Patch], None]
+
+
+def caught(check: Callable[[Any], None], problems: SearchStrategy[Any]) -> bool:
+    """Whether the check fails on any of some hundred problems."""
+    tries = settings(
+        max_examples=200,
+        phases=[Phase.generate],
+        report_multiple_bugs=False,
+        print_blob=False,
+    )
+    try:
+        tries(given(problems)(check))()
+    except Exception:  # noqa: BLE001 - a crash is seen as well as a wrong answer
+        return True
+    return False
+
+
+def drop(method: str) -> Mutation:
+    """Leave one constraint out."""
+    return lambda patch: patch.setattr(Constraints, method, lambda _: None)
+
+
+def shift(places: list[Any], name: str, change: Callable[[Any], Any]) -> Mutation:
+    """Change what a function returns, wherever it is used."""
+
+    def mutate(patch: Patch) -> None:
+        original = getattr(places[0], name)
+        for place in places:
+            patch.setattr(place, name, lambda *a, **k: change(original(*a, **k)))
+
+    return mutate
+
+
+def longer(line: Linear) -> Linear:
+    return Linear(line.constant + 1, line.factors)
+
+
+INNER = {
+    "no memory": drop("_every_rank_fits"),
+    "no order": drop("_layers_stay_in_order"),
+    "no total": drop("_every_layer_on_one_stage"),
+    "layers not counted": drop("_layers_counted_by_kind"),
+    "cuts too long": shift([solve, dual, bounds], "path_linear", longer),
+    "cuts miss the transfers": shift([linear], "_end_value", lambda _: 0),
+    "memory too strict": shift([constraints], "peak_linear", longer),
+    "end transient left out": shift([constraints], "end_transient", lambda _: 0),
+    "least value too high": shift([bounds, dual], "least", lambda value: value + 1),
+    "loaded bound too high": shift([bounds], "loaded_bound", lambda value: value + 1),
+    "ranks hold one layer less": shift([memory], "most_layers", lambda n: n - 1),
+}
+
+
+@pytest.mark.parametrize("name", INNER)
+def test_a_broken_inner_search_is_caught(name: str, monkeypatch: Patch) -> None:
+    INNER[name](monkeypatch)
+    bounds._PATHS.clear()
+    assert caught(check_inner, inner_problems())
+
+
+FIRST_TIER = {
+    "time too long": shift([bounds], "_time_bound", lambda ns: ns * 1.02 + 1),
+    "rank holds one layer less": shift([bounds], "_most_on_rank", lambda n: n - 1),
+}
+
+
+@pytest.mark.parametrize("name", FIRST_TIER)
+def test_a_broken_first_tier_is_caught(name: str, monkeypatch: Patch) -> None:
+    FIRST_TIER[name](monkeypatch)
+    assert caught(check_first_tier, inner_problems())
+
+
+def no_search_for_splits(patch: Patch) -> None:
+    """Take the even split for the best."""
+
+    def first_round(work: Any, _: int | None) -> solve.MeshAnswer:
+        solver = solve.MeshSolver(work.costs, ())
+        value, counts = solver.best or (None, None)
+        outcome = solve.Outcome.SOLVED if value else solve.Outcome.INFEASIBLE
+        return solve.MeshAnswer(outcome, value or 0, value, counts)
+
+    patch.setattr(best_first.CandidateWork, "advance", first_round)
+
+
+def price_other_meshes(patch: Patch) -> None:
+    """Forget the slowdown of the replicas in the bound alone."""
+    patch.setattr(best_first.BestFirst, "_slowdown", lambda *_: 1.0)
+
+
+JOBS = {
+    "candidates given up early": shift(
+        [Incumbents], "threshold", lambda step: 0.9 * step
+    ),
+    "even splits only": no_search_for_splits,
+    "no stragglers": price_other_meshes,
+}
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_a_broken_outer_search_is_caught(name: str, monkeypatch: Patch) -> None:
+    JOBS[name](monkeypatch)
+    assert caught(check_job, jobs(framework("megatron"), "llama"))
+
+
+def test_nothing_is_caught_where_nothing_is_broken() -> None:
+    """The same problems pass as they are, so that what was caught is the break."""
+    assert not caught(check_inner, inner_problems())
+    assert not caught(check_job, jobs(framework("megatron"), "llama"))

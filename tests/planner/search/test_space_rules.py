@@ -1,0 +1,163 @@
+"""Each rule of the space: one job in which it removes, one in which it does not."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from strategies import TINY_MIXTRAL, small_job
+
+from planner.cost.workload import Workload
+from planner.search.best_first import (
+    BY_BOUND,
+    BY_PATHS,
+    BY_SOLVER,
+    NO_FIT,
+    search,
+)
+from planner.search.space import enumerate_space
+from planner.specs.search import SearchSpec
+
+Fields = dict[str, Any]
+FEW: Fields = {"tp": (1, 2), "pp": (1, 2), "cp": 1, "micro_batch": 1}
+
+
+def job(limits: Fields, **fields: Any) -> Workload:
+    return small_job(SearchSpec(**limits), **fields)
+
+
+def removed(workload: Workload, rule: str) -> int:
+    return enumerate_space(workload).removed.get(rule, 0)
+
+
+@pytest.mark.parametrize(
+    ("rule", "where", "where_not"),
+    [
+        ("limit:tp", job({"tp": 1}), job({})),
+        ("limit:pp", job({"pp": 1}), job({})),
+        ("limit:cp", job({"cp": 1}), job({})),
+        ("limit:dp", job({"dp": 8}), job({})),
+        ("limit:micro_batch", job({"micro_batch": 1}), job({})),
+        ("limit:zero_stage", job({"zero_stage": 0}), job({})),
+        ("limit:dp_shard", job({"dp_shard": 8}), job({})),
+        ("limit:sp", job({"sp": True}), job({})),
+        ("limit:order", job({"order": "tp-cp-ep-dp-pp"}), job({})),
+        ("limit:vpp", job({"vpp": 1}), job({})),
+        ("limit:vpp or schedule", job({"schedule": "interleaved"}), job({})),
+        ("limit:ep", job({"ep": 2}, config=TINY_MIXTRAL), job({})),
+        ("limit:etp", job({"etp": 1}, config=TINY_MIXTRAL), job({})),
+        (
+            "tp leaves the scale-up domain",
+            job({}, nodes=2),
+            job({}),
+        ),
+        (
+            "heads % tp",
+            job({}, config={"num_attention_heads": 4, "num_key_value_heads": 4}),
+            job({}),
+        ),
+        (
+            "kv heads % tp",
+            job(
+                {},
+                nodes=3,
+                config={
+                    "hidden_size": 768,
+                    "num_attention_heads": 12,
+                    "num_key_value_heads": 4,
+                },
+            ),
+            job({}, nodes=3),
+        ),
+        ("ffn % tp", job({}, config={"intermediate_size": 1530}), job({})),
+        (
+            "cp above the default space",
+            job({"tp": 1, "pp": 1, "micro_batch": 1}, nodes=16),
+            job({"tp": 1, "pp": 1, "micro_batch": 1, "space": "full"}, nodes=16),
+        ),
+        ("sequence % (tp * 2 cp)", job({}, seq_len=1000), job({})),
+        (
+            "more stages than layers",
+            job({}, config={"num_hidden_layers": 5}),
+            job({}),
+        ),
+        ("global batch % dp", job({}, sequences=4), job({})),
+        (
+            "micro-batch above the default space",
+            job({}),
+            job({"space": "full"}),
+        ),
+        (
+            "tp cp dp % (ep etp)",
+            job({}, config=TINY_MIXTRAL),
+            job({"tp": 1, "pp": 1}, config=TINY_MIXTRAL),
+        ),
+        (
+            "ep with tp needs sp",
+            job({}, config=TINY_MIXTRAL),
+            job({}, config=TINY_MIXTRAL, name="torchtitan"),
+        ),
+        (
+            "pp inside dp needs ep * etp == tp * cp",
+            job({}, config=TINY_MIXTRAL),
+            job({}),
+        ),
+        (
+            "vpp that splits the layers unevenly",
+            job({}, config={"num_hidden_layers": 5}),
+            job({"space": "full"}, config={"num_hidden_layers": 5}),
+        ),
+    ],
+)
+def test_a_rule_removes_where_it_should_and_not_elsewhere(
+    rule: str, where: Workload, where_not: Workload
+) -> None:
+    assert removed(where, rule) > 0
+    assert removed(where_not, rule) == 0
+
+
+def keeps(pick: Callable[[Any], Any], **limits: Any) -> set[int]:
+    """Values of a column in the space of the tiny job."""
+    return {int(value) for value in pick(enumerate_space(job(limits)).meshes)}
+
+
+def test_a_limit_keeps_the_values_that_it_names() -> None:
+    assert keeps(lambda m: m.tp) == {1, 2, 4, 8}
+    assert keeps(lambda m: m.tp, tp=(2, 8)) == {2, 8}
+    assert keeps(lambda m: m.zero, zero_stage=1) == {1}
+
+
+def test_every_mesh_uses_all_gpus_and_the_whole_batch() -> None:
+    meshes = enumerate_space(job({}, nodes=3, sequences=48)).meshes
+    assert (meshes.tp * meshes.pp * meshes.cp * meshes.dp == 24).all()
+    batch = meshes.dp * meshes.micro_batch * meshes.micro_batches
+    assert (batch == 48).all()
+
+
+@pytest.mark.parametrize(
+    ("rule", "limits", "fields", "expected"),
+    [
+        (BY_BOUND, {"space": "full"}, {"nodes": 3, "sequences": 96}, True),
+        (BY_BOUND, {"tp": 1, "pp": 1, "recompute": "none"}, {}, False),
+        (BY_PATHS, {"space": "full"}, {"nodes": 3, "sequences": 96}, True),
+        (BY_PATHS, {"tp": 1, "pp": 1}, {}, False),
+        (BY_SOLVER, {"space": "full"}, {"nodes": 3, "sequences": 96}, True),
+        (BY_SOLVER, {"tp": 1, "pp": 1}, {}, False),
+    ],
+)
+def test_a_tier_rules_out_where_it_should_and_not_elsewhere(
+    rule: str,
+    limits: Fields,
+    fields: Fields,
+    expected: bool,  # noqa: FBT001
+) -> None:
+    common: Fields = {"tp": 1, "pp": (2, 3, 4), "cp": 1, "micro_batch": 1}
+    outcome = search(job(common | limits, name="torchtitan", **fields), top=1)
+    assert (outcome.pruned.get(rule, 0) > 0) is expected
+
+
+def test_memory_rules_out_all_where_a_gpu_cannot_hold_the_model() -> None:
+    """405B-like layers on one node: not one of the candidates fits."""
+    huge = {"hidden_size": 16_384, "intermediate_size": 53_248}
+    outcome = search(job(FEW, config=huge | {"num_hidden_layers": 48}))
+    assert outcome.pruned[NO_FIT] == len(outcome.space)
+    assert not outcome.ranked
