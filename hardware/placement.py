@@ -10,6 +10,12 @@ channel per NIC), so that a ring at rate 1 puts 1/u on each. The uplinks of a ti
 carry its GPUs * NIC share / oversubscription, for all rings that cross them together.
 A unit that the cluster fills in part brings uplinks for the GPUs it has.
 
+Inside a domain a switch gives any rank its link's full rate. In a mesh u ranks of a
+group have u - 1 links each and no others; NCCL and RCCL lay u - 1 rings over them, so
+each rank sends 1 / (u - 1) to each peer. On a bus without peer-to-peer every byte
+goes through host memory, which takes in and gives out, together, what the links of
+the whole domain carry; only then does the number of ranks that talk matter.
+
 When every level tiles domains and tier units the answer is a closed form; otherwise
 all ranks are placed and the worst group counts.
 """
@@ -17,7 +23,7 @@ all ranks are placed and the worst group counts.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import prod
+from math import inf, prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +46,8 @@ class GroupView:
         intra: Every group stays in one domain. [-]
         ring_bandwidth: Line-rate bus bandwidth of a ring all-gather, reduce-scatter
             or all-reduce. [B/s]
+        scale_up_bandwidth: The same of the part inside a domain alone; what a group
+            that fills the domain would see when no two ranks share one. [B/s]
         all_to_all_bandwidth: Line rate per rank for the bytes of an even all-to-all
             that leave the domain; the NIC share when none do. [B/s]
         off_domain_fraction: Share of a rank's peers outside its domain, worst
@@ -52,6 +60,7 @@ class GroupView:
     ranks_per_domain: int
     intra: bool
     ring_bandwidth: float
+    scale_up_bandwidth: float
     all_to_all_bandwidth: float
     off_domain_fraction: float
     tiers: tuple[int, ...]
@@ -80,6 +89,10 @@ class Fabric:
         scale_up: Scale-up link rate per GPU. [B/s]
         nic_share: NIC line rate per GPU. [B/s]
         tiers: (GPUs of a unit, oversubscription) per tier, leaf first. [1]
+        mesh_link: Rate between two GPUs of a mesh, None where a switch or a bus
+            joins the domain. [B/s]
+        staging: Rate into host memory, and out of it, that the ranks of a domain
+            share when their copies go through it; infinite when they do not. [B/s]
     """
 
     gpus: int
@@ -87,6 +100,16 @@ class Fabric:
     scale_up: float
     nic_share: float
     tiers: tuple[tuple[int, float], ...]
+    mesh_link: float | None = None
+    staging: float = inf
+
+    @property
+    def full_bandwidth(self) -> float:
+        """Ring line rate [B/s] of a group that fills a domain with GPUs of its own.
+
+        min(link rate, staging / domain); what plateaus are measured against.
+        """
+        return min(self.scale_up, self.staging / self.domain)
 
 
 def fabric_of(cluster: Cluster) -> Fabric:
@@ -98,12 +121,16 @@ def fabric_of(cluster: Cluster) -> Fabric:
     Returns:
         Its fabric. [-]
     """
+    link, domain = cluster.scale_up, cluster.node.scale_up_domain
     return Fabric(
         gpus=cluster.gpus,
-        domain=cluster.node.scale_up_domain,
-        scale_up=cluster.scale_up.bandwidth,
+        domain=domain,
+        scale_up=link.bandwidth,
         nic_share=cluster.nic_share,
         tiers=tuple((t.gpus, t.oversubscription) for t in cluster.spec.tiers),
+        mesh_link=link.per_link if link.topology == "mesh" else None,
+        # Each byte is written to host memory and read from it: half each way.
+        staging=inf if link.peer_to_peer else domain * link.bandwidth / 2,
     )
 
 
@@ -139,6 +166,8 @@ def check_levels(gpus: int, levels: Levels) -> None:
 def group_view(fabric: Fabric, levels: Levels) -> GroupView:
     """What the groups of an axis see, in closed form where one exists.
 
+    scale-up = switch: link; mesh: (u - 1) * link to a peer;
+               bus: min(link, staging / ranks of a domain that send inside it)
     ring = min(scale-up [u > 1], u * share [spans domains],
                w_i * share / o_i [spans units of tier i])
     all-to-all = share * (n - u) / max(n - u, max_i o_i (n - w_i))
@@ -184,15 +213,12 @@ def _ranks_inside(levels: Levels, container: int) -> int | None:
 
 def _tiled_view(fabric: Fabric, levels: Levels, ranks: Sequence[int]) -> GroupView:
     """The closed form: every group has `ranks` per domain and per tier unit."""
-    n = prod(size for size, _ in levels)
-    share, u, tiers = (
-        fabric.nic_share,
-        ranks[0],
-        list(
-            zip(ranks[1:], fabric.tiers, strict=True),
-        ),
-    )
-    ring = [fabric.scale_up] if u > 1 or n == 1 else []
+    n, share, u = prod(size for size, _ in levels), fabric.nic_share, ranks[0]
+    tiers = list(zip(ranks[1:], fabric.tiers, strict=True))
+    present = min(fabric.domain, fabric.gpus)
+    senders = present * (u - (u < n)) // u if n > 1 else 0
+    inside = _inside(fabric, u, senders)
+    ring = [inside] if u > 1 or n == 1 else []
     ring += [u * share] if u < n else []
     ring += [w * share / o for w, (_, o) in tiers if w < n]
     busiest = max([n - u, *(o * (n - w) for w, (_, o) in tiers)])
@@ -202,10 +228,21 @@ def _tiled_view(fabric: Fabric, levels: Levels, ranks: Sequence[int]) -> GroupVi
         ranks_per_domain=u,
         intra=u == n,
         ring_bandwidth=min(ring),
+        scale_up_bandwidth=inside,
         all_to_all_bandwidth=share * (n - u) / busiest if u < n else share,
         off_domain_fraction=(n - u) / (n - 1) if n > 1 else 0.0,
         tiers=tuple(n // w for w, _ in tiers),
     )
+
+
+def _inside(fabric: Fabric, ranks: int, senders: int) -> float:
+    """Ring rate [B/s] of some ranks of a group in a domain with so many senders."""
+    if ranks < 2:
+        return fabric.full_bandwidth
+    links = fabric.scale_up
+    if fabric.mesh_link is not None:
+        links = (ranks - 1) * fabric.mesh_link
+    return min(links, fabric.staging / max(senders, 1))
 
 
 @dataclass(frozen=True)
@@ -260,7 +297,8 @@ def _placed_view(fabric: Fabric, levels: Levels) -> GroupView:
     home = _visits(members, fabric.domain)
     tiers = [(_visits(members, t[0]), _uplinks(fabric, t)) for t in fabric.tiers]
     crossing = home.ranks[home.spanning]
-    ring = [fabric.scale_up] if home.ranks.max() > 1 else []
+    inside = _placed_inside(fabric, home)
+    ring = [inside] if home.ranks.max() > 1 else []
     ring += [float(crossing.min()) * fabric.nic_share] if crossing.size else []
     ring += [_ring_through(*tier) for tier in tiers]
     off = n - int(home.ranks.min())
@@ -271,10 +309,19 @@ def _placed_view(fabric: Fabric, levels: Levels) -> GroupView:
         ranks_per_domain=int(crossing.min()) if crossing.size else n,
         intra=not crossing.size,
         ring_bandwidth=min(ring),
+        scale_up_bandwidth=inside,
         all_to_all_bandwidth=off / max(seconds) if off else fabric.nic_share,
         off_domain_fraction=off / (n - 1),
         tiers=tuple(int(visits.per_group.max()) for visits, _ in tiers),
     )
+
+
+def _placed_inside(fabric: Fabric, home: _Visits) -> float:
+    """Ring rate [B/s] inside the worst domain; the last rank of a stay leaves it."""
+    senders = np.bincount(home.container, weights=home.ranks - home.spanning)
+    together = home.ranks[home.ranks > 1]
+    fewest = int(together.min()) if together.size else 1
+    return _inside(fabric, fewest, int(senders.max()))
 
 
 def _ring_through(visits: _Visits, uplinks: NDArray[np.float64]) -> float:
@@ -297,9 +344,11 @@ def point_to_point_view(fabric: Fabric, stride: int, size: int) -> PointToPointV
     """What rank r sees that sends to r + stride in its group, all pairs at once.
 
     bandwidth = min(scale-up [some pair inside], share [some pair crosses],
+                    staging / pairs inside a domain,
                     uplinks(k) / max(flows out of k, flows into k) over tier units k)
 
-    The last rank of a group does not send to the first.
+    In a mesh scale-up is the one link of the pair. The last rank of a group does
+    not send to the first.
 
     Args:
         fabric: Where the ranks sit. [-]
@@ -307,7 +356,7 @@ def point_to_point_view(fabric: Fabric, stride: int, size: int) -> PointToPointV
         size: Ranks of a group. [1]
 
     Returns:
-        The view; a group of one has the scale-up rate. [-]
+        The view; a group of one has the rate of a full domain. [-]
 
     Raises:
         ValueError: The groups do not tile the cluster.
@@ -316,10 +365,20 @@ def point_to_point_view(fabric: Fabric, stride: int, size: int) -> PointToPointV
     ranks = np.arange(fabric.gpus)
     sender = ranks[ranks // stride % size < size - 1]
     crosses = sender // fabric.domain != (sender + stride) // fabric.domain
-    rates = [fabric.scale_up] if not crosses.all() or not sender.size else []
+    rates = [_inner_pairs(fabric, sender[~crosses])]
     rates += [fabric.nic_share] if crosses.any() else []
     rates += [_pair_rate(fabric, t, sender, stride) for t in fabric.tiers]
-    return PointToPointView(bandwidth=min(rates), crosses_domain=bool(crosses.any()))
+    bandwidth = min(rates) if sender.size else fabric.full_bandwidth
+    return PointToPointView(bandwidth, crosses_domain=bool(crosses.any()))
+
+
+def _inner_pairs(fabric: Fabric, sender: NDArray[np.int64]) -> float:
+    """Rate [B/s] of each pair inside a domain, by the ranks that send there."""
+    if not sender.size:
+        return inf
+    busiest = int(np.bincount(sender // fabric.domain).max())
+    pair = fabric.scale_up if fabric.mesh_link is None else fabric.mesh_link
+    return min(pair, fabric.staging / busiest)
 
 
 def _pair_rate(

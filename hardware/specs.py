@@ -14,6 +14,22 @@ from hardware.units import Bytes, BytesPerSecond, FlopPerSecond, Watts
 
 Dtype = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "fp4"]
 """Number formats that a GPU has a peak rate for."""
+FabricKind = Literal[
+    "infiniband",
+    "roce",
+    "efa",
+    "omni-path",
+    "slingshot",
+    "tcpx",
+    "tcpxo",
+    "ethernet",
+]
+"""Kinds of scale-out fabric; `ethernet` is plain TCP, without RDMA."""
+GB, GIB = 1e9, float(2**30)
+RESERVED = 0.03
+"""Part of the memory on the label that a GPU may keep for itself. [1]"""
+ROUNDED = 0.005
+"""Relative difference of two datasheet numbers that only rounding explains. [1]"""
 
 
 class Sourced(BaseModel):
@@ -83,33 +99,58 @@ class GpuSpec(_FullySourced):
         vendor: Maker. [-]
         arch: Architecture, lower case: `ampere`, `hopper`, `blackwell`. [-]
         memory_capacity: Total that nvidia-smi shows. [B]
+        memory_label: What the box says, in GB, where known. [B]
         memory_bandwidth: HBM peak. [B/s]
-        peak_bf16: Dense tensor peak. [FLOP/s]
-        peak_fp16: Dense tensor peak. [FLOP/s]
+        peak_bf16: Dense tensor peak with fp32 sums, None without bf16. [FLOP/s]
+        peak_fp16: Dense tensor peak with fp32 sums, None without fp16. [FLOP/s]
         peak_fp8: Dense tensor peak, None without fp8 units. [FLOP/s]
         peak_fp4: Dense tensor peak, None without fp4 units. [FLOP/s]
-        peak_tf32: Dense tensor peak. [FLOP/s]
-        peak_fp32: Vector peak. [FLOP/s]
-        sm_count: Streaming multiprocessors. [1]
+        peak_tf32: Dense tensor peak, None without tf32. [FLOP/s]
+        peak_fp32: Vector peak, None where not published. [FLOP/s]
+        sm_count: Streaming multiprocessors, or what its maker calls them. [1]
         tdp: Most board or module power. [W]
         nvlink: Name of its scale-up link, or of its PCIe link without NVLink. [-]
+        nvlink_bandwidth: Its scale-up rate by its own datasheet, where known; must
+            be that of `nvlink`. [B/s]
         host_link: Name of its link to host memory. [-]
     """
 
     vendor: str
     arch: str
     memory_capacity: Bytes
+    memory_label: Bytes | None = None
     memory_bandwidth: BytesPerSecond
-    peak_bf16: FlopPerSecond
-    peak_fp16: FlopPerSecond
+    peak_bf16: FlopPerSecond | None
+    peak_fp16: FlopPerSecond | None
     peak_fp8: FlopPerSecond | None = None
     peak_fp4: FlopPerSecond | None = None
-    peak_tf32: FlopPerSecond
-    peak_fp32: FlopPerSecond
+    peak_tf32: FlopPerSecond | None = None
+    peak_fp32: FlopPerSecond | None = None
     sm_count: PositiveInt
     tdp: Watts
     nvlink: str
+    nvlink_bandwidth: BytesPerSecond | None = None
     host_link: str
+
+    @model_validator(mode="after")
+    def _check_memory_is_that_of_the_label(self) -> Self:
+        """Makers print GB for 1e9 bytes or for GiB, less what is reserved."""
+        label = self.memory_label or self.memory_capacity
+        least, most = (1 - RESERVED) * label, label / GB * GIB
+        if not least <= self.memory_capacity <= most:
+            raise ValueError(
+                f"memory_capacity {self.memory_capacity / GIB:.5g} GiB contradicts "
+                f"memory_label {label / GB:g} GB, which allows "
+                f"{least / GIB:.5g} to {most / GIB:.5g} GiB",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_some_16_bit_format(self) -> Self:
+        """A GPU without bf16 and fp16 trains nothing that is priced here."""
+        if self.peak_bf16 is None and self.peak_fp16 is None:
+            raise ValueError("peak_bf16 and peak_fp16 are both null; give one of them")
+        return self
 
     def peak(self, dtype: Dtype) -> float:
         """Dense peak rate of a number format.
@@ -136,14 +177,22 @@ class LinkSpec(_FullySourced):
     Attributes:
         kind: `scale-up` (per GPU), `scale-out` (per NIC port) or `host` (per GPU). [-]
         fabric: Kind of a scale-out fabric, None for the others. [-]
+        topology: How a scale-up link joins a domain: `switch` (any pair at the full
+            rate), `mesh` (one link to each peer) or `bus` (PCIe, below one host
+            bridge that all ranks share). [-]
+        peer_to_peer: GPUs on a bus copy to each other; else through host memory. [-]
         bandwidth: One direction, per GPU or per port, line rate. [B/s]
-        links: Physical links that make it up, where known. [1]
+        links: Physical links that make it up, where known; of a mesh, its peers. [1]
+        per_link: Line rate of one of them, where known. [B/s]
     """
 
     kind: Literal["scale-up", "scale-out", "host"]
-    fabric: Literal["infiniband", "roce", "efa"] | None = None
+    fabric: FabricKind | None = None
+    topology: Literal["switch", "mesh", "bus"] = "switch"
+    peer_to_peer: bool = True
     bandwidth: BytesPerSecond
     links: PositiveInt | None = None
+    per_link: BytesPerSecond | None = None
 
     @model_validator(mode="after")
     def _check_fabric(self) -> Self:
@@ -153,6 +202,29 @@ class LinkSpec(_FullySourced):
                 f"{self.name}: a scale-out link has a fabric, others have none; "
                 f"kind is {self.kind}, fabric is {self.fabric}",
             )
+        return self
+
+    @model_validator(mode="after")
+    def _check_links_add_up(self) -> Self:
+        """The total is links times the rate of one, but for rounding."""
+        total = (self.links or 1) * (self.per_link or self.bandwidth)
+        given = self.links is not None and self.per_link is not None
+        if given and abs(total / self.bandwidth - 1) > ROUNDED:
+            raise ValueError(
+                f"bandwidth {self.bandwidth / GB:g} GB/s contradicts {self.links} "
+                f"links of {(self.per_link or 0) / GB:g} GB/s, {total / GB:g} GB/s",
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _check_topology(self) -> Self:
+        """A mesh counts its links, and only a bus can lack peer-to-peer."""
+        if self.topology != "switch" and self.kind != "scale-up":
+            raise ValueError(f"topology {self.topology} is for a scale-up link")
+        if self.topology == "mesh" and None in {self.links, self.per_link}:
+            raise ValueError("topology mesh needs links (peers) and per_link")
+        if self.topology != "bus" and not self.peer_to_peer:
+            raise ValueError("peer_to_peer false is for a bus")
         return self
 
 

@@ -5,7 +5,8 @@ answers the same questions by routing every flow over the shortest path of the g
 and counting the load on each direction of each link. Tests hold one against the other.
 
 Nodes of the graph, each a tuple: ("gpu", r); ("nvswitch", d) joining scale-up domain
-d; ("nic", r), the part of its node's NICs that GPU r has; (tier name, k), unit k of a
+d, or in a mesh an edge between each two of its GPUs, or ("bus", d), beyond which
+("host-memory", d) lies where copies are staged; ("nic", r), the part of its node's NICs that GPU r has; (tier name, k), unit k of a
 tier; ("core",). Every edge has `capacity`, one direction. [B/s]
 """
 
@@ -13,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import groupby, pairwise, permutations, product
+from math import isfinite
 from typing import Literal
 
 import networkx as nx
@@ -93,9 +95,9 @@ class ClusterTopology:
             Graph with `capacity` on each edge, one direction. [B/s]
         """
         graph: nx.Graph[Vertex] = nx.Graph()
+        self._join_domains(graph)
         for r in range(self.gpus):
-            domain, leaf = ("nvswitch", r // self.fabric.domain), self._above(r, 0)
-            graph.add_edge(("gpu", r), domain, capacity=self.fabric.scale_up)
+            leaf = self._above(r, 0)
             graph.add_edge(("gpu", r), ("nic", r), capacity=self.fabric.nic_share)
             graph.add_edge(("nic", r), leaf, capacity=self.fabric.nic_share)
         for i, tier in enumerate(self.cluster.spec.tiers):
@@ -104,6 +106,27 @@ class ClusterTopology:
                 unit = (tier.name, first // tier.gpus)
                 graph.add_edge(unit, self._above(first, i + 1), capacity=rate)
         return graph
+
+    def _join_domains(self, graph: "nx.Graph[Vertex]") -> None:
+        """Add what joins the GPUs of each domain: a switch, a mesh or a bus."""
+        fabric = self.fabric
+        joint = "bus" if self.cluster.scale_up.topology == "bus" else "nvswitch"
+        for r in range(self.gpus):
+            d = r // fabric.domain
+            if fabric.mesh_link is None:
+                graph.add_edge(("gpu", r), (joint, d), capacity=fabric.scale_up)
+            else:
+                for peer in range(d * fabric.domain, r):
+                    ends = ("gpu", r), ("gpu", peer)
+                    graph.add_edge(*ends, capacity=fabric.mesh_link)
+            if self._staged:
+                memory = ("host-memory", d)
+                graph.add_edge((joint, d), memory, capacity=fabric.staging)
+
+    @property
+    def _staged(self) -> bool:
+        """Whether copies inside a domain go through host memory."""
+        return isfinite(self.fabric.staging)
 
     def _above(self, rank: int, i: int) -> Vertex:
         """The unit of tier i above a rank, or the core above the last tier."""
@@ -128,7 +151,8 @@ class ClusterTopology:
 
         where load is what the pattern at rate 1 puts there. A ring at rate 1 sends 1
         from each rank to the next, and divides it over the NICs of both domains at a
-        crossing; point-to-point sends 1 from each rank to the next, without the wrap;
+        crossing; in a mesh it divides it over the links to all peers of the group in
+        the domain; point-to-point sends 1 from each rank to the next, without the wrap;
         all-to-all sends 1 in all from the worst rank to peers outside its domain, an
         equal part to each peer of every rank, and leaves NVSwitches out.
 
@@ -149,7 +173,7 @@ class ClusterTopology:
             "all-to-all": self._all_to_all,
             "point-to-point": _to_the_next,
         }[pattern]
-        idle = "scale_up" if pattern != "all-to-all" else "nic_share"
+        idle = "full_bandwidth" if pattern != "all-to-all" else "nic_share"
         seconds = self._busiest(f for group in groups for f in flows(group))
         if pattern == "all-to-all" and seconds:
             seconds /= max(self._peers_outside(r, g) for g in groups for r in g)
@@ -159,12 +183,19 @@ class ClusterTopology:
         """Longest load / capacity [s/B] over links, with every flow routed."""
         loads: defaultdict[tuple[Vertex, Vertex], float] = defaultdict(float)
         for source, target, weight in flows:
-            path = nx.shortest_path(self._routes, ("gpu", source), ("gpu", target))
-            for edge in pairwise(path):
+            for edge in self._route(source, target):
                 loads[edge] += weight
         edges = self._routes.edges
         times = (load / edges[edge]["capacity"] for edge, load in loads.items())
         return max(times, default=0.0)
+
+    def _route(self, source: int, target: int) -> list[tuple[Vertex, Vertex]]:
+        """Edges from a GPU to another, by way of host memory where it stages."""
+        stops: list[Vertex] = [("gpu", source), ("gpu", target)]
+        if self._staged and self._domain(source) == self._domain(target):
+            stops.insert(1, ("host-memory", self._domain(source)))
+        legs = (nx.shortest_path(self._routes, a, b) for a, b in pairwise(stops))
+        return [edge for leg in legs for edge in pairwise(leg)]
 
     def _domain(self, rank: int) -> int:
         """Scale-up domain of a rank."""
@@ -174,12 +205,20 @@ class ClusterTopology:
         """Flows of the ring through a group, in ascending order of ranks."""
         stays = [list(stay) for _, stay in groupby(group, self._domain)]
         if len(stays) == 1:
-            yield from _to_the_next([*group, group[0]] if len(group) > 1 else group)
+            yield from self._pass_on(group, closed=len(group) > 1)
             return
         for here, there in zip(stays, [*stays[1:], stays[0]], strict=True):
-            yield from _to_the_next(here)
+            yield from self._pass_on(here, closed=False)
             for source, target in product(here, there):
                 yield source, target, 1 / (len(here) * len(there))
+
+    def _pass_on(self, stay: Sequence[int], *, closed: bool) -> Iterator[Flow]:
+        """Ring flows among ranks of one domain; a mesh has a ring for each peer."""
+        if self.fabric.mesh_link is None:
+            yield from _to_the_next([*stay, stay[0]] if closed else stay)
+            return
+        for source, target in permutations(stay, 2):
+            yield source, target, 1 / (len(stay) - 1)
 
     def _all_to_all(self, group: Sequence[int]) -> Iterator[Flow]:
         """One byte from each rank to each peer outside its domain."""

@@ -1,6 +1,8 @@
 """A model: runs of layer kinds between an embedding and a head."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Literal
 
 from planner.models.blocks import NORM_VECTORS, LayerKind, Norm
@@ -8,6 +10,18 @@ from planner.models.blocks import NORM_VECTORS, LayerKind, Norm
 AttentionConvention = Literal["full", "causal"]
 
 _IS_CAUSAL: dict[AttentionConvention, bool] = {"full": False, "causal": True}
+
+
+def runs_of(layers: Iterable[LayerKind]) -> tuple[tuple[LayerKind, int], ...]:
+    """Layers in model order as runs of like neighbours.
+
+    Args:
+        layers: Kind of every layer. [1], shape (layers,)
+
+    Returns:
+        (kind, layers) in model order. [1], shape (runs,)
+    """
+    return tuple((kind, len(list(run))) for kind, run in groupby(layers))
 
 
 @dataclass(frozen=True)
@@ -29,6 +43,8 @@ class Architecture:
         mtp_layers: Depth of multi-token prediction. [1]
         source: Where the description comes from.
         max_position: Longest sequence the source states; None if it does not. [1]
+        embedding_norm: A norm after the embedding.
+        logit_cap: Bound of the head's logits, by tanh; None for no bound. [1]
     """
 
     name: str
@@ -42,6 +58,8 @@ class Architecture:
     mtp_layers: int
     source: str
     max_position: int | None
+    embedding_norm: bool = False
+    logit_cap: float | None = None
 
     @property
     def layers(self) -> int:
@@ -81,12 +99,22 @@ class Architecture:
 
     @property
     def embedding_parameters(self) -> int:
-        """Input side: V h + positions h.
+        """Input side: V h + positions h [+ nu h of its norm].
 
         Returns:
             Parameters. [1]
         """
-        return self.vocab * self.hidden + self.position_parameters
+        table = self.vocab * self.hidden
+        return table + self.position_parameters + self.embedding_norm_parameters
+
+    @property
+    def embedding_norm_parameters(self) -> int:
+        """Norm after the embedding: nu h, 0 without one.
+
+        Returns:
+            Parameters. [1]
+        """
+        return self.embedding_norm * self.final_norm_parameters
 
     @property
     def head_parameters(self) -> int:
@@ -120,13 +148,14 @@ class Architecture:
 
     @property
     def replicated_parameters(self) -> int:
-        """Parameters each tensor rank holds: layers', positions, final norm.
+        """Parameters each tensor rank holds: layers', positions, outer norms.
 
         Returns:
             Parameters. [1]
         """
         layers = sum(kind.replicated_parameters * n for kind, n in self.runs)
-        return layers + self.position_parameters + self.final_norm_parameters
+        norms = self.embedding_norm_parameters + self.final_norm_parameters
+        return layers + self.position_parameters + norms
 
     @property
     def expert_parameters(self) -> int:

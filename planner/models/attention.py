@@ -11,6 +11,7 @@ class AttentionBlock(Block):
 
     hidden: int
     window: int | None
+    chunked: bool = False
 
     @abstractmethod
     def core_flops(self, context: float) -> float:
@@ -27,9 +28,11 @@ class AttentionBlock(Block):
         """Mean keys that a token is charged for.
 
         full:   s, every score counts, masked or not, also under a window
-        causal: s / 2, or w * (1 - w / (2 s)) with a window w < s
+        causal: s / 2, or w * (1 - w / (2 s)) with a window w < s,
+                or w / 2 with chunks of w < s
 
-        Left out: the half key by which (s + 1) / 2 is exact; packed documents.
+        Left out: the half key by which (s + 1) / 2 is exact; packed documents; a
+        last chunk that is not full.
 
         Args:
             seq_len: Tokens in a sequence, s. [1]
@@ -42,6 +45,8 @@ class AttentionBlock(Block):
             return float(seq_len)
         if self.window is None or self.window >= seq_len:
             return seq_len / 2
+        if self.chunked:
+            return self.window / 2
         return self.window * (1 - self.window / (2 * seq_len))
 
 
@@ -49,7 +54,9 @@ class AttentionBlock(Block):
 class Attention(AttentionBlock):
     """Multi-head (heads = kv_heads) or grouped-query attention.
 
-    P = h (a + 2g) d + a d h, biases (a + 2g) d and h, QK-norm 2 d.
+    P = h (a + 2g) d + a d h, biases (a + 2g) d and h, QK-norm 2 d or, over all
+    heads, (a + g) d, sinks a. A head of width 0 is a layer without attention: it
+    holds and computes nothing.
 
     Args:
         hidden: Model width h. [1]
@@ -60,6 +67,10 @@ class Attention(AttentionBlock):
         out_bias: Bias on the output projection.
         qk_norm: One RMSNorm over d for the queries, one for the keys.
         window: Causal sliding window w; None attends to all. [1]
+        wide_qk_norm: One norm weight per column of all heads instead of per head.
+        sinks: One learned logit per head that takes part in the softmax.
+        chunked: The window is a block of the sequence, not the last w keys.
+        logit_cap: Bound of the scores, by tanh; None for no bound. [1]
     """
 
     hidden: int
@@ -70,6 +81,10 @@ class Attention(AttentionBlock):
     out_bias: bool = False
     qk_norm: bool = False
     window: int | None = None
+    wide_qk_norm: bool = False
+    sinks: bool = False
+    chunked: bool = False
+    logit_cap: float | None = None
 
     @property
     def qkv_width(self) -> int:
@@ -91,13 +106,17 @@ class Attention(AttentionBlock):
 
     @property
     def sharded_parameters(self) -> int:
-        """Projections and the QKV bias: h (a + 2g) d + a d h [+ (a + 2g) d].
+        """Projections and what goes with heads: h (a + 2g) d + a d h [+ (a + 2g) d].
+
+        A norm over all heads adds (a + g) d, sinks add a.
 
         Returns:
             Parameters. [1]
         """
         matrices = self.hidden * (self.qkv_width + self.out_width)
-        return matrices + self.qkv_bias * self.qkv_width
+        norm = self.wide_qk_norm * (self.heads + self.kv_heads) * self.head_dim
+        vectors = self.qkv_bias * self.qkv_width + self.sinks * self.heads
+        return matrices + norm + vectors
 
     @property
     def replicated_parameters(self) -> int:
@@ -112,8 +131,10 @@ class Attention(AttentionBlock):
         """Fused QKV (h -> (a + 2g) d) and output projection (a d -> h).
 
         Returns:
-            GEMMs. [1]
+            GEMMs; none where the layer has no attention. [1]
         """
+        if self.head_dim == 0:
+            return ()
         return (
             Gemm("qkv", self.hidden, self.qkv_width, "column", "attention"),
             Gemm("attention_out", self.out_width, self.hidden, "row", "attention"),
@@ -122,11 +143,14 @@ class Attention(AttentionBlock):
     def saved(self) -> tuple[SavedTensor, ...]:
         """Q, K and V after rotation; the output; the softmax's log-sum-exp.
 
-        Left out: the softmax matrix, which flash attention does not keep.
+        Left out: the softmax matrix, which flash attention does not keep; the
+        inputs of a QK-norm.
 
         Returns:
-            Tensors, widths per token. [1]
+            Tensors, widths per token; none where the layer has no attention. [1]
         """
+        if self.head_dim == 0:
+            return ()
         return (
             SavedTensor("qkv", self.qkv_width, "tensor"),
             SavedTensor("attention_output", self.out_width, "tensor"),

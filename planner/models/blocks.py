@@ -23,10 +23,15 @@ __all__ = [
     "Split",
 ]
 
-Norm = Literal["rmsnorm", "layernorm"]
+Norm = Literal["rmsnorm", "layernorm", "layernorm-no-bias", "layernorm-plain"]
 
-# RMSNorm has a weight; LayerNorm a weight and a bias.
-NORM_VECTORS: dict[Norm, int] = {"rmsnorm": 1, "layernorm": 2}
+# RMSNorm has a weight; LayerNorm a weight and a bias, only the weight, or neither.
+NORM_VECTORS: dict[Norm, int] = {
+    "rmsnorm": 1,
+    "layernorm": 2,
+    "layernorm-no-bias": 1,
+    "layernorm-plain": 0,
+}
 
 
 @dataclass(frozen=True)
@@ -34,13 +39,16 @@ class LayerKind(Block):
     """One kind of decoder layer; layers of a kind are alike in every count.
 
     P = P_attention + P_ffn + norms nu h, with nu 1 for RMSNorm, 2 for LayerNorm.
+    A half of width 0 is absent; a layer has at least one.
 
     Args:
         name: Name of the kind, unique in its model.
         attention: Attention block.
         ffn: Feed-forward block.
         norm: Kind of the layer's norms.
-        norms: Norms over the model width. [1]
+        norms: Norms over the model width: 2 before the halves, 4 with norms after
+            them too, 1 if the halves share it or one is absent. [1]
+        parallel: Both halves read the layer's input and add up.
     """
 
     name: str
@@ -48,6 +56,7 @@ class LayerKind(Block):
     ffn: Mlp | Moe
     norm: Norm
     norms: int = 2
+    parallel: bool = False
 
     @property
     def hidden(self) -> int:
@@ -118,20 +127,25 @@ class LayerKind(Block):
         """Tensors kept for backward: each half's norm input and output, and its own.
 
         Dense: 4 h (sequence) + (a + 2g) d + a d + n_m f (tensor) + a (fp32, tensor).
+        The first is the layer's input, whichever half reads it. "ffn_norm_input"
+        holds the inputs of all norms after the first: h (norms - 1), 0 if parallel.
         Source: Korthikanti et al. 2022, arXiv 2205.05198, section 4, without dropout.
 
         Returns:
             Tensors, widths per token. [1]
         """
-        h = self.hidden
-        return (
+        h, inner = self.hidden, 0 if self.parallel else self.norms - 1
+        attention, ffn = self.attention.saved(), self.ffn.saved()
+        shared = self.parallel and self.norms == 1
+        tensors = (
             SavedTensor("attention_norm_input", h, "sequence"),
-            SavedTensor("attention_norm_output", h, "sequence"),
-            *self.attention.saved(),
-            SavedTensor("ffn_norm_input", h, "sequence"),
-            SavedTensor("ffn_norm_output", h, "sequence"),
-            *self.ffn.saved(),
+            SavedTensor("attention_norm_output", h if attention else 0, "sequence"),
+            *attention,
+            SavedTensor("ffn_norm_input", inner * h, "sequence"),
+            SavedTensor("ffn_norm_output", h if ffn and not shared else 0, "sequence"),
+            *ffn,
         )
+        return tuple(tensor for tensor in tensors if tensor.width)
 
     def forward_flops(self, seq_len: int, *, causal: bool) -> float:
         """Forward FLOPs per token: 2 N_mm + F_core.

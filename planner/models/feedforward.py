@@ -9,7 +9,8 @@ from planner.models.parts import Block, Gemm, SavedTensor
 class Mlp(Block):
     """Dense feed-forward block of n_m = 2 matrices, 3 if gated (SwiGLU).
 
-    P = n_m h f, biases (n_m - 1) f + h.
+    P = n_m h f, biases (n_m - 1) f + h. A width of 0 is a layer without a
+    feed-forward half: it holds and computes nothing.
 
     Args:
         hidden: Model width h. [1]
@@ -55,8 +56,10 @@ class Mlp(Block):
         """Gate and up as one (h -> (n_m - 1) f), then down (f -> h).
 
         Returns:
-            GEMMs. [1]
+            GEMMs; none of width 0. [1]
         """
+        if self.ffn == 0:
+            return ()
         return (
             Gemm("fc1", self.hidden, self.inner_width, "column", "ffn"),
             Gemm("fc2", self.ffn, self.hidden, "row", "ffn"),
@@ -66,8 +69,10 @@ class Mlp(Block):
         """Output of gate and up, and of the activation.
 
         Returns:
-            Tensors, widths per token. [1]
+            Tensors, widths per token; none of width 0. [1]
         """
+        if self.ffn == 0:
+            return ()
         return (
             SavedTensor("fc1_output", self.inner_width, "tensor"),
             SavedTensor("activation", self.ffn, "tensor"),
@@ -78,7 +83,8 @@ class Mlp(Block):
 class Moe(Block):
     """Routed experts, of which a token meets top-k, and shared ones that all meet.
 
-    P = E n_m h f_e + n_m h f_s + E h [+ E router bias]
+    P = E n_m h f_e + n_m h f_s + E h [+ E router bias] [+ h shared gate]
+      [+ E ((n_m - 1) f_e + h) expert biases]
 
     Args:
         hidden: Model width h. [1]
@@ -87,7 +93,9 @@ class Moe(Block):
         ffn: Inner width f_e of one routed expert. [1]
         shared_ffn: Inner width f_s of the shared experts together; 0 for none. [1]
         gated: A gate matrix stands beside the up matrix, n_m = 3 (else 2).
-        router_bias: One bias per expert, which balances load.
+        router_bias: One bias per expert, in its logit or to balance load.
+        bias: Biases on all matrices of the routed experts.
+        shared_gate: A column beside the router's that scales the shared experts.
     """
 
     hidden: int
@@ -97,6 +105,17 @@ class Moe(Block):
     shared_ffn: int
     gated: bool = True
     router_bias: bool = False
+    bias: bool = False
+    shared_gate: bool = False
+
+    @property
+    def router_width(self) -> int:
+        """Columns of the router: E, and one for the gate of the shared experts.
+
+        Returns:
+            Columns. [1]
+        """
+        return self.experts + self.shared_gate
 
     @property
     def expert(self) -> Mlp:
@@ -105,7 +124,7 @@ class Moe(Block):
         Returns:
             A dense block of width f_e. [1]
         """
-        return Mlp(self.hidden, self.ffn, self.gated)
+        return Mlp(self.hidden, self.ffn, self.gated, bias=self.bias)
 
     @property
     def shared(self) -> Mlp:
@@ -127,12 +146,12 @@ class Moe(Block):
 
     @property
     def replicated_parameters(self) -> int:
-        """Router: E h [+ E].
+        """Router: E h [+ h] [+ E].
 
         Returns:
             Parameters. [1]
         """
-        return self.experts * (self.hidden + self.router_bias)
+        return self.router_width * self.hidden + self.router_bias * self.experts
 
     @property
     def expert_parameters(self) -> int:
@@ -153,7 +172,7 @@ class Moe(Block):
         return self.top_k * self.expert.parameters
 
     def gemms(self) -> tuple[Gemm, ...]:
-        """Router (h -> E), routed experts k times, shared experts if any.
+        """Router (h -> E [+ 1]), routed experts k times, shared experts if any.
 
         Returns:
             GEMMs. [1]
@@ -161,7 +180,7 @@ class Moe(Block):
         h, k = self.hidden, self.top_k
         up = self.expert.inner_width
         return (
-            Gemm("router", h, self.experts, "replicated", "ffn"),
+            Gemm("router", h, self.router_width, "replicated", "ffn"),
             Gemm("expert_fc1", h, up, "expert-column", "ffn", k),
             Gemm("expert_fc2", self.ffn, h, "expert-row", "ffn", k),
             *self._shared_gemms(),

@@ -20,7 +20,10 @@ Mutation = Callable[[Patch], None]
 
 
 def caught(check: Callable[[Any], None], problems: SearchStrategy[Any]) -> bool:
-    """Whether the check fails on any of some hundred problems."""
+    """Whether the check fails on any of some hundred problems.
+
+    The same checks pass unbroken in ``test_inner_problems`` and ``test_whole_jobs``.
+    """
     tries = settings(
         max_examples=200,
         phases=[Phase.generate],
@@ -29,7 +32,8 @@ def caught(check: Callable[[Any], None], problems: SearchStrategy[Any]) -> bool:
     )
     try:
         tries(given(problems)(check))()
-    except Exception:  # noqa: BLE001 - a crash is seen as well as a wrong answer
+    except (AssertionError, IndexError):
+        # lost layers make the simulator's arrays too short
         return True
     return False
 
@@ -100,8 +104,8 @@ def no_search_for_splits(patch: Patch) -> None:
     patch.setattr(best_first.CandidateWork, "advance", first_round)
 
 
-def price_other_meshes(patch: Patch) -> None:
-    """Forget the slowdown of the replicas in the bound alone."""
+def no_stragglers(patch: Patch) -> None:
+    """Forget the slowdown of the replicas in what is refined."""
     patch.setattr(best_first.BestFirst, "_slowdown", lambda *_: 1.0)
 
 
@@ -110,7 +114,7 @@ JOBS = {
         [Incumbents], "threshold", lambda step: 0.9 * step
     ),
     "even splits only": no_search_for_splits,
-    "no stragglers": price_other_meshes,
+    "no stragglers": no_stragglers,
 }
 
 
@@ -118,9 +122,3 @@ JOBS = {
 def test_a_broken_outer_search_is_caught(name: str, monkeypatch: Patch) -> None:
     JOBS[name](monkeypatch)
     assert caught(check_job, jobs(framework("megatron"), "llama"))
-
-
-def test_nothing_is_caught_where_nothing_is_broken() -> None:
-    """The same problems pass as they are, so that what was caught is the break."""
-    assert not caught(check_inner, inner_problems())
-    assert not caught(check_job, jobs(framework("megatron"), "llama"))

@@ -18,6 +18,12 @@ from planner.search.space import enumerate_space
 from planner.specs.search import SearchSpec
 
 Fields = dict[str, Any]
+ONE_MESH: Fields = {
+    "pp": 1,
+    "dp_shard": 8,
+    "zero_stage": 2,
+    "recompute": "none",
+}
 FEW: Fields = {"tp": (1, 2), "pp": (1, 2), "cp": 1, "micro_batch": 1}
 
 
@@ -137,11 +143,11 @@ def test_every_mesh_uses_all_gpus_and_the_whole_batch() -> None:
     ("rule", "limits", "fields", "expected"),
     [
         (BY_BOUND, {"space": "full"}, {"nodes": 3, "sequences": 96}, True),
-        (BY_BOUND, {"tp": 1, "pp": 1, "recompute": "none"}, {}, False),
+        (BY_BOUND, ONE_MESH, {}, False),
         (BY_PATHS, {"space": "full"}, {"nodes": 3, "sequences": 96}, True),
-        (BY_PATHS, {"tp": 1, "pp": 1}, {}, False),
+        (BY_PATHS, ONE_MESH, {}, False),
         (BY_SOLVER, {"space": "full"}, {"nodes": 3, "sequences": 96}, True),
-        (BY_SOLVER, {"tp": 1, "pp": 1}, {}, False),
+        (BY_SOLVER, ONE_MESH, {}, False),
     ],
 )
 def test_a_tier_rules_out_where_it_should_and_not_elsewhere(
@@ -151,7 +157,7 @@ def test_a_tier_rules_out_where_it_should_and_not_elsewhere(
     expected: bool,  # noqa: FBT001
 ) -> None:
     common: Fields = {"tp": 1, "pp": (2, 3, 4), "cp": 1, "micro_batch": 1}
-    outcome = search(job(common | limits, name="torchtitan", **fields), top=1)
+    outcome = search(job(common | limits, name="torchtitan", **fields))
     assert (outcome.pruned.get(rule, 0) > 0) is expected
 
 

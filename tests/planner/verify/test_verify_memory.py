@@ -5,14 +5,16 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.schedules import peaks
 from planner.specs.layout import Layout
+from planner.verify import memory
 from planner.verify.memory import peak_blocks
-from planner.verify.prices import blocks
+from planner.verify.prices import Prices, blocks
 
 NAMES = ("static", "saved", "transient", "accumulated")
 SIZES = st.integers(0, 99)
@@ -104,3 +106,13 @@ def test_a_rank_over_its_budget_is_objected_to(claim: Any) -> None:
         "pipeline rank 0",
         "pipeline rank 1",
     ]
+
+
+@pytest.mark.parametrize(("spare", "objections"), [(0, 0), (-1, 1)])
+def test_the_budget_is_met_to_the_block(
+    claim: Any, spare: int, objections: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A budget of just the peak is enough, one byte less is not."""
+    room = max(peak_blocks(Prices.of(claim.workload, claim.layout))) * 512 + spare
+    monkeypatch.setattr(memory, "budget_bytes", lambda *_: np.array([float(room)]))
+    assert len(claim.objections()) == objections

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hardware.placement import Fabric, group_view, point_to_point_view
+from hardware.topology import ClusterTopology
 from planner.cost import meshes as axes
 from planner.specs.layout import Layout
 from planner.verify.placement import (
@@ -174,3 +175,30 @@ def test_groups_with_a_wrong_stride_are_objected_to(
     found = list(placement_violations(workload, layout))
     assert found
     assert all(sentence.startswith(objection) for sentence in found)
+
+
+def test_axes_that_leave_ranks_out_are_objected_to(
+    workload_of: Callable[..., Any],
+) -> None:
+    """Shards of 3 in 8 data ranks: two replicas of them cover 6."""
+    layout = Layout(**(FIELDS | {"dp_shard": 6}))
+    first = next(placement_violations(workload_of(model="moe", nodes=8), layout))
+    assert first == "tensor groups do not hold each of 64 ranks once"
+
+
+@pytest.mark.parametrize("nodes", [8, 64])
+def test_small_clusters_are_routed_too(
+    nodes: int,
+    workload_of: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Up to 256 GPUs the explicit graph has a say: here a link that crawls."""
+    workload = workload_of(model="moe", nodes=nodes)
+    layout = Layout(**(FIELDS | {"dp": nodes, "dp_shard": nodes}))
+    monkeypatch.setattr(ClusterTopology, "bottleneck", lambda *_: 1.0)
+    found = list(placement_violations(workload, layout))
+    text, routed = " ".join(found), nodes == 8
+    assert ("a routed ring gets 1 B/s" in text) == routed
+    assert ("a routed all-to-all gets 1 B/s" in text) == routed
+    assert ("a stage sends at 1 B/s by its ranks" in text) == routed
+    assert routed or found == []

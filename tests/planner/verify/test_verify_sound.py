@@ -1,11 +1,13 @@
 """What the search returns is sound, down to the nanosecond and the block."""
 
+import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from planner.specs.layout import Layout
+from planner.specs.layout import Layout, Stage
+from planner.verify import violations
 from planner.verify.clock import Clocks
 from planner.verify.prices import NANO, Prices
 
@@ -111,3 +113,28 @@ def test_the_clocks_agree_to_the_nanosecond(
         prices = Prices.of(claim.workload, claim.layout)
         path = claim.step_s / prices.slowdown * NANO
         assert Clocks(prices).step() == pytest.approx(path, rel=1e-12)
+
+
+def test_a_plan_of_16384_gpus_is_checked_in_three_seconds(
+    workload_of: Callable[..., Any],
+) -> None:
+    """128 virtual stages, ranks listed for every axis; the claims are wrong."""
+    workload = workload_of(nodes=2048, layers=126, batch=2048)
+    ends, stages = (Stage(layers=0),), (Stage(layers=1),) * 126
+    layout = Layout(
+        tp=8,
+        sp=True,
+        pp=16,
+        vpp=8,
+        dp=128,
+        dp_shard=128,
+        zero_stage=1,
+        grad_accum=16,
+        schedule="interleaved",
+        order="tp-cp-ep-pp-dp",
+        stages=(*ends, *stages, *ends),
+    )
+    start = time.monotonic()
+    found = violations(workload, layout, step_s=1.0, device_gib=(0.1,) * 16)
+    assert time.monotonic() - start < 3.0
+    assert len(found) == 17
