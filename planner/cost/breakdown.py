@@ -3,8 +3,8 @@
 from collections import defaultdict
 from collections.abc import Sequence
 
+from planner.cost.context import Context, Parts
 from planner.cost.ends import embedding_end, head_end
-from planner.cost.layers import Context, Parts
 from planner.cost.pipeline import Counts, durations, graph_of, stage_vectors
 from planner.cost.states import (
     DataGroups,
@@ -14,6 +14,7 @@ from planner.cost.states import (
     optimizer_time,
 )
 from planner.cost.table import CostTable, layer_parts, nanoseconds
+from planner.cost.transfers import sharded_parts
 from planner.schedules.graph import Slots
 from planner.schedules.simulator import makespan
 from planner.specs.estimate import TimeBreakdown
@@ -106,11 +107,16 @@ def _rank_causes(
             if layers:
                 for parts in layer_parts(context, data, layer, owned, name):
                     _add(causes, parts, layers * costs.micro_batches)
-    for stage, end in ((0, embedding_end), (costs.stages - 1, head_end)):
+    ends = (
+        (0, embedding_end, embedding_owned),
+        (costs.stages - 1, head_end, head_owned),
+    )
+    for stage, end, owned_by in ends:
         if stage in stages:
-            priced = end(context)
-            _add(causes, priced.forward, costs.micro_batches)
-            _add(causes, priced.backward, costs.micro_batches)
+            priced, owned = end(context), owned_by(table.workload, table.meshes)
+            passes = sharded_parts(data, owned, priced.forward, priced.backward)
+            for parts in passes:
+                _add(causes, parts, costs.micro_batches)
     return causes
 
 

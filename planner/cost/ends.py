@@ -6,8 +6,9 @@ import numpy as np
 
 from planner.cost import collectives as wire
 from planner.cost.activations import saved_bytes
+from planner.cost.context import Context, Parts
 from planner.cost.kernels import ELEMENT, gemm_rate, gemm_time, memory_time
-from planner.cost.layers import Context, Parts, layer_time
+from planner.cost.layers import layer_time
 from planner.cost.meshes import Floats
 
 TOKEN_ID = 8

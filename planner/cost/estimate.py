@@ -78,7 +78,7 @@ def estimate(workload: Workload, layout: Layout) -> Estimate:
     step = priced.step_s
     tokens = workload.sequences * workload.training.seq_len / step
     flops = _model_tflops(workload, tokens)
-    peak = workload.gpu.peak_bf16 / 1e12
+    peak = workload.peak_flops / 1e12
     wanted = workload.training.tokens
     return Estimate(
         step_time_s=Interval.around(step, HALF_WIDTH),

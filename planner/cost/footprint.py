@@ -16,6 +16,7 @@ from planner.cost.states import (
     embedding_owned,
     head_owned,
     layer_owned,
+    root_bytes,
     state_bytes,
 )
 from planner.cost.table import CostTable
@@ -68,6 +69,8 @@ def _states_by_rank(
         by_stage = layers @ each
         by_stage[0] += getattr(ends[0], name)[0]
         by_stage[-1] += getattr(ends[1], name)[0]
+        if name == "weights":
+            by_stage[-1] += root_bytes(workload, meshes)[0]
         totals[name] = by_stage.reshape(costs.vpp, costs.pp).sum(axis=0)
     return totals
 

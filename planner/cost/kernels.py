@@ -1,5 +1,6 @@
 """Time of single kernels: GEMM, attention, memory-bound operators."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,15 +44,20 @@ def gemm_rate(workload: Workload, *, grouped: bool = False) -> GemmRate:
     calibration = workload.calibration
     table = calibration.grouped_gemm if grouped else calibration.gemm
     fp8 = workload.training.precision == "fp8" and "fp8" in table
-    entry: GemmCalibration = table["fp8" if fp8 else "bf16"]
+    entry: GemmCalibration = table["fp8" if fp8 else _half(table)]
     gpu = workload.gpu
-    peak = gpu.peak_fp8 if fp8 else gpu.peak_bf16
+    peak = gpu.peak_fp8 if fp8 else workload.peak_flops
     assert peak is not None
     return GemmRate(
         flops=peak * entry.efficiency * workload.profile.clock,
         bandwidth=gpu.memory_bandwidth / entry.traffic,
         overhead=entry.overhead,
     )
+
+
+def _half(table: Mapping[str, GemmCalibration]) -> str:
+    """Format of the half-precision constants: fp16 where a GPU has no bf16."""
+    return "bf16" if "bf16" in table else "fp16"
 
 
 def gemm_time(

@@ -1,105 +1,20 @@
 """Time of one layer on one rank, by cause, for every mesh at once."""
 
-from dataclasses import dataclass, field
-
 import numpy as np
 
-from planner.cost import collectives as wire
-from planner.cost import meshes as axes
-from planner.cost.activations import (
-    expert_tokens,
-    key_share,
-    sequence_split,
-    tokens,
+from planner.cost.activations import expert_tokens, key_share
+from planner.cost.context import Context, Parts
+from planner.cost.exchange import (
+    context_exchange,
+    core_times,
+    expert_exchange,
+    tensor_exchange,
 )
-from planner.cost.collectives import Fabric
-from planner.cost.kernels import (
-    ELEMENT,
-    QUERY_BLOCK,
-    attention_time,
-    gemm_rate,
-    gemm_time,
-    memory_time,
-)
-from planner.cost.meshes import CP_KINDS, Floats, Groups, Meshes
-from planner.cost.workload import Workload
-from planner.models.blocks import Attention, LatentAttention, LayerKind, Mlp, Moe
+from planner.cost.kernels import ELEMENT, gemm_rate, gemm_time, memory_time
+from planner.cost.meshes import Floats
+from planner.models.blocks import Attention, LayerKind, Mlp, Moe
 from planner.models.parts import Gemm
 from planner.specs.framework import RecomputeKind
-
-CAUSES = ("compute", "tp_comm", "cp_comm", "ep_comm", "dp_comm", "recompute", "other")
-"""Causes of exposed time inside a layer, in the words of the estimate."""
-
-
-@dataclass(frozen=True)
-class Parts:
-    """Time by cause; each a column of shape (meshes,). [s]."""
-
-    by_cause: dict[str, Floats] = field(default_factory=dict)
-
-    def plus(self, cause: str, time: Floats) -> "Parts":
-        """Add time under one cause.
-
-        Args:
-            cause: One of ``CAUSES``. [text]
-            time: Exposed time. [s], shape (meshes,)
-
-        Returns:
-            New parts.
-        """
-        assert cause in CAUSES
-        return Parts({**self.by_cause, cause: self.by_cause.get(cause, 0.0) + time})
-
-    @property
-    def total(self) -> Floats:
-        """Sum over the causes. [s], shape (meshes,)."""
-        total: Floats = np.sum(list(self.by_cause.values()), axis=0)
-        return total
-
-
-@dataclass(frozen=True)
-class Context:
-    """What every layer kind shares: fabrics, groups, token counts."""
-
-    workload: Workload
-    meshes: Meshes
-    links: Fabric
-    tensor: Groups
-    context: Groups
-    expert: Groups
-    expert_tensor: Groups
-
-    @classmethod
-    def of(cls, workload: Workload, meshes: Meshes) -> "Context":
-        """Look up groups and rates once for all layer kinds.
-
-        Args:
-            workload: The job.
-            meshes: Any meshes.
-
-        Returns:
-            The shared context.
-        """
-        topology = workload.topology
-        return cls(
-            workload,
-            meshes,
-            wire.fabric(workload),
-            axes.tensor_groups(topology, meshes),
-            axes.context_groups(topology, meshes),
-            axes.expert_groups(topology, meshes),
-            axes.expert_tensor_groups(topology, meshes),
-        )
-
-    @property
-    def local(self) -> Floats:
-        """Tokens of a micro-batch before tensor splits. [token]."""
-        return tokens(self.workload, self.meshes)
-
-    @property
-    def sigma(self) -> Floats:
-        """Share of the tokens outside tensor regions. [1]."""
-        return sequence_split(self.meshes)
 
 
 def layer_time(
@@ -198,35 +113,6 @@ def _expert_times(
     return forward, backward + gradient + 4 * weights
 
 
-def core_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
-    """Forward and backward time of the attention core.
-
-    Causal work is shared evenly by the context ranks (zig-zag chunks).
-
-    Args:
-        context: Shared columns.
-        layer: Kind of layer.
-
-    Returns:
-        Forward and backward. [s], shape (meshes,)
-    """
-    meshes, attention = context.meshes, layer.attention
-    keys = attention.attended(context.workload.training.seq_len, causal=True)
-    flops = attention.core_flops(keys) * context.local / meshes.tp
-    blocks = attention.heads / meshes.tp * context.local / QUERY_BLOCK
-    head = (
-        attention.nope_dim + attention.rope_dim
-        if isinstance(attention, LatentAttention)
-        else attention.head_dim
-    )
-    return attention_time(
-        context.workload,
-        flops=flops,
-        query_blocks=np.maximum(blocks, 1.0),
-        head_dim=head,
-    )
-
-
 def operator_bytes(layer: LayerKind) -> dict[str, tuple[float, float]]:
     """Bytes per token that fused memory-bound operators move, by split.
 
@@ -297,109 +183,3 @@ def _communicate(
     backward = backward.plus("tp_comm", once + regather).plus("cp_comm", behind)
     forward = forward.plus("ep_comm", dealt)
     return forward, backward.plus("ep_comm", dealt), once + ahead + dealt
-
-
-def tensor_exchange(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
-    """Exposed tensor-parallel time of one pass, and of the backward's regather.
-
-    With sp an all-gather and a reduce-scatter around each half, without it one
-    all-reduce. Expert halves exchange over the expert tensor group instead.
-
-    Args:
-        context: Shared columns.
-        layer: Kind of layer.
-
-    Returns:
-        One pass, and the extra gathers of the backward. [s], shape (meshes,)
-    """
-    meshes, profile, links = context.meshes, context.workload.profile, context.links
-    message = ELEMENT * layer.hidden * context.local
-    gather = wire.all_gather_time(links, message, context.tensor)
-    reduce = wire.all_reduce_time(links, message, context.tensor)
-    half = np.where(meshes.sp > 0, 2 * gather, reduce)
-    routed = isinstance(layer.ffn, Moe)
-    halves = 1 if isinstance(layer.ffn, Moe) and not layer.ffn.shared_ffn else 2
-    exposed = (1 - profile.hidden_tp) * halves * half
-    if routed:
-        exposed = exposed + _expert_tensor_exchange(context, layer)
-    again = profile.gathered_inputs == "regathered"
-    open_share = again * (1 - profile.hidden_regather)
-    return exposed, np.where(meshes.sp > 0, open_share * halves * gather, 0.0)
-
-
-def _expert_tensor_exchange(context: Context, layer: LayerKind) -> Floats:
-    """Gather and reduce-scatter of dispatched tokens over the expert tensor group."""
-    assert isinstance(layer.ffn, Moe)
-    meshes = context.meshes
-    copies = np.where(meshes.ep > 1, layer.ffn.top_k, 1)
-    rows = expert_tokens(context.workload, meshes) * copies
-    message = ELEMENT * layer.hidden * rows
-    return 2 * wire.all_gather_time(context.links, message, context.expert_tensor)
-
-
-def context_exchange(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
-    """Exposed context-parallel time, forward and backward.
-
-    All-gather: keys and values gathered once forward; gathered and their
-    gradients reduce-scattered backward. Ring: the same bytes (three times
-    backward, with fp32 gradients) beside the attention of the chunks already
-    there: the excess shows, contention slows the rest, and every further chunk
-    is one more kernel. Ulysses: four all-to-alls each way.
-
-    Args:
-        context: Shared columns.
-        layer: Kind of layer.
-
-    Returns:
-        Forward and backward. [s], shape (meshes,)
-    """
-    meshes, attention = context.meshes, layer.attention
-    exchanged = (
-        2 * attention.kv_heads * attention.head_dim
-        if isinstance(attention, Attention)
-        else attention.query_width + attention.out_width
-    )
-    local = context.local / meshes.tp
-    message = ELEMENT * exchanged * local * meshes.cp
-    gather = wire.all_gather_time(context.links, message, context.context)
-    ahead, behind = core_times(context, layer)
-    ring = _beside(context, gather, ahead), _beside(context, 3 * gather, behind)
-    open_share = 1 - context.workload.profile.hidden_cp
-    whole = open_share * gather, open_share * 2 * gather
-    width = 2 * attention.out_width + exchanged
-    deal = wire.all_to_all_time(context.links, ELEMENT * width * local, context.context)
-    choice = [meshes.cp_kind == CP_KINDS.index(kind) for kind in CP_KINDS]
-    return (
-        np.select(choice, [ring[0], whole[0], deal]),
-        np.select(choice, [ring[1], whole[1], deal]),
-    )
-
-
-def _beside(context: Context, moved: Floats, core: Floats) -> Floats:
-    """Exposed time of a ring exchange that runs beside the attention core."""
-    workload, cp = context.workload, context.meshes.cp
-    kappa = workload.profile.overlap_contention
-    launches = (cp - 1) * workload.calibration.memory.op_latency
-    shown = np.maximum(moved - core, 0.0) + kappa * np.minimum(moved, core)
-    return np.where(cp > 1, shown + launches, 0.0)
-
-
-def expert_exchange(context: Context, layer: LayerKind) -> Floats:
-    """Exposed time of one dispatch and one combine on the busiest rank.
-
-    Every rank sends ``tau_r k h`` numbers each way.
-
-    Args:
-        context: Shared columns.
-        layer: Kind of layer.
-
-    Returns:
-        Time, zero for dense layers. [s], shape (meshes,)
-    """
-    if not isinstance(layer.ffn, Moe):
-        return np.zeros(len(context.meshes))
-    profile = context.workload.profile
-    routed = context.local * context.sigma * layer.ffn.top_k
-    sent = ELEMENT * layer.hidden * routed * profile.expert_imbalance
-    both = 2 * wire.all_to_all_time(context.links, sent, context.expert)
-    return (1 - profile.hidden_ep) * both

@@ -14,6 +14,8 @@ from planner.specs.framework import StateBytes
 
 MOMENTS = {"adamw": 8.0, "adamw-8bit": 2.0, "sgd-momentum": 4.0}
 """Bytes of optimizer moments per parameter, master weights apart. [B]"""
+GRADIENT_ELEMENT = 2
+"""Bytes of one gradient as autograd makes it. [B]"""
 SHARD_TRAFFIC = 42.0
 """HBM bytes that Adam moves per parameter of its shard: norm, clip, update. [B]"""
 LOCAL_TRAFFIC = 12.0
@@ -129,6 +131,27 @@ def state_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> States:
             + owned.expert * (whole + divided / meshes.expert_shard)
         )
     return States(*parts)
+
+
+def root_bytes(workload: Workload, meshes: Meshes) -> Floats:
+    """Head weights that ZeRO-3 leaves whole from forward to backward.
+
+    The gathered head and its whole gradient: ``V h / t (w_g + 2)``.
+
+    Args:
+        workload: The job.
+        meshes: Any meshes.
+
+    Returns:
+        Memory, zero below ZeRO-3. [B], shape (meshes,)
+
+    References:
+        PyTorch FSDP2: the root's units are not resharded after forward, and
+        their gradients wait for the root's post-backward.
+    """
+    head = workload.model.vocab * workload.model.hidden / meshes.tp
+    each = workload.recipe.gather_bytes + GRADIENT_ELEMENT
+    return np.where(meshes.zero == 3, head * each, 0.0)
 
 
 def _by_stage(workload: Workload, meshes: Meshes, name: str) -> Floats:

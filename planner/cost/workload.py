@@ -34,6 +34,13 @@ class Workload:
         return self.topology.cluster.gpu
 
     @property
+    def peak_flops(self) -> float:
+        """Dense half-precision peak, against which MFU is stated. [FLOP/s]."""
+        peak = self.gpu.peak_bf16 or self.gpu.peak_fp16
+        assert peak is not None
+        return peak
+
+    @property
     def profile(self) -> Profile:
         """The software stack in force."""
         return self.framework.profile

@@ -1,14 +1,15 @@
 """Price of every layer and end of a plan, one by one, in whole ns and blocks."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from planner.cost import meshes as axes
 from planner.cost.activations import saved_bytes, transient_bytes
 from planner.cost.collectives import send_time
+from planner.cost.context import Context
 from planner.cost.ends import End, embedding_end, head_end
-from planner.cost.layers import Context, layer_time
+from planner.cost.layers import layer_time
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.states import (
     DataGroups,
@@ -18,6 +19,7 @@ from planner.cost.states import (
     head_owned,
     layer_owned,
     optimizer_time,
+    root_bytes,
     scatter_time,
     state_bytes,
 )
@@ -102,7 +104,9 @@ class Prices:
     def head(self) -> Price:
         """Norm, head, loss and MTP modules, on the last virtual stage."""
         owned = head_owned(self.workload, self.meshes)
-        return self._end(head_end(self.context), owned)
+        price = self._end(head_end(self.context), owned)
+        root = blocks(_one(root_bytes(self.workload, self.meshes)))
+        return replace(price, static=price.static + root)
 
     def layer(self, kind: LayerKind, recompute: str) -> Price:
         """Price of one layer.
@@ -131,6 +135,8 @@ class Prices:
 
     def _end(self, end: End, owned: Owned) -> Price:
         forward, backward = _one(end.forward.total), _one(end.backward.total)
+        if self.layout.zero_stage == 3:
+            forward, backward = self._sharded(forward, backward, owned)
         return self._price(forward, backward, end.saved, end.transient, owned)
 
     def _price(

@@ -11,8 +11,9 @@ import pytest
 
 from hardware.topology import ClusterTopology
 from planner.cost import pipeline, states, table
+from planner.cost.context import Parts
 from planner.cost.ends import End
-from planner.cost.layers import Parts, layer_time
+from planner.cost.layers import layer_time
 from planner.cost.meshes import Meshes
 from planner.schedules import pipeline_graph
 from planner.search.constraints import Constraints

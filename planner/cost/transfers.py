@@ -1,0 +1,148 @@
+"""What data parallelism, stage borders and stragglers add around the layers."""
+
+import numpy as np
+
+from planner.cost import collectives as wire
+from planner.cost import meshes as axes
+from planner.cost.activations import sequence_split, tokens
+from planner.cost.context import Context, Parts
+from planner.cost.kernels import ELEMENT
+from planner.cost.meshes import Floats, Ints, Meshes
+from planner.cost.states import DataGroups, Owned, gather_time, scatter_time
+from planner.cost.workload import Workload
+
+
+def sharded_parts(
+    data: DataGroups, owned: Owned, forward: Parts, backward: Parts
+) -> tuple[Parts, Parts]:
+    """Add what ZeRO-3's gathers and reduce-scatters show beside a unit's passes.
+
+    Args:
+        data: Data-parallel groups.
+        owned: Parameters of the unit on a rank.
+        forward: Its forward by cause.
+        backward: Its backward by cause.
+
+    Returns:
+        Forward and backward, unchanged below ZeRO-3. [s], shape (meshes,)
+    """
+    sharded = data.meshes.zero == 3
+    if not sharded.any():
+        return forward, backward
+    gather, scatter = gather_time(data, owned), scatter_time(data, owned)
+    kappa = data.workload.profile.overlap_contention
+
+    def shown(moved: Floats, beside: Floats) -> Floats:
+        exposed = np.maximum(moved - beside, 0.0) + kappa * np.minimum(moved, beside)
+        return np.where(sharded, exposed, 0.0)
+
+    return (
+        forward.plus("dp_comm", shown(gather, forward.total)),
+        backward.plus("dp_comm", shown(gather + scatter, backward.total)),
+    )
+
+
+def unit_transfers(data: DataGroups, owned: Owned) -> tuple[Floats, Floats]:
+    """Per-step gather and reduce-scatter of one unit outside the layers.
+
+    ZeRO-0 gathers nothing; ZeRO-3 does both inside its layers.
+
+    Args:
+        data: Groups and rates.
+        owned: Parameters of the unit on a rank.
+
+    Returns:
+        Gather and scatter. [s], shape (meshes,)
+    """
+    zero = data.meshes.zero
+    gather = np.where((zero == 1) | (zero == 2), gather_time(data, owned), 0.0)
+    return gather, np.where(zero < 3, scatter_time(data, owned), 0.0)
+
+
+def contention_time(data: DataGroups, gather: Floats, scatter: Floats) -> Floats:
+    """Compute lost to collectives that run beside it, once per step.
+
+    Args:
+        data: Groups and rates.
+        gather: Gather of the unit. [s], shape (meshes,)
+        scatter: One reduce-scatter of the unit. [s], shape (meshes,)
+
+    Returns:
+        Time. [s], shape (meshes,)
+    """
+    profile = data.workload.profile
+    groups = -(-data.meshes.micro_batches // scatter_every(data.workload, data.meshes))
+    beside = gather * profile.overlap_param_gather
+    beside = beside + groups * scatter * profile.overlap_grad_reduce
+    return profile.overlap_contention * beside
+
+
+def edge_transfers(data: DataGroups, owned: list[Owned]) -> tuple[Floats, Floats]:
+    """Gather before the first forward and scatter after the last backward.
+
+    Args:
+        data: Groups and rates.
+        owned: Parameters of each layer kind on a rank.
+
+    Returns:
+        One layer's gather and scatter, the smallest kind's. [s], shape (meshes,)
+    """
+    zero = data.meshes.zero
+    gathers = np.minimum.reduce([gather_time(data, own) for own in owned])
+    scatters = np.minimum.reduce([scatter_time(data, own) for own in owned])
+    return np.where(zero > 0, gathers, 0.0), scatters
+
+
+def scatter_every(workload: Workload, meshes: Meshes) -> Ints:
+    """Micro-batches per gradient reduce-scatter.
+
+    All of them, unless the framework keeps gradients sharded between: then one
+    group of p.
+
+    Args:
+        workload: The job.
+        meshes: Any meshes.
+
+    Returns:
+        Micro-batches. [1], shape (meshes,)
+    """
+    grouped = workload.recipe.gradients_reduced_per_group & (meshes.zero == 2)
+    every = np.where(grouped, meshes.pp, meshes.micro_batches)
+    return np.minimum(every, meshes.micro_batches)
+
+
+def stage_transfer(context: Context) -> Floats:
+    """Time to hand one micro-batch's activations to the next stage.
+
+    ``2 h tau sigma`` bytes; the tensor ranks send side by side.
+
+    Args:
+        context: Shared columns.
+
+    Returns:
+        Time, zero without a pipeline. [s], shape (meshes,)
+    """
+    workload, meshes = context.workload, context.meshes
+    rate, crosses = axes.stage_bandwidth(workload.topology, meshes)
+    rows = tokens(workload, meshes) * sequence_split(meshes)
+    message = ELEMENT * workload.model.hidden * rows
+    time = wire.send_time(context.links, message, rate, crosses)
+    return np.where(meshes.pp > 1, time, 0.0)
+
+
+def straggler_factor(workload: Workload, meshes: Meshes) -> Floats:
+    """Slowest of n replicas over their mean: ``1 + sigma sqrt(2 ln n)``.
+
+    Replicas that wait for each other: the data axis, at most one per node.
+
+    Args:
+        workload: The job.
+        meshes: Any meshes.
+
+    Returns:
+        Factor on the step. [1], shape (meshes,)
+    """
+    nodes = max(workload.gpus // workload.topology.cluster.node.gpus_per_node, 1)
+    replicas = np.clip(meshes.dp, 1, nodes)
+    spread = np.sqrt(2.0 * np.log(replicas))
+    return 1.0 + workload.profile.straggler * spread
