@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hardware.topology import ClusterTopology
-from planner.cost import pipeline, states, table
+from planner.cost import pipeline, states, table, transfers
 from planner.cost.context import Parts
 from planner.cost.ends import End
 from planner.cost.layers import layer_time
@@ -178,9 +178,9 @@ MUTATIONS: dict[str, tuple[Any, str, Break, dict[str, Any], str]] = {
     "straggler ignored": (table, "straggler_factor", ones, MEGATRON, STEP),
     "optimizer halved": (table, "optimizer_time", scaled(0.5), MEGATRON, STEP),
     "contention dropped": (table, "contention_time", no_contention, MEGATRON, STEP),
-    "gather halved": (table, "gather_time", scaled(0.5), MEGATRON, STEP),
-    "scatter halved": (table, "scatter_time", scaled(0.5), MEGATRON, STEP),
-    "scatter once a step": (table, "scatter_every", once_a_step, ZERO_2, STEP),
+    "gather halved": (transfers, "gather_time", scaled(0.5), MEGATRON, STEP),
+    "scatter halved": (transfers, "scatter_time", scaled(0.5), MEGATRON, STEP),
+    "scatter once a step": (transfers, "scatter_every", once_a_step, ZERO_2, STEP),
     "ZeRO-3 transfers free": (table, "layer_parts", without_gathers, ZERO_3, STEP),
     "embedding free": (table, "embedding_end", free_end, MEGATRON, STEP),
     "head free": (table, "head_end", free_end, MEGATRON, STEP),
@@ -257,9 +257,10 @@ MUTATIONS: dict[str, tuple[Any, str, Break, dict[str, Any], str]] = {
 
 
 def users_of(place: Any, attribute: str) -> list[ModuleType]:
-    """Rooms of the search that hold the same name, so that all are broken alike."""
+    """Rooms of table and search that hold the same name: all are broken alike."""
     true = getattr(place, attribute)
-    rooms = [m for name, m in sys.modules.items() if name.startswith("planner.search")]
+    ours = ("planner.search", "planner.cost.table", "planner.cost.transfers")
+    rooms = [m for name, m in sys.modules.items() if name.startswith(ours)]
     return [room for room in rooms if vars(room).get(attribute) is true]
 
 
