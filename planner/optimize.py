@@ -70,7 +70,16 @@ def optimize(
 def _rules(outcomes: Sequence[SearchOutcome]) -> str:
     counted = _report(outcomes).pruned
     ranked = sorted(counted.items(), key=lambda item: -item[1])
-    return ", ".join(f"{rule} ({count})" for rule, count in ranked[:4])
+    limits = outcomes[0].table.workload.search.limits()
+    return "; ".join(_rule(rule, count, limits) for rule, count in ranked[:4] if count)
+
+
+def _rule(rule: str, count: int, limits: dict[str, object]) -> str:
+    """A rule in words, with the user's limit where it is one."""
+    axis = rule.removeprefix("limit:")
+    if axis == rule or axis not in limits:
+        return f"{rule} ({count} removed)"
+    return f"the limit {axis} = {limits[axis]} ({count} values removed)"
 
 
 def _plans(outcomes: Sequence[SearchOutcome], top: int) -> list[RankedPlan]:

@@ -137,11 +137,10 @@ def _binding(best: Estimate) -> tuple[str, ...]:
     )
     named = ", ".join(f"{CAUSE_WORDS[c]} {s:.1%}" for c, s in costs[:3] if s > SHOWN)
     return (
-        f"Stage {worst.stage} is the fullest: {worst.device:.1f} of "
+        f"Stage {worst.stage} is the fullest, {worst.device:.1f} of "
         f"{memory.capacity_gib:.1f} GiB, most of it {largest} "
-        f"({parts[largest]:.1f} GiB).",
-        f"Beside the kernels ({times['compute'] / step:.1%} of the step) it pays "
-        f"{named or 'nothing'}.",
+        f"({parts[largest]:.1f} GiB); beside the kernels "
+        f"({times['compute'] / step:.1%} of the step) it pays {named or 'nothing'}.",
     )
 
 

@@ -122,7 +122,7 @@ def _title(title: Heading) -> Iterator[RenderableType]:
 
 def _why(result: Result) -> Iterator[RenderableType]:
     told = result.explanation
-    if lines := [*told.binding, *([told.runner_up] if told.runner_up else [])]:
+    if lines := [*([told.runner_up] if told.runner_up else []), *told.binding]:
         yield section("Why it won", sentences(lines))
 
 
