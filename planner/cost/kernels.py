@@ -96,9 +96,16 @@ def gemm_time(
 
 
 def attention_kernel(workload: Workload) -> str:
-    """Name of the attention kernel that the stack runs on this GPU."""
+    """Name of the attention kernel that the stack runs on this GPU.
+
+    Where the stack names none for the GPU's architecture, the first kernel that
+    its calibration has.
+    """
     kernel = workload.profile.attention_kernel
-    return kernel if isinstance(kernel, str) else kernel[workload.gpu.arch]
+    if isinstance(kernel, str):
+        return kernel
+    first = workload.calibration.attention[0].kernel
+    return kernel.get(workload.gpu.arch, first)
 
 
 def attention_curve(workload: Workload, head_dim: int) -> AttentionCurve:
