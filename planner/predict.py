@@ -10,7 +10,7 @@ from planner.cost.pipeline import Counts, rank_blocks, step_ns
 from planner.cost.table import CostTable, fill_table
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
-from planner.search.bounds import even_counts
+from planner.search.paths import even_counts
 from planner.search.solve import in_class, solve_mesh
 from planner.specs.layout import (
     Layout,

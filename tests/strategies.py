@@ -20,7 +20,7 @@ from planner.cost.table import CostTable, EndColumns, Unit, fill_table
 from planner.cost.workload import Workload
 from planner.frameworks import FRAMEWORKS
 from planner.models import Architecture, from_config
-from planner.search.bounds import even_counts
+from planner.search.paths import even_counts
 from planner.search.exhaustive import candidate_costs, count_plans, splits
 from planner.search.space import Space, enumerate_space
 from planner.specs.framework import Framework
@@ -322,13 +322,14 @@ def small_job(
     search: SearchSpec,
     *,
     name: str = "megatron",
+    node: str = "dgx-h100",
     nodes: int = 1,
     sequences: int = 16,
     seq_len: int = 1024,
     config: dict[str, object] | None = None,
 ) -> Workload:
     """A tiny Llama on DGX H100 nodes, the parts of it replaced."""
-    cluster = topology("dgx-h100", nodes)
+    cluster = topology(node, nodes)
     return Workload(
         from_config(TINY_LLAMA | (config or {}), source="test", name="tiny"),
         TrainingSpec(seq_len=seq_len, global_batch=sequences),

@@ -198,6 +198,32 @@ def _gpt_flops(
     return work * sequences * layers * seq_len * hidden**2 * (1 + beside)
 
 
+def parameter_flops_per_token(
+    parameters: float, *, layers: int, hidden: int, seq_len: int
+) -> float:
+    """FLOPs per token counted from the parameters, as MosaicML's tables do.
+
+    ::
+
+        6 P + 12 L h s
+
+    Args:
+        parameters: All parameters P, embedding included. [1]
+        layers: Layers L. [1]
+        hidden: Width of the attention output, h. [1]
+        seq_len: Tokens of a sequence, s. [token]
+
+    Returns:
+        Model FLOPs per token, full attention. [FLOP]
+
+    It counts the embedding's look-up as a product, unlike the layers' own count.
+
+    References:
+        MosaicML llm-foundry, scripts/train/benchmarking/README.md.
+    """
+    return 6 * parameters + 12 * layers * hidden * seq_len
+
+
 def time_to_train(tokens: float, parameters: float, *, rate: float) -> float:
     """Time of a training run with full recompute.
 

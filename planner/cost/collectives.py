@@ -13,6 +13,8 @@ from planner.cost.workload import Workload
 
 CURVE_RANKS = 8
 """Ranks of the measured all-reduce curves. [1]"""
+CURVE_PASSES = 2 * (CURVE_RANKS - 1) / CURVE_RANKS
+"""Bytes that one of them moves per byte of message: two passes of a ring. [1]"""
 
 
 @dataclass(frozen=True)
@@ -29,8 +31,10 @@ class Fabric:
     """Rate at which a rank sends inside a domain, all at once. [B/s]"""
     sizes: Floats
     """Messages of the measured all-reduce curve. [B]"""
-    shape: Floats
-    """Bus bandwidth of the curve over its plateau. [1]"""
+    times: Floats
+    """Times of those messages, made never to fall. [s]"""
+    plateau: float
+    """Bus bandwidth of the largest of them. [B/s]"""
     network: NetworkCalibration
     tuner: NcclConstants
     line_rate: float
@@ -49,13 +53,15 @@ def fabric(workload: Workload) -> Fabric:
     links = workload.calibration.scale_up
     curve = np.array(links.all_reduce_curve, dtype=np.float64)
     cluster = workload.topology.cluster
+    assert cluster.nic.fabric is not None
     return Fabric(
         ring=links.ring_bandwidth,
         nvls=links.nvls_all_reduce_bandwidth or 0.0,
         nvls_ranks=links.nvls_min_ranks or 0,
         all_to_all=links.all_to_all_bandwidth,
         sizes=curve[:, 0],
-        shape=curve[:, 1] / curve[:, 1].max(),
+        times=np.maximum.accumulate(CURVE_PASSES * curve[:, 0] / curve[:, 1]),
+        plateau=float(curve[-1, 1]),
         network=network(cluster.nic.fabric),
         tuner=nccl(),
         line_rate=cluster.scale_up.bandwidth,
@@ -69,8 +75,10 @@ def _inside(links: Fabric, message: Floats, group: Groups, plateau: Floats) -> F
     message that has the same chunk on its own eight ranks.
     """
     n = np.maximum(group.size, 1)
-    same_chunk = np.log2(np.maximum(message * CURVE_RANKS / n, 1.0))
-    share = np.interp(same_chunk, np.log2(links.sizes), links.shape)
+    same_chunk = np.maximum(message * CURVE_RANKS / n, 1.0)
+    log_time = np.interp(np.log(same_chunk), np.log(links.sizes), np.log(links.times))
+    ideal = CURVE_PASSES * same_chunk / links.plateau
+    share = np.minimum(ideal / np.exp(log_time), 1.0)
     return (n - 1) / n * message / (plateau * share)
 
 

@@ -12,11 +12,12 @@ from planner.cost.pipeline import fits, rank_blocks, step_ns
 from planner.cost.room import buffer_bytes, communication_bytes, context_bytes
 from planner.cost.table import CostTable, fill_table
 from planner.cost.workload import Workload
-from planner.search.bounds import Relaxation, even_counts, relax, space_bounds
-from planner.search.dual import tighten
+from planner.search.bounds import relax, space_bounds
+from planner.search.candidate import CandidateWork
 from planner.search.incumbents import Found, Incumbents, degrees
 from planner.search.memory import cannot_fit
-from planner.search.solve import ROUNDS, MeshAnswer, MeshSolver, Outcome, in_class
+from planner.search.paths import ShapePaths, even_counts
+from planner.search.solve import ROUNDS, MeshAnswer, Outcome, in_class
 from planner.search.space import Space, enumerate_space
 from planner.specs.table import BLOCK, StageCosts
 
@@ -26,8 +27,6 @@ BY_PATHS = "path bound above the best"
 BY_SOLVER = "solver: no split beats the best"
 PROGRESS_PERIOD = 0.1
 """Shortest time between two reports of progress. [s]"""
-TIGHT = 3
-"""Empty places in the balanced class up to which the solver closes at once. [1]"""
 RUNNER_UP_TRIES = 250
 """Candidates looked at for runners-up once the best is proven. [1]"""
 
@@ -69,54 +68,6 @@ class SearchOutcome:
         return bool(self.ranked) and self.bound_s >= self.ranked[0].step_s
 
 
-class CandidateWork:
-    """What is known of one candidate between two visits."""
-
-    def __init__(self, costs: StageCosts, relaxed: Relaxation) -> None:
-        self.costs = costs
-        self.relaxed = relaxed
-        self.tightened = False
-        self.solver: MeshSolver | None = None
-
-    @property
-    def bound(self) -> int:
-        """Best lower bound so far. [ns]."""
-        return self.relaxed.bound
-
-    def tightens(self) -> bool:
-        """Whether choosing path weights is still to be done, and worth it.
-
-        Where nearly every place is taken, the loaded ranks already say it all.
-        """
-        costs = self.costs
-        empty = costs.stages * costs.most_layers - costs.layer_count
-        return not self.tightened and (empty > TIGHT or len(costs.menu) > 1)
-
-    def tighten(self) -> int:
-        """Choose the best path weights.
-
-        Returns:
-            The better bound. [ns]
-        """
-        self.tightened = True
-        self.relaxed = tighten(self.costs, self.relaxed)
-        return self.relaxed.bound
-
-    def advance(self, cutoff: int | None) -> MeshAnswer:
-        """Run one round of the solver.
-
-        Args:
-            cutoff: Splits slower than this are of no interest. [ns]
-
-        Returns:
-            What is known now.
-        """
-        if self.solver is None:
-            cuts, bound = self.relaxed.cuts, self.relaxed.bound
-            self.solver = MeshSolver(self.costs, cuts, bound=bound)
-        return self.solver.advance(cutoff)
-
-
 class BestFirst:
     """Visits candidates by lower bound, refining it, until none can matter."""
 
@@ -142,6 +93,7 @@ class BestFirst:
         self.refined: list[tuple[float, int]] = []
         self.work: dict[int, CandidateWork] = {}
         self.incumbents = Incumbents(top)
+        self.paths = ShapePaths()
         self.counted: Counter[str] = Counter(self.space.removed)
         self.counted[NO_FIT] += len(self.space) - len(fits)
         self.solved = 0
@@ -233,7 +185,7 @@ class BestFirst:
             return
         limit = self.incumbents.threshold(self._key(candidate))
         enough = self._nanoseconds(limit, candidate)
-        work = CandidateWork(costs, relax(costs, enough))
+        work = CandidateWork(costs, relax(costs, enough, self.paths))
         self.work[candidate] = work
         self._push(candidate, work.bound)
         self._try_even(candidate, work)
@@ -244,7 +196,7 @@ class BestFirst:
             return None
         return int(step_s / self._slowdown(candidate) * 1e9) + 1
 
-    def _try_even(self, candidate: int, work: "CandidateWork") -> None:
+    def _try_even(self, candidate: int, work: CandidateWork) -> None:
         """An incumbent for the price of one simulation."""
         for entry in range(len(work.costs.menu)):
             counts = even_counts(work.costs, entry)
@@ -271,7 +223,7 @@ class BestFirst:
         else:
             self._advance(candidate, work)
 
-    def _advance(self, candidate: int, work: "CandidateWork") -> None:
+    def _advance(self, candidate: int, work: CandidateWork) -> None:
         """One round of the solver; back in the queue while it is open."""
         limit = self.incumbents.threshold(self._key(candidate))
         cutoff = self._nanoseconds(limit, candidate)

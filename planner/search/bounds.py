@@ -11,19 +11,10 @@ import numpy as np
 
 from planner.cost.linear import Linear, path_linear
 from planner.cost.meshes import Floats, Ints
-from planner.cost.pipeline import (
-    Counts,
-    durations,
-    graph_of,
-    kinds_per_stage,
-    stage_vectors,
-)
 from planner.cost.reach import reach_of
 from planner.cost.table import CostTable
-from planner.schedules.graph import Slots
-from planner.schedules.simulator import Path, rank_paths
+from planner.search.paths import ShapePaths
 from planner.search.space import Space
-from planner.specs.layout import even_layers
 from planner.specs.table import StageCosts
 
 
@@ -81,13 +72,14 @@ def _columns(table: CostTable, space: Space) -> _Columns:
     entry = np.where(free, 0, pick)
 
     def cheapest(values: Ints, weight: Floats | None) -> Floats:
-        folded = (
-            values.min(axis=0)
-            if weight is None
-            else np.tensordot(weight, values, axes=1)
-        )
-        tied = folded[entry, mesh]
-        return np.where(free, folded.min(axis=0)[mesh], tied).astype(np.float64)
+        def fold(columns: Ints) -> Floats:
+            if weight is None:
+                least: Floats = columns.min(axis=0).astype(np.float64)
+                return least
+            return np.tensordot(weight, columns, axes=1)
+
+        chosen = fold(values.min(axis=1))[mesh]
+        return np.where(free, chosen, fold(values)[entry, mesh])
 
     both = table.forward + table.backward
     ends = table.embedding, table.head
@@ -193,90 +185,9 @@ class Relaxation:
     """Valid inequalities that gave it. [ns]"""
 
 
-_PATHS: dict[tuple[object, ...], list[list[Path]]] = {}
-
-
-def shape_paths(costs: StageCosts) -> list[list[Path]]:
-    """Paths through every rank for a schedule's shape, found once.
-
-    Three families: all the work of the rank, between the first forward that
-    reaches it and the last backward that leaves it; the longest path with equal
-    stages and free transfers; and with the durations of the shape's first
-    candidate, where it also meets transfers and collectives. Any path is a
-    bound for every candidate of the shape.
-
-    Args:
-        costs: The inner problem.
-
-    Returns:
-        Paths of its operation graph. shape (families, pp)
-    """
-    key = (
-        costs.schedule,
-        costs.pp,
-        costs.vpp,
-        costs.micro_batches,
-        costs.scatter_every,
-        costs.overlap_gather,
-        costs.overlap_scatter,
-    )
-    if key not in _PATHS:
-        if len(_PATHS) > 512:
-            _PATHS.clear()
-        slots, graph = Slots(costs.pp, costs.vpp), graph_of(costs)
-        equal = [0] * slots.n_slots
-        for stage in range(costs.stages):
-            equal[slots.f(stage)], equal[slots.b(stage)] = 1, 2
-        x = durations(costs, stage_vectors(costs, even_counts(costs)))
-        _PATHS[key] = [
-            [work_path(costs, rank) for rank in range(costs.pp)],
-            rank_paths(graph, equal, 0),
-            rank_paths(graph, x, costs.p2p),
-        ]
-    return _PATHS[key]
-
-
-def work_path(costs: StageCosts, rank: int) -> Path:
-    """Path that reaches a rank, stays for all its operations, and drains.
-
-    ``sum_{q<r} f_q,0 + m sum_j (f_r,j + b_r,j) + sum_{q<r} b_q,0 + optimizer``:
-    the rank's stream starts with the first micro-batch's chunk 0 and ends with
-    the backward of the last one's.
-
-    Args:
-        costs: The inner problem.
-        rank: Pipeline rank. [1]
-
-    Returns:
-        A path of the operation graph.
-    """
-    slots = Slots(costs.pp, costs.vpp)
-    counts = np.zeros(slots.n_slots, dtype=np.int64)
-    for before in range(rank):
-        counts[[slots.f(before), slots.b(before)]] = 1
-    for stage in range(rank, costs.stages, costs.pp):
-        counts[[slots.f(stage), slots.b(stage)]] = costs.micro_batches
-    counts[slots.opt(rank)] = 1
-    return Path(counts, 2 * rank)
-
-
-def even_counts(costs: StageCosts, entry: int = 0) -> Counts:
-    """The even split with one menu entry everywhere.
-
-    Args:
-        costs: The inner problem.
-        entry: Index into its menu. [1]
-
-    Returns:
-        Layers by stage, kind and menu entry. [1]
-    """
-    layers = even_layers(costs.layer_count, costs.stages)
-    one = np.zeros(len(costs.menu), dtype=np.int64)
-    one[entry] = 1
-    return kinds_per_stage(costs.runs, len(costs.layers), layers)[:, :, None] * one
-
-
-def relax(costs: StageCosts, enough: int | None = None) -> Relaxation:
+def relax(
+    costs: StageCosts, enough: int | None = None, paths: ShapePaths | None = None
+) -> Relaxation:
     """Bound one candidate by paths, minimised over every split.
 
     Each path is linear in the layer counts, so its least value over a superset
@@ -287,12 +198,14 @@ def relax(costs: StageCosts, enough: int | None = None) -> Relaxation:
     Args:
         costs: The inner problem.
         enough: A bound above this rules the candidate out: stop there. [ns]
+        paths: Paths that the search has found already.
 
     Returns:
         The bound and the path inequalities. [ns]
     """
     families = [
-        [path_linear(costs, path) for path in family] for family in shape_paths(costs)
+        [path_linear(costs, path) for path in family]
+        for family in (paths or ShapePaths()).of(costs)
     ]
     bound = 0
     for family in families:

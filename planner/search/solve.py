@@ -16,8 +16,8 @@ from planner.cost.pipeline import (
     stage_vectors,
 )
 from planner.schedules.simulator import critical_path
-from planner.search.bounds import even_counts
 from planner.search.constraints import Constraints
+from planner.search.paths import even_counts
 from planner.search.variables import Variables
 from planner.specs.table import StageCosts
 

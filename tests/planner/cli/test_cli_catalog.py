@@ -1,10 +1,13 @@
 """The catalog shows everything that is known, with units, marks and sources."""
 
 import json
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from hardware.catalog import overlay
 from planner.cli import app
 from planner.report.catalog import KINDS, kind_names
 
@@ -63,3 +66,64 @@ def test_an_unknown_name_is_answered_with_the_nearest(
     done = CliRunner().invoke(app, ["catalog", *arguments])
     assert done.exit_code == 2
     assert [f for f in fragments if f not in done.stderr] == []
+
+
+def test_a_gpu_shows_what_it_reaches_and_what_is_a_relatives() -> None:
+    text = " ".join(shown("gpus", "rtx-4090").split())
+    assert "reached bf16 83.3% of peak" in text
+    assert "reached ring 12.5 GB/s" in text
+    assert "transferred attention l40s times 0.489" in text
+
+
+LINK = "{name: my-link, kind: host, bandwidth: %s, sources: {'*': here}}"
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Path]:
+    (tmp_path / "links").mkdir()
+    yield tmp_path
+    overlay(None)
+
+
+def test_own_hardware_is_listed_with_ours_for_one_run(own: Path) -> None:
+    (own / "links" / "my-link.yaml").write_text(LINK % "5 GB/s")
+    names = shown("links", "--hardware", str(own))
+    assert "my-link" in names
+    assert "nvlink4" in names
+    assert "my-link" not in shown("links")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["catalog", "links"],
+        ["predict", "llama-3-8b-8-a100", "--layout", "tp=2"],
+        ["plan", "llama-3-8b-8-a100"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_wrong_own_hardware_is_refused_with_file_and_field(
+    own: Path, command: list[str]
+) -> None:
+    (own / "links" / "my-link.yaml").write_text(LINK % "5 GHz")
+    done = CliRunner().invoke(app, [*command, "--hardware", str(own)])
+    assert done.exit_code == 2
+    assert "--hardware: " in done.stderr
+    assert "my-link.yaml: bandwidth: GHz is no unit here" in done.stderr
+
+
+def test_a_job_is_priced_on_own_hardware(own: Path) -> None:
+    """The same GPU at half its peak takes longer."""
+    (own / "gpus").mkdir()
+    ours = Path(__file__).parents[3] / "hardware" / "gpus" / "a100-sxm4-80gb.yaml"
+    slow = ours.read_text().replace("312 TFLOP/s", "156 TFLOP/s")
+    (own / "gpus" / "a100-sxm4-80gb.yaml").write_text(slow)
+
+    def step(*options: str) -> float:
+        job = ["predict", "llama-3-8b-8-a100", "--layout", "tp=2", "--json", "-"]
+        done = CliRunner().invoke(app, [*job, *options])
+        assert done.exit_code == 0, done.output
+        seconds: float = json.loads(done.stdout)["estimate"]["step_time_s"]["value"]
+        return seconds
+
+    assert step("--hardware", str(own)) > 1.3 * step()

@@ -1,5 +1,7 @@
 """Blocks count the same thing the same way: formulas, GEMMs, classes, saved tensors."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,12 +20,27 @@ from planner.models import (
 size = st.integers(min_value=1, max_value=4096)
 flag = st.booleans()
 window = st.none() | size
-norm: st.SearchStrategy[Norm] = st.sampled_from(["rmsnorm", "layernorm"])
+norm: st.SearchStrategy[Norm] = st.sampled_from(
+    ["rmsnorm", "layernorm", "layernorm-no-bias", "layernorm-plain"]
+)
+NU = {"rmsnorm": 1, "layernorm": 2, "layernorm-no-bias": 1, "layernorm-plain": 0}
+"""Vectors of a norm: weight and bias, one of them, or none."""
 attentions = st.builds(
-    Attention, size, size, size, size, flag, flag, flag, window
+    Attention,
+    size,
+    size,
+    size,
+    size,
+    flag,
+    flag,
+    flag,
+    window,
+    wide_qk_norm=flag,
+    sinks=flag,
+    chunked=flag,
 ) | st.builds(LatentAttention, size, size, st.none() | size, size, size, size, size)
 mlps = st.builds(Mlp, size, size, flag, flag)
-moes = st.builds(Moe, size, size, size, size, st.just(0) | size, flag, flag)
+moes = st.builds(Moe, size, size, size, size, st.just(0) | size, flag, flag, flag, flag)
 
 BYTES = {"compute": 2, "fp32": 4}
 
@@ -36,18 +53,28 @@ def layers(draw: st.DrawFn) -> LayerKind:
     wide = st.just(h)
     ffn = draw(
         st.builds(Mlp, wide, size, flag, flag)
-        | st.builds(Moe, wide, size, size, size, st.just(0) | size, flag, flag)
+        | st.builds(
+            Moe, wide, size, size, size, st.just(0) | size, flag, flag, flag, flag
+        )
     )
-    return LayerKind("any", attention, ffn, draw(norm))
+    norms = draw(st.sampled_from([1, 2, 4]))
+    return LayerKind("any", attention, ffn, draw(norm), norms, draw(flag))
 
 
-@given(st.builds(Attention, size, size, size, size, flag, flag, flag))
+def _attention_vectors(block: Attention) -> int:
+    """Biases (a + 2g) d and h, QK-norm 2 d or (a + g) d, sinks a."""
+    a, g, d = block.heads, block.kv_heads, block.head_dim
+    bias = block.qkv_bias * (a + 2 * g) * d + block.out_bias * block.hidden
+    norms = block.qk_norm * 2 * d + block.wide_qk_norm * (a + g) * d
+    return bias + norms + block.sinks * a
+
+
+@given(attentions.filter(lambda block: isinstance(block, Attention)))
 def test_grouped_query_parameters(block: Attention) -> None:
-    """P = h a d + 2 h g d + a d h, biases (a + 2g) d and h, QK-norm 2 d."""
+    """P = h a d + 2 h g d + a d h, biases, QK-norm and sinks."""
     h, a, g, d = block.hidden, block.heads, block.kv_heads, block.head_dim
-    bias = block.qkv_bias * (a + 2 * g) * d + block.out_bias * h
-    expected = h * a * d + 2 * h * g * d + a * d * h + bias + block.qk_norm * 2 * d
-    assert block.parameters == expected
+    matrices = h * a * d + 2 * h * g * d + a * d * h
+    assert block.parameters == matrices + _attention_vectors(block)
 
 
 @given(st.builds(LatentAttention, size, size, st.none() | size, size, size, size, size))
@@ -72,11 +99,13 @@ def test_mlp_parameters(block: Mlp) -> None:
 
 @given(moes)
 def test_moe_parameters(block: Moe) -> None:
-    """P = E n_m h f_e + n_m h f_s + E h; a token meets k of E."""
+    """P = E (n_m h f_e + biases) + n_m h f_s + E h + gate; a token meets k of E."""
     h, n_m = block.hidden, 3 if block.gated else 2
     rest = n_m * h * block.shared_ffn + block.experts * (h + block.router_bias)
-    assert block.parameters == block.experts * n_m * h * block.ffn + rest
-    assert block.active_parameters == block.top_k * n_m * h * block.ffn + rest
+    rest += block.shared_gate * h
+    expert = n_m * h * block.ffn + block.bias * ((n_m - 1) * block.ffn + h)
+    assert block.parameters == block.experts * expert + rest
+    assert block.active_parameters == block.top_k * expert + rest
 
 
 @given(layers())
@@ -84,7 +113,7 @@ def test_classes_sum_to_a_layer_and_layers_to_their_halves(layer: LayerKind) -> 
     sharded, replicated = layer.sharded_parameters, layer.replicated_parameters
     total = sharded + replicated + layer.expert_parameters
     halves = layer.attention.parameters + layer.ffn.parameters
-    vectors = 2 * layer.hidden * (2 if layer.norm == "layernorm" else 1)
+    vectors = layer.norms * layer.hidden * NU[layer.norm]
     assert total == layer.parameters == halves + vectors
 
 
@@ -94,13 +123,13 @@ def test_gemms_hold_every_matrix_of_the_layer(layer: LayerKind) -> None:
     vectors = layer.active_parameters - layer.matmul_parameters
     attention, ffn = layer.attention, layer.ffn
     if isinstance(attention, Attention):
-        inside = attention.qkv_bias * attention.qkv_width
-        inside += attention.out_bias * layer.hidden
-        inside += attention.qk_norm * 2 * attention.head_dim
+        inside = _attention_vectors(attention)
     else:
         inside = (attention.q_rank or 0) + attention.kv_rank
     if isinstance(ffn, Moe):
         inside += ffn.router_bias * ffn.experts
+        biases = ffn.expert.inner_width + layer.hidden
+        inside += ffn.bias * ffn.top_k * biases
     else:
         inside += ffn.bias * (ffn.inner_width + layer.hidden)
     assert vectors == inside + layer.norm_parameters
@@ -139,6 +168,15 @@ def test_attended_keys_are_the_mean_of_the_mask(
         assert causal == seq_len / 2
 
 
+@given(st.integers(1, 64), st.integers(1, 64))
+def test_chunks_attend_to_half_of_themselves(chunk: int, chunks: int) -> None:
+    """The mean over whole chunks of c is c / 2, short of the half key."""
+    attention = Attention(64, 1, 1, 64, window=chunk, chunked=True)
+    seq_len = chunk * chunks
+    exact = sum(i % chunk + 1 for i in range(seq_len)) / seq_len
+    assert attention.attended(seq_len, causal=True) == pytest.approx(exact - 0.5)
+
+
 def test_core_flops() -> None:
     """4 a d s for grouped queries, whatever g; 2 a (d_n + d_r + d_v) s for MLA."""
     assert Attention(8, 4, 2, 16).core_flops(10) == 4 * 4 * 16 * 10
@@ -152,6 +190,39 @@ def test_query_key_norms_are_replicated_and_biases_follow_their_matrix() -> None
     full = Attention(8, 4, 2, 16, qkv_bias=True, out_bias=True, qk_norm=True)
     assert full.sharded_parameters - plain.sharded_parameters == (4 + 2 * 2) * 16
     assert full.replicated_parameters - plain.replicated_parameters == 8 + 2 * 16
+
+
+def test_an_absent_half_holds_and_computes_nothing() -> None:
+    """Heads of width 0, or an inner width of 0: no weights, GEMMs, saved tensors."""
+    attention, mlp = Attention(8, 4, 2, 0), Mlp(8, 0, gated=True)
+    for block in (attention, mlp):
+        assert (block.parameters, block.gemms(), block.saved()) == (0, (), ())
+    assert attention.core_flops(100) == 0
+
+
+def _widths(layer: LayerKind) -> dict[str, int]:
+    norms = ("norm_input", "norm_output")
+    return {t.name: t.width for t in layer.saved() if t.name.endswith(norms)}
+
+
+def test_a_layer_keeps_the_inputs_of_its_norms() -> None:
+    """Two norms: 4 h. Four: 6 h. Parallel halves: one input, an output per norm."""
+    halves = Attention(8, 4, 2, 2), Mlp(8, 16, gated=True)
+    plain = LayerKind("plain", *halves, "rmsnorm")
+    assert list(_widths(plain).values()) == [8, 8, 8, 8]
+    assert sum(_widths(replace(plain, norms=4)).values()) == 6 * 8
+    shared = replace(plain, norms=1, parallel=True)
+    assert list(_widths(shared)) == ["attention_norm_input", "attention_norm_output"]
+    assert sum(_widths(replace(plain, parallel=True)).values()) == 3 * 8
+
+
+def test_a_layer_of_one_half_keeps_its_input_and_one_norm_output() -> None:
+    """The input has the name under which full recompute keeps it."""
+    attention, mlp = Attention(8, 4, 2, 2), Mlp(8, 16, gated=True)
+    pruned = LayerKind("a", replace(attention, head_dim=0), mlp, "rmsnorm", norms=1)
+    assert list(_widths(pruned)) == ["attention_norm_input", "ffn_norm_output"]
+    pruned = LayerKind("b", attention, replace(mlp, ffn=0), "rmsnorm", norms=1)
+    assert list(_widths(pruned)) == ["attention_norm_input", "attention_norm_output"]
 
 
 def _bytes(saved: tuple[SavedTensor, ...]) -> int:

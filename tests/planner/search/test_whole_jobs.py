@@ -4,14 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from against_brute_force import check_job
 from hypothesis import given, settings
-from oracle import check_job
 from strategies import FAMILIES, framework, jobs, models, small_job, tightened
 
 from planner.cost.workload import Workload
 from planner.frameworks import FRAMEWORKS
 from planner.models import Architecture
-from planner.search import bounds
 from planner.search.best_first import SearchOutcome, search
 from planner.search.exhaustive import best_of_space
 from planner.specs.search import SearchSpec
@@ -60,9 +59,7 @@ def test_the_same_job_gives_the_same_answer(name: str) -> None:
 
 def fresh_and_after(workload: Workload, other: Workload) -> list[SearchOutcome]:
     """The same search first in a process, and after another job."""
-    bounds._PATHS.clear()
     fresh = search(workload)
-    bounds._PATHS.clear()
     search(other)
     return [fresh, search(workload)]
 
@@ -80,11 +77,6 @@ def test_plans_do_not_depend_on_earlier_searches(name: str) -> None:
     after_another()
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="bounds._PATHS keeps the paths of the first candidate of a shape, so "
-    "which tier rules a candidate out depends on earlier searches",
-)
 def test_what_each_rule_removed_does_not_depend_on_earlier_searches() -> None:
     """Five layers with a heavy head, first alone, then after a wide model."""
     limits = SearchSpec(tp=(1, 2), pp=(2, 3, 4), cp=1, micro_batch=1)

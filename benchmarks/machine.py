@@ -1,0 +1,37 @@
+"""Where and when a benchmark ran: printed above every table."""
+
+import os
+import platform
+import resource
+from datetime import UTC, datetime
+from pathlib import Path
+
+CPU_INFO = Path("/proc/cpuinfo")
+
+
+def machine() -> str:
+    """Name the processor, its cores, the interpreter and the date.
+
+    Returns:
+        One line. [text]
+    """
+    name = platform.processor() or platform.machine()
+    if CPU_INFO.exists():
+        lines = CPU_INFO.read_text().splitlines()
+        names = (
+            line.split(":", 1)[1].strip() for line in lines if "model name" in line
+        )
+        name = next(names, name)
+    today = datetime.now(tz=UTC).date()
+    python = platform.python_version()
+    return f"{today}, {name}, {os.cpu_count()} cores, Python {python}"
+
+
+def peak_memory() -> float:
+    """Give the largest resident set of this process so far.
+
+    Returns:
+        Memory. [B]
+    """
+    unit = 1 if platform.system() == "Darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -1,0 +1,105 @@
+"""Paths through the ranks of a schedule: what the bounds are made of."""
+
+import numpy as np
+
+from planner.cost.pipeline import (
+    Counts,
+    durations,
+    graph_of,
+    kinds_per_stage,
+    stage_vectors,
+)
+from planner.schedules.graph import Slots
+from planner.schedules.simulator import Path, rank_paths
+from planner.specs.layout import even_layers
+from planner.specs.table import StageCosts
+
+
+class ShapePaths:
+    """Paths through every rank of a schedule's shape, found once per search.
+
+    Three families: all the work of the rank, between the first forward that
+    reaches it and the last backward that leaves it; the longest path with equal
+    stages and free transfers; and with the durations of the shape's first
+    candidate, where it also meets transfers and collectives. Any path is a
+    bound for every candidate of the shape.
+    """
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[object, ...], list[list[Path]]] = {}
+
+    def of(self, costs: StageCosts) -> list[list[Path]]:
+        """Paths of a candidate's operation graph.
+
+        Args:
+            costs: The inner problem.
+
+        Returns:
+            One path through every rank, by family. shape (families, pp)
+        """
+        key = (
+            costs.schedule,
+            costs.pp,
+            costs.vpp,
+            costs.micro_batches,
+            costs.scatter_every,
+            costs.overlap_gather,
+            costs.overlap_scatter,
+        )
+        if key not in self.known:
+            self.known[key] = _families(costs)
+        return self.known[key]
+
+
+def _families(costs: StageCosts) -> list[list[Path]]:
+    """Find the three families of a shape."""
+    slots, graph = Slots(costs.pp, costs.vpp), graph_of(costs)
+    equal = [0] * slots.n_slots
+    for stage in range(costs.stages):
+        equal[slots.f(stage)], equal[slots.b(stage)] = 1, 2
+    x = durations(costs, stage_vectors(costs, even_counts(costs)))
+    return [
+        [work_path(costs, rank) for rank in range(costs.pp)],
+        rank_paths(graph, equal, 0),
+        rank_paths(graph, x, costs.p2p),
+    ]
+
+
+def work_path(costs: StageCosts, rank: int) -> Path:
+    """Path that reaches a rank, stays for all its operations, and drains.
+
+    ``sum_{q<r} f_q,0 + m sum_j (f_r,j + b_r,j) + sum_{q<r} b_q,0 + optimizer``:
+    the rank's stream starts with the first micro-batch's chunk 0 and ends with
+    the backward of the last one's.
+
+    Args:
+        costs: The inner problem.
+        rank: Pipeline rank. [1]
+
+    Returns:
+        A path of the operation graph.
+    """
+    slots = Slots(costs.pp, costs.vpp)
+    counts = np.zeros(slots.n_slots, dtype=np.int64)
+    for before in range(rank):
+        counts[[slots.f(before), slots.b(before)]] = 1
+    for stage in range(rank, costs.stages, costs.pp):
+        counts[[slots.f(stage), slots.b(stage)]] = costs.micro_batches
+    counts[slots.opt(rank)] = 1
+    return Path(counts, 2 * rank)
+
+
+def even_counts(costs: StageCosts, entry: int = 0) -> Counts:
+    """The even split with one menu entry everywhere.
+
+    Args:
+        costs: The inner problem.
+        entry: Index into its menu. [1]
+
+    Returns:
+        Layers by stage, kind and menu entry. [1]
+    """
+    layers = even_layers(costs.layer_count, costs.stages)
+    one = np.zeros(len(costs.menu), dtype=np.int64)
+    one[entry] = 1
+    return kinds_per_stage(costs.runs, len(costs.layers), layers)[:, :, None] * one
