@@ -2,36 +2,53 @@
 
 A file may name a `base` GPU; each section it leaves out is then the base's, and
 `transferred` says why that is sound. `transferred` also names sections whose numbers
-were scaled from a relative. Datasheet facts are in `specs`.
+were scaled from a relative. Under `scale` a file has a factor for a section that it
+takes from its base: `attention` multiplies rates; `scale_up` multiplies messages and
+bandwidths alike, so that latencies stay. Datasheet facts are in `specs`.
 """
 
 from collections.abc import Mapping
-from functools import cache
-from importlib.resources import files
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
-from hardware.catalog import CatalogError, UnknownNameError, load, names, parse, read
+from hardware.files import (
+    CatalogError,
+    UnknownNameError,
+    find,
+    load,
+    names,
+    parse,
+    reader,
+    remembered,
+)
+from hardware.measured import Fraction, Measured, Positive
+from hardware.networks import NetworkCalibration, network, networks
 from hardware.units import Bytes, BytesPerSecond, FlopPerSecond, Seconds
 
-Fraction = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
-"""A part of something, in (0, 1]. [1]"""
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-"""A number above 0. [1]"""
+__all__ = [
+    "AttentionCurve",
+    "AttentionWaves",
+    "Fraction",
+    "GemmCalibration",
+    "GpuCalibration",
+    "MemoryCalibration",
+    "NetworkCalibration",
+    "Positive",
+    "ScaleUpCalibration",
+    "calibrated",
+    "calibration",
+    "network",
+    "scaled_links",
+]
 
 _FOLDER = "calibration"
+_NOT_GPUS = frozenset({"network", "nccl"})
+_OWN = frozenset({"name", "base", "transferred", "scale_up_on"})
+"""Fields that a base does not hand down."""
 
 
-class _Measured(BaseModel):
-    """A set of measured constants and where they are from."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    source: str = Field(min_length=1)
-
-
-class GemmCalibration(_Measured):
+class GemmCalibration(Measured):
     """Time of a matrix product, linear in three constants.
 
     t = 2 M N K / (peak * efficiency) + traffic * bytes / HBM peak + overhead
@@ -48,13 +65,14 @@ class GemmCalibration(_Measured):
     overhead: Seconds
 
 
-class AttentionCurve(_Measured):
+class AttentionCurve(Measured):
     """Rate of an attention kernel over sequence length.
 
     FLOPs: 4 d s^2 per head forward, halved when causal; backward 2.5 times that.
 
     Attributes:
-        kernel: `fa2`, `fa3` or `cudnn9`. [-]
+        kernel: `fa2`, `fa3`, `cudnn9`, or `sdpa` for the fused kernel that PyTorch
+            has where none of them runs. [-]
         head_dim: Size d of a head. [1]
         causal: Whether the mask is causal. [-]
         waves: Heads * batch * s / 128 / SMs of the measurement, at which
@@ -86,7 +104,7 @@ class AttentionCurve(_Measured):
         return self
 
 
-class AttentionWaves(_Measured):
+class AttentionWaves(Measured):
     """How attention loses speed with little work: w / (w + w0), w waves of blocks.
 
     w = heads * batch * s / 128 / SMs
@@ -101,7 +119,7 @@ class AttentionWaves(_Measured):
     backward: Positive
 
 
-class MemoryCalibration(_Measured):
+class MemoryCalibration(Measured):
     """Time of a memory-bound operator: bytes / (HBM peak * efficiency) + op_latency.
 
     Attributes:
@@ -114,7 +132,7 @@ class MemoryCalibration(_Measured):
     op_latency: Seconds
 
 
-class ScaleUpCalibration(_Measured):
+class ScaleUpCalibration(Measured):
     """Saturated bus bandwidths inside a scale-up domain.
 
     Attributes:
@@ -156,7 +174,8 @@ class GpuCalibration(BaseModel):
         attention: Curves per kernel and head size. [-]
         attention_waves: Loss with little work. [-]
         memory: Memory-bound operators. [-]
-        scale_up: Collectives inside a domain. [-]
+        scale_up: Collectives inside a domain joined by its own link. [-]
+        scale_up_on: Link to the same, where a node joins this GPU by that link. [-]
         transferred: Section to why a relative's numbers stand in for its own. [-]
     """
 
@@ -170,6 +189,7 @@ class GpuCalibration(BaseModel):
     attention_waves: AttentionWaves
     memory: MemoryCalibration
     scale_up: ScaleUpCalibration
+    scale_up_on: Mapping[str, ScaleUpCalibration] = Field(default_factory=dict)
     transferred: Mapping[str, str] = Field(default_factory=dict)
 
     def gemm_for(self, dtype: str, *, grouped: bool = False) -> GemmCalibration:
@@ -220,27 +240,13 @@ class GpuCalibration(BaseModel):
         return tuple(sorted(curves, key=lambda c: c.head_dim))
 
 
-class NetworkCalibration(_Measured):
-    """Parts of the NIC line rate that traffic between domains reaches.
-
-    Attributes:
-        efficiency: Large all-gather and reduce-scatter rings. [1]
-        all_to_all_efficiency: Even all-to-all. [1]
-        p2p_efficiency: One rank to another. [1]
-        source: Where the numbers are from. [-]
-    """
-
-    efficiency: Fraction
-    all_to_all_efficiency: Fraction
-    p2p_efficiency: Fraction
-
-
-class _NetworkFile(BaseModel):
-    """Fabric kind to its calibration."""
+class _Scale(BaseModel):
+    """Factors [1] of sections that are taken from a base."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    fabrics: Mapping[Literal["infiniband", "roce", "efa"], NetworkCalibration]
+    attention: Positive = 1.0
+    scale_up: Positive = 1.0
 
 
 def calibrated() -> tuple[str, ...]:
@@ -249,10 +255,10 @@ def calibrated() -> tuple[str, ...]:
     Returns:
         Names. [-]
     """
-    return tuple(n for n in names(_FOLDER) if n not in {"network", "nccl"})
+    return tuple(n for n in names(_FOLDER) if n not in _NOT_GPUS)
 
 
-@cache
+@remembered
 def calibration(gpu_name: str) -> GpuCalibration:
     """What a GPU achieves.
 
@@ -271,42 +277,79 @@ def calibration(gpu_name: str) -> GpuCalibration:
             f"no calibration for {gpu_name!r}; there is one for "
             f"{', '.join(calibrated())}",
         )
-    path = files("hardware") / _FOLDER / f"{gpu_name}.yaml"
+    path = find(_FOLDER, gpu_name)
     given = load(path)
     whole = _with_base(str(path), given) if isinstance(given, dict) else given
-    return parse(str(path), whole, GpuCalibration)
+    its = parse(str(path), whole, GpuCalibration)
+    if its.name != gpu_name:
+        raise CatalogError(f"{path}: name: must be {gpu_name}, as the file")
+    return its
 
 
 def _with_base(path: str, given: dict[str, Any]) -> dict[str, Any]:
     """The file's sections, and its base's for those that `transferred` explains."""
     if "base" not in given:
         return given
-    base = calibration(given["base"]).model_dump()
-    borrowed = base.keys() - given.keys() - {"name", "base", "transferred"}
-    reasons = given.get("transferred", {})
+    try:
+        original = calibration(given["base"])
+    except UnknownNameError as error:
+        raise CatalogError(f"{path}: base: {error}") from error
+    own = {key: value for key, value in given.items() if key != "scale"}
+    scale = parse(f"{path}: scale", given.get("scale", {}), _Scale)
+    base = _scaled(original, scale).model_dump()
+    borrowed = base.keys() - own.keys() - _OWN
+    reasons = own.get("transferred") or {}
     if unexplained := sorted(borrowed - reasons.keys()):
         raise CatalogError(
             f"{path}: transferred: sections {unexplained} come from {given['base']}; "
             "say of each why that is sound",
         )
-    return {section: base[section] for section in borrowed} | given
+    if unused := sorted(scale.model_fields_set - borrowed):
+        raise CatalogError(f"{path}: scale: {unused} are given, not from the base")
+    return {section: base[section] for section in borrowed} | own
 
 
-@cache
-def network(kind: str) -> NetworkCalibration:
-    """What traffic between domains reaches on a kind of fabric.
+def _scaled(base: GpuCalibration, scale: _Scale) -> GpuCalibration:
+    """A base with its attention rates and its domain's bandwidths multiplied."""
+    curves = tuple(
+        curve.model_copy(
+            update={
+                "forward": tuple(rate * scale.attention for rate in curve.forward),
+                "backward": tuple(rate * scale.attention for rate in curve.backward),
+            },
+        )
+        for curve in base.attention
+    )
+    scale_up = scaled_links(base.scale_up, scale.scale_up)
+    return base.model_copy(update={"attention": curves, "scale_up": scale_up})
+
+
+def scaled_links(base: ScaleUpCalibration, factor: float) -> ScaleUpCalibration:
+    """The same latencies at other rates: B'(S) = f B(S / f), so t'(S) = t(S / f).
 
     Args:
-        kind: `infiniband`, `roce` or `efa`. [-]
+        base: What a relative achieves. [-]
+        factor: f, new rates over old ones. [1]
 
     Returns:
-        Its calibration. [-]
-
-    Raises:
-        UnknownNameError: No such kind; lists those there are.
+        Messages and bandwidths times the factor. [-]
     """
-    path = files("hardware") / _FOLDER / "network.yaml"
-    fabrics = {str(k): v for k, v in read(path, _NetworkFile).fabrics.items()}
-    if kind not in fabrics:
-        raise UnknownNameError(f"no fabric {kind!r}; fabrics are {', '.join(fabrics)}")
-    return fabrics[kind]
+    nvls = base.nvls_all_reduce_bandwidth
+    return base.model_copy(
+        update={
+            "ring_bandwidth": base.ring_bandwidth * factor,
+            "nvls_all_reduce_bandwidth": None if nvls is None else nvls * factor,
+            "all_to_all_bandwidth": base.all_to_all_bandwidth * factor,
+            "all_reduce_curve": tuple(
+                (size * factor, rate * factor) for size, rate in base.all_reduce_curve
+            ),
+        },
+    )
+
+
+@reader(_FOLDER)
+def _check_file(name: str) -> object:
+    """What one file of the folder holds; only GPUs and networks can be laid over."""
+    if name == "nccl":
+        raise CatalogError(f"{find(_FOLDER, name)}: NCCL's constants are not replaced")
+    return networks() if name == "network" else calibration(name)

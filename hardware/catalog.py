@@ -1,35 +1,51 @@
 """The catalog: GPUs, links, nodes and clusters by name, read once from their YAML.
 
-GPUs, links and nodes are data of this package; clusters are files that a user
-copies, in `configs/clusters` of a checkout or of the installed `planner`.
+What one entry says of another is checked when it is read: that names exist, that a
+link is of the right kind, that the rates of a GPU, its link and its node agree.
 """
 
-import difflib
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
-from importlib.resources.abc import Traversable
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Literal, TypeVar
 
-import yaml
-from pydantic import BaseModel, ValidationError
+from hardware.files import (
+    CatalogError,
+    UnknownNameError,
+    find,
+    folder,
+    load,
+    lookup,
+    names,
+    overlay,
+    parse,
+    read,
+    reader,
+)
+from hardware.specs import GB, ROUNDED, ClusterSpec, GpuSpec, LinkSpec, NodeSpec
 
-from hardware.specs import ClusterSpec, GpuSpec, LinkSpec, NodeSpec
+__all__ = [
+    "CatalogError",
+    "Cluster",
+    "Kind",
+    "UnknownNameError",
+    "cluster",
+    "folder",
+    "gpu",
+    "link",
+    "load",
+    "lookup",
+    "names",
+    "node",
+    "overlay",
+    "parse",
+    "read",
+    "resolve_cluster",
+]
 
 Kind = Literal["gpus", "links", "nodes", "clusters"]
 """What the catalog has."""
 
-Model = TypeVar("Model", bound=BaseModel)
-
-
-class CatalogError(ValueError):
-    """A catalog file is wrong; the message names the file and the field."""
-
-
-class UnknownNameError(ValueError):
-    """The catalog has no such name; the message lists the nearest."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -64,137 +80,7 @@ class Cluster:
         return rate / self.node.gpus_per_node
 
 
-def folder(kind: str) -> Traversable:
-    """Where the YAML files of a kind are.
-
-    Args:
-        kind: `gpus`, `links`, `nodes`, `clusters` or another folder of data. [-]
-
-    Returns:
-        The folder: package data, or `configs/clusters` of the checkout or of the
-        installed `planner`, which is found but not imported. [-]
-
-    Raises:
-        CatalogError: Neither place has the clusters.
-    """
-    if kind != "clusters":
-        return files("hardware") / kind
-    spec = find_spec("planner")
-    roots = [Path(__file__).parent.parent]
-    roots += [Path(p) for p in (spec and spec.submodule_search_locations) or []]
-    for root in roots:
-        if (root / "configs" / "clusters").is_dir():
-            return root / "configs" / "clusters"
-    raise CatalogError(f"no configs/clusters in {' or '.join(map(str, roots))}")
-
-
-@cache
-def names(kind: str) -> tuple[str, ...]:
-    """Names of one kind, sorted.
-
-    Args:
-        kind: `gpus`, `links`, `nodes` or `clusters`. [-]
-
-    Returns:
-        Names, each also the stem of its file. [-]
-    """
-    found = (entry.name for entry in folder(kind).iterdir())
-    return tuple(sorted(n.removesuffix(".yaml") for n in found if n.endswith(".yaml")))
-
-
-def read(path: Traversable, model: type[Model]) -> Model:
-    """One YAML file as a checked model.
-
-    Args:
-        path: The file. [-]
-        model: Type of what it holds. [-]
-
-    Returns:
-        The model. [-]
-
-    Raises:
-        CatalogError: No YAML, or not as the model has it; names file and field.
-    """
-    return parse(str(path), load(path), model)
-
-
-def load(path: Traversable) -> object:
-    """What one YAML file holds, unchecked.
-
-    Args:
-        path: The file. [-]
-
-    Returns:
-        Mappings, lists and scalars. [-]
-
-    Raises:
-        CatalogError: No YAML; names file, line and column.
-    """
-    try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise CatalogError(f"{path}: {error}") from error
-
-
-def parse(path: str, data: object, model: type[Model]) -> Model:
-    """What a file holds as a checked model.
-
-    Args:
-        path: The file, for messages. [-]
-        data: What was read from it. [-]
-        model: Type of it. [-]
-
-    Returns:
-        The model. [-]
-
-    Raises:
-        CatalogError: Not as the model has it; names file and field.
-    """
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        lines = (_line(path, e["loc"], e["msg"]) for e in error.errors())
-        raise CatalogError("\n".join(lines)) from error
-
-
-def _line(path: str, where: tuple[int | str, ...], message: str) -> str:
-    """One line of an error: file, field, what is wrong."""
-    field = ".".join(map(str, where)) or "(whole file)"
-    return f"{path}: {field}: {message.removeprefix('Value error, ')}"
-
-
-def lookup(kind: str, name: str, model: type[Model]) -> Model:
-    """One entry of the catalog by name.
-
-    Args:
-        kind: A folder of `folder`. [-]
-        name: Stem of its file. [-]
-        model: Type of the entries; it has a `name`. [-]
-
-    Returns:
-        The entry. [-]
-
-    Raises:
-        UnknownNameError: No such file; lists the nearest names.
-        CatalogError: The file is wrong or calls its entry by another name.
-    """
-    if name not in names(kind):
-        raise UnknownNameError(_unknown_name(kind, name))
-    entry = read(folder(kind) / f"{name}.yaml", model)
-    if getattr(entry, "name", name) != name:
-        raise CatalogError(f"{kind}/{name}.yaml: name: must be {name}, as the file")
-    return entry
-
-
-def _unknown_name(kind: str, name: str) -> str:
-    """Say what was asked for and what is nearest to it."""
-    known = names(kind)
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
-    hint = f"nearest: {', '.join(near)}" if near else f"known: {', '.join(known)}"
-    return f"no {name!r} among {kind}; {hint}"
-
-
-@cache
+@reader("gpus")
 def gpu(name: str) -> GpuSpec:
     """A GPU of the catalog.
 
@@ -206,11 +92,19 @@ def gpu(name: str) -> GpuSpec:
 
     Raises:
         UnknownNameError: No such GPU.
+        CatalogError: Its file is wrong, or contradicts that of a link.
     """
-    return lookup("gpus", name, GpuSpec)
+    its = lookup("gpus", name, GpuSpec)
+    up = _refer("gpus", name, "nvlink", lambda: link(its.nvlink))
+    host = _refer("gpus", name, "host_link", lambda: link(its.host_link))
+    _must_be("gpus", name, "nvlink", up, "scale-up")
+    _must_be("gpus", name, "host_link", host, "host")
+    if not _same(its.nvlink_bandwidth or up.bandwidth, up.bandwidth):
+        raise _contradiction("gpus", name, "nvlink_bandwidth", its.nvlink_bandwidth, up)
+    return its
 
 
-@cache
+@reader("links")
 def link(name: str) -> LinkSpec:
     """A link of the catalog.
 
@@ -226,7 +120,7 @@ def link(name: str) -> LinkSpec:
     return lookup("links", name, LinkSpec)
 
 
-@cache
+@reader("nodes")
 def node(name: str) -> NodeSpec:
     """A node of the catalog.
 
@@ -238,11 +132,68 @@ def node(name: str) -> NodeSpec:
 
     Raises:
         UnknownNameError: No such node.
+        CatalogError: Its file is wrong, or contradicts that of its GPU or links.
     """
-    return lookup("nodes", name, NodeSpec)
+    its = lookup("nodes", name, NodeSpec)
+    its_gpu = _refer("nodes", name, "gpu", lambda: gpu(its.gpu))
+    up = _refer("nodes", name, "scale_up", lambda: link(its.scale_up))
+    nic = _refer("nodes", name, "nic", lambda: link(its.nic))
+    _must_be("nodes", name, "scale_up", up, "scale-up")
+    _must_be("nodes", name, "nic", nic, "scale-out")
+    _check_domain(its, up)
+    rate = link(its_gpu.nvlink).bandwidth
+    if up.topology != "bus" and not _same(up.bandwidth, rate):
+        raise _contradiction("nodes", name, "scale_up", rate, up)
+    return its
 
 
-@cache
+def _check_domain(its: NodeSpec, up: LinkSpec) -> None:
+    """A mesh reaches its peers only, and a bus ends at its node."""
+    size, most = its.scale_up_domain, its.scale_up_domain
+    if up.topology == "mesh":
+        most = (up.links or 0) + 1
+    if up.topology == "bus":
+        most = its.gpus_per_node
+    if size > most:
+        raise CatalogError(
+            f"{find('nodes', its.name)}: scale_up_domain: {up.topology} {up.name} "
+            f"joins at most {most} GPUs here; given {size}",
+        )
+
+
+def _refer(kind: str, name: str, field: str, look_up: Callable[[], T]) -> T:
+    """What a field of an entry names."""
+    try:
+        return look_up()
+    except UnknownNameError as error:
+        raise CatalogError(f"{find(kind, name)}: {field}: {error}") from error
+
+
+def _must_be(kind: str, name: str, field: str, its: LinkSpec, wanted: str) -> None:
+    """Refuse a link of another kind than a field is for."""
+    if its.kind != wanted:
+        raise CatalogError(
+            f"{find(kind, name)}: {field}: {its.name} is a {its.kind} link; "
+            f"a {wanted} link is needed",
+        )
+
+
+def _same(a: float, b: float) -> bool:
+    """Whether two datasheet rates differ by no more than rounding."""
+    return abs(a / b - 1) <= ROUNDED
+
+
+def _contradiction(
+    kind: str, name: str, field: str, rate: float | None, its: LinkSpec
+) -> CatalogError:
+    """Two files that give one rate two values."""
+    return CatalogError(
+        f"{find(kind, name)}: {field}: {(rate or 0) / GB:g} GB/s contradicts "
+        f"{its.name}, which carries {its.bandwidth / GB:g} GB/s",
+    )
+
+
+@reader("clusters")
 def cluster(name: str) -> ClusterSpec:
     """A cluster of the catalog.
 
@@ -254,8 +205,18 @@ def cluster(name: str) -> ClusterSpec:
 
     Raises:
         UnknownNameError: No such cluster.
+        CatalogError: Its file is wrong, or its node is none or does not fit it.
     """
-    return lookup("clusters", name, ClusterSpec)
+    spec = lookup("clusters", name, ClusterSpec)
+    try:
+        resolve_cluster(spec)
+    except CatalogError:
+        raise
+    except UnknownNameError as error:
+        raise CatalogError(f"{find('clusters', name)}: node: {error}") from error
+    except ValueError as error:
+        raise CatalogError(f"{find('clusters', name)}: tiers: {error}") from error
+    return spec
 
 
 def resolve_cluster(spec: ClusterSpec) -> Cluster:
@@ -269,7 +230,8 @@ def resolve_cluster(spec: ClusterSpec) -> Cluster:
 
     Raises:
         UnknownNameError: A name that the catalog does not have.
-        ValueError: A link of the wrong kind, or a tier that splits a domain.
+        CatalogError: A link of the wrong kind, or of another rate than the GPU's.
+        ValueError: A tier that splits a domain.
     """
     its_node = node(spec.node)
     its_gpu = gpu(its_node.gpu)
@@ -286,7 +248,7 @@ def resolve_cluster(spec: ClusterSpec) -> Cluster:
 
 
 def _checked(cluster: Cluster) -> Cluster:
-    """The cluster, if its tiers hold whole domains and its NIC is a NIC."""
+    """The cluster, if its tiers hold whole domains."""
     domain = cluster.node.scale_up_domain
     for tier in cluster.spec.tiers:
         if tier.gpus % domain:
@@ -294,9 +256,4 @@ def _checked(cluster: Cluster) -> Cluster:
                 f"{cluster.spec.name}: tier {tier.name} has {tier.gpus} GPUs, which "
                 f"are not whole scale-up domains of {domain}",
             )
-    if cluster.nic.kind != "scale-out":
-        raise ValueError(
-            f"{cluster.node.name}: its nic {cluster.nic.name} is a "
-            f"{cluster.nic.kind} link; a scale-out link is needed",
-        )
     return cluster

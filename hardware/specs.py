@@ -194,6 +194,14 @@ class LinkSpec(_FullySourced):
     links: PositiveInt | None = None
     per_link: BytesPerSecond | None = None
 
+    @property
+    def full_bandwidth(self) -> float:
+        """Rate [B/s] per GPU when all of a domain talk: half without peer-to-peer.
+
+        Each byte then goes into host memory and out of it.
+        """
+        return self.bandwidth if self.peer_to_peer else self.bandwidth / 2
+
     @model_validator(mode="after")
     def _check_fabric(self) -> Self:
         """A scale-out link, and no other, says which fabric it belongs to."""

@@ -6,8 +6,9 @@ and counting the load on each direction of each link. Tests hold one against the
 
 Nodes of the graph, each a tuple: ("gpu", r); ("nvswitch", d) joining scale-up domain
 d, or in a mesh an edge between each two of its GPUs, or ("bus", d), beyond which
-("host-memory", d) lies where copies are staged; ("nic", r), the part of its node's NICs that GPU r has; (tier name, k), unit k of a
-tier; ("core",). Every edge has `capacity`, one direction. [B/s]
+("host-memory", d) lies where copies are staged; ("nic", r), the part of its node's
+NICs that GPU r has; (tier name, k), unit k of a tier; ("core",). Every edge has
+`capacity`, one direction. [B/s]
 """
 
 from collections import defaultdict

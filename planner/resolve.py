@@ -19,6 +19,7 @@ from planner.errors import BadInputError, did_you_mean
 from planner.frameworks import FRAMEWORKS
 from planner.models import (
     Architecture,
+    find_config,
     from_config,
     load_model,
     preset_names,
@@ -209,6 +210,13 @@ def _check_priced(
     _priced("training.optimizer", training.optimizer, MOMENTS)
     _priced("training.method", training.method, PRICED_METHODS)
     _priced("training.precision", training.precision, PRICED_PRECISIONS)
+    if training.precision == "bf16" and cluster.gpu.peak_bf16 is None:
+        raise BadInputError(
+            f"{cluster.gpu.name} has no bf16 units",
+            field="training.precision",
+            value="bf16",
+            allowed="fp16",
+        )
     if training.precision == "fp8" and (
         cluster.gpu.peak_fp8 is None or "fp8" not in measured.gemm
     ):
@@ -229,14 +237,8 @@ def _priced(field: str, value: str, priced: Iterable[str]) -> None:
 
 def _check_attention(workload: Workload) -> None:
     """Refuse an attention kernel without a measurement on this GPU."""
-    kernels = workload.profile.attention_kernel
-    field = "stack.attention_kernel"
-    if isinstance(kernels, dict) and workload.gpu.arch not in kernels:
-        raise BadInputError(
-            f"names no kernel for {workload.gpu.arch} GPUs", field=field, value=kernels
-        )
     # A missing head size takes the nearest, so only the kernel can be missing.
-    _told(field, lambda: attention_curve(workload, head_dim=1))
+    _told("stack.attention_kernel", lambda: attention_curve(workload, head_dim=1))
 
 
 def cautions(workload: Workload) -> tuple[str, ...]:
@@ -283,6 +285,4 @@ def _model_fields(spec: JobSpec, name: str, base: Path) -> Fields:
         return {"name": name, **spec.model}
     if spec.model in preset_names():
         return {"name": name, **read_preset(spec.model).config}
-    path = base / Path(spec.model).expanduser()
-    file = path / "config.json" if path.is_dir() else path
-    return {**read_mapping(file), "name": name}
+    return {**read_mapping(find_config(spec.model, base)), "name": name}

@@ -20,8 +20,8 @@ from planner.cost.table import CostTable, EndColumns, Unit, fill_table
 from planner.cost.workload import Workload
 from planner.frameworks import FRAMEWORKS
 from planner.models import Architecture, from_config
-from planner.search.paths import even_counts
 from planner.search.exhaustive import candidate_costs, count_plans, splits
+from planner.search.paths import even_counts
 from planner.search.space import Space, enumerate_space
 from planner.specs.framework import Framework
 from planner.specs.search import SearchSpec

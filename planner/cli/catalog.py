@@ -7,7 +7,7 @@ import typer
 from rich.console import RenderableType
 
 from planner.cli.guard import guarded
-from planner.cli.options import JsonTo
+from planner.cli.options import Hardware, JsonTo, lay_over
 from planner.cli.output import deliver
 from planner.report.catalog import (
     KINDS,
@@ -50,14 +50,21 @@ Name = Annotated[
 
 
 @guarded
-def catalog(kind: Kind = None, name: Name = None, json_to: JsonTo = None) -> None:
+def catalog(
+    kind: Kind = None,
+    name: Name = None,
+    json_to: JsonTo = None,
+    hardware: Hardware = None,
+) -> None:
     """Print what is known: everything, a kind, or one entry with its sources.
 
     Args:
         kind: What to list. [-]
         name: Which of them. [-]
         json_to: Where JSON goes. [-]
+        hardware: Folder of hardware laid over ours. [-]
     """
+    lay_over(hardware)
     data = catalog_data(kind, name)
     deliver(_report(kind, name), json.dumps(data, indent=2, default=str), json_to)
 

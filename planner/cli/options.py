@@ -5,6 +5,9 @@ from typing import Annotated
 
 import typer
 
+from hardware.catalog import CatalogError, overlay
+from planner.errors import BadInputError
+
 Spec = Annotated[
     Path,
     typer.Argument(
@@ -31,3 +34,28 @@ JsonTo = Annotated[
         show_default=False,
     ),
 ]
+Hardware = Annotated[
+    Path | None,
+    typer.Option(
+        "--hardware",
+        metavar="DIR",
+        help="Folder with your own gpus, links, nodes, clusters, calibration; "
+        "a file in it adds an entry or replaces ours.",
+        show_default=False,
+    ),
+]
+
+
+def lay_over(hardware: Path | None) -> None:
+    """Lay the folder of `--hardware` over our own files, or take the last one away.
+
+    Args:
+        hardware: The folder, or None. [-]
+
+    Raises:
+        BadInputError: No such folder, or a file in it is wrong.
+    """
+    try:
+        overlay(hardware)
+    except CatalogError as error:
+        raise BadInputError(str(error), field="--hardware") from error

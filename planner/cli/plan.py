@@ -9,7 +9,7 @@ import typer
 from planner import __version__
 from planner.cli.guard import guarded
 from planner.cli.jobs import Job, load
-from planner.cli.options import Assignments, JsonTo, Spec
+from planner.cli.options import Assignments, Hardware, JsonTo, Spec, lay_over
 from planner.cli.output import check_new, deliver, write_whole
 from planner.cli.progress import search_progress
 from planner.errors import InfeasibleError, TimeLimitError
@@ -45,6 +45,7 @@ def plan(
     time_limit: TimeLimit = 120.0,
     json_to: JsonTo = None,
     out: Out = None,
+    hardware: Hardware = None,
 ) -> None:
     """Search the layouts of a job and print the best, why it won and the proof.
 
@@ -55,6 +56,7 @@ def plan(
         time_limit: How long to search. [s]
         json_to: Where JSON goes. [-]
         out: Where plan.json goes. [-]
+        hardware: Folder of hardware laid over ours. [-]
 
     Raises:
         InfeasibleError: No layout fits the memory.
@@ -62,6 +64,7 @@ def plan(
     """
     if out is not None:
         check_new(out)
+    lay_over(hardware)
     job = load(spec, assignments)
     result = _search(job, top, time_limit)
     best = result.plans[0] if result.plans else None

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from planner.cli.guard import guarded
 from planner.cli.jobs import Job, load
-from planner.cli.options import Assignments, JsonTo, Spec
+from planner.cli.options import Assignments, Hardware, JsonTo, Spec, lay_over
 from planner.cli.output import deliver
 from planner.errors import BadInputError
 from planner.predict import predict as price
@@ -69,6 +69,7 @@ def predict(
     assignments: Assignments = None,
     json_to: JsonTo = None,
     fail_on: Failing = None,
+    hardware: Hardware = None,
 ) -> None:
     """Print time and memory of one layout; what it leaves open is filled in.
 
@@ -78,11 +79,13 @@ def predict(
         assignments: Fields to replace. [text]
         json_to: Where JSON goes. [-]
         fail_on: Verdict that makes the exit code 3. [-]
+        hardware: Folder of hardware laid over ours. [-]
 
     Raises:
         BadInputError: No layout is given, or it is not legal.
         Exit: With 3, for a verdict of `--fail-on`.
     """
+    lay_over(hardware)
     job = load(spec, assignments)
     given = job.spec.layout if layout is None else read_layout(layout)
     priced = _price(job, given)

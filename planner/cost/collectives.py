@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hardware.calibration import NetworkCalibration, network
+from hardware.domains import domain_calibration
 from hardware.nccl import NcclConstants, nccl
 from planner.cost.meshes import Floats, Groups
 from planner.cost.tuner import message_latency, ring_latency, tree_latency
@@ -50,9 +51,10 @@ def fabric(workload: Workload) -> Fabric:
     Returns:
         Rates of its GPU's links and of its network.
     """
-    links = workload.calibration.scale_up
+    topology = workload.topology
+    links = domain_calibration(topology.cluster, workload.calibration)
     curve = np.array(links.all_reduce_curve, dtype=np.float64)
-    cluster = workload.topology.cluster
+    cluster = topology.cluster
     assert cluster.nic.fabric is not None
     return Fabric(
         ring=links.ring_bandwidth,
@@ -64,7 +66,7 @@ def fabric(workload: Workload) -> Fabric:
         plateau=float(curve[-1, 1]),
         network=network(cluster.nic.fabric),
         tuner=nccl(),
-        line_rate=cluster.scale_up.bandwidth,
+        line_rate=topology.fabric.full_bandwidth,
     )
 
 
@@ -79,12 +81,13 @@ def _inside(links: Fabric, message: Floats, group: Groups, plateau: Floats) -> F
     log_time = np.interp(np.log(same_chunk), np.log(links.sizes), np.log(links.times))
     ideal = CURVE_PASSES * same_chunk / links.plateau
     share = np.minimum(ideal / np.exp(log_time), 1.0)
-    return (n - 1) / n * message / (plateau * share)
+    return (n - 1) / n * message / (plateau * share * group.inside_share)
 
 
 def _crossing_rate(links: Fabric, group: Groups) -> Floats:
     """Bus bandwidth of a large ring that leaves its domain. [B/s]."""
-    return np.minimum(group.ring_bandwidth * links.network.efficiency, links.ring)
+    inside = links.ring * group.inside_share
+    return np.minimum(group.ring_bandwidth * links.network.efficiency, inside)
 
 
 def _outside(links: Fabric, message: Floats, group: Groups, *, passes: int) -> Floats:
@@ -169,7 +172,8 @@ def all_to_all_time(links: Fabric, sent: Floats, group: Groups) -> Floats:
     slow = group.all_to_all_bandwidth * links.network.all_to_all_efficiency
     outside = np.divide(leaving * sent, slow, out=np.zeros(len(n)), where=slow > 0)
     latency = message_latency(links.tuner, group.intra) * np.log2(n)
-    time = latency + np.maximum(inside * sent / links.all_to_all, outside)
+    rate = links.all_to_all * group.inside_share
+    time = latency + np.maximum(inside * sent / rate, outside)
     return np.where(group.size > 1, time, 0.0)
 
 

@@ -42,8 +42,9 @@ def core_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
 def tensor_exchange(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
     """Exposed tensor-parallel time of one pass, and of the backward's regather.
 
-    With sp an all-gather and a reduce-scatter around each half, without it one
-    all-reduce. Expert halves exchange over the expert tensor group instead.
+    With sp an all-gather and a reduce-scatter around each half that is there,
+    without it one all-reduce; parallel halves share one. Expert halves exchange
+    over the expert tensor group instead.
 
     Args:
         context: Shared columns.
@@ -58,13 +59,20 @@ def tensor_exchange(context: Context, layer: LayerKind) -> tuple[Floats, Floats]
     reduce = wire.all_reduce_time(links, message, context.tensor)
     half = np.where(meshes.sp > 0, 2 * gather, reduce)
     routed = isinstance(layer.ffn, Moe)
-    halves = 1 if isinstance(layer.ffn, Moe) and not layer.ffn.shared_ffn else 2
+    halves = _split_halves(layer)
     exposed = (1 - profile.hidden_tp) * halves * half
     if routed:
         exposed = exposed + _expert_tensor_exchange(context, layer)
     again = profile.gathered_inputs == "regathered"
     open_share = again * (1 - profile.hidden_regather)
     return exposed, np.where(meshes.sp > 0, open_share * halves * gather, 0.0)
+
+
+def _split_halves(layer: LayerKind) -> int:
+    """Halves that the tensor group splits and exchanges around. [1]."""
+    dense = layer.ffn.shared_ffn if isinstance(layer.ffn, Moe) else layer.ffn.ffn
+    halves = int(layer.attention.out_width > 0) + int(dense > 0)
+    return min(halves, 1) if layer.parallel else halves
 
 
 def _expert_tensor_exchange(context: Context, layer: LayerKind) -> Floats:

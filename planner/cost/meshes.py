@@ -129,6 +129,8 @@ class Groups:
     ring_bandwidth: Floats
     all_to_all_bandwidth: Floats
     off_domain: Floats
+    inside_share: Floats
+    """Ring rate inside a domain over that of a group that fills it. [1]"""
 
 
 def _columns(
@@ -167,6 +169,7 @@ def groups(topology: ClusterTopology, *levels: tuple[Ints, Ints]) -> Groups:
             seen.ring_bandwidth,
             seen.all_to_all_bandwidth,
             seen.off_domain_fraction,
+            seen.scale_up_bandwidth / topology.fabric.full_bandwidth,
         )
 
     keys = np.stack([column for level in levels for column in level], axis=1)
@@ -180,6 +183,7 @@ def groups(topology: ClusterTopology, *levels: tuple[Ints, Ints]) -> Groups:
         table[:, 4],
         table[:, 5],
         table[:, 6],
+        table[:, 7],
     )
 
 

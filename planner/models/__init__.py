@@ -15,6 +15,7 @@ from planner.models.blocks import (
 from planner.models.errors import ModelConfigError
 from planner.models.presets import (
     Preset,
+    find_config,
     load_model,
     preset,
     preset_names,
@@ -37,6 +38,7 @@ __all__ = [
     "Norm",
     "Preset",
     "SavedTensor",
+    "find_config",
     "from_config",
     "load_model",
     "preset",

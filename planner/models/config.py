@@ -21,13 +21,16 @@ class FamilyConfig(BaseModel, ABC):
 
     A subclass is one family: it declares the fields, checks them against each
     other, and builds the architecture. Types are strict: "12" and true are no
-    integers.
+    integers. `aliases` are further model types and classes of the same blocks,
+    `other_names` further names of fields.
     """
 
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
 
     family: ClassVar[str]
     hf_class: ClassVar[str]
+    aliases: ClassVar[tuple[str, ...]] = ()
+    other_names: ClassVar[Mapping[str, str]] = {}
 
     @abstractmethod
     def architecture(self, name: str, source: str) -> Architecture:
@@ -56,11 +59,12 @@ class FamilyConfig(BaseModel, ABC):
             ModelConfigError: A field is missing, misspelt, of the wrong type, out of
                 range, or contradicts another.
         """
-        cls._refuse_misspelt(config, source)
+        named = cls._named(config)
+        cls._refuse_misspelt(named, source)
         try:
-            return cls.model_validate(dict(config))
+            return cls.model_validate(named)
         except ValidationError as error:
-            problems = [cls._explain(item, config) for item in error.errors()]
+            problems = [cls._explain(item, named) for item in error.errors()]
         raise ModelConfigError(f"{source}: {'; '.join(problems)}")
 
     @classmethod
@@ -71,6 +75,13 @@ class FamilyConfig(BaseModel, ABC):
             Field names. [1], shape (fields,)
         """
         return [n for n, field in cls.model_fields.items() if field.is_required()]
+
+    @classmethod
+    def _named(cls, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Config with every field under the name that the family reads."""
+        own = {cls.other_names[k]: v for k, v in config.items() if k in cls.other_names}
+        rest = {k: v for k, v in config.items() if k not in cls.other_names}
+        return own | rest
 
     @classmethod
     def _refuse_misspelt(cls, config: Mapping[str, Any], source: str) -> None:

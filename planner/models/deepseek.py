@@ -1,11 +1,10 @@
 """DeepSeek-V2 and -V3: latent attention, dense layers first, then fine experts."""
 
-from itertools import groupby
 from typing import ClassVar, Literal, Self
 
 from pydantic import NonNegativeInt, PositiveInt, model_validator
 
-from planner.models.architecture import Architecture
+from planner.models.architecture import Architecture, runs_of
 from planner.models.blocks import LatentAttention, LayerKind, Mlp, Moe
 from planner.models.config import FamilyConfig, require_at_most
 
@@ -78,8 +77,7 @@ class DeepseekV2Config(FamilyConfig):
         dense_mlp = Mlp(self.hidden_size, self.intermediate_size, gated=True)
         dense = LayerKind("dense", attention, dense_mlp, "rmsnorm")
         moe = LayerKind("moe", attention, self._moe(), "rmsnorm")
-        layers = (moe if self._is_moe(i) else dense for i in self._indices())
-        return tuple((kind, len(list(run))) for kind, run in groupby(layers))
+        return runs_of(moe if self._is_moe(i) else dense for i in self._indices())
 
     def _indices(self) -> range:
         return range(self.num_hidden_layers)
@@ -112,9 +110,12 @@ class DeepseekV2Config(FamilyConfig):
 class DeepseekV3Config(DeepseekV2Config):
     """Fields of a DeepSeek-V3 config: V2's, with a bias per expert in the router.
 
+    Kimi K2 has the same blocks.
+
     Source: DeepSeek-V3, arXiv 2412.19437, section 2.1.2.
     """
 
     family: ClassVar[str] = "deepseek_v3"
     hf_class: ClassVar[str] = "DeepseekV3ForCausalLM"
+    aliases: ClassVar[tuple[str, ...]] = ("kimi_k2",)
     router_bias: ClassVar[bool] = True

@@ -1,74 +1,16 @@
-"""Llama and Mistral: grouped-query attention, RMSNorm, a gated MLP, no positions."""
+"""Llama, Granite, Llama 4 and Mistral: RMSNorm, a gated MLP, rotated positions."""
 
-from typing import ClassVar, Self
+from dataclasses import replace
+from typing import ClassVar
 
-from pydantic import PositiveInt, model_validator
+from pydantic import PositiveInt
 
-from planner.models.architecture import Architecture
-from planner.models.blocks import Attention, LayerKind, Mlp, Moe
-from planner.models.config import FamilyConfig, require_divisible
-
-
-class GroupedQueryConfig(FamilyConfig):
-    """Fields that Llama, Mistral and Mixtral share.
-
-    Absent num_key_value_heads means one per query head; absent head_dim means
-    hidden_size / num_attention_heads.
-    """
-
-    hidden_size: PositiveInt
-    intermediate_size: PositiveInt
-    num_hidden_layers: PositiveInt
-    num_attention_heads: PositiveInt
-    vocab_size: PositiveInt
-    num_key_value_heads: PositiveInt | None = None
-    head_dim: PositiveInt | None = None
-    max_position_embeddings: PositiveInt | None = None
-    tie_word_embeddings: bool = False
-
-    @model_validator(mode="after")
-    def _check_heads(self) -> Self:
-        if self.num_key_value_heads is not None:
-            require_divisible(self, "num_attention_heads", "num_key_value_heads")
-        if self.head_dim is None:
-            otherwise = "; give head_dim if that is meant"
-            require_divisible(self, "hidden_size", "num_attention_heads", otherwise)
-        return self
-
-    def _attention(self, *, bias: bool = False, window: int | None = None) -> Attention:
-        heads = self.num_attention_heads
-        return Attention(
-            self.hidden_size,
-            heads,
-            self.num_key_value_heads or heads,
-            self.head_dim or self.hidden_size // heads,
-            qkv_bias=bias,
-            out_bias=bias,
-            window=window,
-        )
-
-    def _of_layers(self, layer: LayerKind, name: str, source: str) -> Architecture:
-        return Architecture(
-            name=name,
-            family=self.family,
-            hidden=self.hidden_size,
-            vocab=self.vocab_size,
-            runs=((layer, self.num_hidden_layers),),
-            tied_embeddings=self.tie_word_embeddings,
-            learned_positions=0,
-            norm="rmsnorm",
-            mtp_layers=0,
-            source=source,
-            max_position=self.max_position_embeddings,
-        )
-
-    def _layer(self, attention: Attention, ffn: Mlp | Moe) -> LayerKind:
-        name = "moe" if isinstance(ffn, Moe) else "dense"
-        return LayerKind(name, attention, ffn, "rmsnorm")
+from planner.models.blocks import Attention, Mlp, Moe
+from planner.models.grouped_query import AlternatingConfig, GroupedQueryConfig
 
 
 class LlamaConfig(GroupedQueryConfig):
-    """Fields of a Llama config, of every generation.
+    """Fields of a Llama config, of generations 1 to 3.
 
     attention_bias puts biases on all four projections, mlp_bias on all three.
     """
@@ -79,21 +21,72 @@ class LlamaConfig(GroupedQueryConfig):
     attention_bias: bool = False
     mlp_bias: bool = False
 
-    def architecture(self, name: str, source: str) -> Architecture:
-        """Architecture of one layer kind.
+    def _attention(self) -> Attention:
+        bias = self.attention_bias
+        return replace(super()._attention(), qkv_bias=bias, out_bias=bias)
 
-        Args:
-            name: Name for the model.
-            source: Where the fields come from.
-
-        Returns:
-            The architecture.
-        """
-        attention = self._attention(bias=self.attention_bias)
-        mlp = Mlp(
-            self.hidden_size, self.intermediate_size, gated=True, bias=self.mlp_bias
+    def _ffn(self) -> Mlp:
+        return Mlp(
+            self.hidden_size,
+            self.intermediate_size,
+            gated=self.gated,
+            bias=self.mlp_bias,
         )
-        return self._of_layers(self._layer(attention, mlp), name, source)
+
+
+class GraniteConfig(LlamaConfig):
+    """Fields of a Granite config: Llama's; its multipliers have no weights."""
+
+    family: ClassVar[str] = "granite"
+    hf_class: ClassVar[str] = "GraniteForCausalLM"
+
+
+class Llama4Config(AlternatingConfig):
+    """Fields of the text part of a Llama 4 config.
+
+    intermediate_size is the width of one expert and of the shared one,
+    intermediate_size_mlp that of dense layers. Layer i has experts if i is in
+    moe_layers, or without the list if interleave_moe_layer_step divides i + 1.
+    Every fourth layer attends to all, the others to their chunk of
+    attention_chunk_size. Its QK-norm has no weights. Left out: the vision tower.
+    """
+
+    family: ClassVar[str] = "llama4_text"
+    hf_class: ClassVar[str] = "Llama4ForCausalLM"
+    period: ClassVar[int] = 4
+    local: ClassVar[str] = "chunked"
+
+    intermediate_size_mlp: PositiveInt
+    num_local_experts: PositiveInt
+    num_experts_per_tok: PositiveInt
+    interleave_moe_layer_step: PositiveInt = 1
+    moe_layers: list[int] | None = None
+    attention_chunk_size: PositiveInt | None = 8192
+    attention_bias: bool = False
+
+    def _attention(self) -> Attention:
+        bias = self.attention_bias
+        return replace(super()._attention(), qkv_bias=bias, out_bias=bias)
+
+    def _local_attention(self) -> Attention:
+        window = self.attention_chunk_size
+        return replace(self._attention(), window=window, chunked=True)
+
+    def _ffn_of(self, layer: int) -> Mlp | Moe:
+        if not self._has_experts(layer):
+            return Mlp(self.hidden_size, self.intermediate_size_mlp, gated=True)
+        return Moe(
+            hidden=self.hidden_size,
+            experts=self.num_local_experts,
+            top_k=self.num_experts_per_tok,
+            ffn=self.intermediate_size,
+            shared_ffn=self.intermediate_size,
+        )
+
+    def _has_experts(self, layer: int) -> bool:
+        if self.moe_layers is not None:
+            return layer in self.moe_layers
+        return (layer + 1) % self.interleave_moe_layer_step == 0
 
 
 class MistralConfig(GroupedQueryConfig):
@@ -108,16 +101,5 @@ class MistralConfig(GroupedQueryConfig):
 
     sliding_window: PositiveInt | None
 
-    def architecture(self, name: str, source: str) -> Architecture:
-        """Architecture of one layer kind.
-
-        Args:
-            name: Name for the model.
-            source: Where the fields come from.
-
-        Returns:
-            The architecture.
-        """
-        attention = self._attention(window=self.sliding_window)
-        mlp = Mlp(self.hidden_size, self.intermediate_size, gated=True)
-        return self._of_layers(self._layer(attention, mlp), name, source)
+    def _attention(self) -> Attention:
+        return replace(super()._attention(), window=self.sliding_window)

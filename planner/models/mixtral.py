@@ -1,13 +1,13 @@
-"""Mixtral: Mistral's attention with a mixture of experts in every layer."""
+"""Mixtral and Grok: a mixture of a few wide experts in every layer."""
 
+from dataclasses import replace
 from typing import ClassVar, Self
 
 from pydantic import PositiveInt, model_validator
 
-from planner.models.architecture import Architecture
-from planner.models.blocks import Moe
+from planner.models.blocks import Attention, Moe
 from planner.models.config import require_at_most
-from planner.models.llama import GroupedQueryConfig
+from planner.models.grouped_query import GroupedQueryConfig
 
 
 class MixtralConfig(GroupedQueryConfig):
@@ -25,22 +25,33 @@ class MixtralConfig(GroupedQueryConfig):
         require_at_most(self, "num_experts_per_tok", "num_local_experts")
         return self
 
-    def architecture(self, name: str, source: str) -> Architecture:
-        """Architecture of one layer kind.
+    def _attention(self) -> Attention:
+        return replace(super()._attention(), window=self.sliding_window)
 
-        Args:
-            name: Name for the model.
-            source: Where the fields come from.
-
-        Returns:
-            The architecture.
-        """
-        moe = Moe(
+    def _ffn(self) -> Moe:
+        return Moe(
             hidden=self.hidden_size,
             experts=self.num_local_experts,
             top_k=self.num_experts_per_tok,
             ffn=self.intermediate_size,
             shared_ffn=0,
         )
-        attention = self._attention(window=self.sliding_window)
-        return self._of_layers(self._layer(attention, moe), name, source)
+
+
+class GrokConfig(MixtralConfig):
+    """Fields of a Grok-1 config: Mixtral's, with four norms and a score cap.
+
+    Source: github.com/xai-org/grok-1, model.py: norms before and after each half,
+    scores capped at 30.
+    """
+
+    family: ClassVar[str] = "grok-1"
+    hf_class: ClassVar[str] = "Grok1ModelForCausalLM"
+    norms: ClassVar[int] = 4
+    other_names: ClassVar[dict[str, str]] = {"num_experts": "num_local_experts"}
+
+    tie_word_embeddings: bool = True
+    max_attn_value: float | None = 30.0
+
+    def _attention(self) -> Attention:
+        return replace(super()._attention(), logit_cap=self.max_attn_value)

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError
 
 from planner.models.architecture import Architecture
 from planner.models.errors import ModelConfigError
+from planner.models.hub import hub_config, is_hub_id
 from planner.models.registry import from_config
 
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -78,31 +79,58 @@ def preset(name: str) -> Architecture:
 
 
 def load_model(reference: str, base: Path | None = None) -> Architecture:
-    """Architecture by preset name, or from a config.json or the folder that holds one.
+    """Architecture by preset name, from a config.json or its folder, or by hub id.
 
-    A preset name wins over a path of the same name.
+    A preset name wins over a path of the same name, a path over a hub id.
 
     Args:
-        reference: Preset name or path.
+        reference: Preset name, path, or owner and name on the Hugging Face hub.
         base: Folder that relative paths start from; the working directory if None.
 
     Returns:
         The architecture.
 
     Raises:
-        ModelConfigError: It is neither, or the file does not describe a model.
+        ModelConfigError: It is none of them, the hub does not answer, or the file
+            does not describe a model.
     """
     if reference in preset_names():
         return preset(reference)
-    path = (base or Path()) / Path(reference).expanduser()
-    file = path / "config.json" if path.is_dir() else path
-    if not file.is_file():
-        raise ModelConfigError(
-            f"model {reference!r} is neither a preset nor a file: {file} does not "
-            f"exist; {_nearest(reference)}"
-        )
+    file = find_config(reference, base)
+    if is_hub_id(reference) and not _local(reference, base).is_file():
+        source = f"Hugging Face {reference}, config.json"
+        return from_config(_read_json(file), source=source, name=reference)
     name = file.parent.name if file.name == "config.json" else file.stem
     return from_config(_read_json(file), source=str(file), name=name or None)
+
+
+def find_config(reference: str, base: Path | None = None) -> Path:
+    """File that describes a model which is no preset; fetched if it is a hub id.
+
+    Args:
+        reference: Path of a config.json or of its folder, or a hub id.
+        base: Folder that relative paths start from; the working directory if None.
+
+    Returns:
+        Path of the file.
+
+    Raises:
+        ModelConfigError: There is no such file, and the hub does not give one.
+    """
+    file = _local(reference, base)
+    if file.is_file():
+        return file
+    if is_hub_id(reference):
+        return hub_config(reference)
+    raise ModelConfigError(
+        f"model {reference!r} is neither a preset nor a file: {file} does not "
+        f"exist; {_nearest(reference)}"
+    )
+
+
+def _local(reference: str, base: Path | None) -> Path:
+    path = (base or Path()) / Path(reference).expanduser()
+    return path / "config.json" if path.is_dir() else path
 
 
 def _read_json(file: Path) -> dict[str, Any]:

@@ -5,18 +5,70 @@ from difflib import get_close_matches
 from typing import Any
 
 from planner.models.architecture import Architecture
+from planner.models.bloom import BloomConfig
+from planner.models.cohere import Cohere2Config, CohereConfig
 from planner.models.config import FamilyConfig
+from planner.models.dbrx import DbrxConfig
 from planner.models.deepseek import DeepseekV2Config, DeepseekV3Config
 from planner.models.errors import ModelConfigError
+from planner.models.falcon import FalconConfig
+from planner.models.gemma import Gemma2Config, Gemma3Config, GemmaConfig
+from planner.models.glm import Glm4Config, Glm4MoeConfig, GlmConfig
 from planner.models.gpt import Gpt2Config
-from planner.models.llama import LlamaConfig, MistralConfig
-from planner.models.mixtral import MixtralConfig
+from planner.models.gpt_neox import GptNeoxConfig
+from planner.models.gpt_oss import GptOssConfig
+from planner.models.llama import (
+    GraniteConfig,
+    Llama4Config,
+    LlamaConfig,
+    MistralConfig,
+)
+from planner.models.mixtral import GrokConfig, MixtralConfig
+from planner.models.nemotron import NemotronConfig, NemotronNasConfig
+from planner.models.olmo import Olmo2Config, OlmoConfig, OlmoeConfig
+from planner.models.opt import OptConfig
+from planner.models.phi import Phi3Config
+from planner.models.qwen import (
+    Qwen2Config,
+    Qwen2MoeConfig,
+    Qwen3Config,
+    Qwen3MoeConfig,
+)
+from planner.models.starcoder2 import Starcoder2Config
 
 FAMILIES: tuple[type[FamilyConfig], ...] = (
     Gpt2Config,
     LlamaConfig,
+    GptNeoxConfig,
+    OptConfig,
+    BloomConfig,
+    FalconConfig,
+    Starcoder2Config,
+    Llama4Config,
+    GraniteConfig,
     MistralConfig,
     MixtralConfig,
+    GrokConfig,
+    DbrxConfig,
+    Qwen2Config,
+    Qwen2MoeConfig,
+    Qwen3Config,
+    Qwen3MoeConfig,
+    GemmaConfig,
+    Gemma2Config,
+    Gemma3Config,
+    Phi3Config,
+    OlmoConfig,
+    Olmo2Config,
+    OlmoeConfig,
+    CohereConfig,
+    Cohere2Config,
+    GlmConfig,
+    Glm4Config,
+    Glm4MoeConfig,
+    GptOssConfig,
+    NemotronConfig,
+    NemotronNasConfig,
     DeepseekV2Config,
     DeepseekV3Config,
 )
@@ -28,7 +80,8 @@ def from_config(
     """Architecture that a Hugging Face config describes.
 
     architectures[0] decides; model_type does where it is absent. Keys that the
-    family does not read are ignored.
+    family does not read are ignored. Of a model with several parts the text part is
+    read, under text_config.
 
     Args:
         config: Content of a config.json.
@@ -41,6 +94,7 @@ def from_config(
     Raises:
         ModelConfigError: The architecture is not supported, or a field is wrong.
     """
+    config = _text_part(config)
     family = _family(config, source)
     known = name or config.get("_name_or_path") or family.family
     return family.read(config, source).architecture(str(known), source)
@@ -48,8 +102,8 @@ def from_config(
 
 def _family(config: Mapping[str, Any], source: str) -> type[FamilyConfig]:
     hf_class, model_type = _declared(config, source)
-    by_class = {family.hf_class: family for family in FAMILIES}
-    by_type = {family.family: family for family in FAMILIES}
+    by_class = {n: f for f in FAMILIES for n in (f.hf_class, *f.aliases)}
+    by_type = {n: f for f in FAMILIES for n in (f.family, *f.aliases)}
     chosen = by_type.get(model_type) if hf_class is None else by_class.get(hf_class)
     if chosen is None:
         raise _unsupported(hf_class, model_type, source)
@@ -60,6 +114,16 @@ def _family(config: Mapping[str, Any], source: str) -> type[FamilyConfig]:
             f"{model_type!r}; {hf_class} goes with {chosen.family!r}"
         )
     return chosen
+
+
+def _text_part(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Text part of a multi-modal config, or the config itself."""
+    text = config.get("text_config")
+    if not isinstance(text, Mapping):
+        return config
+    # Whether embeddings are tied may be said outside; the class is that of the whole.
+    outer = ("tie_word_embeddings", "_name_or_path")
+    return {k: config[k] for k in outer if k in config} | dict(text)
 
 
 def _declared(config: Mapping[str, Any], source: str) -> tuple[str | None, str]:

@@ -1,6 +1,6 @@
 """What is known, as tables: numbers in natural units, unverified ones marked."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, get_args
 
@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hardware import catalog
-from hardware.calibration import calibrated
+from hardware.calibration import calibrated, calibration
 from hardware.specs import ClusterSpec, Sourced
 from hardware.units import Quantity
 from planner.errors import BadInputError, did_you_mean
@@ -197,8 +197,9 @@ def kind_table(kind: str) -> RenderableType:
 
 def _table(*titles: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for title in titles:
-        table.add_column(title)
+    for i, title in enumerate(titles):
+        # A name is what the reader copies, so it stays in one piece.
+        table.add_column(title, no_wrap=i == 0, overflow="fold")
     return table
 
 
@@ -291,10 +292,26 @@ def entry_table(kind: str, name: str) -> RenderableType:
         if field not in {"sources", "unverified"}:
             table.add_row(field, _cell(its, field, with_unit=True), _source(its, field))
     if kind == "gpus":
-        measured = "yes" if name in calibrated() else "no"
-        table.add_row("calibrated", measured, "")
+        for row in _reached(name):
+            table.add_row(*row)
     note = Text(f"{UNVERIFIED} not verified", style="dim")
     return Group(table, note) if its.unverified else table
+
+
+def _reached(name: str) -> Iterator[tuple[str, str, str]]:
+    """What a GPU reaches of its datasheet, and what of that is a relative's."""
+    yield "calibrated", "yes" if name in calibrated() else "no", ""
+    if name not in calibrated():
+        return
+    its = calibration(name)
+    for dtype, gemm in its.gemm.items():
+        yield f"reached {dtype}", f"{gemm.efficiency:.1%} of peak", gemm.source
+    memory = its.memory
+    yield "reached memory", f"{memory.efficiency:.1%} of peak", memory.source
+    ring = f"{its.scale_up.ring_bandwidth / 1e9:.4g} GB/s"
+    yield "reached ring", ring, its.scale_up.source
+    for section, why in its.transferred.items():
+        yield f"transferred {section}", "", why
 
 
 def _source(its: Sourced, field: str) -> str:

@@ -125,9 +125,10 @@ def _fixed(
 def _fill(prices: Ints, places: Ints, room: Ints) -> Ints:
     """Most layers within *room*, cheapest places first. [1]."""
     order = np.argsort(prices, axis=1, kind="stable")
-    price = np.maximum(np.take_along_axis(prices, order, axis=1), 1)
+    price = np.take_along_axis(prices, order, axis=1)
     place = np.take_along_axis(places, order, axis=1)
     spent = np.cumsum(price * place, axis=1) - price * place
-    taken = np.clip((room[:, None] - spent) // price, 0, place)
+    taken = np.clip((room[:, None] - spent) // np.maximum(price, 1), 0, place)
+    taken = np.where(price == 0, place, taken)
     layers: Ints = taken.sum(axis=1)
     return layers

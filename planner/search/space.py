@@ -266,8 +266,10 @@ class Enumerator:
         """Rank orders; both coincide without a pipeline or without replicas."""
         ep, etp = experts
         routed = self.workload.model.expert_parameters > 0
-        names = self.limits.orders[:1] if pp == 1 or dp == 1 else self.limits.orders
-        for name in names:
+        if pp == 1 or dp == 1:
+            yield 0
+            return
+        for name in self.limits.orders:
             if not self.search.allows_text("order", name):
                 self.removed["limit:order"] += 1
             elif name == "tp-cp-ep-pp-dp" and routed and ep * etp != inner:

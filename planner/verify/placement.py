@@ -165,7 +165,7 @@ def view_of(fabric: Fabric, members: Ints) -> View:
     domains = np.bincount(group)
     crossing = ranks[domains[group] > 1]
     fewest = int(crossing.min()) if crossing.size else size
-    inner = [fabric.scale_up] if size == 1 or ranks.max() > 1 else []
+    inner = [_inside(fabric, members)] if size == 1 or ranks.max() > 1 else []
     outer = [fewest * share] if crossing.size else []
     tiers = [_through(fabric, tier, members) for tier in fabric.tiers]
     off = size - int(ranks.min())
@@ -178,6 +178,24 @@ def view_of(fabric: Fabric, members: Ints) -> View:
         all_to_all_bandwidth=off / busiest if off else share,
         off_domain=off / max(size - 1, 1),
     )
+
+
+def _inside(fabric: Fabric, members: Ints) -> float:
+    """Ring rate of the worst group inside its domains. [B/s].
+
+    A switch gives every rank its link; in a mesh a group uses the links between
+    its own ranks; copies through host memory share what the domain has of it.
+    """
+    group, domain, ranks = _stays(members, fabric.domain)
+    together = ranks > 1
+    if not together.any():
+        return fabric.full_bandwidth
+    links = fabric.scale_up
+    if fabric.mesh_link is not None:
+        links = float((ranks[together] - 1).min() * fabric.mesh_link)
+    leaving = np.bincount(group)[group] > 1
+    senders = np.bincount(domain, weights=ranks - leaving)
+    return min(links, fabric.staging / max(senders.max(), 1))
 
 
 def _stays(members: Ints, gpus: int) -> tuple[Ints, Ints, Ints]:
@@ -274,7 +292,10 @@ def _pair_rate(fabric: Fabric, pairs: Ints) -> float:
     homes = pairs // fabric.domain
     leaves = homes[:, 0] != homes[:, 1]
     rates = [fabric.nic_share if leaves.any() else np.inf]
-    rates.append(np.inf if leaves.all() else fabric.scale_up)
+    if not leaves.all():
+        pair = fabric.scale_up if fabric.mesh_link is None else fabric.mesh_link
+        staying = np.bincount(homes[~leaves, 0])
+        rates.append(min(pair, fabric.staging / staying.max()))
     for tier in fabric.tiers:
         units, uplinks = pairs // tier[0], _uplinks(fabric, tier)
         moving = units[units[:, 0] != units[:, 1]]

@@ -18,7 +18,8 @@ def test_every_gpu_is_calibrated_under_its_own_name(name: str) -> None:
 def test_no_rate_exceeds_the_datasheet(name: str) -> None:
     gpu, own = catalog.gpu(name), cal.calibration(name)
     for curve in own.attention:
-        assert max(curve.forward + curve.backward) < gpu.peak("bf16")
+        peak = gpu.peak_bf16 or gpu.peak("fp16")
+        assert max(curve.forward + curve.backward) < peak
     link = catalog.link(gpu.nvlink).bandwidth
     assert own.scale_up.ring_bandwidth < link
     assert own.scale_up.all_to_all_bandwidth < link
@@ -91,14 +92,15 @@ def test_a_number_format_without_calibration_is_answered_with_those_there_are() 
 
 @pytest.mark.parametrize("name", ["network", "nccl", "tpu"])
 def test_an_uncalibrated_name_is_answered_with_the_gpus_that_are(name: str) -> None:
-    with pytest.raises(catalog.UnknownNameError, match="there is one for a100"):
+    with pytest.raises(catalog.UnknownNameError, match="there is one for a10, a100"):
         cal.calibration(name)
 
 
 def test_networks_are_keyed_by_the_fabric_of_the_nic() -> None:
     for name in catalog.names("links"):
         if fabric := catalog.link(name).fabric:
-            assert 0.5 < cal.network(fabric).all_to_all_efficiency < 1
+            reached = cal.network(fabric)
+            assert reached.all_to_all_efficiency < reached.efficiency < 1
     with pytest.raises(catalog.UnknownNameError, match="infiniband, roce, efa"):
         cal.network("token-ring")
 
@@ -112,3 +114,55 @@ def test_nccl_believes_what_8_gpus_measure() -> None:
     ring = cal.calibration("h100-sxm5-80gb").scale_up.ring_bandwidth
     assert links is not None
     assert links * constants.nvlink_per_link["hopper"] == pytest.approx(ring, rel=0.01)
+
+
+@pytest.mark.parametrize("name", cal.calibrated())
+def test_products_of_every_format_that_trains_are_calibrated(name: str) -> None:
+    gpu, own = catalog.gpu(name), cal.calibration(name)
+    trains = {f for f in ("bf16", "fp16") if getattr(gpu, f"peak_{f}") is not None}
+    assert own.gemm.keys() & {"bf16", "fp16"} <= trains
+    assert own.gemm.keys() & trains
+    assert ("fp8" in own.gemm) == (gpu.peak_fp8 is not None)
+    assert own.grouped_gemm.keys() == own.gemm.keys() - {"fp8"}
+
+
+@pytest.mark.parametrize("name", cal.calibrated())
+def test_every_gpu_has_a_curve_of_its_collectives(name: str) -> None:
+    assert len(cal.calibration(name).scale_up.all_reduce_curve) >= 20
+
+
+def test_a_scaled_section_is_its_base_times_the_factor() -> None:
+    """L4: 57.86 / 281.3 TFLOP/s of the L40S; RTX PRO 6000: PCIe 5 over 4."""
+    l4, l40s = cal.calibration("l4"), cal.calibration("l40s")
+    pro = cal.calibration("rtx-pro-6000-blackwell")
+    assert l4.attention[0].forward[0] == pytest.approx(
+        0.2057 * l40s.attention[0].forward[0]
+    )
+    assert pro.scale_up.ring_bandwidth == 2 * l40s.scale_up.ring_bandwidth
+    assert "281.3" in l4.transferred["attention"]
+
+
+def test_a_scaled_curve_keeps_its_latencies() -> None:
+    """S / B(S) is the time per step; twice the message at twice the rate is equal."""
+    before = cal.calibration("l40s").scale_up
+    after = cal.scaled_links(before, 2.0)
+    pairs = zip(before.all_reduce_curve, after.all_reduce_curve, strict=True)
+    assert all(s / b == pytest.approx(t / c) for (s, b), (t, c) in pairs)
+
+
+@pytest.mark.parametrize(
+    ("scale", "message"),
+    [
+        ({"attention": 0}, "scale: attention: .*greater than 0"),
+        ({"memory": 2}, "scale: memory: "),
+        ({"scale_up": 2}, r"scale: \['scale_up'\] are given, not from the base"),
+    ],
+)
+def test_a_scale_of_nothing_borrowed_is_refused(
+    scale: dict[str, float], message: str
+) -> None:
+    l40s = cal.calibration("l40s").model_dump()
+    given = {"base": "l40s", "scale_up": l40s["scale_up"], "scale": scale}
+    why = dict.fromkeys(l40s, "why")
+    with pytest.raises(catalog.CatalogError, match=message):
+        cal._with_base("x.yaml", given | {"transferred": why})

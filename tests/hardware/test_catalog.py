@@ -29,7 +29,9 @@ def test_a_cluster_resolves_to_whole_domains_below_a_fabric(name: str) -> None:
     cluster = catalog.resolve_cluster(catalog.cluster(name))
     assert cluster.gpus == cluster.spec.nodes * cluster.node.gpus_per_node
     assert cluster.scale_up.bandwidth > cluster.nic_share > 0
-    assert cluster.gpu.nvlink == cluster.node.scale_up
+    own = catalog.link(cluster.gpu.nvlink).bandwidth
+    bus = cluster.scale_up.topology == "bus"
+    assert bus or cluster.scale_up.bandwidth == own
     assert cluster.host_link.kind == "host"
 
 
@@ -38,6 +40,86 @@ def test_a_cluster_file_names_its_schema_first(name: str) -> None:
     text = (catalog.folder("clusters") / f"{name}.yaml").read_text()
     first = "# yaml-language-server: $schema=../schema/cluster.json\n"
     assert text.startswith(first)
+
+
+@pytest.mark.parametrize(
+    ("kind", "least"), [("gpus", 45), ("nodes", 40), ("clusters", 10)]
+)
+def test_the_catalog_is_as_wide_as_promised(kind: str, least: int) -> None:
+    assert len(catalog.names(kind)) >= least
+
+
+@pytest.mark.parametrize(("kind", "name"), ENTRIES)
+def test_what_is_from_memory_is_marked_unverified(kind: str, name: str) -> None:
+    entry = READERS[kind](name)
+    admitted = [f for f, s in entry.sources.items() if "not looked up" in s]
+    marked = {*entry.unverified, "*"}
+    assert [f for f in admitted if f not in marked] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "gpus"),
+    [
+        ("gb200-nvl72-64-racks", 4608),
+        ("hgx-h800-256-nodes", 2048),
+        ("mi300x-8-nodes", 64),
+        ("rtx-4090-4", 4),
+        ("rtx-4090-1", 1),
+        ("a6000-2", 2),
+        ("dgx-b200-32-nodes", 256),
+        ("dgx-h200-8-nodes", 64),
+        ("jean-zay-a100-48-nodes", 384),
+        ("selene", 2240),
+        ("eos", 4608),
+        ("meta-rsc-1", 16000),
+    ],
+)
+def test_reference_clusters_have_their_gpus(name: str, gpus: int) -> None:
+    assert catalog.resolve_cluster(catalog.cluster(name)).gpus == gpus
+
+
+def test_jean_zay_has_50_gbit_per_gpu() -> None:
+    """Four Omni-Path links of 100 Gb/s for eight GPUs."""
+    name = "jean-zay-a100-48-nodes"
+    assert catalog.resolve_cluster(catalog.cluster(name)).nic_share == 50e9 / 8
+
+
+def test_a_v100_has_no_bf16() -> None:
+    with pytest.raises(ValueError, match="no bf16 units; it has"):
+        catalog.gpu("v100-sxm2-32gb").peak("bf16")
+
+
+@pytest.mark.parametrize("gib", [70, 81])
+def test_memory_that_contradicts_its_label_is_refused(gib: int) -> None:
+    """80 GB is 74.5 GiB or 80 GiB, less at most 3 %."""
+    entry = catalog.gpu("h100-sxm5-80gb").model_dump()
+    with pytest.raises(ValueError, match=r"memory_label 80 GB, which allows 72\.2"):
+        GpuSpec.model_validate(entry | {"memory_capacity": f"{gib} GiB"})
+
+
+def test_a_gpu_needs_a_16_bit_format() -> None:
+    entry = catalog.gpu("gaudi2").model_dump() | {"peak_bf16": None}
+    with pytest.raises(ValueError, match="peak_bf16 and peak_fp16 are both null"):
+        GpuSpec.model_validate(entry)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("nvlink4", {"per_link": "20 GB/s"}, "450 GB/s contradicts 18 links of 20"),
+        ("nvlink4", {"bandwidth": "400 GB/s"}, "400 GB/s contradicts 18 links of 25"),
+        ("xgmi3", {"links": None}, "mesh needs links"),
+        ("xgmi3", {"per_link": None}, "mesh needs links"),
+        ("nvlink4", {"peer_to_peer": False}, "peer_to_peer false is for a bus"),
+        ("pcie4-x16", {"topology": "bus"}, "topology bus is for a scale-up link"),
+    ],
+)
+def test_a_link_that_contradicts_itself_is_refused(
+    name: str, change: dict[str, object], message: str
+) -> None:
+    entry = catalog.link(name).model_dump() | change
+    with pytest.raises(ValueError, match=message):
+        LinkSpec.model_validate(entry)
 
 
 def test_the_llama3_cluster_is_that_of_the_paper() -> None:

@@ -21,8 +21,9 @@ def make(
     nodes_per_domain: int = 1,
     nics: int = 8,
     tiers: tuple[tuple[int, float], ...] = (),
+    scale_up: str = "nvlink4",
 ) -> ClusterTopology:
-    """A cluster of H100s; tiers are (GPUs, oversubscription)."""
+    """A cluster of H100s on some link; tiers are (GPUs, oversubscription)."""
     its_node = node("dgx-h100").model_copy(
         update={
             "gpus_per_node": gpus_per_node,
@@ -39,7 +40,7 @@ def make(
             for i, (g, o) in enumerate(tiers)
         ),
     )
-    gpu, up, nic = catalog_gpu("h100-sxm5-80gb"), link("nvlink4"), link("ib-ndr")
+    gpu, up, nic = catalog_gpu("h100-sxm5-80gb"), link(scale_up), link("ib-ndr")
     host = link("pcie5-x16")
     return ClusterTopology(Cluster(spec, its_node, gpu, up, nic, host))
 
@@ -59,7 +60,8 @@ def topologies(draw: st.DrawFn) -> ClusterTopology:
         gpus *= factor + len(tiers)
         tiers.append((gpus, draw(st.sampled_from([1.0, 1.5, 2.0, 7.0]))))
     nics = draw(st.sampled_from([1, 2, 4, 8, 16]))
-    return make(nodes, gpus_per_node, nodes_per_domain, nics, tuple(tiers))
+    up = draw(st.sampled_from(["nvlink4", "xgmi3", "pcie4-bus", "pcie5-bus-no-p2p"]))
+    return make(nodes, gpus_per_node, nodes_per_domain, nics, tuple(tiers), up)
 
 
 @st.composite
@@ -128,6 +130,7 @@ def test_the_closed_form_is_the_exact_placement(data: st.DataObject) -> None:
     if closed.size > 1:
         exact = placement._placed_view(topology.fabric, levels)
         assert closed.ring_bandwidth == pytest.approx(exact.ring_bandwidth)
+        assert closed.scale_up_bandwidth == pytest.approx(exact.scale_up_bandwidth)
         assert closed.all_to_all_bandwidth == pytest.approx(exact.all_to_all_bandwidth)
         assert (closed.domains, closed.ranks_per_domain, closed.tiers) == (
             exact.domains,
@@ -221,6 +224,39 @@ def test_131072_gpus_are_placed_in_milliseconds() -> None:
     assert view.tiers == (512, 43)
     assert placed < 1
     assert closed < 2e-3
+
+
+def test_a_group_in_a_mesh_has_the_links_to_its_own_peers() -> None:
+    """MI300X: 64 GB/s to each peer, so 2 GPUs see 64 and 8 see 448 GB/s."""
+    topology = make(2, scale_up="xgmi3")
+    rates = {n: topology.group(((n, 1),)).ring_bandwidth for n in (2, 4, 8)}
+    assert rates == {2: 64e9, 4: 192e9, 8: 448e9}
+    assert topology.point_to_point(1, 8).bandwidth == 64e9
+    spread = topology.group(((2, 8),))
+    assert (spread.scale_up_bandwidth, spread.ring_bandwidth) == (448e9, 50e9)
+
+
+def test_a_mesh_has_an_edge_for_each_pair_of_a_domain() -> None:
+    graph = make(2, scale_up="xgmi3").graph()
+    assert graph.edges[("gpu", 0), ("gpu", 7)]["capacity"] == 64e9
+    assert not graph.has_edge(("gpu", 0), ("gpu", 8))
+    assert graph.degree(("gpu", 3)) == 8
+
+
+def test_a_bus_without_peer_to_peer_stages_every_byte_in_host_memory() -> None:
+    """8 GPUs of 31.5 GB/s: host memory takes 126 GB/s in, and gives 126 out."""
+    topology = make(1, scale_up="pcie4-bus-no-p2p")
+    assert topology.group(((8, 1),)).ring_bandwidth == 31.5e9 / 2
+    assert topology.group(((2, 1),)).ring_bandwidth == 31.5e9 / 2
+    assert topology.point_to_point(1, 2).bandwidth == 31.5e9
+    graph = topology.graph()
+    assert graph.edges[("bus", 0), ("host-memory", 0)]["capacity"] == 8 * 31.5e9 / 2
+
+
+def test_a_bus_with_peer_to_peer_is_as_fast_as_its_slots() -> None:
+    topology = make(1, scale_up="pcie4-bus")
+    assert topology.group(((8, 1),)).ring_bandwidth == 31.5e9
+    assert ("host-memory", 0) not in topology.graph()
 
 
 def test_the_graph_has_every_gpu_once_per_way_out() -> None:

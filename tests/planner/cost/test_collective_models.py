@@ -87,10 +87,12 @@ def test_a_rank_alone_waits_for_nobody(time) -> None:  # noqa: ANN001
 
 @pytest.mark.parametrize("time", TIMES)
 @given(st.floats(1, 1e11), st.sampled_from([2, 4, 8, 16, 32]))
-def test_four_times_the_bytes_take_longer(time, size: float, n: int) -> None:  # noqa: ANN001
+def test_four_times_the_bytes_take_no_less(time, size: float, n: int) -> None:  # noqa: ANN001
+    """Equal only below the smallest message of the measured curve."""
     links, group = ranks("dgx-h100", 4, n)
     here, more = (float(time(links, message(s), group)[0]) for s in (size, 4 * size))
-    assert here < more
+    assert here <= more * (1 + 1e-12)
+    assert size < 2**20 or here < more
 
 
 def test_more_bytes_never_take_less_time() -> None:
@@ -100,7 +102,7 @@ def test_more_bytes_never_take_less_time() -> None:
         float(all_reduce_time(links, message(mib * 2**20), group)[0])
         for mib in (1.0, 1.3)
     )
-    assert here <= more
+    assert here <= more * (1 + 1e-12)
 
 
 @given(st.floats(1e3, 1e11), st.sampled_from([2, 4, 8, 16, 32]))

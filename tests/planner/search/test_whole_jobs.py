@@ -12,6 +12,7 @@ from planner.cost.workload import Workload
 from planner.frameworks import FRAMEWORKS
 from planner.models import Architecture
 from planner.search.best_first import SearchOutcome, search
+from planner.search.bounds import space_bounds
 from planner.search.exhaustive import best_of_space
 from planner.specs.search import SearchSpec
 
@@ -100,7 +101,7 @@ def test_without_time_the_bound_is_still_true(name: str) -> None:
         best = best_of_space(found.table, found.space)
         assert best is None or found.bound_s <= best.step_s
         assert found.timed_out == bool(
-            np.any(bounds.space_bounds(found.table, found.space).fits)
+            np.any(space_bounds(found.table, found.space).fits)
         )
         assert not found.ranked
 

@@ -1,0 +1,289 @@
+"""The YAML files of facts: ours, and a user's folder laid over them.
+
+A folder has subfolders `gpus`, `links`, `nodes`, `clusters`, `calibration`, each with
+one file per entry. A file laid over ours adds an entry, or replaces the one of its
+name. GPUs, links, nodes and calibration are data of this package; clusters are files
+that a user copies, in `configs/clusters` of a checkout or of the installed `planner`.
+"""
+
+import difflib
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+Model = TypeVar("Model", bound=BaseModel)
+K = TypeVar("K")
+T = TypeVar("T")
+
+SUFFIXES = (".yaml", ".yml")
+"""How the name of a file of facts ends."""
+
+_readers: dict[str, Callable[[str], object]] = {}
+"""Kind to what reads one entry of it."""
+_forget: list[Callable[[], None]] = []
+"""Empty the caches of what was read."""
+_layers: list[Path] = []
+"""The user's folder, if one is laid over ours."""
+
+
+class CatalogError(ValueError):
+    """A catalog file is wrong; the message names the file and the field."""
+
+
+class UnknownNameError(ValueError):
+    """The catalog has no such name; the message lists the nearest."""
+
+
+def remembered(look_up: Callable[[K], T]) -> Callable[[K], T]:
+    """Makes a function of one key remember its answers until the layers change.
+
+    Args:
+        look_up: From a key to what is read. [-]
+
+    Returns:
+        The same, cached. [-]
+    """
+    cached = cache(look_up)
+    _forget.append(cached.cache_clear)
+    return cached
+
+
+def reader(kind: str) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
+    """Makes a function the cached reader of the entries of a kind.
+
+    Args:
+        kind: Name of a subfolder. [-]
+
+    Returns:
+        A decorator of a function from name to entry. [-]
+    """
+
+    def register(look_up: Callable[[str], T]) -> Callable[[str], T]:
+        cached = remembered(look_up)
+        _readers[kind] = cached
+        return cached
+
+    return register
+
+
+def folder(kind: str) -> Traversable:
+    """Where our own YAML files of a kind are.
+
+    Args:
+        kind: `gpus`, `links`, `nodes`, `clusters` or another folder of data. [-]
+
+    Returns:
+        The folder: package data, or `configs/clusters` of the checkout or of the
+        installed `planner`, which is found but not imported. [-]
+
+    Raises:
+        CatalogError: Neither place has the clusters.
+    """
+    if kind != "clusters":
+        return files("hardware") / kind
+    spec = find_spec("planner")
+    roots = [Path(__file__).parent.parent]
+    roots += [Path(p) for p in (spec and spec.submodule_search_locations) or []]
+    for root in roots:
+        if (root / "configs" / "clusters").is_dir():
+            return root / "configs" / "clusters"
+    raise CatalogError(f"no configs/clusters in {' or '.join(map(str, roots))}")
+
+
+@cache
+def _entries(kind: str) -> Mapping[str, Traversable]:
+    """Name to file of a kind; a user's file hides ours."""
+    found = _in_folder(folder(kind))
+    for layer in _layers:
+        if (layer / kind).is_dir():
+            found |= _in_folder(layer / kind)
+    return found
+
+
+def _in_folder(where: Traversable) -> dict[str, Traversable]:
+    """Name to file of one folder, which may name nothing twice."""
+    found: dict[str, Traversable] = {}
+    for file in sorted(where.iterdir(), key=lambda entry: entry.name):
+        stem, dot, suffix = file.name.rpartition(".")
+        if dot + suffix not in SUFFIXES:
+            continue
+        if stem in found:
+            raise CatalogError(f"{file}: name: {stem} is also in {found[stem].name}")
+        found[stem] = file
+    return found
+
+
+def names(kind: str) -> tuple[str, ...]:
+    """Names of one kind, sorted.
+
+    Args:
+        kind: `gpus`, `links`, `nodes`, `clusters` or `calibration`. [-]
+
+    Returns:
+        Names, each also the stem of its file. [-]
+    """
+    return tuple(sorted(_entries(kind)))
+
+
+def find(kind: str, name: str) -> Traversable:
+    """The file of one entry.
+
+    Args:
+        kind: One of the subfolders. [-]
+        name: Stem of its file. [-]
+
+    Returns:
+        The user's file if there is one, else ours. [-]
+
+    Raises:
+        UnknownNameError: No such file; lists the nearest names.
+    """
+    if name not in _entries(kind):
+        raise UnknownNameError(_unknown_name(kind, name, names(kind)))
+    return _entries(kind)[name]
+
+
+def _unknown_name(kind: str, name: str, known: tuple[str, ...]) -> str:
+    """Say what was asked for and what is nearest to it."""
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
+    hint = f"nearest: {', '.join(near)}" if near else f"known: {', '.join(known)}"
+    return f"no {name!r} among {kind}; {hint}"
+
+
+def overlay(path: Path | None) -> None:
+    """Lay a user's folder over our own files, for this process.
+
+    Every file in it is read at once, and ours that may refer to one of them; a file
+    that is wrong in itself or contradicts another is refused, and nothing laid over.
+
+    Args:
+        path: Folder with subfolders of the kinds; None takes the layer away. [-]
+
+    Raises:
+        CatalogError: No such folder, an unknown subfolder, or a wrong file; names
+            file and field.
+    """
+    _lay([])
+    if path is None:
+        return
+    _check_folder(path)
+    _lay([path])
+    try:
+        for kind, look_up in _readers.items():
+            own = _in_folder(path / kind) if (path / kind).is_dir() else ()
+            for name in own if kind == "calibration" else names(kind):
+                look_up(name)
+    except CatalogError:
+        _lay([])
+        raise
+
+
+def _lay(layers: list[Path]) -> None:
+    """Replace the layers and forget what was read from the old ones."""
+    _layers[:] = layers
+    _entries.cache_clear()
+    for forget in _forget:
+        forget()
+
+
+def _check_folder(path: Path) -> None:
+    """Refuse a folder that is none, or that has nothing of ours in it."""
+    if not path.is_dir():
+        raise CatalogError(f"{path}: no such folder")
+    inside = sorted(p.name for p in path.iterdir() if p.is_dir())
+    kinds = tuple(sorted(_readers))
+    for name in inside:
+        if name not in kinds and not name.startswith("."):
+            raise CatalogError(f"{path}: {_unknown_name('subfolders', name, kinds)}")
+    if not inside:
+        raise CatalogError(f"{path}: has none of the subfolders {', '.join(kinds)}")
+
+
+def read(path: Traversable, model: type[Model]) -> Model:
+    """One YAML file as a checked model.
+
+    Args:
+        path: The file. [-]
+        model: Type of what it holds. [-]
+
+    Returns:
+        The model. [-]
+
+    Raises:
+        CatalogError: No YAML, or not as the model has it; names file and field.
+    """
+    return parse(str(path), load(path), model)
+
+
+def load(path: Traversable) -> object:
+    """What one YAML file holds, unchecked.
+
+    Args:
+        path: The file. [-]
+
+    Returns:
+        Mappings, lists and scalars. [-]
+
+    Raises:
+        CatalogError: Unreadable, or no YAML; names file, line and column.
+    """
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, OSError, ValueError) as error:
+        raise CatalogError(f"{path}: {error}") from error
+
+
+def parse(path: str, data: object, model: type[Model]) -> Model:
+    """What a file holds as a checked model.
+
+    Args:
+        path: The file, for messages. [-]
+        data: What was read from it. [-]
+        model: Type of it. [-]
+
+    Returns:
+        The model. [-]
+
+    Raises:
+        CatalogError: Not as the model has it; names file and field.
+    """
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        lines = (_line(path, e["loc"], e["msg"]) for e in error.errors())
+        raise CatalogError("\n".join(lines)) from error
+
+
+def _line(path: str, where: tuple[int | str, ...], message: str) -> str:
+    """One line of an error: file, field, what is wrong."""
+    field = ".".join(map(str, where)) or "(whole file)"
+    return f"{path}: {field}: {message.removeprefix('Value error, ')}"
+
+
+def lookup(kind: str, name: str, model: type[Model]) -> Model:
+    """One entry of the catalog by name.
+
+    Args:
+        kind: A folder of `folder`. [-]
+        name: Stem of its file. [-]
+        model: Type of the entries; it has a `name`. [-]
+
+    Returns:
+        The entry. [-]
+
+    Raises:
+        UnknownNameError: No such file; lists the nearest names.
+        CatalogError: The file is wrong or calls its entry by another name.
+    """
+    path = find(kind, name)
+    entry = read(path, model)
+    if getattr(entry, "name", name) != name:
+        raise CatalogError(f"{path}: name: must be {name}, as the file")
+    return entry

@@ -1,0 +1,65 @@
+"""What traffic between scale-up domains reaches, per kind of fabric."""
+
+from collections.abc import Mapping
+
+from pydantic import BaseModel, ConfigDict
+
+from hardware.files import UnknownNameError, find, read, remembered
+from hardware.measured import Fraction, Measured
+from hardware.specs import FabricKind
+
+
+class NetworkCalibration(Measured):
+    """Parts of the NIC line rate that traffic between domains reaches.
+
+    Attributes:
+        efficiency: Large all-gather and reduce-scatter rings. [1]
+        all_to_all_efficiency: Even all-to-all. [1]
+        p2p_efficiency: One rank to another. [1]
+        source: Where the numbers are from. [-]
+    """
+
+    efficiency: Fraction
+    all_to_all_efficiency: Fraction
+    p2p_efficiency: Fraction
+
+
+class _NetworkFile(BaseModel):
+    """Fabric kind to its calibration."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    fabrics: Mapping[FabricKind, NetworkCalibration]
+
+
+def networks() -> Mapping[str, NetworkCalibration]:
+    """What is reached on every kind of fabric.
+
+    Returns:
+        Fabric kind to its calibration. [-]
+
+    Raises:
+        CatalogError: The file is wrong; names the field.
+    """
+    fabrics = read(find("calibration", "network"), _NetworkFile).fabrics
+    return {str(kind): its for kind, its in fabrics.items()}
+
+
+@remembered
+def network(kind: str | None) -> NetworkCalibration:
+    """What traffic between domains reaches on a kind of fabric.
+
+    Args:
+        kind: `infiniband`, `roce`, `efa` or another of `hardware.specs`; that of a
+            link without one is None, which is refused. [-]
+
+    Returns:
+        Its calibration. [-]
+
+    Raises:
+        UnknownNameError: No such kind; lists those there are.
+    """
+    fabrics = networks()
+    if kind is None or kind not in fabrics:
+        raise UnknownNameError(f"no fabric {kind!r}; fabrics are {', '.join(fabrics)}")
+    return fabrics[kind]

@@ -1,0 +1,55 @@
+"""A config.json from the Hugging Face hub, where huggingface_hub is installed."""
+
+import re
+from importlib import import_module
+from pathlib import Path
+
+from planner.models.errors import ModelConfigError
+
+_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+_FILES = (".json", ".yaml", ".yml")
+
+
+def is_hub_id(reference: str) -> bool:
+    """A reference looks like an owner and a name, and not like a file.
+
+    Args:
+        reference: What the user wrote.
+
+    Returns:
+        Whether the hub may know it.
+    """
+    named = _ID.fullmatch(reference) is not None
+    return named and not reference.endswith(_FILES)
+
+
+def hub_config(repo: str) -> Path:
+    """Path of a repository's config.json, downloaded or from the hub's cache.
+
+    Args:
+        repo: Owner and name, such as "meta-llama/Llama-3.1-8B".
+
+    Returns:
+        Path of the local copy.
+
+    Raises:
+        ModelConfigError: huggingface_hub is not installed, or the hub does not
+            answer, does not know the repository or does not give it.
+    """
+    start = f"model {repo!r} is neither a preset nor a file, and the hub"
+    otherwise = "download its config.json elsewhere and give the path"
+    try:
+        hub = import_module("huggingface_hub")
+    except ImportError as error:
+        raise ModelConfigError(
+            f"{start} cannot be asked without huggingface_hub: install it, or "
+            f"{otherwise}"
+        ) from error
+    try:
+        return Path(hub.hf_hub_download(repo, "config.json"))
+    except (OSError, RuntimeError, ValueError) as error:
+        reason = str(error).strip().split("\n", maxsplit=1)[0]
+        raise ModelConfigError(
+            f"{start} did not give it ({type(error).__name__}: {reason}); offline or "
+            f"without access, {otherwise}"
+        ) from error
