@@ -1,5 +1,8 @@
 """Every command is in the README, and every command and option explains itself."""
 
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,3 +38,23 @@ def test_help_lists_every_command_and_the_exit_codes() -> None:
     assert [name for name in NAMES if name not in text] == []
     for code in ("0 success", "2 bad input", "3 proven infeasible", "4 time limit"):
         assert code in text
+
+
+def without_timing(text: str) -> str:
+    """White space folded and the search's own seconds left out."""
+    return re.sub(r"solved, [\d.]+ s", "solved", " ".join(text.split()))
+
+
+def test_the_readme_shows_what_the_first_command_prints() -> None:
+    """The plan of the README is the plan of today, to the last digit."""
+    shown = (ROOT / "README.md").read_text().split("```text\n")[1].split("```")[0]
+    job = "configs/jobs/llama-3.1-405b-16k-h100.yaml"
+    run = subprocess.run(
+        [sys.executable, "-m", "planner", "plan", job],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert without_timing(run.stdout) == without_timing(shown)

@@ -192,10 +192,10 @@ def _inside(fabric: Fabric, members: Ints) -> float:
         return fabric.full_bandwidth
     links = fabric.scale_up
     if fabric.mesh_link is not None:
-        links = float((ranks[together] - 1).min() * fabric.mesh_link)
+        links = float((ranks[together] - 1).min()) * fabric.mesh_link
     leaving = np.bincount(group)[group] > 1
     senders = np.bincount(domain, weights=ranks - leaving)
-    return min(links, fabric.staging / max(senders.max(), 1))
+    return min(links, fabric.staging / max(float(senders.max()), 1.0))
 
 
 def _stays(members: Ints, gpus: int) -> tuple[Ints, Ints, Ints]:

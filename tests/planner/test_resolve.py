@@ -18,6 +18,13 @@ from planner.specs.read import read_spec
 
 JOBS = sorted((Path(__file__).resolve().parents[2] / "configs/jobs").glob("*.yaml"))
 GPUS = {
+    "bloom-176b-384-a100": 384,
+    "deepseek-v3-2048-h800": 2048,
+    "gpt-oss-120b-64-h200": 64,
+    "llama-2-7b-4-rtx-4090": 4,
+    "llama-3.1-405b-4608-gb200": 4608,
+    "mixtral-8x22b-64-mi300x": 64,
+    "qwen3-235b-a22b-256-b200": 256,
     "deepseek-v3-2048-h100": 2048,
     "gpt3-175b-512-a100": 512,
     "llama-3-8b-8-a100": 8,

@@ -92,10 +92,6 @@ CASES = {
         GOOD + "stack: {attention: fa3}",
         ["stack.attention_kernel", "'fa3'", "measured: fa2"],
     ),
-    "kernels of other GPUs only": (
-        GOOD + "stack: {attention: {hopper: fa2}}",
-        ["stack.attention_kernel", "ampere"],
-    ),
     "an eager variant that does not exist": (
         GOOD + "stack: {compile: false}",
         ["stack.compile", "no eager variant"],
