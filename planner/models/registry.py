@@ -24,6 +24,7 @@ from planner.models.llama import (
     MistralConfig,
 )
 from planner.models.mixtral import GrokConfig, MixtralConfig
+from planner.models.mpt import MptConfig
 from planner.models.nemotron import NemotronConfig, NemotronNasConfig
 from planner.models.olmo import Olmo2Config, OlmoConfig, OlmoeConfig
 from planner.models.opt import OptConfig
@@ -42,6 +43,7 @@ FAMILIES: tuple[type[FamilyConfig], ...] = (
     GptNeoxConfig,
     OptConfig,
     BloomConfig,
+    MptConfig,
     FalconConfig,
     Starcoder2Config,
     Llama4Config,
