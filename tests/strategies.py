@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 from functools import cache
-from types import SimpleNamespace
-from typing import cast
 
 import numpy as np
 from hypothesis import assume
@@ -13,16 +11,15 @@ from hardware.calibration import calibration
 from hardware.catalog import resolve_cluster
 from hardware.specs import ClusterSpec
 from hardware.topology import ClusterTopology
-from planner.cost.meshes import Meshes
 from planner.cost.pipeline import rank_blocks
 from planner.cost.room import budget_bytes
-from planner.cost.table import CostTable, EndColumns, Unit, fill_table
+from planner.cost.table import fill_table
 from planner.cost.workload import Workload
 from planner.frameworks import FRAMEWORKS
 from planner.models import Architecture, from_config
 from planner.search.exhaustive import candidate_costs, count_plans, splits
 from planner.search.paths import even_counts
-from planner.search.space import Space, enumerate_space
+from planner.search.space import enumerate_space
 from planner.specs.framework import Framework
 from planner.specs.search import SearchSpec
 from planner.specs.table import EndCosts, LayerCosts, StageCosts
@@ -370,52 +367,3 @@ def with_profile(workload: Workload, **fields: object) -> Workload:
 
 def framework(name: str) -> Framework:
     return next(f for f in FRAMEWORKS if f.name == name)
-
-
-def one_row_table(costs: StageCosts) -> tuple[CostTable, Space]:
-    """A table and a space that hold one inner problem and nothing else."""
-    row = (1, 0, costs.pp, 1, 1, 1, 1, 1, 1, 0, 1, costs.micro_batches, 0)
-    columns = [
-        np.array([[[cell] for cell in getattr(k, name)] for k in costs.layers])
-        for name in ("forward", "backward", "saved", "transient")
-    ]
-    singles = ("first_gather", "last_scatter", "p2p", "budget", "scatter_every")
-    table = CostTable(
-        _only_shape(costs),
-        Meshes.from_rows([row]),
-        costs.menu,
-        *columns,
-        tuple(_unit(layer) for layer in costs.layers),
-        _end(costs.embedding),
-        _end(costs.head),
-        **{name: np.array([getattr(costs, name)]) for name in singles},
-        slowdown=np.array([costs.slowdown]),
-    )
-    entry = -1 if len(costs.menu) > 1 else 0
-    one = [np.array([n]) for n in (0, costs.vpp, entry)]
-    return table, Space(table.meshes, *one, recompute=costs.menu, removed={})
-
-
-def _unit(priced: LayerCosts | EndCosts) -> Unit:
-    names = ("static", "accumulated", "gather", "scatter", "optimizer")
-    return Unit(*(np.array([getattr(priced, name)]) for name in names))
-
-
-def _end(end: EndCosts) -> EndColumns:
-    names = ("forward", "backward", "saved", "transient")
-    return EndColumns(*(np.array([getattr(end, n)]) for n in names), _unit(end))
-
-
-def _only_shape(costs: StageCosts) -> Workload:
-    """The few facts of a job that the table itself reads."""
-    fake = SimpleNamespace(
-        model=SimpleNamespace(layers=costs.layer_count),
-        kinds=tuple(range(len(costs.layers))),
-        runs=costs.runs,
-        search=SearchSpec(space="full" if costs.extra_layers else "default"),
-        profile=SimpleNamespace(
-            overlap_param_gather=costs.overlap_gather,
-            overlap_grad_reduce=costs.overlap_scatter,
-        ),
-    )
-    return cast("Workload", fake)

@@ -1,6 +1,6 @@
 """What has to hold between the search and brute force, for any problem."""
 
-from strategies import one_row_table
+from one_row import one_row_table
 
 from planner.cost.pipeline import step_ns
 from planner.cost.workload import Workload

@@ -2,7 +2,8 @@
 
 import pytest
 from hypothesis import given
-from strategies import inner_problems, one_row_table, small_job, small_problem
+from one_row import one_row_table
+from strategies import inner_problems, small_job, small_problem
 
 from planner.cost.pipeline import step_ns
 from planner.cost.table import fill_table

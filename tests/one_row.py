@@ -1,0 +1,62 @@
+"""A table and a space of one row, around an inner problem."""
+
+from types import SimpleNamespace
+from typing import cast
+
+import numpy as np
+
+from planner.cost.meshes import Meshes
+from planner.cost.table import CostTable, EndColumns, Unit
+from planner.cost.workload import Workload
+from planner.search.space import Space
+from planner.specs.search import SearchSpec
+from planner.specs.table import EndCosts, LayerCosts, StageCosts
+
+
+def one_row_table(costs: StageCosts) -> tuple[CostTable, Space]:
+    """A table and a space that hold one inner problem and nothing else."""
+    row = (1, 0, costs.pp, 1, 1, 1, 1, 1, 1, 0, 1, costs.micro_batches, 0)
+    columns = [
+        np.array([[[cell] for cell in getattr(k, name)] for k in costs.layers])
+        for name in ("forward", "backward", "saved", "transient")
+    ]
+    singles = ("first_gather", "last_scatter", "p2p", "budget", "scatter_every")
+    table = CostTable(
+        _only_shape(costs),
+        Meshes.from_rows([row]),
+        costs.menu,
+        *columns,
+        tuple(_unit(layer) for layer in costs.layers),
+        _end(costs.embedding),
+        _end(costs.head),
+        **{name: np.array([getattr(costs, name)]) for name in singles},
+        slowdown=np.array([costs.slowdown]),
+    )
+    entry = -1 if len(costs.menu) > 1 else 0
+    one = [np.array([n]) for n in (0, costs.vpp, entry)]
+    return table, Space(table.meshes, *one, recompute=costs.menu, removed={})
+
+
+def _unit(priced: LayerCosts | EndCosts) -> Unit:
+    names = ("static", "accumulated", "gather", "scatter", "optimizer")
+    return Unit(*(np.array([getattr(priced, name)]) for name in names))
+
+
+def _end(end: EndCosts) -> EndColumns:
+    names = ("forward", "backward", "saved", "transient")
+    return EndColumns(*(np.array([getattr(end, n)]) for n in names), _unit(end))
+
+
+def _only_shape(costs: StageCosts) -> Workload:
+    """The few facts of a job that the table itself reads."""
+    fake = SimpleNamespace(
+        model=SimpleNamespace(layers=costs.layer_count),
+        kinds=tuple(range(len(costs.layers))),
+        runs=costs.runs,
+        search=SearchSpec(space="full" if costs.extra_layers else "default"),
+        profile=SimpleNamespace(
+            overlap_param_gather=costs.overlap_gather,
+            overlap_grad_reduce=costs.overlap_scatter,
+        ),
+    )
+    return cast("Workload", fake)
