@@ -29,7 +29,8 @@ def time_breakdown(
     The busiest rank's own work is known by cause. What transfers between stages
     add is the step less the step with free transfers; what data parallelism
     adds outside the layers is found the same way, with the compute that it slows
-    down; the rest of the rank's time is bubble.
+    down; the rest of the rank's time is bubble (without a pipeline it is what
+    rounding to whole nanoseconds left of compute).
 
     Args:
         table: Table of the layout's one mesh.
@@ -53,7 +54,8 @@ def time_breakdown(
     causes["dp_comm"] += x[slots.opt(last)] - update
     causes["pp_comm"] += whole - without_p2p
     causes["dp_comm"] += without_p2p - alone
-    causes["bubble"] += whole - sum(causes.values())
+    rest = whole - sum(causes.values())
+    causes["bubble" if costs.pp > 1 else "compute"] += rest
     seconds = {cause: time / 1e9 for cause, time in causes.items()}
     straggler = whole * (costs.slowdown - 1.0) / 1e9
     return TimeBreakdown(**seconds, straggler=straggler)
