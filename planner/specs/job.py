@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from planner.specs.layout import PartialLayout
 from planner.specs.search import SearchSpec
@@ -23,8 +23,17 @@ class JobSpec(BaseModel):
     model: str | dict[str, object]
     cluster: str | dict[str, object]
     training: TrainingSpec
+    inference: dict[str, object] = {}
+    """Stays empty: inference has no price yet."""
     framework: str = "megatron"
     stack: dict[str, object] = {}
     objective: Literal["throughput"] = "throughput"
     search: SearchSpec = SearchSpec()
     layout: PartialLayout = Field(default=PartialLayout())
+
+    @field_validator("inference")
+    @classmethod
+    def _no_inference(cls, value: dict[str, object]) -> dict[str, object]:
+        if value:
+            raise ValueError("inference is not priced yet; leave it empty")
+        return value

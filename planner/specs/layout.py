@@ -28,6 +28,14 @@ class RecomputeRange(BaseModel):
         return self
 
 
+class StageOffload(BaseModel):
+    """Fraction of a virtual stage's activations kept in host memory. [1]."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    activations: float = Field(default=0.0, ge=0.0, le=0.0)
+
+
 class Stage(BaseModel):
     """One virtual stage: its layers and what of them is recomputed.
 
@@ -38,6 +46,7 @@ class Stage(BaseModel):
 
     layers: int = Field(ge=0, strict=True)
     recompute: tuple[RecomputeRange, ...] = ()
+    offload: StageOffload = StageOffload()
 
     @model_validator(mode="after")
     def _ranges_tile(self) -> Self:

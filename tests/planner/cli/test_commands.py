@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 from typer.testing import Result as Run
 
@@ -197,3 +198,34 @@ def test_output_to_a_pipe_is_plain_and_100_columns_wide() -> None:
     lines = report.splitlines()
     assert max(map(len, lines)) <= 100
     assert lines == [line.rstrip() for line in lines]
+
+
+def test_every_field_of_the_interface_is_read(tmp_path: Path) -> None:
+    """A spec with all fields, and a layout as `plan --json` writes it."""
+    done = run("plan", "llama-3-8b-8-a100", "--json", "-")
+    layout = json.loads(done.stdout)["plans"][0]["layout"]
+    spec = {
+        "model": "llama-3-8b",
+        "cluster": "dgx-a100-1-node",
+        "training": {
+            "seq_len": 8192,
+            "global_batch": 128,
+            "tokens": 15.6e12,
+            "precision": "bf16",
+            "optimizer": "adamw",
+            "method": "full",
+        },
+        "inference": {},
+        "framework": "megatron",
+        "stack": {},
+        "objective": "throughput",
+        "search": {},
+        "layout": layout,
+    }
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump(spec))
+
+    told = run("predict", str(file), "--json", "-")
+
+    assert told.exit_code == 0, told.stderr
+    assert json.loads(told.stdout)["layout"] == layout
