@@ -90,20 +90,25 @@ def _without_data_parallel(costs: StageCosts, x: Sequence[int]) -> list[int]:
 
 def _busiest(table: CostTable, costs: StageCosts, counts: Counts) -> dict[str, float]:
     """Work of the rank that computes longest, by cause. [ns]."""
-    ranks = [_rank_causes(table, costs, counts, rank) for rank in range(costs.pp)]
+    context = Context.of(table.workload, table.meshes)
+    data = DataGroups.of(table.workload, table.meshes, context.links)
+    ranks = [_rank_causes(data, context, costs, counts, r) for r in range(costs.pp)]
     return max(ranks, key=lambda causes: sum(causes.values()))
 
 
 def _rank_causes(
-    table: CostTable, costs: StageCosts, counts: Counts, rank: int
+    data: DataGroups,
+    context: Context,
+    costs: StageCosts,
+    counts: Counts,
+    rank: int,
 ) -> dict[str, float]:
     """All micro-batches of one rank, by cause. [ns]."""
-    context = Context.of(table.workload, table.meshes)
-    data = DataGroups.of(table.workload, table.meshes, context.links)
+    workload, meshes = data.workload, data.meshes
     causes: dict[str, float] = defaultdict(float)
     stages = range(rank, costs.stages, costs.pp)
-    for kind, layer in enumerate(table.workload.kinds):
-        owned = layer_owned(layer, table.meshes)
+    for kind, layer in enumerate(workload.kinds):
+        owned = layer_owned(layer, meshes)
         for entry, name in enumerate(costs.menu):
             layers = int(counts[list(stages), kind, entry].sum())
             if layers:
@@ -115,7 +120,7 @@ def _rank_causes(
     )
     for stage, end, owned_by in ends:
         if stage in stages:
-            priced, owned = end(context), owned_by(table.workload, table.meshes)
+            priced, owned = end(context), owned_by(workload, meshes)
             passes = sharded_parts(data, owned, priced.forward, priced.backward)
             for parts in passes:
                 _add(causes, parts, costs.micro_batches)

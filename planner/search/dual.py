@@ -23,8 +23,10 @@ from planner.specs.table import StageCosts
 
 ROUNDS = 12
 """Most programs solved for one candidate. [1]"""
-GRAIN = 1 << 20
+GRAIN = 1 << 14
 """Multipliers are rounded to this fraction of one. [1]"""
+SAFE = 2.0**62
+"""Largest sum that 64-bit integers hold with room to spare. [1]"""
 CLOSE = 1e-5
 """Relative gap between program and simulator at which rounds end. [1]"""
 
@@ -110,28 +112,32 @@ class LayerProgram:
 
         For weights w >= 0 of the paths and m >= 0 of the memory rows
         (``used - budget <= 0``), ``sum w path + sum m (used - budget)`` is at
-        most ``sum w`` times the step at every split that fits.
+        most ``sum w`` times the step at every split that fits. Zero, which
+        claims nothing, where the sums would leave 64 bits.
 
         Returns:
             A bound on the step. [ns]
         """
         weights = [round(-row.dual_value() * 1e-3 * GRAIN) for _, row in self.cuts]
         prices = [round(-row.dual_value() * 1e-3 * GRAIN) for _, row in self.rooms]
-        pairs = [
-            (max(w, 0), line)
-            for w, (line, _) in zip(
-                [*weights, *prices], [*self.cuts, *self.rooms], strict=True
-            )
-            if w > 0
-        ]
-        whole: int = sum(max(w, 0) for w in weights)
-        if not whole:
+        rows = zip([*weights, *prices], [*self.cuts, *self.rooms], strict=True)
+        pairs = [(w, line) for w, (line, _) in rows if w > 0]
+        whole: int = sum(w for w in weights if w > 0)
+        if not whole or self._largest(pairs) > SAFE:
             return 0
         total = Linear(
             sum(w * line.constant for w, line in pairs),
             np.sum([w * line.factors for w, line in pairs], axis=0),
         )
         return -(-least(self.costs, total) // whole)
+
+    def _largest(self, pairs: list[tuple[int, Linear]]) -> float:
+        """No sum over the Lagrangian's terms is larger; in floating point. [1]."""
+        layers = self.costs.layer_count
+        return sum(
+            w * (abs(line.constant) + layers * float(np.abs(line.factors).max()))
+            for w, line in pairs
+        )
 
 
 def tighten(costs: StageCosts, relaxed: Relaxation) -> Relaxation:

@@ -1,5 +1,6 @@
 """The best plans found so far: one per set of degrees, best first."""
 
+import heapq
 from dataclasses import dataclass, field
 
 from planner.cost.meshes import Meshes
@@ -43,6 +44,7 @@ class Incumbents:
     def __init__(self, top: int) -> None:
         self.top = top
         self.best_of: dict[tuple[int, ...], Found] = {}
+        self.listed: list[Found] = []
 
     def add(self, key: tuple[int, ...], found: Found) -> None:
         """Record a solved candidate.
@@ -54,15 +56,16 @@ class Incumbents:
         known = self.best_of.get(key)
         if known is None or found < known:
             self.best_of[key] = found
+            self.listed = heapq.nsmallest(self.top, self.best_of.values())
 
     def ranked(self) -> list[Found]:
         """The best of each set of degrees, in order of preference."""
-        return sorted(self.best_of.values())[: self.top]
+        return list(self.listed)
 
     @property
     def best(self) -> Found | None:
         """The best of all."""
-        return min(self.best_of.values(), default=None)
+        return self.listed[0] if self.listed else None
 
     def threshold(self, key: tuple[int, ...] | None = None) -> float:
         """Step above which a candidate changes nothing in the list.
@@ -73,7 +76,7 @@ class Incumbents:
         Returns:
             The last listed step, or that of its own degrees if less. [s]
         """
-        ranked = self.ranked()
-        last = ranked[-1].step_s if len(ranked) == self.top else float("inf")
+        full = len(self.listed) == self.top
+        last = self.listed[-1].step_s if full else float("inf")
         own = self.best_of.get(key) if key is not None else None
         return min(last, own.step_s) if own is not None else last

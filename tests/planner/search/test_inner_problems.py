@@ -9,7 +9,7 @@ from strategies import inner_problems, small_problem
 
 from planner.cost.pipeline import step_ns
 from planner.search.bounds import relax
-from planner.search.dual import tighten
+from planner.search.dual import LayerProgram, tighten
 from planner.search.exhaustive import cheapest_split, splits
 from planner.search.solve import MeshSolver, Outcome, simulate, solve_mesh
 from planner.specs.table import LayerCosts, StageCosts
@@ -101,3 +101,17 @@ def test_more_memory_never_makes_the_best_slower(costs: StageCosts) -> None:
     here, loose = solve_mesh(costs), solve_mesh(replace(costs, budget=1 << 40))
     assert loose.value is not None
     assert here.value is None or loose.value <= here.value
+
+
+def test_a_step_of_hours_does_not_overflow_the_dual_bound() -> None:
+    """Five hours in ns times the multipliers' grain has to stay within 64 bits."""
+    layer = LayerCosts((5 * 10**10,), (10**11,), (1,), (0,), 1, 0, 0, 0, 0)
+    costs = small_problem(layers=(layer,), micro_batches=64, scatter_every=64)
+    value = solve_mesh(costs).value
+    program = LayerProgram(costs)
+    for cut in relax(costs).cuts:
+        program.add(cut)
+    program.solve()
+
+    assert value is not None
+    assert 0 <= program.exact_bound() <= value
