@@ -4,7 +4,7 @@ from typing import cast
 
 import numpy as np
 
-from planner.cost.kernels import ELEMENT
+from planner.cost.kernels import ELEMENT, NARROW
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.workload import Workload
 from planner.models.blocks import Attention, LayerKind, Mlp, Moe
@@ -13,9 +13,7 @@ from planner.specs.framework import RecomputeKind
 
 FP32 = 4
 """Bytes of one fp32 number. [B]"""
-FP8 = 1
-"""Bytes of one fp8 number. [B]"""
-FP8_INPUTS = frozenset(
+NARROW_INPUTS = frozenset(
     {
         "attention_norm_output",
         "attention_output",
@@ -26,7 +24,7 @@ FP8_INPUTS = frozenset(
         "shared_activation",
     }
 )
-"""Inputs of GEMMs, which an fp8 linear keeps in fp8."""
+"""Inputs of GEMMs, which a linear below half precision keeps in its format."""
 
 
 def tokens(workload: Workload, meshes: Meshes) -> Floats:
@@ -142,8 +140,8 @@ def _element(workload: Workload, tensor: SavedTensor) -> float:
     profile = workload.profile
     if tensor.precision == "fp32" or workload.training.precision == "fp32":
         return FP32
-    if workload.training.precision == "fp8" and tensor.name in FP8_INPUTS:
-        return FP8
+    if workload.training.precision in NARROW and tensor.name in NARROW_INPUTS:
+        return NARROW[workload.training.precision]
     if tensor.name.endswith("norm_input"):
         return profile.norm_input_bytes
     if tensor.name.endswith("activation"):

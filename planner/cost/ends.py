@@ -99,7 +99,7 @@ def head_end(context: Context) -> End:
 def _head_pass(context: Context) -> tuple[Parts, Parts]:
     """One norm, gather, head GEMM and cross-entropy; forward and backward."""
     workload, meshes = context.workload, context.meshes
-    model, rate = workload.model, gemm_rate(workload)
+    model, rate = workload.model, gemm_rate(workload, narrow=False)
     rows, inputs = context.local, np.full(len(meshes), float(model.hidden))
     outputs = model.vocab / meshes.tp
     ahead = gemm_time(rate, rows, outputs, inputs)

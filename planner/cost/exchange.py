@@ -5,7 +5,14 @@ import numpy as np
 from planner.cost import collectives as wire
 from planner.cost.activations import expert_tokens
 from planner.cost.context import Context
-from planner.cost.kernels import ELEMENT, QUERY_BLOCK, attention_time
+from planner.cost.kernels import (
+    ELEMENT,
+    QUERY_BLOCK,
+    attention_time,
+    is_unfused,
+    operator_latency,
+    unfused_time,
+)
 from planner.cost.meshes import CP_KINDS, Floats
 from planner.models.blocks import Attention, LatentAttention, LayerKind, Moe
 
@@ -23,6 +30,8 @@ def core_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
         Forward and backward. [s], shape (meshes,)
     """
     meshes, attention = context.meshes, layer.attention
+    if is_unfused(context.workload):
+        return _score_times(context, layer)
     keys = attention.attended(context.workload.training.seq_len, causal=True)
     flops = attention.core_flops(keys) * context.local / meshes.tp
     blocks = attention.heads / meshes.tp * context.local / QUERY_BLOCK
@@ -36,6 +45,18 @@ def core_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
         flops=flops,
         query_blocks=np.maximum(blocks, 1.0),
         head_dim=head,
+    )
+
+
+def _score_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
+    """The same by explicit scores, masked ones included."""
+    attention, workload = layer.attention, context.workload
+    keys = attention.attended(workload.training.seq_len, causal=False)
+    share = context.local / context.meshes.tp
+    return unfused_time(
+        workload,
+        flops=attention.core_flops(keys) * share,
+        scores=attention.heads * keys * share,
     )
 
 
@@ -127,7 +148,7 @@ def _beside(context: Context, moved: Floats, core: Floats) -> Floats:
     """Exposed time of a ring exchange that runs beside the attention core."""
     workload, cp = context.workload, context.meshes.cp
     kappa = workload.profile.overlap_contention
-    launches = (cp - 1) * workload.calibration.memory.op_latency
+    launches = (cp - 1) * operator_latency(workload)
     shown = np.maximum(moved - core, 0.0) + kappa * np.minimum(moved, core)
     return np.where(cp > 1, shown + launches, 0.0)
 

@@ -10,11 +10,21 @@ from planner.cost.exchange import (
     expert_exchange,
     tensor_exchange,
 )
-from planner.cost.kernels import ELEMENT, gemm_rate, gemm_time, memory_time
+from planner.cost.kernels import (
+    ACCUMULATED,
+    cast_time,
+    gemm_rate,
+    gemm_time,
+    memory_time,
+)
 from planner.cost.meshes import Floats
+from planner.cost.workload import Workload
 from planner.models.blocks import Attention, LayerKind, Mlp, Moe
 from planner.models.parts import Gemm
 from planner.specs.framework import RecomputeKind
+
+HALF_PRECISION = frozenset({"router"})
+"""GEMMs of a layer that no recipe casts below half precision."""
 
 
 def layer_time(
@@ -51,7 +61,32 @@ def layer_time(
     backward = backward.plus("compute", behind)
     forward, backward, repeated = _communicate(context, layer, forward, backward)
     again = again + kind.collectives * repeated
-    return forward, backward.plus("recompute", again)
+    return _launched(context, layer, kind, forward, backward.plus("recompute", again))
+
+
+def _launched(
+    context: Context,
+    layer: LayerKind,
+    kind: RecomputeKind,
+    forward: Parts,
+    backward: Parts,
+) -> tuple[Parts, Parts]:
+    """Add the time in which the GPU waits for the host to launch a layer.
+
+    The host runs ahead, so a pass lasts ``max(device, host)``; a graph is
+    launched in no time.
+    """
+    profile = context.workload.profile
+    if profile.cuda_graphs != "none":
+        return forward, backward
+    experts = profile.host_experts * isinstance(layer.ffn, Moe)
+    ahead = (profile.host_forward + experts) * profile.latency
+    behind = (profile.host_backward + experts) * profile.latency
+    behind += kind.memory_ops * ahead
+    return (
+        forward.plus("other", np.maximum(ahead - forward.total, 0.0)),
+        backward.plus("other", np.maximum(behind - backward.total, 0.0)),
+    )
 
 
 def _gemm_again(kind: RecomputeKind, layer: LayerKind, gemm: Gemm) -> float:
@@ -83,10 +118,21 @@ def gemm_times(context: Context, layer: LayerKind, gemm: Gemm) -> tuple[Floats, 
     if gemm.split == "replicated":
         rows = rows * context.sigma
     outputs, inputs = gemm.outputs / column, gemm.inputs / row
-    rate = gemm_rate(context.workload)
+    workload = context.workload
+    narrow = gemm.name not in HALF_PRECISION
+    rate = gemm_rate(workload, narrow=narrow)
+    casts = [narrow * time for time in _casts(workload, rows, outputs, inputs)]
     forward = gemm_time(rate, rows, outputs, inputs)
     backward = gemm_time(rate, rows, inputs, outputs)
-    return forward, backward + gemm_time(rate, inputs, outputs, rows, wgrad=True)
+    gradient = gemm_time(rate, inputs, outputs, rows, wgrad=True)
+    return forward + casts[0], backward + gradient + casts[1]
+
+
+def _casts(
+    workload: Workload, rows: Floats, outputs: Floats, inputs: Floats
+) -> tuple[Floats, Floats]:
+    """Casts of a GEMM's input forward, and of its output's gradient backward."""
+    return cast_time(workload, rows * inputs), cast_time(workload, rows * outputs)
 
 
 def _expert_times(
@@ -106,11 +152,13 @@ def _expert_times(
     row = meshes.etp if gemm.split == "expert-row" else one
     outputs, inputs = gemm.outputs / column, gemm.inputs / row
     rate = gemm_rate(context.workload, grouped=True)
-    weights = ELEMENT * (local_experts - 1) * outputs * inputs / rate.bandwidth
+    casts = _casts(context.workload, copies, outputs, inputs)
+    weights = rate.element * (local_experts - 1) * outputs * inputs / rate.bandwidth
     forward = gemm_time(rate, copies, outputs, inputs) + weights
     backward = gemm_time(rate, copies, inputs, outputs) + weights
     gradient = gemm_time(rate, inputs, outputs, copies, wgrad=True)
-    return forward, backward + gradient + 4 * weights
+    gradients = ACCUMULATED / rate.element * weights
+    return forward + casts[0], backward + gradient + gradients + casts[1]
 
 
 def operator_bytes(layer: LayerKind) -> dict[str, tuple[float, float]]:
