@@ -5,6 +5,7 @@ import numpy as np
 from planner.cost.activations import expert_tokens, key_share
 from planner.cost.context import Context, Parts
 from planner.cost.exchange import (
+    GemmTimes,
     context_exchange,
     core_times,
     expert_exchange,
@@ -44,8 +45,10 @@ def layer_time(
         Forward and backward, by cause. [s], shape (meshes,)
     """
     forward, backward, again = Parts(), Parts(), np.zeros(len(context.meshes))
+    beside: dict[str, GemmTimes] = {}
     for gemm in layer.gemms():
         ahead, behind = gemm_times(context, layer, gemm)
+        _collect(beside, gemm, ahead, behind)
         forward, backward = (
             forward.plus("compute", ahead),
             backward.plus("compute", behind),
@@ -59,7 +62,10 @@ def layer_time(
     again = again + kind.memory_ops * ahead
     forward = forward.plus("compute", ahead)
     backward = backward.plus("compute", behind)
-    forward, backward, repeated = _communicate(context, layer, forward, backward)
+    exchange = tensor_exchange(context, layer, beside)
+    forward, backward, repeated = _communicate(
+        context, layer, exchange, forward, backward
+    )
     again = again + kind.collectives * repeated
     return _launched(context, layer, kind, forward, backward.plus("recompute", again))
 
@@ -221,14 +227,27 @@ def operator_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
     )
 
 
+def _collect(
+    beside: dict[str, GemmTimes], gemm: Gemm, ahead: Floats, behind: Floats
+) -> None:
+    """Add a GEMM to those of its half and split, which exchanges run beside."""
+    key = f"{gemm.region} {gemm.split}"
+    sofar = beside.get(key, (np.zeros(len(ahead)), np.zeros(len(ahead))))
+    beside[key] = (sofar[0] + ahead, sofar[1] + behind)
+
+
 def _communicate(
-    context: Context, layer: LayerKind, forward: Parts, backward: Parts
+    context: Context,
+    layer: LayerKind,
+    exchange: tuple[Floats, Floats],
+    forward: Parts,
+    backward: Parts,
 ) -> tuple[Parts, Parts, Floats]:
     """Add exposed collectives; also what a full recompute would repeat."""
-    once, regather = tensor_exchange(context, layer)
+    once, back = exchange
     ahead, behind = context_exchange(context, layer)
     dealt = expert_exchange(context, layer)
     forward = forward.plus("tp_comm", once).plus("cp_comm", ahead)
-    backward = backward.plus("tp_comm", once + regather).plus("cp_comm", behind)
+    backward = backward.plus("tp_comm", back).plus("cp_comm", behind)
     forward = forward.plus("ep_comm", dealt)
     return forward, backward.plus("ep_comm", dealt), once + ahead + dealt
