@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from planner.cost.activations import expert_tokens, key_share
+from planner.cost.activations import expert_tokens, kept_bytes, key_share
+from planner.cost.adapters import adapter_times
 from planner.cost.context import Context, Parts
 from planner.cost.exchange import (
     GemmTimes,
@@ -11,6 +12,7 @@ from planner.cost.exchange import (
     expert_exchange,
     tensor_exchange,
 )
+from planner.cost.hosts import exposed_copies
 from planner.cost.kernels import (
     ACCUMULATED,
     cast_time,
@@ -67,7 +69,11 @@ def layer_time(
         context, layer, exchange, forward, backward
     )
     again = again + kind.collectives * repeated
-    return _launched(context, layer, kind, forward, backward.plus("recompute", again))
+    backward = backward.plus("recompute", again)
+    passes = _launched(context, layer, kind, forward, backward)
+    if not context.workload.offload.activations:
+        return passes
+    return _with_copies(context, layer, kind, passes)
 
 
 def _launched(
@@ -93,6 +99,18 @@ def _launched(
         forward.plus("other", np.maximum(ahead - forward.total, 0.0)),
         backward.plus("other", np.maximum(behind - backward.total, 0.0)),
     )
+
+
+def _with_copies(
+    context: Context, layer: LayerKind, kind: RecomputeKind, passes: tuple[Parts, Parts]
+) -> tuple[Parts, Parts]:
+    """Add what shows of copies to the host and back."""
+    saved = kept_bytes(context.workload, layer, kind, context.meshes)
+    forward, backward = (
+        parts.plus("other", exposed_copies(context.workload, saved, parts.total))
+        for parts in passes
+    )
+    return forward, backward
 
 
 def _gemm_again(kind: RecomputeKind, layer: LayerKind, gemm: Gemm) -> float:
@@ -130,8 +148,11 @@ def gemm_times(context: Context, layer: LayerKind, gemm: Gemm) -> tuple[Floats, 
     casts = [narrow * time for time in _casts(workload, rows, outputs, inputs)]
     forward = gemm_time(rate, rows, outputs, inputs)
     backward = gemm_time(rate, rows, inputs, outputs)
-    gradient = gemm_time(rate, inputs, outputs, rows, wgrad=True)
-    return forward + casts[0], backward + gradient + casts[1]
+    forward, backward = forward + casts[0], backward + casts[1]
+    if workload.training.frozen:
+        extra = adapter_times(workload, rate, gemm, rows, outputs, inputs)
+        return forward + extra[0], backward + extra[1]
+    return forward, backward + gemm_time(rate, inputs, outputs, rows, wgrad=True)
 
 
 def _casts(
@@ -162,6 +183,9 @@ def _expert_times(
     weights = rate.element * (local_experts - 1) * outputs * inputs / rate.bandwidth
     forward = gemm_time(rate, copies, outputs, inputs) + weights
     backward = gemm_time(rate, copies, inputs, outputs) + weights
+    if context.workload.training.frozen:
+        extra = adapter_times(context.workload, rate, gemm, copies, outputs, inputs)
+        return forward + casts[0] + extra[0], backward + casts[1] + extra[1]
     gradient = gemm_time(rate, inputs, outputs, copies, wgrad=True)
     gradients = ACCUMULATED / rate.element * weights
     return forward + casts[0], backward + gradient + gradients + casts[1]

@@ -1,0 +1,111 @@
+"""What is assumed where a measured row leaves something open: read from YAML."""
+
+from functools import cache
+from importlib.resources import files
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
+
+from hardware.specs import FabricKind
+
+
+class _Rule(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    source: str
+
+
+class PowerRule(_Rule):
+    """Sustained rate of a capped part: (W / W_nominal) ** exponent."""
+
+    exponent: float = Field(gt=0, le=1)
+
+
+class LatentRule(_Rule):
+    """Ranks of latent attention that a row does not give. [1]."""
+
+    q_rank: PositiveInt
+    kv_rank: PositiveInt
+    nope_dim: PositiveInt
+    rope_dim: PositiveInt
+    value_dim: PositiveInt
+
+
+class FabricRule(_Rule):
+    """Network that a row does not name."""
+
+    kind: FabricKind
+    gbps: dict[str, PositiveFloat]
+    """Line rate per GPU by architecture. [Gb/s]"""
+    other_gbps: PositiveFloat
+    """The same for all other architectures. [Gb/s]"""
+
+
+class InterleavingRule(_Rule):
+    """Depth of interleaving that a row does not give."""
+
+    layers_per_virtual_stage: PositiveInt
+
+
+class ModuleRule(BaseModel):
+    """What of a layer runs again when one module is recomputed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    gemms: tuple[str, ...] = ()
+    """Products that run again, by name. [text]"""
+    drops: tuple[str, ...] = ()
+    """Tensors that are not kept, by name. [text]"""
+    core: float = Field(default=0, ge=0, le=1)
+    memory_ops: float = Field(default=0, ge=0, le=1)
+    collectives: float = Field(default=0, ge=0, le=1)
+
+
+class ModulesRule(_Rule):
+    """What selective recomputation of named modules does."""
+
+    kinds: dict[str, ModuleRule]
+
+
+class FusedLossRule(_Rule):
+    """Memory of a loss that is fused with its projection."""
+
+    logits_bytes: PositiveFloat
+
+
+class SequenceParallelRule(_Rule):
+    """Stacks without sequence parallelism where a row is silent."""
+
+    without: tuple[str, ...]
+
+
+class ExpertTensorRule(_Rule):
+    """Stacks whose experts are whole on every tensor rank where a row is silent."""
+
+    one: tuple[str, ...]
+
+
+class Rules(BaseModel):
+    """All of them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    power: PowerRule
+    latent_attention: LatentRule
+    fabric: FabricRule
+    interleaving: InterleavingRule
+    recompute_modules: ModulesRule
+    fused_loss: FusedLossRule
+    sequence_parallel: SequenceParallelRule
+    expert_tensor: ExpertTensorRule
+
+
+@cache
+def rules() -> Rules:
+    """Read ``planner/evidence/rules.yaml``.
+
+    Returns:
+        The rules. [-]
+    """
+    text = (files("planner.evidence") / "rules.yaml").read_text("utf-8")
+    return Rules.model_validate(yaml.safe_load(text))
