@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from planner.cost.workload import Workload
+from planner.errors import BadInputError
 from planner.resolve import cautions, resolve, resolved_spec
 from planner.specs.job import JobSpec
+from planner.specs.layout import PartialLayout
 from planner.specs.read import locate, read_spec
 from planner.specs.result import RankedPlan
 
@@ -73,3 +75,34 @@ def load(path: Path, assignments: Sequence[str] | None) -> Job:
     spec = read_spec(path, assignments or ())
     base = locate(path).parent
     return Job(spec, str(path), base, resolve(spec, file=str(path), base=base))
+
+
+def workload_for(job: Job, given: PartialLayout) -> Workload:
+    """The one workload that a layout is priced for.
+
+    Args:
+        job: The job. [-]
+        given: The layout, from the spec or the command line. [-]
+
+    Returns:
+        The workload of the job's framework. [-]
+
+    Raises:
+        BadInputError: There is no layout, or the job has several frameworks.
+    """
+    if not given.given():
+        raise BadInputError(
+            "there is no layout to price",
+            file=job.file,
+            field="layout",
+            allowed="--layout tp=8,pp=2,... or a layout block in the spec",
+        )
+    if len(job.workloads) > 1:
+        raise BadInputError(
+            "a layout is priced under one framework",
+            file=job.file,
+            field="framework",
+            value=job.spec.framework,
+            allowed=", ".join(w.framework.name for w in job.workloads),
+        )
+    return job.workloads[0]

@@ -90,6 +90,8 @@ class Validation(BaseModel):
     summary_v100: Summary
     sweeps: tuple[Sweep, ...]
     versions: dict[str, str]
+    outcomes: tuple[Outcome, ...] = Field(exclude=True, repr=False)
+    """What the rows were made of; not part of the JSON."""
 
 
 def validation(outcomes: Iterable[Outcome]) -> Validation:
@@ -111,6 +113,7 @@ def validation(outcomes: Iterable[Outcome]) -> Validation:
         summary_v100=summarise(apart),
         sweeps=sweeps(ranked),
         versions={"planner": __version__},
+        outcomes=every,
     )
 
 
