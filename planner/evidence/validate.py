@@ -60,7 +60,9 @@ def _require_rows(reading: Reading) -> None:
     if reading.rows:
         return
     first = reading.invalid[:_SHOWN]
-    reasons = "; ".join(": ".join(filter(None, (i.file, i.id, i.reason))) for i in first)
+    reasons = "; ".join(
+        ": ".join(filter(None, (i.file, i.id, i.reason))) for i in first
+    )
     more = len(reading.invalid) - len(first)
     raise BadInputError(
         f"no row could be read: {reasons or 'the files hold none'}"

@@ -235,4 +235,10 @@ def _menu(names: Sequence[str]) -> dict[str, object]:
     place = {"x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom"}
     # The open entry of a menu is always light, so its letters are always dark.
     look = {"bgcolor": "#f4f4f7", "font": {"color": "#1c1c1e"}}
-    return {"buttons": buttons, "direction": "down", "showactive": True, **place, **look}
+    return {
+        "buttons": buttons,
+        "direction": "down",
+        "showactive": True,
+        **place,
+        **look,
+    }
