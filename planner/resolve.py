@@ -6,19 +6,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
 from hardware.calibration import GpuCalibration
 from hardware.calibration import calibration as published
 from hardware.catalog import Cluster, resolve_cluster
 from hardware.specs import ClusterSpec
 from hardware.topology import ClusterTopology
+from planner.calibrated import with_deviation, with_uncertainty
 from planner.calibration_file import CalibrationFile
 from planner.cost.kernels import attention_curve
 from planner.cost.states import MOMENTS
 from planner.cost.workload import Workload
 from planner.errors import BadInputError, did_you_mean
 from planner.frameworks import FRAMEWORKS
+from planner.frameworks.stacks import stack_names, with_stack
 from planner.models import (
     Architecture,
     find_config,
@@ -27,7 +29,7 @@ from planner.models import (
     preset_names,
     read_preset,
 )
-from planner.specs.framework import Framework, Profile, Recipe
+from planner.specs.framework import Framework, Profile, Recipe, RecipeOverrides
 from planner.specs.invalid import explained
 from planner.specs.job import JobSpec
 from planner.specs.read import Fields, cluster_fields, read_mapping
@@ -39,22 +41,11 @@ PRICED_METHODS = ("full",)
 """Ways of training that the cost model has memory for."""
 
 _ALIASES = {"attention": "attention_kernel"}
-_NOT_SETTABLE = {"name", "variants", "source"}
+_NOT_SETTABLE = {"name", "source"}
+_EAGER = "-eager"
+"""How the stack of a room ends that runs its blocks uncompiled."""
 
 T = TypeVar("T")
-
-
-class RecipeOverrides(BaseModel):
-    """The memory habits of a framework that a job may replace."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    gradients_reduced_per_group: bool | None = None
-    """Gradients are reduce-scattered after every p micro-batches, not once."""
-    logits_bytes: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """Bytes per logit alive in the loss. [B]"""
-    accumulates_unsharded: bool | None = None
-    """Whole fp32 gradients of one virtual stage wait for their reduce-scatter."""
 
 
 def resolve(
@@ -104,16 +95,22 @@ def _resolve(
 ) -> tuple[Workload, ...]:
     cluster = _cluster(spec, base)
     model = _model(spec, file, base)
-    measured = _told("cluster", lambda: _calibration(cluster.gpu.name, own))
+    gpu = cluster.gpu
+    measured = _told("cluster", lambda: _calibration(gpu.name, own))
     _check_priced(spec.training, cluster, measured)
     workloads = tuple(
-        Workload(
-            model=model,
-            training=spec.training,
-            framework=_with_stack(framework, spec.stack, file),
-            topology=ClusterTopology(cluster),
-            calibration=measured,
-            search=spec.search,
+        with_uncertainty(
+            Workload(
+                model=model,
+                training=spec.training,
+                framework=_with_stack(
+                    framework, spec.stack, file, lambda on: with_deviation(on, gpu, own)
+                ),
+                topology=ClusterTopology(cluster),
+                calibration=measured,
+                search=spec.search,
+            ),
+            own,
         )
         for framework in _frameworks(spec.framework)
     )
@@ -176,18 +173,23 @@ def _frameworks(name: str) -> tuple[Framework, ...]:
     return (known[name],)
 
 
-def _with_stack(framework: Framework, stack: Fields, file: str) -> Framework:
-    """A framework whose profile and recipe have the job's overrides."""
+def _with_stack(
+    framework: Framework,
+    stack: Fields,
+    file: str,
+    measured: Callable[[Framework], Framework],
+) -> Framework:
+    """The named stack of a framework as measured, the job's overrides on top."""
     given = {_ALIASES.get(key, key): value for key, value in stack.items()}
+    framework = measured(_named_stack(framework, given))
     recipe = _recipe(framework.recipe, given.pop("recipe", None) or {}, file)
-    profile = framework.profile
     settable = Profile.model_fields.keys() - _NOT_SETTABLE
     for key in given.keys() - settable:
-        near = did_you_mean(str(key), [*settable, *_ALIASES, "recipe"])
+        near = did_you_mean(str(key), [*settable, *_ALIASES, "name", "recipe"])
         raise BadInputError(
             f"no such key; {near}", field=f"stack.{key}", value=given[key]
         )
-    merged = profile.model_dump() | _variant(profile, given) | given
+    merged = framework.profile.model_dump() | given
     try:
         stacked = Profile.model_validate(merged)
     except ValidationError as error:
@@ -195,18 +197,21 @@ def _with_stack(framework: Framework, stack: Fields, file: str) -> Framework:
     return replace(framework, profile=stacked, recipe=recipe)
 
 
-def _variant(profile: Profile, given: Fields) -> Fields:
-    """The fields that go with eager blocks, if the job asks for them."""
-    if given.get("compile") is not False or not profile.compile:
-        return {}
-    if "eager" not in profile.variants:
+def _named_stack(framework: Framework, given: Fields) -> Framework:
+    """The stack that a job names, or the eager one if it turns compilation off."""
+    if "name" in given:
+        return with_stack(framework, str(given.pop("name")))
+    if given.get("compile") is not False or not framework.profile.compile:
+        return framework
+    eager = [name for name in stack_names(framework.name) if name.endswith(_EAGER)]
+    if not eager:
         raise BadInputError(
-            f"{profile.name} has no eager variant",
+            f"{framework.name} has no eager stack",
             field="stack.compile",
             value=False,
             allowed="true",
         )
-    return profile.variants["eager"]
+    return with_stack(framework, eager[0])
 
 
 def _recipe(recipe: Recipe, given: Any, file: str) -> Recipe:
@@ -217,7 +222,7 @@ def _recipe(recipe: Recipe, given: Any, file: str) -> Recipe:
         raise explained(
             error, RecipeOverrides, file=file, inside="stack.recipe"
         ) from error
-    return replace(recipe, **overrides.model_dump(exclude_none=True))
+    return overrides.on(recipe)
 
 
 def _check_priced(

@@ -17,6 +17,12 @@ QUERY_BLOCK = 128
 """Query rows that one block of a flash-attention kernel works on. [1]"""
 BACKWARD_ATTENTION = 2.5
 """Kernel FLOPs of a flash-attention backward over its forward. [1]"""
+UNFUSED = "unfused"
+"""Name of attention by explicit scores: two products around a fused softmax."""
+SCORE_TRAFFIC = 13.0, 20.0
+"""Bytes moved per score, forward and backward. Forward: QK^T writes 2, softmax
+reads and writes 4, dropout 4 and a mask of 1, PV reads 2. Backward: PV reads 2
+and writes 2, dropout 5, softmax 6, the two products of QK^T read 4, rounding 1. [B]"""
 
 
 @dataclass(frozen=True)
@@ -138,6 +144,50 @@ def attention_curve(workload: Workload, head_dim: int) -> AttentionCurve:
     )
 
 
+def is_unfused(workload: Workload) -> bool:
+    """Whether the attention core writes its scores to memory.
+
+    Args:
+        workload: The job.
+
+    Returns:
+        True for the kernel ``unfused``.
+    """
+    return attention_kernel(workload) == UNFUSED
+
+
+def unfused_time(
+    workload: Workload, *, flops: Floats, scores: Floats
+) -> tuple[Floats, Floats]:
+    """Forward and backward time of attention by explicit scores.
+
+    Two batched products forward and four backward at the rate of GEMMs, and
+    what softmax, dropout and the products move::
+
+        T = F / (P eps) + 13 S / (eta W),   2 F / (P eps) + 20 S / (eta W)
+
+    Args:
+        workload: The job.
+        flops: Forward FLOPs over the whole square of scores. [FLOP]
+        scores: Scores, one per head, query and key. [1]
+
+    Returns:
+        Forward and backward time. [s]
+
+    References:
+        Korthikanti et al., arXiv:2205.05198, section 4.1: the tensors of the core.
+    """
+    rate = gemm_rate(workload, narrow=False)
+    memory = workload.calibration.memory
+    bandwidth = workload.gpu.memory_bandwidth * memory.efficiency
+    speed = workload.profile.attention_rate
+    ahead, behind = (moved * scores / bandwidth for moved in SCORE_TRAFFIC)
+    return (
+        (flops / rate.flops + ahead) / speed,
+        (2 * flops / rate.flops + behind) / speed,
+    )
+
+
 def attention_time(
     workload: Workload, *, flops: Floats, query_blocks: Floats, head_dim: int
 ) -> tuple[Floats, Floats]:
@@ -164,6 +214,7 @@ def attention_time(
     lengths = np.log2(np.array(curve.seq_len, dtype=np.float64))
     half = workload.calibration.attention_waves
     waves = query_blocks / workload.gpu.sm_count
+    speed = workload.profile.clock * workload.profile.attention_rate
     times = []
     for factor, measured, w0 in (
         (1.0, curve.forward, half.forward),
@@ -172,8 +223,7 @@ def attention_time(
         rate = np.interp(at, lengths, np.array(measured, dtype=np.float64))
         measured_at = 1.0 if curve.waves is None else 1.0 + w0 / curve.waves
         emptier = np.maximum((1.0 + w0 / waves) / measured_at, 1.0)
-        clock = workload.profile.clock
-        times.append(factor * flops / (rate * clock) * emptier)
+        times.append(factor * flops / (rate * speed) * emptier)
     return times[0], times[1]
 
 

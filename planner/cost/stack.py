@@ -13,7 +13,7 @@ def stack_in_force(workload: Workload) -> dict[str, object]:
     Returns:
         Framework, kernel, the profile's fields, the recipe's bytes.
     """
-    profile = workload.profile.model_dump(exclude={"name", "variants", "source"})
+    profile = workload.profile.model_dump(exclude={"source"})
     recipe = workload.recipe
     return {
         "framework": workload.framework.name,

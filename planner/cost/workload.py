@@ -10,6 +10,7 @@ from planner.models.blocks import LayerKind
 from planner.specs.framework import Framework, Profile, Recipe
 from planner.specs.search import SearchSpec
 from planner.specs.training import TrainingSpec
+from planner.specs.uncertainty import UNMEASURED, Uncertainty
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class Workload:
     topology: ClusterTopology
     calibration: GpuCalibration
     search: SearchSpec = field(default_factory=SearchSpec)
+    uncertainty: Uncertainty = UNMEASURED
 
     @property
     def gpus(self) -> int:

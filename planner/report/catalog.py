@@ -16,6 +16,7 @@ from hardware.specs import ClusterSpec, Sourced
 from hardware.units import Quantity
 from planner.errors import BadInputError, did_you_mean
 from planner.frameworks import FRAMEWORKS
+from planner.frameworks.stacks import stack_names
 from planner.models import preset, preset_names, read_preset
 from planner.specs.framework import Framework
 
@@ -74,7 +75,7 @@ _COLUMNS = {
     "links": ("kind", "fabric", "bandwidth", "links"),
     "clusters": ("node", "nodes", "gpus", "tiers", "rail_optimised"),
     "models": ("family", "layers", "hidden", "parameters", "active", "max_position"),
-    "frameworks": ("title", "version", "zero_stages", "schedules", "recompute"),
+    "frameworks": ("title", "version", "stacks", "zero_stages", "schedules"),
 }
 KINDS = tuple(_COLUMNS)
 """What the catalog has, in order of listing."""
@@ -157,6 +158,7 @@ def _framework(its: Framework) -> Entry:
         "name": its.name,
         "title": its.title,
         "version": its.profile.version,
+        "stacks": list(stack_names(its.name)),
         **limits,
         "profile": its.profile.model_dump(mode="json"),
     }

@@ -4,13 +4,15 @@ A framework is a value of these types; cost and search receive it and never
 learn its name.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 RecomputeScope = Literal["plan", "virtual-stage"]
 GatheredInputs = Literal["saved", "regathered"]
+CudaGraphs = Literal["none", "layer", "full"]
+Fp8Recipe = Literal["delayed", "current", "blockwise"]
 
 SAVED_TENSORS = frozenset(
     {
@@ -121,6 +123,36 @@ class Recipe:
     source: str
 
 
+class RecipeOverrides(BaseModel):
+    """The memory habits of a framework that a stack or a job may replace."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    gradients_reduced_per_group: bool | None = None
+    """Gradients are reduce-scattered after every p micro-batches, not once."""
+    logits_bytes: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Bytes per logit alive in the loss. [B]"""
+    accumulates_unsharded: bool | None = None
+    """Whole fp32 gradients of one virtual stage wait for their reduce-scatter."""
+    gradient_bytes: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Format that gradients are reduced in. [B]"""
+    gather_bytes: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Format that parameters are gathered in. [B]"""
+    dummy_weight_gradients: bool | None = None
+    """One bf16 gradient per distinct weight shape is cached (TransformerEngine)."""
+
+    def on(self, recipe: Recipe) -> Recipe:
+        """A recipe with these in place of its own.
+
+        Args:
+            recipe: Any recipe. [-]
+
+        Returns:
+            The same where nothing is given here. [-]
+        """
+        return replace(recipe, **self.model_dump(exclude_none=True))
+
+
 class Profile(BaseModel):
     """The software stack of a framework: physical constants, all overridable.
 
@@ -141,9 +173,25 @@ class Profile(BaseModel):
     backward_operators: int = Field(ge=0)
     """Memory-bound kernels in the backward of one layer. [1]"""
     clock: float = Field(gt=0, le=1.5)
-    """Sustained clock over that of the kernel measurements. [1]"""
+    """Sustained rate of GEMMs and attention over kernel measurements. [1]"""
+    attention_rate: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    """Rate of the attention core over its measured curve. [1]"""
+    latency: float = Field(default=1.0, ge=0, allow_inf_nan=False)
+    """Factor on every latency of operators, of their launch and of the host. [1]"""
+    network: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    """Factor on the bandwidth between scale-up domains. [1]"""
+    step_overhead: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """Host work of an optimizer step that hides behind nothing. [s]"""
+    cuda_graphs: CudaGraphs = "none"
+    """What is launched as a graph: nothing, every layer, or the whole step."""
+    fp8_recipe: Fp8Recipe = "current"
+    """How fp8 inputs are scaled: by earlier steps, by a first pass, or by blocks."""
     hidden_tp: float = Field(ge=0, le=1)
     """Share of the tensor-parallel collectives hidden behind GEMMs. [1]"""
+    tp_overlap: bool = False
+    """Tensor-parallel exchanges run beside their GEMMs, piece by piece."""
+    tp_contention: float = Field(default=0.05, ge=0, le=1)
+    """Compute lost per second of an exchange that runs beside it so. [1]"""
     hidden_regather: float = Field(ge=0, le=1)
     """Share hidden of the gather that the backward repeats under sp. [1]"""
     hidden_cp: float = Field(ge=0, le=1)
@@ -175,9 +223,7 @@ class Profile(BaseModel):
     bucket_parameters_per_rank: float = Field(ge=0)
     """The same, per rank of the group: large groups get larger buckets. [1]"""
     compile: bool = True
-    """Whether blocks are compiled; false takes the room's eager variant."""
-    variants: dict[str, dict[str, object]] = {}
-    """Named sets of fields that replace the defaults together."""
+    """Whether blocks are compiled; false takes the room's eager stack."""
     source: str
 
 

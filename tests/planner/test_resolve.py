@@ -9,6 +9,7 @@ import pytest
 from planner.cost.kernels import attention_kernel
 from planner.cost.stack import stack_in_force
 from planner.cost.workload import Workload
+from planner.errors import BadInputError
 from planner.frameworks import FRAMEWORKS
 from planner.models import read_preset
 from planner.resolve import cautions, resolve, resolved_spec
@@ -116,13 +117,26 @@ def test_attention_is_short_for_attention_kernel() -> None:
     assert stack_in_force(workload)["attention_kernel"] == "fa2"
 
 
-def test_eager_blocks_take_the_whole_variant_and_overrides_win() -> None:
+def test_eager_blocks_take_the_eager_stack_and_overrides_win() -> None:
     stack = {"compile": False, "memory_traffic": 2.5}
     profile = resolved(job(framework="torchtitan", stack=stack)).profile
-    eager = profile.variants["eager"]
-    assert profile.forward_operators == eager["forward_operators"]
-    assert profile.memory_traffic == 2.5
+    named = resolved(job(framework="torchtitan", stack={"name": "torchtitan-eager"}))
+    assert profile == named.profile.model_copy(update={"memory_traffic": 2.5})
     assert not profile.compile
+
+
+def test_a_named_stack_replaces_profile_and_recipe() -> None:
+    workload = resolved(job(stack={"name": "megatron-2021", "latency": 2.0}))
+    assert workload.profile.name == "megatron-2021"
+    assert workload.profile.attention_kernel == "unfused"
+    assert workload.profile.latency == 2.0
+    assert workload.recipe.gradient_bytes == 2
+
+
+def test_an_unknown_stack_names_the_nearest() -> None:
+    with pytest.raises(BadInputError, match=r"did you mean megatron-2021") as error:
+        resolved(job(stack={"name": "megatron2021"}))
+    assert error.value.field == "stack.name"
 
 
 def test_a_recipe_override_reaches_the_recipe_alone() -> None:
@@ -136,7 +150,7 @@ def test_a_recipe_override_reaches_the_recipe_alone() -> None:
 
 def test_the_stack_in_force_holds_every_constant_of_the_profile() -> None:
     stack = stack_in_force(resolved(job()))
-    assert Profile.model_fields.keys() - {"name", "variants", "source"} <= stack.keys()
+    assert Profile.model_fields.keys() - {"source"} <= stack.keys()
     assert stack["framework"] == "megatron"
     assert json.loads(json.dumps(stack)) == stack
 

@@ -1,0 +1,106 @@
+"""Reads the named software stacks of a framework's room."""
+
+from dataclasses import replace
+from functools import lru_cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+import yaml
+from pydantic import BaseModel, ConfigDict
+
+from planner.errors import BadInputError, did_you_mean
+from planner.specs.framework import Framework, Profile, RecipeOverrides
+
+_ENDING = ".yaml"
+
+
+class Stack(BaseModel):
+    """One software stack: how it differs from the default of its room.
+
+    Attributes:
+        name: Name of its file. [-]
+        title: What it is. [text]
+        era: Versions and years that it stands for. [text]
+        source: What is known of its kernels, and from where. [text]
+        profile: Fields of the profile that differ. [-]
+        recipe: Memory habits that differ. [-]
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    title: str
+    era: str
+    source: str
+    profile: dict[str, object] = {}
+    recipe: RecipeOverrides = RecipeOverrides()
+
+
+def _folder(room: str) -> Traversable:
+    return files("planner.frameworks") / room / "stacks"
+
+
+@lru_cache
+def stack_names(room: str) -> tuple[str, ...]:
+    """Stacks of a room: one file each in ``planner/frameworks/<room>/stacks``.
+
+    Args:
+        room: Name of the framework. [text]
+
+    Returns:
+        Names, sorted. [text]
+    """
+    there = (path.name for path in _folder(room).iterdir())
+    return tuple(
+        sorted(name.removesuffix(_ENDING) for name in there if name.endswith(_ENDING))
+    )
+
+
+@lru_cache
+def read_stack(room: str, name: str) -> Stack:
+    """One stack of a room.
+
+    Args:
+        room: Name of the framework. [text]
+        name: Name of the stack. [text]
+
+    Returns:
+        Its title, era, source and what it changes. [-]
+
+    Raises:
+        BadInputError: No such stack in that room; names the nearest.
+    """
+    known = stack_names(room)
+    if name not in known:
+        raise BadInputError(
+            f"{room} has no such stack; {did_you_mean(name, known)}",
+            field="stack.name",
+            value=name,
+            allowed=", ".join(known),
+        )
+    return Stack.model_validate(
+        yaml.safe_load((_folder(room) / f"{name}.yaml").read_text())
+    )
+
+
+def with_stack(framework: Framework, name: str) -> Framework:
+    """A framework on one of its stacks, in place of its default.
+
+    Args:
+        framework: Any framework. [-]
+        name: Name of the stack. [text]
+
+    Returns:
+        The framework with that profile and recipe; limits stay. [-]
+
+    Raises:
+        BadInputError: No such stack in that framework; names the nearest.
+    """
+    stack = read_stack(framework.name, name)
+    own = {"name": stack.name, "version": stack.era, "source": stack.source}
+    fields = framework.profile.model_dump() | own | stack.profile
+    return replace(
+        framework,
+        profile=Profile.model_validate(fields),
+        recipe=stack.recipe.on(framework.recipe),
+    )
