@@ -62,10 +62,12 @@ def complete(workload: Workload, partial: PartialLayout) -> Layout:
         BadInputError: No legal layout has those degrees.
     """
     _refuse_formats(workload, partial)
+    workload = replace(workload, offload=partial.offload or workload.offload)
     degrees = _degrees(workload, partial)
     if isinstance(partial.stages, tuple):
         stages = tuple(_with_recompute(stage, partial) for stage in partial.stages)
         layout = _skeleton(degrees, stages, partial.order or ORDERS[0])
+        layout = layout.model_copy(update={"offload": workload.offload})
         _refuse_illegal(workload, layout)
         return layout
     best = min(_options(workload, partial, degrees), key=lambda option: option.sort_key)

@@ -37,7 +37,7 @@ from planner.specs.training import TrainingSpec
 
 PRICED_PRECISIONS = ("bf16", "fp16", "fp8")
 """Compute formats that the cost model has rates for."""
-PRICED_METHODS = ("full",)
+PRICED_METHODS = ("full", "lora", "qlora")
 """Ways of training that the cost model has memory for."""
 
 _ALIASES = {"attention": "attention_kernel"}

@@ -4,7 +4,9 @@ from typing import cast
 
 import numpy as np
 
+from planner.cost.adapters import adapter_widths, is_kept
 from planner.cost.kernels import ELEMENT
+from planner.cost.linears import FORMATS, keeps_quantised
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.workload import Workload
 from planner.models.blocks import Attention, LayerKind, Mlp, Moe
@@ -13,8 +15,8 @@ from planner.specs.framework import RecomputeKind
 
 FP32 = 4
 """Bytes of one fp32 number. [B]"""
-FP8 = 1
-"""Bytes of one fp8 number. [B]"""
+STAGED_LAYERS = 2
+"""Layers whose offloaded activations are back on the GPU at one time. [1]"""
 FP8_INPUTS = frozenset(
     {
         "attention_norm_output",
@@ -75,12 +77,33 @@ def expert_tokens(workload: Workload, meshes: Meshes) -> Floats:
 def saved_bytes(
     workload: Workload, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
 ) -> Floats:
+    """Bytes that one layer keeps on the GPU per micro-batch.
+
+    What it keeps at all, less the share that is offloaded to the host.
+
+    Args:
+        workload: The job, with what its layout offloads.
+        layer: Kind of layer.
+        kind: Kind of recompute.
+        meshes: Any meshes.
+
+    Returns:
+        Memory. [B], shape (meshes,)
+    """
+    here = 1.0 - workload.offload.activations
+    return here * kept_bytes(workload, layer, kind, meshes)
+
+
+def kept_bytes(
+    workload: Workload, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
+) -> Floats:
     """Bytes that one layer keeps per micro-batch under a kind of recompute.
 
     The sum over its saved tensors of width x element size x the share of the
     tokens or columns that the rank holds, each times the share that the
     recompute kind keeps. Fused dense blocks without recompute keep
-    ``8 h tau sigma + [2 (a+2g) d + 2 a d + 4 a + 2 n_m f] tau / t``.
+    ``8 h tau sigma + [2 (a+2g) d + 2 a d + 4 a + 2 n_m f] tau / t``. Dropout adds
+    its masks; frozen linears drop the inputs that no adapter reads.
 
     Args:
         workload: The job.
@@ -92,18 +115,32 @@ def saved_bytes(
         Memory. [B], shape (meshes,)
 
     References:
-        Korthikanti et al., arXiv:2205.05198, section 4, without dropout masks.
+        Korthikanti et al., arXiv:2205.05198, section 4.
     """
     total = np.zeros(len(meshes))
     for tensor in layer.saved():
         keep = kind.keeps.get(tensor.name, 0.0)
+        keep *= is_kept(workload, layer, tensor.name)
         if kind.drops_key and tensor.name == "qkv":
             keep *= 1.0 - key_share(layer)
         if keep:
             total += keep * _held(workload, tensor, kind, meshes)
     if kind.keeps_output:
         total += ELEMENT * layer.hidden * tokens(workload, meshes)
-    return total
+    return total + _beside_bytes(workload, layer, kind, meshes)
+
+
+def _beside_bytes(
+    workload: Workload, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
+) -> Floats:
+    """Dropout masks, kept with the norms' inputs, and the adapters' inner columns."""
+    local = tokens(workload, meshes)
+    masks = kind.keeps.get("ffn_norm_input", 0.0) * workload.recipe.dropout_bytes
+    halves = min(layer.norms, 2)
+    total = masks * halves * layer.hidden * local * sequence_split(meshes)
+    keeps_all = kind.keeps.get("qkv", 0.0)
+    inner = keeps_all * ELEMENT * adapter_widths(workload, layer)
+    return total + inner * local / meshes.tp
 
 
 def key_share(layer: LayerKind) -> float:
@@ -138,14 +175,20 @@ def _columns(tensor: SavedTensor, meshes: Meshes) -> "Floats | float":
 
 
 def _element(workload: Workload, tensor: SavedTensor) -> float:
-    """Bytes per element as this stack keeps it."""
+    """Bytes per element as this stack keeps it.
+
+    A frozen norm keeps no normalised 16-bit copy for its weight's gradient.
+    """
     profile = workload.profile
     if tensor.precision == "fp32" or workload.training.precision == "fp32":
         return FP32
-    if workload.training.precision == "fp8" and tensor.name in FP8_INPUTS:
-        return FP8
+    if keeps_quantised(workload) and tensor.name in FP8_INPUTS:
+        # The attention kernel's own backward reads its output in 16 bits.
+        own = ELEMENT if tensor.name == "attention_output" else 0
+        return own + FORMATS[workload.training.precision]
     if tensor.name.endswith("norm_input"):
-        return profile.norm_input_bytes
+        copies = workload.training.frozen and profile.norm_input_bytes > FP32
+        return profile.norm_input_bytes - ELEMENT * copies
     if tensor.name.endswith("activation"):
         return profile.activation_bytes
     return ELEMENT
@@ -180,8 +223,11 @@ def transient_bytes(
     peak = gathered + np.maximum(ffn, attention)
     if kind.rebuilds_layer:
         none = workload.recipe.kinds["none"]
-        kept = saved_bytes(workload, layer, kind, meshes)
-        peak = peak + saved_bytes(workload, layer, none, meshes) - kept
+        kept = kept_bytes(workload, layer, kind, meshes)
+        peak = peak + kept_bytes(workload, layer, none, meshes) - kept
+    if workload.offload.activations:
+        staged = STAGED_LAYERS * workload.offload.activations
+        peak = peak + staged * kept_bytes(workload, layer, kind, meshes)
     return peak
 
 

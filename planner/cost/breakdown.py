@@ -66,7 +66,8 @@ def _update_ns(table: CostTable, counts: Counts, stages: list[int]) -> float:
     workload, meshes = table.workload, table.meshes
     layers = counts[stages].sum(axis=(0, 2))
     units = [
-        (layer_owned(k, meshes), n) for k, n in zip(workload.kinds, layers, strict=True)
+        (layer_owned(workload, k, meshes), n)
+        for k, n in zip(workload.kinds, layers, strict=True)
     ]
     if 0 in stages:
         units.append((embedding_owned(workload, meshes), 1))
@@ -108,7 +109,7 @@ def _rank_causes(
     causes: dict[str, float] = defaultdict(float)
     stages = range(rank, costs.stages, costs.pp)
     for kind, layer in enumerate(workload.kinds):
-        owned = layer_owned(layer, meshes)
+        owned = layer_owned(workload, layer, meshes)
         for entry, name in enumerate(costs.menu):
             layers = int(counts[list(stages), kind, entry].sum())
             if layers:

@@ -10,6 +10,7 @@ from planner.cost.context import Context, Parts
 from planner.cost.kernels import ELEMENT, gemm_rate, gemm_time, memory_time
 from planner.cost.layers import layer_time
 from planner.cost.meshes import Floats
+from planner.cost.states import padded_vocab
 
 TOKEN_ID = 8
 """Bytes of one token id. [B]"""
@@ -49,11 +50,14 @@ def embedding_end(context: Context) -> End:
     hidden, rows = context.workload.model.hidden, context.local * context.sigma
     ahead = memory_time(context.workload, 4.0 * hidden * rows, 1)
     behind = memory_time(context.workload, 8.0 * hidden * rows, 1)
+    behind = behind * (not context.workload.training.frozen)
     once = _edge_exchange(context)
+    masks = context.workload.recipe.dropout_bytes * hidden * rows
     return End(
         Parts().plus("compute", ahead).plus("tp_comm", once),
         Parts().plus("compute", behind).plus("tp_comm", once),
-        TOKEN_ID * context.local,
+        TOKEN_ID * context.local
+        + context.workload.recipe.dropout_bytes * hidden * rows,
         np.zeros(len(context.meshes)),
     )
 
@@ -81,8 +85,11 @@ def head_end(context: Context) -> End:
         for side in (forward, backward)
     ]
     rows = context.local * context.sigma
-    kept = 2 * ELEMENT * model.hidden * rows
-    logits = workload.recipe.logits_bytes * context.local * model.vocab / meshes.tp
+    # The norm's input, and its output, which only the head's own gradient reads.
+    inputs = 1 if workload.training.frozen else 2
+    kept = inputs * ELEMENT * model.hidden * rows
+    vocab = padded_vocab(workload, meshes)
+    logits = workload.recipe.logits_bytes * context.local * vocab / meshes.tp
     gathered = np.where(meshes.sp > 0, ELEMENT * model.hidden * context.local, 0.0)
     if model.mtp_layers:
         kind = workload.recipe.kinds["none"]
@@ -101,11 +108,11 @@ def _head_pass(context: Context) -> tuple[Parts, Parts]:
     workload, meshes = context.workload, context.meshes
     model, rate = workload.model, gemm_rate(workload)
     rows, inputs = context.local, np.full(len(meshes), float(model.hidden))
-    outputs = model.vocab / meshes.tp
+    outputs = padded_vocab(workload, meshes) / meshes.tp
     ahead = gemm_time(rate, rows, outputs, inputs)
-    behind = gemm_time(rate, rows, inputs, outputs) + gemm_time(
-        rate, inputs, outputs, rows, wgrad=True
-    )
+    behind = gemm_time(rate, rows, inputs, outputs)
+    if not workload.training.frozen:
+        behind = behind + gemm_time(rate, inputs, outputs, rows, wgrad=True)
     logits = context.local * outputs
     norm = model.hidden * context.local * context.sigma
     ahead = ahead + memory_time(workload, 4.0 * logits + 4.0 * norm, 3)

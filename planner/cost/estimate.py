@@ -51,7 +51,7 @@ def price(workload: Workload, layout: Layout) -> Priced:
     Returns:
         The layout's integers.
     """
-    menu = recompute_kinds(layout)
+    menu, workload = recompute_kinds(layout), workload.under(layout)
     table = fill_table(workload, Meshes.of_layout(layout), menu)
     costs = table.stage_costs(
         0,

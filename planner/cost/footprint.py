@@ -55,7 +55,7 @@ def _states_by_rank(
     """Weights, gradients and optimizer states of every rank. [B], shape (pp,)."""
     workload, meshes = table.workload, table.meshes
     per_kind: list[States] = [
-        state_bytes(workload, layer_owned(kind, meshes), meshes)
+        state_bytes(workload, layer_owned(workload, kind, meshes), meshes)
         for kind in workload.kinds
     ]
     ends = [

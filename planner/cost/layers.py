@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from planner.cost.activations import expert_tokens, key_share
+from planner.cost.activations import expert_tokens, kept_bytes, key_share
+from planner.cost.adapters import adapter_times
 from planner.cost.context import Context, Parts
 from planner.cost.exchange import (
     context_exchange,
@@ -10,6 +11,7 @@ from planner.cost.exchange import (
     expert_exchange,
     tensor_exchange,
 )
+from planner.cost.hosts import exposed_copies
 from planner.cost.kernels import ELEMENT, gemm_rate, gemm_time, memory_time
 from planner.cost.meshes import Floats
 from planner.models.blocks import Attention, LayerKind, Mlp, Moe
@@ -51,7 +53,22 @@ def layer_time(
     backward = backward.plus("compute", behind)
     forward, backward, repeated = _communicate(context, layer, forward, backward)
     again = again + kind.collectives * repeated
-    return forward, backward.plus("recompute", again)
+    backward = backward.plus("recompute", again)
+    if not context.workload.offload.activations:
+        return forward, backward
+    return _with_copies(context, layer, kind, (forward, backward))
+
+
+def _with_copies(
+    context: Context, layer: LayerKind, kind: RecomputeKind, passes: tuple[Parts, Parts]
+) -> tuple[Parts, Parts]:
+    """Add what shows of copies to the host and back."""
+    saved = kept_bytes(context.workload, layer, kind, context.meshes)
+    forward, backward = (
+        parts.plus("other", exposed_copies(context.workload, saved, parts.total))
+        for parts in passes
+    )
+    return forward, backward
 
 
 def _gemm_again(kind: RecomputeKind, layer: LayerKind, gemm: Gemm) -> float:
@@ -86,6 +103,9 @@ def gemm_times(context: Context, layer: LayerKind, gemm: Gemm) -> tuple[Floats, 
     rate = gemm_rate(context.workload)
     forward = gemm_time(rate, rows, outputs, inputs)
     backward = gemm_time(rate, rows, inputs, outputs)
+    if context.workload.training.frozen:
+        extra = adapter_times(context.workload, rate, gemm, rows, outputs, inputs)
+        return forward + extra[0], backward + extra[1]
     return forward, backward + gemm_time(rate, inputs, outputs, rows, wgrad=True)
 
 
@@ -109,6 +129,9 @@ def _expert_times(
     weights = ELEMENT * (local_experts - 1) * outputs * inputs / rate.bandwidth
     forward = gemm_time(rate, copies, outputs, inputs) + weights
     backward = gemm_time(rate, copies, inputs, outputs) + weights
+    if context.workload.training.frozen:
+        extra = adapter_times(context.workload, rate, gemm, copies, outputs, inputs)
+        return forward + extra[0], backward + extra[1]
     gradient = gemm_time(rate, inputs, outputs, copies, wgrad=True)
     return forward, backward + gradient + 4 * weights
 

@@ -48,6 +48,7 @@ def layout_of(
         schedule="interleaved" if vpp > 1 else "1f1b",
         order=ORDERS[at["order"]],
         comm_dtype=comm_dtype(workload),
+        offload=workload.offload,
         stages=tuple(_stage(of_stage, menu) for of_stage in counts),
     )
 

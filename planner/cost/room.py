@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from planner.cost.activations import sequence_split, tokens
 from planner.cost.kernels import ELEMENT
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.states import layer_owned
@@ -9,6 +10,7 @@ from planner.cost.workload import Workload
 from planner.models.blocks import LayerKind
 
 GB = 1e9
+MIB = 2**20
 
 
 def communicators(workload: Workload, meshes: Meshes) -> Floats:
@@ -72,11 +74,19 @@ def _dummy_weights(layer: LayerKind, meshes: Meshes) -> Floats:
     return total
 
 
+def _stage_messages(workload: Workload, meshes: Meshes) -> Floats:
+    """An activation on its way out and a gradient on its way in, with a pipeline."""
+    width = ELEMENT * workload.model.hidden
+    message = width * tokens(workload, meshes) * sequence_split(meshes)
+    return np.where(meshes.pp > 1, 2.0 * message, 0.0)
+
+
 def buffer_bytes(workload: Workload, meshes: Meshes) -> Floats:
     """Buffers that a framework keeps whatever the split.
 
-    Whole parameters and gradients of the units in work under ZeRO-3, and
-    TransformerEngine's cached dummy weight gradients.
+    Whole parameters and gradients of the units in work under ZeRO-3, the libraries'
+    workspaces, messages between stages, and TransformerEngine's cached dummy weight
+    gradients.
 
     Args:
         workload: The job.
@@ -86,13 +96,21 @@ def buffer_bytes(workload: Workload, meshes: Meshes) -> Floats:
         Memory. [B], shape (meshes,)
     """
     recipe = workload.recipe
-    units = [layer_owned(kind, meshes) for kind in workload.kinds]
-    largest = np.maximum.reduce([unit.dense + unit.expert for unit in units])
-    bytes_each = recipe.gather_buffers * recipe.gather_bytes + recipe.reduce_buffers * (
-        recipe.gradient_bytes + ELEMENT
+    units = [layer_owned(workload, kind, meshes) for kind in workload.kinds]
+    trained = np.maximum.reduce([unit.dense + unit.expert for unit in units])
+    held = np.maximum.reduce(
+        [unit.dense + unit.expert + unit.frozen + unit.frozen_expert for unit in units]
     )
-    total = np.where(meshes.zero == 3, largest * bytes_each, 0.0)
-    if recipe.dummy_weight_gradients:
+    reduced = recipe.gradient_bytes + ELEMENT
+    buffers = (
+        recipe.gather_buffers * recipe.gather_bytes * held
+        + recipe.reduce_buffers * reduced * trained
+    )
+    total = np.where(meshes.zero == 3, buffers, 0.0) + recipe.workspace_mib * MIB
+    if workload.training.optimizer_in_backward:
+        total = total + ELEMENT * trained
+    total = total + _stage_messages(workload, meshes)
+    if recipe.dummy_weight_gradients and not workload.training.frozen:
         total = total + np.maximum.reduce(
             [_dummy_weights(kind, meshes) for kind in workload.kinds]
         )

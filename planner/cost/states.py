@@ -6,14 +6,30 @@ import numpy as np
 
 from planner.cost import collectives as wire
 from planner.cost import meshes as axes
+from planner.cost.adapters import HALF, QUANTISED_BYTES, adapter_parameters
 from planner.cost.collectives import Fabric
-from planner.cost.meshes import Floats, Groups, Meshes
+from planner.cost.hosts import fetch_time, host_update_time, kept_share
+from planner.cost.kernels import gemm_rate
+from planner.cost.linears import (
+    keeps_quantised,
+    linear_weights,
+    newton_schulz_flops,
+    weight_copies,
+)
+from planner.cost.meshes import Floats, Groups, Ints, Meshes
 from planner.cost.workload import Workload
 from planner.models.blocks import LayerKind
 from planner.specs.framework import StateBytes
 
-MOMENTS = {"adamw": 8.0, "adamw-8bit": 2.0, "sgd-momentum": 4.0}
-"""Bytes of optimizer moments per parameter, master weights apart. [B]"""
+MOMENTS = {
+    "adamw": 2.0,
+    "adamw-8bit": 2.0,
+    "lamb": 2.0,
+    "sgd-momentum": 1.0,
+    "adafactor": 0.0,
+    "muon": 1.0,
+}
+"""Moments per parameter; Adafactor's are rows and columns only. [1]"""
 GRADIENT_ELEMENT = 2
 """Bytes of one gradient as autograd makes it. [B]"""
 SHARD_TRAFFIC = 42.0
@@ -30,6 +46,16 @@ class Owned:
     """Divided by tp, or replicated. [1], shape (meshes,)"""
     expert: Floats
     """Of the local experts. [1], shape (meshes,)"""
+    frozen: Floats | float = 0.0
+    """Dense parameters that are held but never updated. [1], shape (meshes,)"""
+    frozen_expert: Floats | float = 0.0
+    """The same of the local experts. [1], shape (meshes,)"""
+    quantised: Floats | float = 0.0
+    """Weights of linears, of which a quantised form may be kept. [1]"""
+    matrices: bool = True
+    """Whether Muon updates them; embedding and head are left to Adam."""
+    orthogonal: Floats | float = 0.0
+    """Work of Muon's Newton-Schulz iterations. [FLOP], shape (meshes,)"""
 
 
 @dataclass(frozen=True)
@@ -46,10 +72,13 @@ class States:
         return self.weights + self.gradients + self.optimizer
 
 
-def layer_owned(layer: LayerKind, meshes: Meshes) -> Owned:
+def layer_owned(workload: Workload, layer: LayerKind, meshes: Meshes) -> Owned:
     """Parameters of one layer on a rank: ``P_s / t + P_r`` and ``P_e / (e x)``.
 
+    With adapters those are frozen, and the adapters train.
+
     Args:
+        workload: The job.
         layer: Kind of layer.
         meshes: Any meshes.
 
@@ -57,7 +86,44 @@ def layer_owned(layer: LayerKind, meshes: Meshes) -> Owned:
         Parameters. [1], shape (meshes,)
     """
     dense = layer.sharded_parameters / meshes.tp + layer.replicated_parameters
-    return Owned(dense, layer.expert_parameters / (meshes.ep * meshes.etp))
+    expert = layer.expert_parameters / (meshes.ep * meshes.etp)
+    linears = linear_weights(layer, meshes)
+    if workload.training.frozen:
+        trained = adapter_parameters(workload, layer, meshes)
+        return Owned(*trained, frozen=dense, frozen_expert=expert, quantised=linears)
+    work = newton_schulz_flops(layer, meshes)
+    return Owned(dense, expert, quantised=linears, orthogonal=work)
+
+
+def _unlayered(
+    workload: Workload, dense: Floats, expert: Floats, linears: "Floats | float" = 0.0
+) -> Owned:
+    """Parameters outside the layers: frozen when only adapters train."""
+    if not workload.training.frozen:
+        return Owned(dense, expert, quantised=linears, matrices=False)
+    none = np.zeros(len(dense))
+    return Owned(none, none, dense, expert, linears, matrices=False)
+
+
+def padded_vocab(workload: Workload, meshes: Meshes) -> Floats:
+    """Rows of the embedding: V rounded up to the framework's multiple times tp.
+
+    Args:
+        workload: The job.
+        meshes: Any meshes.
+
+    Returns:
+        Rows over all tensor ranks. [1], shape (meshes,)
+
+    References:
+        Megatron-LM ``--make-vocab-size-divisible-by`` 128.
+    """
+    multiple = workload.recipe.vocab_multiple * meshes.tp
+    vocab = workload.model.vocab
+    if workload.recipe.vocab_multiple == 1:
+        return np.full(len(meshes), float(vocab))
+    padded: Floats = np.ceil(vocab / multiple) * multiple
+    return padded
 
 
 def embedding_owned(workload: Workload, meshes: Meshes) -> Owned:
@@ -71,8 +137,9 @@ def embedding_owned(workload: Workload, meshes: Meshes) -> Owned:
         Parameters. [1], shape (meshes,)
     """
     model = workload.model
-    dense = model.vocab * model.hidden / meshes.tp + model.position_parameters
-    return Owned(dense, np.zeros(len(meshes)))
+    table = padded_vocab(workload, meshes) * model.hidden / meshes.tp
+    dense = table + model.position_parameters
+    return _unlayered(workload, dense, np.zeros(len(meshes)))
 
 
 def head_owned(workload: Workload, meshes: Meshes) -> Owned:
@@ -89,15 +156,18 @@ def head_owned(workload: Workload, meshes: Meshes) -> Owned:
     """
     model = workload.model
     copies = np.where((meshes.pp > 1) | (not model.tied_embeddings), 1.0, 0.0)
-    dense = copies * model.vocab * model.hidden / meshes.tp
+    dense = copies * padded_vocab(workload, meshes) * model.hidden / meshes.tp
     dense = dense + model.final_norm_parameters
     expert = np.zeros(len(meshes))
     if model.mtp_layers:
-        module = layer_owned(model.mtp_kind, meshes)
+        module, depth = model.mtp_kind, model.mtp_layers
+        each = module.sharded_parameters / meshes.tp + module.replicated_parameters
         projection = 2.0 * model.hidden**2 / meshes.tp + 3 * model.final_norm_parameters
-        dense = dense + model.mtp_layers * (module.dense + projection)
-        expert = expert + model.mtp_layers * module.expert
-    return Owned(dense, expert)
+        dense = dense + depth * (each + projection)
+        expert = depth * module.expert_parameters / (meshes.ep * meshes.etp)
+        linears = depth * linear_weights(module, meshes)
+        return _unlayered(workload, dense, expert, linears)
+    return _unlayered(workload, dense, expert)
 
 
 def state_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> States:
@@ -117,20 +187,103 @@ def state_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> States:
     References:
         Rajbhandari et al., arXiv:1910.02054; Megatron-LM dist_optimizer.md.
     """
-    moments = MOMENTS[workload.training.optimizer]
     parts = []
-    for name in ("weights", "gradients", "optimizer"):
+    for name, kept in kept_share(workload, meshes).items():
         whole, divided = (
             _by_stage(workload, meshes, prefix + name) for prefix in ("", "sharded_")
         )
         if name == "optimizer":
+            moments = moment_bytes(workload, owned)
             whole = whole + np.where(meshes.zero == 0, moments, 0.0)
             divided = divided + np.where(meshes.zero > 0, moments, 0.0)
+        if name == "gradients" and workload.training.optimizer_in_backward:
+            whole, divided = 0.0 * whole, 0.0 * divided
         parts.append(
-            owned.dense * (whole + divided / meshes.dp_shard)
-            + owned.expert * (whole + divided / meshes.expert_shard)
+            kept
+            * (
+                owned.dense * (whole + divided / meshes.dp_shard)
+                + owned.expert * (whole + divided / meshes.expert_shard)
+            )
         )
-    return States(*parts)
+    weights, gradients, optimizer = parts
+    held = kept_share(workload, meshes)["weights"] * held_bytes(workload, owned, meshes)
+    return States(weights + held, gradients, optimizer)
+
+
+def moment_bytes(workload: Workload, owned: Owned) -> float:
+    """Bytes of optimizer moments per parameter, master weights apart.
+
+    Moments times their width; Muon keeps one for matrices and Adam's two for
+    embedding, head and norms.
+
+    Args:
+        workload: The job.
+        owned: Parameters of the unit on a rank.
+
+    Returns:
+        Memory. [B]
+
+    Leaves out the scales of 8-bit moments, 0.2 %, and Adafactor's vectors.
+    """
+    training = workload.training
+    bits = training.state_bits or workload.recipe.state_bits
+    if training.optimizer == "adamw-8bit":
+        bits = 8
+    count = MOMENTS[training.optimizer]
+    if training.optimizer == "muon" and not owned.matrices:
+        count = MOMENTS["adamw"]
+    return count * bits / 8
+
+
+def _by_stage(workload: Workload, meshes: Meshes, name: str) -> Floats:
+    """Bytes per parameter of one entry of the recipe, by each mesh's ZeRO stage."""
+    recipe = workload.recipe
+    states: dict[int, StateBytes] = recipe.states
+    if workload.training.precision == "fp16" and recipe.fp16_states:
+        states = recipe.fp16_states
+    values = np.zeros(max(recipe.states) + 1)
+    for stage, entry in (recipe.states | states).items():
+        values[stage] = getattr(entry, name)
+    return values[meshes.zero]
+
+
+def held_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
+    """Bytes of frozen weights, and of weights kept in a quantised form.
+
+    Frozen: 2 B, for NF4 0.516 B in linears. Under fp8 a linear that keeps its
+    quantised weight adds 1 B, on GPUs whose tensor cores read one layout only a
+    transposed 1 B too, and gives back 2 B where no 16-bit copy stays.
+
+    Args:
+        workload: The job.
+        owned: Parameters of the unit on a rank.
+        meshes: Any meshes.
+
+    Returns:
+        Memory. [B], shape (meshes,)
+
+    References:
+        Dettmers et al. 2023, arXiv 2305.14314 (NF4); TransformerEngine's
+        Float8Tensor, MXFP8Tensor and NVFP4Tensor: one copy for each direction.
+    """
+    frozen = HALF * (
+        owned.frozen / _divisor(meshes, meshes.dp_shard)
+        + owned.frozen_expert / _divisor(meshes, meshes.expert_shard)
+    )
+    divisor = _divisor(meshes, meshes.dp_shard)
+    if workload.training.method == "qlora":
+        frozen = frozen - (HALF - QUANTISED_BYTES) * owned.quantised / divisor
+    if not keeps_quantised(workload):
+        return np.zeros(len(meshes)) + frozen
+    copies = weight_copies(workload)
+    if workload.recipe.fp8_primary:
+        copies -= HALF
+    return frozen + copies * owned.quantised / divisor
+
+
+def _divisor(meshes: Meshes, shards: Ints) -> Ints:
+    """Ranks that share weights: the shard group under ZeRO-3, else one."""
+    return np.where(meshes.zero == 3, shards, 1)
 
 
 def root_bytes(workload: Workload, meshes: Meshes) -> Floats:
@@ -150,17 +303,9 @@ def root_bytes(workload: Workload, meshes: Meshes) -> Floats:
         their gradients wait for the root's post-backward.
     """
     head = workload.model.vocab * workload.model.hidden / meshes.tp
-    each = workload.recipe.gather_bytes + GRADIENT_ELEMENT
+    gradient = 0 if workload.training.frozen else GRADIENT_ELEMENT
+    each = workload.recipe.gather_bytes + gradient
     return np.where(meshes.zero == 3, head * each, 0.0)
-
-
-def _by_stage(workload: Workload, meshes: Meshes, name: str) -> Floats:
-    """Bytes per parameter of one entry of the recipe, by each mesh's ZeRO stage."""
-    states: dict[int, StateBytes] = workload.recipe.states
-    values = np.zeros(max(states) + 1)
-    for stage, entry in states.items():
-        values[stage] = getattr(entry, name)
-    return values[meshes.zero]
 
 
 @dataclass(frozen=True)
@@ -207,9 +352,17 @@ def gather_time(data: DataGroups, owned: Owned) -> Floats:
     Returns:
         Time. [s], shape (meshes,)
     """
-    width = data.workload.recipe.gather_bytes
-    dense = _bucketed(data, owned.dense, width, data.shard)
-    return dense + _bucketed(data, owned.expert, width, data.expert)
+    workload, meshes = data.workload, data.meshes
+    width = workload.recipe.gather_bytes
+    sharded = meshes.zero == 3
+    held = owned.dense + np.where(sharded, owned.frozen, 0.0)
+    held_expert = owned.expert + np.where(sharded, owned.frozen_expert, 0.0)
+    dense = _bucketed(data, held, width, data.shard)
+    time = dense + _bucketed(data, held_expert, width, data.expert)
+    if not workload.offload.parameters:
+        return time
+    shards = held / meshes.dp_shard + held_expert / meshes.expert_shard
+    return time + np.where(sharded, fetch_time(workload, shards), 0.0)
 
 
 def scatter_time(data: DataGroups, owned: Owned) -> Floats:
@@ -270,7 +423,8 @@ def _bucketed(
 def optimizer_time(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
     """Time of one unit's optimizer step.
 
-    ``(42 P / S + 12 P [whole gradients]) / (eta W)``.
+    ``(42 P / S + 12 P [whole gradients]) / (eta W)``; what the host keeps it
+    updates itself; Muon adds its Newton-Schulz iterations at the GEMM rate.
 
     Args:
         workload: The job.
@@ -287,6 +441,12 @@ def optimizer_time(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
     expert_shards = np.where(meshes.zero > 0, meshes.expert_shard, 1)
     updated = owned.dense / shards + owned.expert / expert_shards
     whole = np.where(meshes.zero < 2, owned.dense + owned.expert, 0.0)
-    moved = SHARD_TRAFFIC * updated + LOCAL_TRAFFIC * whole
+    here = 1.0 - workload.offload.optimizer
+    moved = here * SHARD_TRAFFIC * updated + LOCAL_TRAFFIC * whole
     bandwidth = workload.gpu.memory_bandwidth * workload.calibration.memory.efficiency
-    return moved / bandwidth
+    time = moved / bandwidth
+    if workload.offload.optimizer:
+        time = time + host_update_time(workload, updated)
+    if workload.training.optimizer == "muon" and not workload.training.frozen:
+        time = time + owned.orthogonal / shards / gemm_rate(workload).flops
+    return time

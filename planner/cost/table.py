@@ -200,7 +200,7 @@ def fill_table(workload: Workload, meshes: Meshes, menu: tuple[str, ...]) -> Cos
     """
     context = Context.of(workload, meshes)
     data = DataGroups.of(workload, meshes, context.links)
-    owned = [layer_owned(kind, meshes) for kind in workload.kinds]
+    owned = [layer_owned(workload, kind, meshes) for kind in workload.kinds]
     cells = [
         [_layer_cell(context, data, layer, own, name) for name in menu]
         for layer, own in zip(workload.kinds, owned, strict=True)

@@ -1,6 +1,6 @@
 """A job with everything looked up: what the cost functions read."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hardware.calibration import GpuCalibration
 from hardware.specs import GpuSpec
@@ -8,6 +8,7 @@ from hardware.topology import ClusterTopology
 from planner.models.architecture import Architecture
 from planner.models.blocks import LayerKind
 from planner.specs.framework import Framework, Profile, Recipe
+from planner.specs.layout import Layout, Offload
 from planner.specs.search import SearchSpec
 from planner.specs.training import TrainingSpec
 from planner.specs.uncertainty import UNMEASURED, Uncertainty
@@ -24,6 +25,19 @@ class Workload:
     calibration: GpuCalibration
     search: SearchSpec = field(default_factory=SearchSpec)
     uncertainty: Uncertainty = UNMEASURED
+    offload: Offload = field(default_factory=Offload)
+    """What the layout that is being priced keeps in host memory."""
+
+    def under(self, layout: Layout) -> "Workload":
+        """The same job with what a layout keeps in host memory.
+
+        Args:
+            layout: A complete layout. [-]
+
+        Returns:
+            The job. [-]
+        """
+        return replace(self, offload=layout.offload)
 
     @property
     def gpus(self) -> int:

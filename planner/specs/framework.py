@@ -121,6 +121,20 @@ class Recipe:
     gradients_reduced_per_group: bool
     """Gradients are reduce-scattered after every p micro-batches, not once."""
     source: str
+    fp16_states: dict[int, StateBytes] | None = None
+    """The same as ``states`` in fp16, where it differs. [B]"""
+    state_bits: int = 32
+    """Width of the optimizer's moments where the job names none. [bit]"""
+    keeps_fp8: bool = False
+    """Linears keep quantised weights and inputs; false quantises again."""
+    fp8_primary: bool = False
+    """The quantised weights replace the bf16 ones (``fp8_param_gather``)."""
+    dropout_bytes: float = 0.0
+    """Mask kept per element by each of a layer's two dropouts. [B]"""
+    vocab_multiple: int = 1
+    """The vocabulary is padded to a multiple of this times tp. [1]"""
+    workspace_mib: float = 0.0
+    """Workspaces of the matrix libraries inside the allocator. [MiB]"""
 
 
 class RecipeOverrides(BaseModel):

@@ -74,8 +74,12 @@ class Offload(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    optimizer: float = Field(default=0.0, ge=0.0, le=0.0)
-    parameters: float = Field(default=0.0, ge=0.0, le=0.0)
+    optimizer: float = Field(default=0.0, ge=0.0, le=1.0)
+    """Of the optimizer states, which the host's processors then update."""
+    parameters: float = Field(default=0.0, ge=0.0, le=1.0)
+    """Of the sharded parameters; ZeRO-3 only."""
+    activations: float = Field(default=0.0, ge=0.0, le=1.0)
+    """Of what every layer keeps for its backward: k of L layers are k / L."""
 
 
 class Layout(BaseModel):

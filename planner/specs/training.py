@@ -5,8 +5,37 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Precision = Literal["fp32", "fp16", "bf16", "fp8", "mxfp8", "nvfp4"]
-Optimizer = Literal["adamw", "adamw-8bit", "sgd-momentum", "adafactor", "muon"]
+Optimizer = Literal["adamw", "adamw-8bit", "lamb", "sgd-momentum", "adafactor", "muon"]
 Method = Literal["full", "lora", "qlora"]
+Target = Literal["qkv", "proj", "fc1", "fc2"]
+
+TARGETS: dict[str, tuple[Target, ...]] = {
+    "attention": ("qkv", "proj"),
+    "all": ("qkv", "proj", "fc1", "fc2"),
+}
+"""Short names for sets of linear layers that carry adapters."""
+
+
+class LoraSpec(BaseModel):
+    """Low-rank adapters beside frozen linear layers.
+
+    A layer ``(i x o)`` that carries one trains ``rank (i + o)`` parameters.
+    Source: Hu et al. 2021, arXiv 2106.09685.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rank: int = Field(default=16, gt=0, strict=True)
+    """Inner width of every adapter. [1]"""
+    targets: Literal["attention", "all"] | tuple[Target, ...] = "all"
+    """Linear layers that carry an adapter; fc1 is gate and up together."""
+
+    @property
+    def modules(self) -> tuple[Target, ...]:
+        """Linear layers that carry an adapter, by name. [text]."""
+        if isinstance(self.targets, str):
+            return TARGETS[self.targets]
+        return self.targets
 
 
 class TrainingSpec(BaseModel):
@@ -27,7 +56,18 @@ class TrainingSpec(BaseModel):
     """Tokens of the whole run, for time to train. [token]"""
     precision: Precision = "bf16"
     optimizer: Optimizer = "adamw"
+    state_bits: Literal[8, 16, 32] | None = None
+    """Width of the optimizer's moments; absent: the framework's. [bit]"""
+    optimizer_in_backward: bool = False
+    """Every parameter is updated as its gradient arrives, which is then freed."""
     method: Method = "full"
+    lora: LoraSpec = LoraSpec()
+    """Adapters of the methods lora and qlora."""
+
+    @property
+    def frozen(self) -> bool:
+        """Whether only adapters train."""
+        return self.method != "full"
 
     @model_validator(mode="after")
     def _one_batch(self) -> Self:

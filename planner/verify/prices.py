@@ -73,6 +73,7 @@ class Prices:
         Returns:
             Prices of that layout. [ns] and [block]
         """
+        workload = workload.under(layout)
         context = Context.of(workload, Meshes.of_layout(layout))
         data = DataGroups.of(workload, context.meshes, context.links)
         return cls(workload, layout, context, data)
@@ -125,7 +126,7 @@ class Prices:
     def _layer(self, kind: LayerKind, recompute: str) -> Price:
         rule = self.workload.recipe.kinds[recompute]
         passes = layer_time(self.context, kind, rule)
-        owned = layer_owned(kind, self.meshes)
+        owned = layer_owned(self.workload, kind, self.meshes)
         forward, backward = (_one(parts.total) for parts in passes)
         if self.layout.zero_stage == 3:
             forward, backward = self._sharded(forward, backward, owned)
@@ -222,7 +223,10 @@ class Prices:
         """
         if stage == 0:
             return self.embedding.gather, self.embedding.scatter
-        owned = [layer_owned(kind, self.meshes) for kind in self.workload.kinds]
+        owned = [
+            layer_owned(self.workload, kind, self.meshes)
+            for kind in self.workload.kinds
+        ]
         first = min(nanoseconds(_one(gather_time(self.data, own))) for own in owned)
         last = min(nanoseconds(_one(scatter_time(self.data, own))) for own in owned)
         first = first if self.layout.zero_stage > 0 else 0

@@ -118,5 +118,5 @@ def test_states_shrink_with_tp_and_with_dp(tp: int, dp: int) -> None:
 def layer_bytes(workload: Workload, dp: int, zero: int, tp: int) -> float:
     """States of one layer on a rank. [B]."""
     mesh = meshes(dp, zero, tp=tp)
-    owned = layer_owned(workload.kinds[0], mesh)
+    owned = layer_owned(workload, workload.kinds[0], mesh)
     return float(state_bytes(workload, owned, mesh).total[0])

@@ -1,0 +1,102 @@
+"""What it costs to keep states and activations in the host's memory."""
+
+import numpy as np
+
+from hardware.host import host
+from planner.cost.meshes import Floats, Meshes
+from planner.cost.workload import Workload
+
+HOST_TRAFFIC = 28.0
+"""Host memory that Adam moves per parameter: reads 4 numbers, writes 3. [B]"""
+
+
+def copy_bandwidth(workload: Workload) -> float:
+    """Rate of one GPU's copies to or from its host: link times its efficiency.
+
+    Args:
+        workload: The job. [-]
+
+    Returns:
+        Rate, one direction. [B/s]
+
+    References:
+        nvbandwidth and vendors' acceptance limits, ``hardware/calibration/host.yaml``.
+    """
+    link = workload.topology.cluster.host_link
+    return float(link.bandwidth * host(link.name).copy_efficiency)
+
+
+def host_update_time(workload: Workload, updated: Floats) -> Floats:
+    """Optimizer step on the host: gradients down, Adam in host memory, weights up.
+
+    ``o P ((w_grad + w_param) / B_host + 28 / B_memory)`` with o the share that
+    the layout keeps there; nothing overlaps.
+
+    Args:
+        workload: The job, with what its layout offloads. [-]
+        updated: Parameters of a rank's shard. [1], shape (meshes,)
+
+    Returns:
+        Time. [s], shape (meshes,)
+
+    References:
+        Ren et al. 2021, arXiv 2101.06840 (ZeRO-Offload).
+    """
+    recipe = workload.recipe
+    share = workload.offload.optimizer
+    wire = (recipe.gradient_bytes + recipe.gather_bytes) / copy_bandwidth(workload)
+    link = workload.topology.cluster.host_link
+    memory = HOST_TRAFFIC / host(link.name).memory_bandwidth
+    return share * updated * (wire + memory)
+
+
+def fetch_time(workload: Workload, sharded: Floats) -> Floats:
+    """Time until a rank's shard of a unit is back from the host.
+
+    Args:
+        workload: The job, with what its layout offloads. [-]
+        sharded: Parameters of the unit in the rank's shard. [1], shape (meshes,)
+
+    Returns:
+        Time. [s], shape (meshes,)
+    """
+    moved = workload.offload.parameters * workload.recipe.gather_bytes * sharded
+    return moved / copy_bandwidth(workload)
+
+
+def exposed_copies(workload: Workload, saved: Floats, beside: Floats) -> Floats:
+    """What shows of copying a layer's activations beside its own pass.
+
+    ``max(0, o A / B_host - t)``: out during the forward, back in the backward.
+
+    Args:
+        workload: The job, with what its layout offloads. [-]
+        saved: What the layer keeps for its backward. [B], shape (meshes,)
+        beside: Time of the pass. [s], shape (meshes,)
+
+    Returns:
+        Time, zero without offload. [s], shape (meshes,)
+
+    Leaves out contention for host memory between the GPUs of a node.
+    """
+    copied = workload.offload.activations * saved / copy_bandwidth(workload)
+    return np.maximum(copied - beside, 0.0)
+
+
+def kept_share(workload: Workload, meshes: Meshes) -> dict[str, "Floats | float"]:
+    """Share of each category of states that stays on the GPU.
+
+    Args:
+        workload: The job, with what its layout offloads. [-]
+        meshes: Any meshes. [-]
+
+    Returns:
+        Share by ``weights``, ``gradients`` and ``optimizer``. [1]
+    """
+    offload = workload.offload
+    weights = np.where(meshes.zero == 3, 1.0 - offload.parameters, 1.0)
+    return {
+        "weights": weights,
+        "gradients": 1.0,
+        "optimizer": 1.0 - offload.optimizer,
+    }

@@ -1,0 +1,103 @@
+"""Weights of a layer's linears: how many, in which formats, and Muon's work on them."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from planner.cost.meshes import Floats, Meshes
+from planner.cost.workload import Workload
+from planner.models.blocks import LayerKind, Moe
+from planner.models.parts import Gemm
+
+NEWTON_SCHULZ = 5
+"""Iterations of Muon's orthogonalisation. [1]"""
+FORMATS = {"fp8": 1.0, "mxfp8": 1.0 + 1 / 32, "nvfp4": 0.5 + 1 / 16}
+"""Bytes of one quantised number with its share of the scales. [B]"""
+ONE_LAYOUT = frozenset({"ada", "hopper"})
+"""Architectures whose fp8 tensor cores read one layout: both are kept."""
+
+
+def _shapes(
+    layer: LayerKind, meshes: Meshes
+) -> Iterator[tuple[Gemm, Floats, Floats, "Floats | float"]]:
+    """Every linear with its inputs, outputs and copies on a rank."""
+    one = np.ones(len(meshes))
+    for gemm in layer.gemms():
+        expert = gemm.split.startswith("expert")
+        ways = meshes.etp if expert else meshes.tp
+        column = ways if gemm.split.endswith("column") else one
+        row = ways if gemm.split.endswith("row") else one
+        copies: Floats | float = 1.0
+        if expert:
+            assert isinstance(layer.ffn, Moe)
+            copies = layer.ffn.experts / meshes.ep
+        yield gemm, gemm.inputs / row, gemm.outputs / column, copies
+
+
+def linear_weights(layer: LayerKind, meshes: Meshes) -> Floats:
+    """Weights of a layer's linears on a rank, the router's left out.
+
+    Args:
+        layer: Kind of layer. [-]
+        meshes: Any meshes. [-]
+
+    Returns:
+        Weights. [1], shape (meshes,)
+    """
+    total = np.zeros(len(meshes))
+    for gemm, inputs, outputs, copies in _shapes(layer, meshes):
+        if gemm.name != "router":
+            total = total + copies * inputs * outputs
+    return total
+
+
+def newton_schulz_flops(layer: LayerKind, meshes: Meshes) -> Floats:
+    """Work of Muon on a rank's part of one layer.
+
+    ``5 (4 r^2 q + 2 r^3)`` for a matrix of r <= q, each tensor rank its own part.
+
+    Args:
+        layer: Kind of layer. [-]
+        meshes: Any meshes. [-]
+
+    Returns:
+        Work. [FLOP], shape (meshes,)
+
+    References:
+        Jordan et al. 2024, Muon; five iterations of a quintic polynomial.
+    """
+    total = np.zeros(len(meshes))
+    for _, inputs, outputs, copies in _shapes(layer, meshes):
+        short, long = np.minimum(inputs, outputs), np.maximum(inputs, outputs)
+        each = NEWTON_SCHULZ * (4 * short**2 * long + 2 * short**3)
+        total = total + copies * each
+    return total
+
+
+def keeps_quantised(workload: Workload) -> bool:
+    """Whether linears keep quantised weights and inputs for their backward.
+
+    Args:
+        workload: The job. [-]
+
+    Returns:
+        False in 16-bit formats, and where the stack quantises again. [-]
+    """
+    return workload.recipe.keeps_fp8 and workload.training.precision in FORMATS
+
+
+def weight_copies(workload: Workload) -> float:
+    """Bytes of the quantised forms of one weight.
+
+    Block scales run along one direction, so both directions are kept; fp8 with
+    one scale is kept twice only where the tensor cores need the transpose.
+
+    Args:
+        workload: The job. [-]
+
+    Returns:
+        Memory. [B]
+    """
+    precision = workload.training.precision
+    twice = precision != "fp8" or workload.gpu.arch in ONE_LAYOUT
+    return FORMATS[precision] * (2 if twice else 1)

@@ -1,0 +1,134 @@
+"""Chooses the framework and the software stack that a measured row ran on."""
+
+import re
+from functools import cache
+from importlib.resources import files
+from typing import Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict
+
+from planner.evidence.rows import Row
+from planner.specs.layout import Order
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class Era(_Part):
+    """The year of a release."""
+
+    match: str
+    year: float
+
+
+class StackRule(_Part):
+    """A pattern, the years it holds for, and the stack it names."""
+
+    match: str
+    also: str = ""
+    """A second pattern that has to be found. [text]"""
+    notes: str = ""
+    """A pattern that has to be found in the row's notes and formats. [text]"""
+    unless: str = ""
+    """A pattern that must not be found. [text]"""
+    since: float = 0.0
+    """First year, included. [year]"""
+    until: float = 9999.0
+    """Last year, not included. [year]"""
+    room: Literal["megatron", "torchtitan"]
+    stack: str
+    order: Order | None = None
+    unknown: bool = False
+    why: str
+
+
+class Table(_Part):
+    """Rules in order, and how a row's year is told."""
+
+    eras: tuple[Era, ...]
+    generations: dict[str, float]
+    rules: tuple[StackRule, ...]
+
+
+@cache
+def table() -> Table:
+    """Read ``planner/evidence/frameworks.yaml``.
+
+    Returns:
+        The rules. [-]
+    """
+    text = (files("planner.evidence") / "frameworks.yaml").read_text("utf-8")
+    return Table.model_validate(yaml.safe_load(text))
+
+
+def stack_rule(row: Row, arch: str) -> StackRule:
+    """The first rule that fits a row.
+
+    Args:
+        row: The measured row. [-]
+        arch: Architecture of its GPU, to tell a year where no text does. [text]
+
+    Returns:
+        The rule, which names room and stack. [-]
+    """
+    year = year_of(row, arch)
+    fitting = (
+        rule
+        for text in (_software(row), _software(row) + " | " + row.source.title.lower())
+        for rule in table().rules
+        if _fits(rule, row, text, year)
+    )
+    first = next(fitting)
+    return next(fitting, first) if first.unknown else first
+
+
+def _fits(rule: StackRule, row: Row, text: str, year: float) -> bool:
+    said = f"{row.notes} {row.job.precision_detail or ''}".lower()
+    return (
+        rule.since <= year < rule.until
+        and bool(re.search(rule.match, text))
+        and bool(re.search(rule.also, text))
+        and bool(re.search(rule.notes, said))
+        and not (rule.unless and re.search(rule.unless, text))
+    )
+
+
+def _software(row: Row) -> str:
+    """What names the software in the job block."""
+    job = row.job
+    parts = (job.framework, job.framework_version, job.transformer_impl)
+    return " | ".join(filter(None, parts)).lower()
+
+
+def year_of(row: Row, arch: str) -> float:
+    """The year that a row's software is from.
+
+    A release's name, else a container's tag or a year in the framework's text, else
+    in the title, else the year of the GPU generation.
+
+    Args:
+        row: The measured row. [-]
+        arch: Architecture of its GPU. [text]
+
+    Returns:
+        Year with its fraction. [year]
+    """
+    software, title = _software(row), row.source.title.lower()
+    for text in (title, software):
+        known = [era.year for era in table().eras if re.search(era.match, text)]
+        if known:
+            return max(known)
+    for text in (software, title):
+        if years := _years(text):
+            return max(years)
+    return table().generations.get(arch, 2024.5)
+
+
+def _years(text: str) -> list[float]:
+    """Years in a text: `2022-07`, `2024`, container tags as `24.07`."""
+    full = re.findall(r"\b(20[12]\d)(?:-(\d\d))?\b", text)
+    tags = re.findall(r"(?<![\d.])(2[0-9])\.(0[1-9]|1[0-2])(?![\d])", text)
+    dated = [int(year) + (int(month or 7) - 1) / 12 for year, month in full]
+    return dated + [2000 + int(year) + (int(month) - 1) / 12 for year, month in tags]

@@ -1,0 +1,5 @@
+"""Why a measured row cannot be priced."""
+
+
+class UnsupportedError(Exception):
+    """A row that describes a run which planner has no price for; one line."""

@@ -1,0 +1,123 @@
+"""The fixed words of a measured row: its free text in closed vocabularies."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
+
+Counter = Literal["allocated", "active", "reserved", "device", "unknown"]
+Ranks = Literal["max", "first", "last", "unknown"]
+RecomputeWord = Literal["none", "full", "selective", "unknown"]
+ShardingWord = Literal[
+    "none",
+    "ddp",
+    "distributed-optimizer",
+    "zero1",
+    "zero2",
+    "zero3",
+    "fsdp",
+    "fsdp2",
+    "megatron-fsdp",
+    "hsdp",
+]
+FabricWord = Literal[
+    "none",
+    "infiniband",
+    "roce",
+    "infiniband-or-roce",
+    "efa",
+    "tcpx",
+    "tcpxo",
+    "omni-path",
+    "slingshot",
+    "ethernet",
+    "unknown",
+]
+
+
+class _Words(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+
+class MemoryWords(_Words):
+    """Peak memory: how much, and which counter of which rank."""
+
+    gib: PositiveFloat
+    """Peak. [GiB]"""
+    counter: Counter = "unknown"
+    ranks: Ranks = "unknown"
+    unit_certain: bool = True
+    rounded: bool = False
+
+
+class RecomputeWords(_Words):
+    """What was recomputed; at most one of the last four narrows it."""
+
+    kind: RecomputeWord = "unknown"
+    modules: tuple[str, ...] = ()
+    policy: str | None = None
+    layers: PositiveInt | None = None
+    """Layers of the whole model. [1]"""
+    layers_per_virtual_stage: PositiveInt | None = None
+    every: PositiveInt | None = None
+    """Every n-th layer. [1]"""
+    fraction: float | None = Field(default=None, gt=0, le=1)
+    """Share of the layers. [1]"""
+
+
+class ShardingWords(_Words):
+    """How states were divided over replicas."""
+
+    kind: ShardingWord
+    group: PositiveInt | None = None
+    """Ranks that share one copy; all of dp * cp where absent. [1]"""
+    reshard_after_forward: bool = True
+
+
+class OptimizerWords(_Words):
+    """Which optimizer, and where its state lay."""
+
+    name: Literal["adam", "muon", "lamb", "sgd", "adafactor"] = "adam"
+    state_bits: Literal[8, 16, 32] = 32
+    in_backward: bool = False
+    on_cpu: bool = False
+
+
+class ScheduleWords(_Words):
+    """Which pipeline schedule."""
+
+    kind: str = "none"
+    stated: bool = False
+    overlap: str = "unknown"
+
+
+class OffloadWords(_Words):
+    """Fractions that lay in host memory. [1]."""
+
+    optimizer: float = Field(default=0, ge=0, le=1)
+    parameters: float = Field(default=0, ge=0, le=1)
+    gradients: float = Field(default=0, ge=0, le=1)
+    checkpoints: float = Field(default=0, ge=0, le=1)
+    activations: float = Field(default=0, ge=0, le=1)
+    activation_layers: int = Field(default=0, ge=0)
+
+
+class PipelineWords(_Words):
+    """How layers lay on stages."""
+
+    count_as_layer: tuple[str, ...] = ()
+    """`embedding` and `head` where they took one layer's place. [text]"""
+    stages: tuple[int, ...] = ()
+    """Layers of every virtual stage in model order. [1]"""
+
+
+class Normalised(_Words):
+    """All of it."""
+
+    memory: MemoryWords | None = None
+    recompute: RecomputeWords = RecomputeWords()
+    sharding: ShardingWords | None = None
+    optimizer: OptimizerWords = OptimizerWords()
+    schedule: ScheduleWords = ScheduleWords()
+    offload: OffloadWords = OffloadWords()
+    pipeline: PipelineWords = PipelineWords()
+    fabric: FabricWord = "unknown"
