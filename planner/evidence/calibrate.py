@@ -8,7 +8,7 @@ Least squares with a soft-L1 loss and bounds, around the shipped constants::
 A constant stays at its default unless the rows say clearly more than its prior.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 
@@ -19,6 +19,7 @@ from planner.evidence.hierarchy import NOISE
 from planner.evidence.observed import Floats
 from planner.evidence.sensitivity import Run, gradient, nudged
 from planner.specs.deviation import CONSTANTS, SECONDS, Constant, Deviation
+from planner.specs.framework import Profile
 
 WIDTHS: dict[Constant, float] = {
     "clock": 0.15,
@@ -100,7 +101,7 @@ def solver() -> ModuleType:
     return scipy.optimize
 
 
-def calibrate(runs: Sequence[Run]) -> Calibrated:
+def calibrate(runs: Sequence[Run], shipped: Profile) -> Calibrated:
     """Fit the constants that some runs of one stack on one GPU can tell.
 
     Constants are added while the rows narrow all of them; one run gets one
@@ -108,6 +109,7 @@ def calibrate(runs: Sequence[Run]) -> Calibrated:
 
     Args:
         runs: At least one, their workloads on the shipped constants. [-]
+        shipped: The stack's profile without what single runs change of it. [-]
 
     Returns:
         Fitted constants, with confidence intervals. [-]
@@ -117,16 +119,16 @@ def calibrate(runs: Sequence[Run]) -> Calibrated:
     """
     free, refused = _identified(runs)
     logs, spread = _solve(runs, free)
-    default = Deviation()
     at = _deviation(free, logs)
-    before = [abs(np.expm1(-run.log_ratio(default))) for run in runs]
+    before = [abs(np.expm1(-run.log_ratio(Deviation()))) for run in runs]
     after = [abs(np.expm1(-run.log_ratio(at))) for run in runs]
-    profile = runs[0].workload.profile
-    shipped = {name: float(getattr(profile, name)) for name in CONSTANTS}
+    default = {name: float(getattr(shipped, name)) for name in CONSTANTS}
     own = dict(zip(free, zip(logs, spread, strict=True), strict=True))
     return Calibrated(
         constants=tuple(
-            _told(name, shipped[name], *own.get(name, (0.0, 0.0)), refused.get(name, ""))
+            _told(
+                name, default[name], *own.get(name, (0.0, 0.0)), refused.get(name, "")
+            )
             for name in CONSTANTS
         ),
         rows=len(runs),
@@ -218,7 +220,9 @@ def _solve(runs: Sequence[Run], free: Sequence[Constant]) -> tuple[Floats, Float
     return logs, posterior(columns, widths, max(NOISE, scatter))
 
 
-def _misfit(columns: Floats, target: Floats, widths: Floats):
+def _misfit(
+    columns: Floats, target: Floats, widths: Floats
+) -> Callable[[Floats], Floats]:
     """Residuals of the rows, then of the priors."""
 
     def residuals(logs: Floats) -> Floats:
@@ -228,14 +232,18 @@ def _misfit(columns: Floats, target: Floats, widths: Floats):
     return residuals
 
 
-def _loss(rows: int):
+def _loss(rows: int) -> Callable[[Floats], Floats]:
     """Soft L1 on the rows, plain squares on the priors: rho, rho', rho''."""
 
     def rho(squares: Floats) -> Floats:
         root = np.sqrt(1 + squares)
         values = np.array([2 * (root - 1), 1 / root, -0.5 / root**3])
         values[:, rows:] = np.array(
-            [squares[rows:], np.ones_like(squares[rows:]), np.zeros_like(squares[rows:])]
+            [
+                squares[rows:],
+                np.ones_like(squares[rows:]),
+                np.zeros_like(squares[rows:]),
+            ]
         )
         return values
 

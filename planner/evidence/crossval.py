@@ -1,4 +1,4 @@
-"""Errors on rows that the fit never saw: without their campaign, without their source."""
+"""Errors on rows that the fit never saw: without their group, or their source."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -24,9 +24,7 @@ class Residuals:
     without_source: Floats
 
 
-def residuals(
-    observed: Observed, priors: Mapping[str, Widths] = PRIORS
-) -> Residuals:
+def residuals(observed: Observed, priors: Mapping[str, Widths] = PRIORS) -> Residuals:
     """Fit in-sample, leaving out every group, and leaving out every source.
 
     Args:

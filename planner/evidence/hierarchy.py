@@ -203,9 +203,7 @@ class JointFit:
         return tuple(sorted({c.name for c in self.unknowns if c.level == level}))
 
 
-def fit_all(
-    observed: Observed, priors: Mapping[str, Widths] = PRIORS
-) -> JointFit:
+def fit_all(observed: Observed, priors: Mapping[str, Widths] = PRIORS) -> JointFit:
     """Fit the deviations of all levels to measured rows.
 
     Args:

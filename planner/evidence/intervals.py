@@ -68,7 +68,11 @@ def intervals_of(tags: Sequence[Tags], left: Floats) -> Intervals:
             chosen = np.array([row[level] == key for row in keys])
             if chosen.sum() < FEWEST_ROWS:
                 continue
-            above = {row[level + 1] for row in keys if row[level] == key} if not level else set()
+            above = (
+                {row[level + 1] for row in keys if row[level] == key}
+                if not level
+                else set()
+            )
             parent = _widest([by_key[name] for name in above if name in by_key], whole)
             its = [tag for tag, one in zip(tags, chosen, strict=True) if one]
             own = _bounds(its, left[chosen], weight[chosen])

@@ -98,7 +98,9 @@ def weights(tags: Sequence[Tags]) -> Floats:
     Returns:
         Weights with mean 1, shape (rows,). [1]
     """
-    by_group = _shared([f"{tag.source}/{tag.group}" for tag in tags], np.ones(len(tags)))
+    by_group = _shared(
+        [f"{tag.source}/{tag.group}" for tag in tags], np.ones(len(tags))
+    )
     both = _shared([tag.source for tag in tags], by_group)
     return both / both.mean() if len(tags) else both
 

@@ -6,7 +6,9 @@ import numpy as np
 
 from planner.cost.estimate import price
 from planner.cost.workload import Workload
+from planner.evidence.cases import Case
 from planner.evidence.observed import Floats
+from planner.predict import complete
 from planner.specs.deviation import CONSTANTS, FACTORS, SECONDS, Deviation
 from planner.specs.layout import Layout
 
@@ -51,6 +53,20 @@ class Run:
             log(measured / predicted). [1]
         """
         return float(np.log(self.measured_s / self.step_s(deviation)))
+
+
+def run_of(case: Case, workload: Workload) -> Run:
+    """The run of a measured row.
+
+    Args:
+        case: A row that has a step time. [-]
+        workload: Its job on the constants to deviate from. [-]
+
+    Returns:
+        The same, with its layout completed. [-]
+    """
+    assert case.measured.step_s is not None
+    return Run(workload, complete(workload, case.layout), case.measured.step_s)
 
 
 def gradient(run: Run, at: Deviation) -> Floats:
