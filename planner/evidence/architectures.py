@@ -4,6 +4,7 @@ import re
 from functools import cache
 
 from planner.evidence.blocks import ModelBlock, MoeBlock
+from planner.evidence.rules import rules
 from planner.evidence.unsupported import UnsupportedError
 from planner.models import Architecture, preset, preset_names
 from planner.models.architecture import runs_of
@@ -42,8 +43,7 @@ def architecture_of(block: ModelBlock, seq_len: int) -> Architecture:
         The architecture.
 
     Raises:
-        UnsupportedError: Numbers that make no model, or latent attention without
-            its ranks.
+        UnsupportedError: Numbers that make no model.
     """
     known = _preset_like(block)
     if known is not None:
@@ -176,25 +176,29 @@ def _head_dim(block: ModelBlock) -> int:
 
 
 def _latent(block: ModelBlock) -> LatentAttention:
+    """Latent attention of the stated ranks; with none stated, of those by rule."""
     found = {
         name: int(match[1])
         for name, pattern in _LATENT.items()
         if (match := re.search(pattern, block.text("attention")))
     }
-    missing = sorted(_LATENT.keys() - found.keys() - {"q_rank"})
-    if missing:
-        raise UnsupportedError(
-            f"model: latent attention without its {', '.join(missing)}"
-        )
-    return LatentAttention(
-        hidden=block.hidden,
-        heads=block.heads,
-        q_rank=found.get("q_rank"),
-        kv_rank=found["kv_rank"],
-        nope_dim=found["nope_dim"],
-        rope_dim=found["rope_dim"],
-        value_dim=found["value_dim"],
-    )
+    rule = rules().latent_attention.model_dump(exclude={"source"})
+    ranks = {**rule, "q_rank": None, **found} if found else rule
+    return LatentAttention(hidden=block.hidden, heads=block.heads, **ranks)
+
+
+def latent_assumed(block: ModelBlock) -> bool:
+    """Whether the ranks of a model's latent attention had to be assumed.
+
+    Args:
+        block: Shape as stated. [-]
+
+    Returns:
+        True for latent attention without any rank.
+    """
+    text = block.text("attention")
+    stated = any(re.search(pattern, text) for pattern in _LATENT.values())
+    return "mla" in text and not stated
 
 
 def _biased(block: ModelBlock) -> bool:

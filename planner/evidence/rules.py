@@ -47,6 +47,44 @@ class InterleavingRule(_Rule):
     layers_per_virtual_stage: PositiveInt
 
 
+class ModuleRule(BaseModel):
+    """What of a layer runs again when one module is recomputed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    gemms: tuple[str, ...] = ()
+    """Products that run again, by name. [text]"""
+    drops: tuple[str, ...] = ()
+    """Tensors that are not kept, by name. [text]"""
+    core: float = Field(default=0, ge=0, le=1)
+    memory_ops: float = Field(default=0, ge=0, le=1)
+    collectives: float = Field(default=0, ge=0, le=1)
+
+
+class ModulesRule(_Rule):
+    """What selective recomputation of named modules does."""
+
+    kinds: dict[str, ModuleRule]
+
+
+class FusedLossRule(_Rule):
+    """Memory of a loss that is fused with its projection."""
+
+    logits_bytes: PositiveFloat
+
+
+class SequenceParallelRule(_Rule):
+    """Stacks without sequence parallelism where a row is silent."""
+
+    without: tuple[str, ...]
+
+
+class ExpertTensorRule(_Rule):
+    """Stacks whose experts are whole on every tensor rank where a row is silent."""
+
+    one: tuple[str, ...]
+
+
 class Rules(BaseModel):
     """All of them."""
 
@@ -56,6 +94,10 @@ class Rules(BaseModel):
     latent_attention: LatentRule
     fabric: FabricRule
     interleaving: InterleavingRule
+    recompute_modules: ModulesRule
+    fused_loss: FusedLossRule
+    sequence_parallel: SequenceParallelRule
+    expert_tensor: ExpertTensorRule
 
 
 @cache

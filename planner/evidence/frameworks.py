@@ -1,0 +1,142 @@
+"""The framework of a measured row: its stack, and what the row says beyond it."""
+
+from dataclasses import dataclass, replace
+
+from hardware.calibration import GpuCalibration
+from hardware.specs import GpuSpec
+from planner.evidence.recompute import MODULES_KIND, module_kind
+from planner.evidence.rows import Row
+from planner.evidence.rules import rules
+from planner.evidence.software import StackRule
+from planner.frameworks import FRAMEWORKS
+from planner.frameworks.stacks import with_stack
+from planner.specs.framework import Framework, Limits, Profile, Recipe
+from planner.specs.layout import CpKind, Order
+
+ANY_ZERO = (0, 1, 2, 3)
+CP_KINDS: tuple[CpKind, ...] = ("ring", "all-gather", "ulysses")
+ORDERS: tuple[Order, ...] = ("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp")
+UNFUSED = "unfused"
+
+
+@dataclass(frozen=True)
+class Software:
+    """A framework as a row ran it."""
+
+    framework: Framework
+    flags: tuple[str, ...]
+    """What had to be assumed. [text]"""
+
+
+def software_of(
+    row: Row, rule: StackRule, gpu: GpuSpec, calibration: GpuCalibration, clock: float
+) -> Software:
+    """A stack with the row's own settings, and limits that refuse nothing that ran.
+
+    Args:
+        row: The measured row. [-]
+        rule: The rule that chose its stack. [-]
+        gpu: Its GPU. [-]
+        calibration: What that GPU achieves. [-]
+        clock: Rate under its power cap over the nominal one. [1]
+
+    Returns:
+        The framework, and flags.
+    """
+    room = next(framework for framework in FRAMEWORKS if framework.name == rule.room)
+    stacked = with_stack(room, rule.stack)
+    kernel, flags = _kernel(row, room.profile, stacked.profile, gpu, calibration)
+    changed = {
+        **_overlap(row),
+        **_launch(row),
+        "attention_kernel": kernel,
+        "clock": stacked.profile.clock * clock,
+    }
+    unknown = ("unknown framework",) if rule.unknown else ()
+    recipe = _recipe(row, stacked.recipe)
+    framework = replace(
+        stacked,
+        profile=stacked.profile.model_copy(update=changed),
+        recipe=recipe,
+        limits=_widened(stacked.limits, recipe),
+    )
+    return Software(framework, (*unknown, *flags))
+
+
+def _widened(limits: Limits, recipe: Recipe) -> Limits:
+    """Limits that leave only the laws of arithmetic: what ran was legal."""
+    return replace(
+        limits,
+        zero_stages=ANY_ZERO,
+        cp_kinds=CP_KINDS,
+        orders=ORDERS,
+        recompute=tuple(recipe.kinds),
+        recompute_scope="virtual-stage",
+        hybrid_sharding=True,
+        sequence_parallel=(True, False),
+        expert_tensor=True,
+        experts_need_sp=False,
+    )
+
+
+def _recipe(row: Row, recipe: Recipe) -> Recipe:
+    """The stack's memory habits, with the row's loss and recomputed modules."""
+    words = row.normalised.recompute
+    if row.job.loss_fusion:
+        recipe = replace(recipe, logits_bytes=rules().fused_loss.logits_bytes)
+    if words.kind == "selective" and words.modules:
+        kind = module_kind(words.modules)
+        recipe = replace(recipe, kinds={**recipe.kinds, MODULES_KIND: kind})
+    return recipe
+
+
+def _overlap(row: Row) -> dict[str, object]:
+    """What the row says of communication beside compute."""
+    lay, said = row.layout, {}
+    if row.normalised.schedule.overlap == "none":
+        said = dict.fromkeys(
+            ("overlap_grad_reduce", "overlap_param_gather", "tp_overlap"), False
+        )
+        said |= {"hidden_tp": 0.0, "hidden_regather": 0.0}
+    stated = {
+        "overlap_grad_reduce": lay.overlap_grad_reduce,
+        "overlap_param_gather": lay.overlap_param_gather,
+        "tp_overlap": lay.tp_comm_overlap,
+    }
+    return {**said, **{key: v for key, v in stated.items() if v is not None}}
+
+
+def _launch(row: Row) -> dict[str, object]:
+    """CUDA graphs and gradient buckets, where stated."""
+    said: dict[str, object] = {}
+    graphs = row.layout.text("cuda_graph")
+    if graphs and graphs not in {"none", "false", "off"}:
+        said["cuda_graphs"] = "full" if "full" in graphs else "layer"
+    try:
+        said["bucket_parameters"] = float(row.layout.bucket or "")
+    except ValueError:
+        return said
+    return said
+
+
+def _kernel(
+    row: Row,
+    default: Profile,
+    stacked: Profile,
+    gpu: GpuSpec,
+    calibration: GpuCalibration,
+) -> tuple[str, tuple[str, ...]]:
+    """The attention kernel that ran, or the nearest that is measured."""
+    named = stacked.attention_kernel
+    flash, backend = row.job.flash_attention, row.job.text("attention_backend")
+    if flash is False or backend in {UNFUSED, "local", "math", "eager"}:
+        return UNFUSED, ()
+    if named == UNFUSED and (flash or "flash" in backend):
+        named = default.attention_kernel
+    wanted = named if isinstance(named, str) else named.get(gpu.arch, "")
+    measured = sorted({c.kernel for c in calibration.attention if c.causal})
+    if wanted == UNFUSED or wanted in measured:
+        return wanted, ()
+    nearest = next((k for k in ("fa2", "cudnn9", "sdpa") if k in measured), UNFUSED)
+    known = isinstance(named, str) or gpu.arch in named
+    return nearest, ((f"attention {wanted} priced as {nearest}",) if known else ())

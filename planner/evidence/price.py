@@ -1,0 +1,195 @@
+"""Prices measured rows; a row that cannot be priced says why and stops nothing."""
+
+from planner.evidence.cases import Case, case_of
+from planner.evidence.outcome import Outcome
+from planner.evidence.rows import InvalidRow, Row
+from planner.evidence.unsupported import UnsupportedError
+from planner.evidence.words import Counter, Ranks
+from planner.predict import predict
+from planner.specs.estimate import Estimate, StageMemory
+
+
+def price_row(row: Row) -> Outcome:
+    """What planner says of a row.
+
+    Args:
+        row: The measured row. [-]
+
+    Returns:
+        Prediction beside measurement, or the reason that there is none.
+    """
+    try:
+        return price_case(case_of(row))
+    except UnsupportedError as error:
+        return _unpriced(row, str(error))
+    except Exception as error:  # noqa: BLE001
+        # A fault of ours in one row of a thousand must not lose the others.
+        return _unpriced(row, f"{type(error).__name__}: {error}")
+
+
+def price_case(case: Case) -> Outcome:
+    """Price a case whose job and layout are known.
+
+    Args:
+        case: The case. [-]
+
+    Returns:
+        Prediction beside measurement; unsupported where no such layout is legal.
+    """
+    try:
+        estimate = predict(case.workload, case.layout).estimate
+    except Exception as error:  # noqa: BLE001
+        return _unpriced(case.row, f"{error}")
+    measured = case.measured
+    memory = estimate.memory.peak_device_gib
+    peak = peak_memory(estimate, measured.counter, measured.ranks)
+    low, high = memory.low / memory.value, memory.high / memory.value
+    return described(case).model_copy(
+        update={
+            "predicted_step_s": estimate.step_time_s.value,
+            "step_low_s": estimate.step_time_s.low,
+            "step_high_s": estimate.step_time_s.high,
+            "predicted_memory_gib": peak,
+            "memory_low_gib": peak * low,
+            "memory_high_gib": peak * high,
+            "verdict": estimate.memory.verdict,
+        }
+    )
+
+
+def described(case: Case) -> Outcome:
+    """A case without its prediction.
+
+    Args:
+        case: The case. [-]
+
+    Returns:
+        What is known of it before it is priced.
+    """
+    row, measured, workload = case.row, case.measured, case.workload
+    return Outcome(
+        id=row.id,
+        file=row.file,
+        source=row.source_key,
+        status="ok",
+        counted=row.counted,
+        note="; ".join(([] if row.counted else [row.check]) + list(case.flags)),
+        model=workload.model.name,
+        gpu=workload.gpu.name,
+        gpus=row.hardware.gpus,
+        framework=workload.framework.name,
+        stack=case.stack,
+        moe=workload.model.expert_parameters > 0,
+        seq_len=row.job.seq_len,
+        precision=workload.training.precision,
+        split_group=row.group,
+        sweep=sweep_of(row),
+        layout=shown(case),
+        measured_step_s=measured.step_s,
+        measured_memory_gib=measured.memory_gib,
+        memory_counter=measured.counter,
+        oom=measured.oom,
+    )
+
+
+def invalid_outcome(row: InvalidRow) -> Outcome:
+    """A row that could not be read, as an outcome.
+
+    Args:
+        row: File, id and reason. [-]
+
+    Returns:
+        An outcome that is not counted.
+    """
+    return Outcome(
+        id=row.id,
+        file=row.file,
+        source=row.file.rsplit("/", 1)[-1].rsplit(".", 1)[0],
+        status="invalid",
+        reason=row.reason,
+        counted=False,
+    )
+
+
+def sweep_of(row: Row) -> str:
+    """Key of the rows that differ in nothing but their layout.
+
+    Args:
+        row: The measured row. [-]
+
+    Returns:
+        Source, model, cluster, job and software. [text]
+    """
+    model, hard, job = row.model, row.hardware, row.job
+    shape = (model.layers, model.hidden, model.heads, model.vocab)
+    size = (hard.gpu, hard.gpus, job.seq_len, job.global_batch, job.precision)
+    parts = (row.source_key, model.name, *shape, *size, job.framework)
+    return "|".join(map(str, parts))
+
+
+def shown(case: Case) -> str:
+    """A layout in short: degrees over 1, micro-batch, ZeRO stage, recompute.
+
+    Args:
+        case: The case. [-]
+
+    Returns:
+        As `tp8 pp4 dp2 mb1 z1 full`. [text]
+    """
+    layout = case.layout
+    names = ("tp", "pp", "vpp", "cp", "ep", "etp", "dp")
+    words = [f"{n}{v}" for n in names if (v := getattr(layout, n) or 1) > 1]
+    words += ["sp"] if layout.sp else []
+    words += [f"mb{layout.micro_batch}", f"z{layout.zero_stage}"]
+    stages = layout.stages if isinstance(layout.stages, tuple) else ()
+    kinds = {part.kind for stage in stages for part in stage.recompute}
+    return " ".join([*words, *sorted(kinds - {"none"})])
+
+
+def peak_memory(estimate: Estimate, counter: Counter, ranks: Ranks) -> float:
+    """Predicted peak by a row's own counter and rank.
+
+    `active` counts as allocated, an unknown counter as reserved; the first and last
+    rank are those of the pipeline, an unknown rank is the worst.
+
+    Args:
+        estimate: The prediction. [-]
+        counter: What was counted. [-]
+        ranks: Of which rank. [-]
+
+    Returns:
+        Peak memory. [GiB]
+    """
+    stages = estimate.memory.stages
+    chosen = {"first": stages[:1], "last": stages[-1:]}.get(ranks, stages)
+    return max(_counted(stage, counter) for stage in chosen)
+
+
+def _counted(stage: StageMemory, counter: Counter) -> float:
+    if counter in {"allocated", "active"}:
+        return stage.allocated
+    if counter == "device":
+        return stage.device
+    return stage.allocated + stage.fragmentation
+
+
+def _unpriced(row: Row, reason: str) -> Outcome:
+    return Outcome(
+        id=row.id,
+        file=row.file,
+        source=row.source_key,
+        status="unsupported",
+        reason=" ".join(reason.split()),
+        counted=row.counted,
+        note="" if row.counted else row.check,
+        model=row.model.name,
+        gpu=row.hardware.gpu,
+        gpus=row.hardware.gpus,
+        moe=row.model.moe is not None,
+        seq_len=row.job.seq_len,
+        precision=row.job.precision,
+        split_group=row.group,
+        sweep=sweep_of(row),
+        measured_step_s=row.measured.step_time_s,
+        oom=row.measured.oom,
+    )

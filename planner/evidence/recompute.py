@@ -1,0 +1,85 @@
+"""Which layers of a measured row recompute what."""
+
+from collections.abc import Sequence
+from itertools import accumulate, groupby
+
+from planner.evidence.rules import rules
+from planner.evidence.words import RecomputeWords
+from planner.specs.framework import SAVED_TENSORS, RecomputeKind
+from planner.specs.layout import RecomputeRange, Stage
+
+MODULES_KIND = "selective-modules"
+"""Name of the kind that recomputes a row's own list of modules. [text]"""
+
+
+def module_kind(modules: Sequence[str]) -> RecomputeKind:
+    """Recomputation of a list of modules: the union of what each drops and runs.
+
+    Args:
+        modules: Megatron's names; those it does not have are left out. [text]
+
+    Returns:
+        The kind.
+    """
+    known = rules().recompute_modules.kinds
+    chosen = [known[name] for name in modules if name in known]
+    dropped = {tensor for module in chosen for tensor in module.drops}
+    return RecomputeKind(
+        name=MODULES_KIND,
+        keeps={tensor: 1.0 for tensor in SAVED_TENSORS if tensor not in dropped},
+        gemms={gemm: 1.0 for module in chosen for gemm in module.gemms},
+        core=max((module.core for module in chosen), default=0.0),
+        memory_ops=min(sum(module.memory_ops for module in chosen), 1.0),
+        collectives=max((module.collectives for module in chosen), default=0.0),
+    )
+
+
+def stages_of(counts: Sequence[int], words: RecomputeWords) -> tuple[Stage, ...]:
+    """Virtual stages of given sizes with what each of their layers recomputes.
+
+    Args:
+        counts: Layers per virtual stage, in model order. [1], shape (stages,)
+        words: What was recomputed; `unknown` counts as none.
+
+    Returns:
+        Stages in model order. shape (stages,)
+    """
+    starts = [end - count for end, count in zip(accumulate(counts), counts, strict=True)]
+    return tuple(
+        Stage(layers=count, recompute=_ranges(_kinds(start, count, sum(counts), words)))
+        for start, count in zip(starts, counts, strict=True)
+    )
+
+
+def _kinds(start: int, count: int, total: int, words: RecomputeWords) -> list[str]:
+    """Kind of every layer of one virtual stage."""
+    kind = MODULES_KIND if words.kind == "selective" and words.modules else words.kind
+    if kind == "unknown":
+        kind = "none"
+    if words.every:
+        again = [(start + layer) % words.every == 0 for layer in range(count)]
+    else:
+        first = _recomputed(count, total, words)
+        again = [layer < first for layer in range(count)]
+    return [kind if flag else "none" for flag in again]
+
+
+def _recomputed(count: int, total: int, words: RecomputeWords) -> int:
+    """First layers of a stage that recompute; a share of the model's is rounded."""
+    if words.layers_per_virtual_stage is not None:
+        return min(words.layers_per_virtual_stage, count)
+    if words.layers is not None:
+        return round(words.layers * count / total)
+    if words.fraction is not None:
+        return round(words.fraction * count)
+    return count
+
+
+def _ranges(kinds: Sequence[str]) -> tuple[RecomputeRange, ...]:
+    """Neighbours of one kind as ranges."""
+    runs = [(kind, len(list(run))) for kind, run in groupby(kinds)]
+    ends = list(accumulate(length for _, length in runs))
+    return tuple(
+        RecomputeRange(start=end - length, stop=end, kind=kind)
+        for (kind, length), end in zip(runs, ends, strict=True)
+    )
