@@ -27,20 +27,12 @@ from hardware.calibration import GpuCalibration, calibration
 from hardware.files import CatalogError
 from hardware.remeasured import remeasured
 from planner.errors import BadInputError, did_you_mean
+from planner.specs.deviation import Constant
 from planner.specs.invalid import explained
 from planner.specs.read import read_mapping
 
 SCHEMA: Literal["planner/calibration@1"] = "planner/calibration@1"
 """Name and version of the file's format."""
-Constant = Literal[
-    "clock",
-    "attention_rate",
-    "memory_traffic",
-    "latency",
-    "network",
-    "step_overhead",
-]
-"""Constants of a software stack that measured steps may change."""
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 

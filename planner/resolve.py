@@ -13,6 +13,7 @@ from hardware.calibration import calibration as published
 from hardware.catalog import Cluster, resolve_cluster
 from hardware.specs import ClusterSpec
 from hardware.topology import ClusterTopology
+from planner.calibrated import with_deviation, with_uncertainty
 from planner.calibration_file import CalibrationFile
 from planner.cost.kernels import attention_curve, is_unfused
 from planner.cost.states import MOMENTS
@@ -94,16 +95,22 @@ def _resolve(
 ) -> tuple[Workload, ...]:
     cluster = _cluster(spec, base)
     model = _model(spec, file, base)
-    measured = _told("cluster", lambda: _calibration(cluster.gpu.name, own))
+    gpu = cluster.gpu
+    measured = _told("cluster", lambda: _calibration(gpu.name, own))
     _check_priced(spec.training, cluster, measured)
     workloads = tuple(
-        Workload(
-            model=model,
-            training=spec.training,
-            framework=_with_stack(framework, spec.stack, file),
-            topology=ClusterTopology(cluster),
-            calibration=measured,
-            search=spec.search,
+        with_uncertainty(
+            Workload(
+                model=model,
+                training=spec.training,
+                framework=_with_stack(
+                    framework, spec.stack, file, lambda on: with_deviation(on, gpu, own)
+                ),
+                topology=ClusterTopology(cluster),
+                calibration=measured,
+                search=spec.search,
+            ),
+            own,
         )
         for framework in _frameworks(spec.framework)
     )
@@ -166,10 +173,15 @@ def _frameworks(name: str) -> tuple[Framework, ...]:
     return (known[name],)
 
 
-def _with_stack(framework: Framework, stack: Fields, file: str) -> Framework:
-    """The named stack of a framework, with the job's overrides on top."""
+def _with_stack(
+    framework: Framework,
+    stack: Fields,
+    file: str,
+    measured: Callable[[Framework], Framework],
+) -> Framework:
+    """The named stack of a framework as measured, the job's overrides on top."""
     given = {_ALIASES.get(key, key): value for key, value in stack.items()}
-    framework = _named_stack(framework, given)
+    framework = measured(_named_stack(framework, given))
     recipe = _recipe(framework.recipe, given.pop("recipe", None) or {}, file)
     settable = Profile.model_fields.keys() - _NOT_SETTABLE
     for key in given.keys() - settable:

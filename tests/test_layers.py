@@ -19,6 +19,7 @@ FLOORS = {
     "planner.search": 4,
     "planner.verify": 4,
     "planner.calibration_file": 5,
+    "planner.calibrated": 5,
     "planner.resolve": 5,
     "planner.reasons": 5,
     "planner.predict": 6,
