@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, replace
+from math import prod
 
 from pydantic import ValidationError
 
@@ -128,12 +129,11 @@ def _scale(row: Row, workload: Workload, cluster: Cluster) -> Scale:
 def _training(row: Row, layout: PartialLayout) -> TrainingSpec:
     """The training block of a row."""
     words = row.normalised.optimizer
-    assert layout.dp and layout.micro_batch and layout.grad_accum
     names = {"adam": "adamw", "sgd": "sgd-momentum"}
     return TrainingSpec.model_validate(
         {
             "seq_len": row.job.seq_len,
-            "global_batch": layout.dp * layout.micro_batch * layout.grad_accum,
+            "global_batch": _sequences(layout),
             "precision": _precision(row),
             "optimizer": names.get(words.name, words.name),
             "state_bits": None if words.state_bits == 32 else words.state_bits,
@@ -142,6 +142,12 @@ def _training(row: Row, layout: PartialLayout) -> TrainingSpec:
             "lora": _lora(row),
         }
     )
+
+
+def _sequences(layout: PartialLayout) -> int:
+    """Sequences of a step: dp * micro-batch * accumulation. [1]."""
+    cut = (layout.dp, layout.micro_batch, layout.grad_accum)
+    return prod(part or 1 for part in cut)
 
 
 def _precision(row: Row) -> Precision:

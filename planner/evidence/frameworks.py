@@ -92,12 +92,11 @@ def _recipe(row: Row, recipe: Recipe) -> Recipe:
 
 def _overlap(row: Row) -> dict[str, object]:
     """What the row says of communication beside compute."""
-    lay, said = row.layout, {}
+    lay = row.layout
+    said: dict[str, object] = {}
     if row.normalised.schedule.overlap == "none":
-        said = dict.fromkeys(
-            ("overlap_grad_reduce", "overlap_param_gather", "tp_overlap"), False
-        )
-        said |= {"hidden_tp": 0.0, "hidden_regather": 0.0}
+        said |= {"hidden_tp": 0.0, "hidden_regather": 0.0, "tp_overlap": False}
+        said |= {"overlap_grad_reduce": False, "overlap_param_gather": False}
     stated = {
         "overlap_grad_reduce": lay.overlap_grad_reduce,
         "overlap_param_gather": lay.overlap_param_gather,
