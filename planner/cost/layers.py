@@ -18,6 +18,7 @@ from planner.cost.kernels import (
     gemm_time,
     memory_time,
 )
+from planner.cost.launch import launched
 from planner.cost.meshes import Floats
 from planner.cost.workload import Workload
 from planner.models.blocks import Attention, LayerKind, Mlp, Moe
@@ -34,7 +35,8 @@ def layer_time(
     """Forward and backward time of one layer under a kind of recompute.
 
     GEMMs, attention core and memory-bound operators add up; collectives add
-    what is not hidden; recompute adds its share of the forward.
+    what is not hidden; recompute adds its share of the forward. Each pass lasts
+    at least as long as the host takes to launch it.
 
     Args:
         context: Shared columns.
@@ -67,32 +69,9 @@ def layer_time(
         context, layer, exchange, forward, backward
     )
     again = again + kind.collectives * repeated
-    return _launched(context, layer, kind, forward, backward.plus("recompute", again))
-
-
-def _launched(
-    context: Context,
-    layer: LayerKind,
-    kind: RecomputeKind,
-    forward: Parts,
-    backward: Parts,
-) -> tuple[Parts, Parts]:
-    """Add the time in which the GPU waits for the host to launch a layer.
-
-    The host runs ahead, so a pass lasts ``max(device, host)``; a graph is
-    launched in no time.
-    """
-    profile = context.workload.profile
-    if profile.cuda_graphs != "none":
-        return forward, backward
-    experts = profile.host_experts * isinstance(layer.ffn, Moe)
-    ahead = (profile.host_forward + experts) * profile.latency
-    behind = (profile.host_backward + experts) * profile.latency
-    behind += kind.memory_ops * ahead
-    return (
-        forward.plus("other", np.maximum(ahead - forward.total, 0.0)),
-        backward.plus("other", np.maximum(behind - backward.total, 0.0)),
-    )
+    backward = backward.plus("recompute", again)
+    routed = isinstance(layer.ffn, Moe)
+    return launched(context, forward, backward, routed=routed, again=kind.memory_ops)
 
 
 def _gemm_again(kind: RecomputeKind, layer: LayerKind, gemm: Gemm) -> float:
