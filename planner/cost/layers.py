@@ -20,6 +20,7 @@ from planner.cost.kernels import (
     gemm_time,
     memory_time,
 )
+from planner.cost.launch import launched
 from planner.cost.meshes import Floats
 from planner.cost.workload import Workload
 from planner.models.blocks import Attention, LayerKind, Mlp, Moe
@@ -36,7 +37,8 @@ def layer_time(
     """Forward and backward time of one layer under a kind of recompute.
 
     GEMMs, attention core and memory-bound operators add up; collectives add
-    what is not hidden; recompute adds its share of the forward.
+    what is not hidden; recompute adds its share of the forward. Each pass lasts
+    at least as long as the host takes to launch it.
 
     Args:
         context: Shared columns.
@@ -70,35 +72,11 @@ def layer_time(
     )
     again = again + kind.collectives * repeated
     backward = backward.plus("recompute", again)
-    passes = _launched(context, layer, kind, forward, backward)
+    routed = isinstance(layer.ffn, Moe)
+    passes = launched(context, forward, backward, routed=routed, again=kind.memory_ops)
     if not context.workload.offload.activations:
         return passes
     return _with_copies(context, layer, kind, passes)
-
-
-def _launched(
-    context: Context,
-    layer: LayerKind,
-    kind: RecomputeKind,
-    forward: Parts,
-    backward: Parts,
-) -> tuple[Parts, Parts]:
-    """Add the time in which the GPU waits for the host to launch a layer.
-
-    The host runs ahead, so a pass lasts ``max(device, host)``; a graph is
-    launched in no time.
-    """
-    profile = context.workload.profile
-    if profile.cuda_graphs != "none":
-        return forward, backward
-    experts = profile.host_experts * isinstance(layer.ffn, Moe)
-    ahead = (profile.host_forward + experts) * profile.latency
-    behind = (profile.host_backward + experts) * profile.latency
-    behind += kind.memory_ops * ahead
-    return (
-        forward.plus("other", np.maximum(ahead - forward.total, 0.0)),
-        backward.plus("other", np.maximum(behind - backward.total, 0.0)),
-    )
 
 
 def _with_copies(
