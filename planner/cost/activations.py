@@ -6,8 +6,8 @@ import numpy as np
 
 from planner.cost.adapters import adapter_widths, is_kept
 from planner.cost.kernels import ELEMENT, NARROW, is_unfused
-from planner.cost.linears import keeps_quantised
 from planner.cost.meshes import Floats, Meshes
+from planner.cost.weights import keeps_quantised
 from planner.cost.workload import Workload
 from planner.models.blocks import Attention, LayerKind, Mlp, Moe
 from planner.models.parts import SavedTensor

@@ -128,9 +128,10 @@ def gemm_times(context: Context, layer: LayerKind, gemm: Gemm) -> tuple[Floats, 
     backward = gemm_time(rate, rows, inputs, outputs)
     forward, backward = forward + casts[0], backward + casts[1]
     if workload.training.frozen:
-        extra = adapter_times(workload, rate, gemm, rows, outputs, inputs)
+        extra = adapter_times(workload, gemm, rows, outputs, inputs)
         return forward + extra[0], backward + extra[1]
-    return forward, backward + gemm_time(rate, inputs, outputs, rows, wgrad=True)
+    gradient = gemm_time(rate, inputs, outputs, rows, wgrad=True)
+    return forward, backward + gradient
 
 
 def _casts(
@@ -161,12 +162,13 @@ def _expert_times(
     weights = rate.element * (local_experts - 1) * outputs * inputs / rate.bandwidth
     forward = gemm_time(rate, copies, outputs, inputs) + weights
     backward = gemm_time(rate, copies, inputs, outputs) + weights
+    forward, backward = forward + casts[0], backward + casts[1]
     if context.workload.training.frozen:
-        extra = adapter_times(context.workload, rate, gemm, copies, outputs, inputs)
-        return forward + casts[0] + extra[0], backward + casts[1] + extra[1]
+        extra = adapter_times(context.workload, gemm, copies, outputs, inputs)
+        return forward + extra[0], backward + extra[1]
     gradient = gemm_time(rate, inputs, outputs, copies, wgrad=True)
     gradients = ACCUMULATED / rate.element * weights
-    return forward + casts[0], backward + gradient + gradients + casts[1]
+    return forward, backward + gradient + gradients
 
 
 def operator_bytes(layer: LayerKind) -> dict[str, tuple[float, float]]:
