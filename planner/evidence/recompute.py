@@ -44,7 +44,9 @@ def stages_of(counts: Sequence[int], words: RecomputeWords) -> tuple[Stage, ...]
     Returns:
         Stages in model order. shape (stages,)
     """
-    starts = [end - count for end, count in zip(accumulate(counts), counts, strict=True)]
+    starts = [
+        end - count for end, count in zip(accumulate(counts), counts, strict=True)
+    ]
     return tuple(
         Stage(layers=count, recompute=_ranges(_kinds(start, count, sum(counts), words)))
         for start, count in zip(starts, counts, strict=True)
