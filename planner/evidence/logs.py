@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import median
 
 from planner.errors import BadInputError
+from planner.evidence.words import Counter
 
 WARM_UP = 0.1
 """Share of the first readings that is left out, at least one of several. [1]"""
@@ -23,7 +24,7 @@ class Log:
         tokens_per_s_per_gpu: Median, where the log has it. [token/s]
         samples_per_s: Median over the whole job, where the log has it. [1/s]
         memory_gib: Largest peak stated. [GiB]
-        memory_counter: allocated or reserved; empty without memory. [text]
+        memory_counter: allocated or reserved. [text]
         arguments: The run's settings, where the log begins with them. [text]
     """
 
@@ -33,7 +34,7 @@ class Log:
     tokens_per_s_per_gpu: float | None = None
     samples_per_s: float | None = None
     memory_gib: float | None = None
-    memory_counter: str = ""
+    memory_counter: Counter = "allocated"
     arguments: Mapping[str, str] = field(default_factory=dict)
 
     def step_time(self, *, global_batch: int, seq_len: int, gpus: int) -> float | None:
@@ -121,7 +122,7 @@ class _Dialect:
     field: str
     reading: re.Pattern[str]
     memory: re.Pattern[str]
-    memory_counter: str
+    memory_counter: Counter
     scale: float = 1.0
     memory_scale: float = 1.0
 
@@ -136,7 +137,7 @@ def _read(dialect: _Dialect, lines: Sequence[str]) -> Log | None:
         framework=dialect.framework,
         readings=len(steady),
         memory_gib=max(peaks) * dialect.memory_scale if peaks else None,
-        memory_counter=dialect.memory_counter if peaks else "",
+        memory_counter=dialect.memory_counter,
         arguments=_arguments(lines),
         **{dialect.field: median(steady) * dialect.scale},
     )
@@ -185,7 +186,6 @@ def _trainer(lines: Sequence[str]) -> Log | None:
         step_s=step,
         samples_per_s=samples[0] if samples else None,
         memory_gib=max(peaks) if peaks else None,
-        memory_counter="allocated" if peaks else "",
     )
 
 

@@ -87,7 +87,7 @@ def summarise(outcomes: Iterable[Outcome]) -> Summary:
         The figures. [-]
     """
     rows = tuple(outcomes)
-    counted = [row for row in rows if row.counted]
+    counted = [row for row in rows if row.counted and row.status != "invalid"]
     priced = [row for row in counted if row.status == "ok"]
     overall, average, found = accuracy(priced), macro_accuracy(priced), sweeps(priced)
     groups = {name: _grouped(priced, key) for name, key in GROUPINGS.items()}
@@ -97,9 +97,9 @@ def summarise(outcomes: Iterable[Outcome]) -> Summary:
         oom=oom_counts(priced),
         ranking=ranking(found),
         unsupported=sum(row.status == "unsupported" for row in counted),
-        invalid=sum(row.status == "invalid" for row in counted),
+        invalid=sum(row.status == "invalid" for row in rows),
         rows=len(counted),
-        suspect=len(rows) - len(counted),
+        suspect=sum(not row.counted and row.status != "invalid" for row in rows),
         macro=Macro(**dict(average), ranking=macro_ranking(found)),
         **groups,
     )

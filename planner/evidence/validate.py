@@ -9,8 +9,8 @@ from joblib import Parallel, delayed
 from hardware.catalog import overlay
 from planner.errors import BadInputError
 from planner.evidence.outcome import Outcome
-from planner.evidence.price import price_row
-from planner.evidence.rows import InvalidRow, Reading, Row, read_rows
+from planner.evidence.price import invalid_outcome, price_row
+from planner.evidence.rows import Reading, Row, read_rows
 from planner.evidence.validation import Validation, validation
 
 Progress = Callable[[int, int], None]
@@ -53,7 +53,7 @@ def validate(
         outcomes.extend(priced)
         if progress is not None:
             progress(len(outcomes), total)
-    return validation([*outcomes, *map(_invalid, reading.invalid)])
+    return validation([*outcomes, *map(invalid_outcome, reading.invalid)])
 
 
 def _require_rows(reading: Reading) -> None:
@@ -95,13 +95,3 @@ def _price_over(rows: Sequence[Row], hardware: Path | None) -> list[Outcome]:
 @lru_cache(maxsize=1)
 def _lay_over(hardware: Path | None) -> None:
     overlay(hardware)
-
-
-def _invalid(row: InvalidRow) -> Outcome:
-    return Outcome(
-        id=row.id,
-        file=row.file,
-        source=Path(row.file).stem,
-        status="invalid",
-        reason=row.reason,
-    )

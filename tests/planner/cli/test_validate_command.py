@@ -82,7 +82,7 @@ def test_a_log_and_a_job_are_compared(spec: str, log: str) -> None:
     assert done.exit_code == 0, done.output
     (row,) = json.loads(done.stdout)["rows"]
     assert (row["id"], row["status"]) == ("train", "ok")
-    assert row["layout"] == "tp4 dp2 mb1"
+    assert row["layout"].startswith("tp4 dp2 sp mb1")
     assert row["measured"]["step_time_s"] == 12.0
     assert row["measured"]["peak_memory_gib"] == 30.0
     assert row["measured"]["memory_counter"] == "allocated"
@@ -93,7 +93,7 @@ def test_a_log_and_a_job_are_compared(spec: str, log: str) -> None:
 def test_assignments_reach_the_job_of_a_log(spec: str, log: str) -> None:
     done = run(spec, "--log", log, "--set", "layout.tp=8", "--set", "layout.dp=1")
     assert done.exit_code == 0, done.output
-    assert "tp8 mb1" in done.stdout
+    assert "tp8 sp mb1" in done.stdout
 
 
 def test_a_log_alone_becomes_the_start_of_a_row(log: str) -> None:
