@@ -12,7 +12,7 @@ from planner.evidence.outcome import Outcome
 from planner.evidence.price import price_case
 from planner.evidence.rows import Row
 from planner.evidence.sensitivity import Run, run_of
-from planner.evidence.unsupported import Unsupported
+from planner.evidence.unsupported import UnsupportedError
 
 CONTRADICTION = 1.5
 """Times between two runs of one job and layout that no noise explains. [1]"""
@@ -54,7 +54,7 @@ def collect(rows: Iterable[Row], own: CalibrationFile | None = None) -> Collecte
         try:
             case = case_of(row)
             reason = _unfit(case)
-        except Unsupported as error:
+        except UnsupportedError as error:
             reason = str(error)
         if reason:
             found.skipped[row.id] = reason
