@@ -11,7 +11,6 @@ from planner.evidence.outcome import Outcome
 from planner.evidence.price import price_case, price_row
 from planner.evidence.rows import Row
 from planner.evidence.sensitivity import deviating, gradient, run_of
-from planner.evidence.unsupported import UnsupportedError
 from planner.frameworks.fitted import DOCUMENTED, Fit
 from planner.specs.deviation import CONSTANTS, FACTORS, Deviation
 
@@ -49,7 +48,8 @@ def observe(row: Row, fit: Fit = DOCUMENTED) -> Observation:
     """
     try:
         case = case_of(row)
-    except UnsupportedError:
+    except Exception:  # noqa: BLE001
+        # price_row tells the reason; one row must not lose the others.
         return Observation(price_row(row))
     tags = _tags(case)
     case = replace(case, workload=deviating(case.workload, _deviation(tags, fit)))
