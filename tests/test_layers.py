@@ -18,6 +18,8 @@ FLOORS = {
     "planner.cost": 3,
     "planner.search": 4,
     "planner.verify": 4,
+    "planner.calibration_file": 5,
+    "planner.calibrated": 5,
     "planner.resolve": 5,
     "planner.reasons": 5,
     "planner.predict": 6,

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from planner import __version__
+from planner.cli.calibrate import calibrate
 from planner.cli.catalog import catalog
 from planner.cli.plan import plan
 from planner.cli.predict import predict
@@ -29,6 +30,9 @@ app = typer.Typer(
 app.command("plan", help="Find the fastest layout of a job, and prove it.")(plan)
 app.command("predict", help="Price one given layout of a job.")(predict)
 app.command("validate", help="Predict measured runs, and report the errors.")(validate)
+app.command("calibrate", help="Fit a stack's constants to your measured rows.")(
+    calibrate
+)
 app.command("catalog", help="Show what is known, with sources.")(catalog)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from planner.calibration_file import read_calibration
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.resolve import cautions, resolve, resolved_spec
@@ -59,12 +60,15 @@ class Job:
         return resolved_spec(self.spec, self.workload_of(plan), base=self.base)
 
 
-def load(path: Path, assignments: Sequence[str] | None) -> Job:
+def load(
+    path: Path, assignments: Sequence[str] | None, calibration: Path | None = None
+) -> Job:
     """Read a job and look up its names.
 
     Args:
         path: YAML file, or the name of a known job. [-]
         assignments: `a.b.c=value` each. [text]
+        calibration: File of what the user measured, or None. [-]
 
     Returns:
         The job. [-]
@@ -74,7 +78,9 @@ def load(path: Path, assignments: Sequence[str] | None) -> Job:
     """
     spec = read_spec(path, assignments or ())
     base = locate(path).parent
-    return Job(spec, str(path), base, resolve(spec, file=str(path), base=base))
+    own = None if calibration is None else read_calibration(calibration)
+    workloads = resolve(spec, file=str(path), base=base, calibration=own)
+    return Job(spec, str(path), base, workloads)
 
 
 def workload_for(job: Job, given: PartialLayout) -> Workload:

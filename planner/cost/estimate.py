@@ -23,8 +23,6 @@ from planner.specs.layout import Layout
 from planner.specs.table import StageCosts
 
 GIB = 2**30
-HALF_WIDTH = 0.15
-"""Relative half width of an interval that no measured run has narrowed. [1]"""
 
 
 @dataclass(frozen=True)
@@ -81,7 +79,7 @@ def estimate(workload: Workload, layout: Layout) -> Estimate:
     peak = workload.peak_flops / 1e12
     wanted = workload.training.tokens
     return Estimate(
-        step_time_s=Interval.around(step, HALF_WIDTH),
+        step_time_s=Interval.around(step, workload.uncertainty.time),
         tokens_per_s_per_gpu=tokens / workload.gpus,
         tokens_per_s=tokens,
         model_tflops_per_gpu=flops,
@@ -143,11 +141,12 @@ def memory_estimate(priced: Priced) -> MemoryEstimate:
     """
     stages = stage_memories(priced.table, priced.costs, priced.counts)
     worst: StageMemory = max(stages, key=lambda stage: stage.device)
-    device = Interval.around(worst.device, HALF_WIDTH)
+    bands = priced.workload.uncertainty
+    device = Interval.around(worst.device, bands.device)
     capacity = priced.workload.gpu.memory_capacity / GIB
     return MemoryEstimate(
         peak_allocated_gib=Interval.around(
-            max(stage.allocated for stage in stages), HALF_WIDTH
+            max(stage.allocated for stage in stages), bands.allocated
         ),
         peak_reserved_gib=max(
             stage.allocated + stage.fragmentation for stage in stages
@@ -182,8 +181,7 @@ def assumptions(workload: Workload) -> tuple[str, ...]:
     fabric = workload.topology.cluster.nic.fabric
     routed = workload.model.expert_parameters > 0
     return (
-        f"intervals are a default of {HALF_WIDTH:.0%} either way: no measured run "
-        "of this GPU and stack has narrowed them yet",
+        workload.uncertainty.why,
         f"network efficiencies of {fabric} are defaults, not measured on this cluster",
         *borrowed,
         *(

@@ -11,6 +11,7 @@ from planner.specs.framework import Framework, Profile, Recipe
 from planner.specs.layout import Layout, Offload
 from planner.specs.search import SearchSpec
 from planner.specs.training import TrainingSpec
+from planner.specs.uncertainty import UNMEASURED, Uncertainty
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Workload:
     topology: ClusterTopology
     calibration: GpuCalibration
     search: SearchSpec = field(default_factory=SearchSpec)
+    uncertainty: Uncertainty = UNMEASURED
     offload: Offload = field(default_factory=Offload)
     """What the layout that is being priced keeps in host memory."""
 

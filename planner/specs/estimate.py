@@ -4,6 +4,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from planner.specs.uncertainty import Band
+
 Verdict = Literal["fits", "at-risk", "oom"]
 
 
@@ -17,19 +19,17 @@ class Interval(BaseModel):
     high: float
 
     @classmethod
-    def around(cls, value: float, half_width: float) -> "Interval":
-        """Spread a value by a relative half width.
+    def around(cls, value: float, band: Band) -> "Interval":
+        """Spread a value by a band.
 
         Args:
             value: The prediction, any unit.
-            half_width: Relative half width. [1]
+            band: Bounds over the value. [1]
 
         Returns:
             The interval, in the unit of the value.
         """
-        return cls(
-            value=value, low=value * (1 - half_width), high=value * (1 + half_width)
-        )
+        return cls(value=value, low=value * band.low, high=value * band.high)
 
 
 class ByConvention(BaseModel):

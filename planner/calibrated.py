@@ -1,0 +1,137 @@
+"""Lays what measured runs say of a stack over its documented profile."""
+
+from dataclasses import replace
+from math import exp, log
+
+from hardware.specs import GpuSpec
+from planner.calibration_file import CalibrationFile, StackFit
+from planner.cost.workload import Workload
+from planner.frameworks import FRAMEWORKS
+from planner.frameworks.fitted import fitted, uncertainty
+from planner.frameworks.stacks import with_stack
+from planner.specs.deviation import SECONDS, Deviation
+from planner.specs.framework import Framework, Profile
+from planner.specs.uncertainty import Band, Uncertainty
+
+MEDIAN_TO_90 = 2.44
+"""90 % half width of a normal error over its median size: 1.645 / 0.674. [1]"""
+SHIPPED_WEIGHT = 4.0
+"""Rows that the shipped interval counts as beside the user's own. [1]"""
+
+
+def shipped_profile(room: str, stack: str, arch: str) -> Profile:
+    """A named stack with what the published runs fitted.
+
+    Args:
+        room: Name of the framework. [text]
+        stack: Name of the stack. [text]
+        arch: Architecture of the GPU. [text]
+
+    Returns:
+        The defaults that `planner calibrate` starts from. [-]
+    """
+    framework = next(one for one in FRAMEWORKS if one.name == room)
+    documented = with_stack(framework, stack).profile
+    return fitted().deviation(arch, stack).of(documented)
+
+
+def deviation_of(
+    framework: Framework, gpu: GpuSpec, own: CalibrationFile | None = None
+) -> Deviation:
+    """What a stack on a GPU deviates by from its documented profile.
+
+    Args:
+        framework: A framework on one of its stacks. [-]
+        gpu: The GPU. [-]
+        own: The user's fits, or None. [-]
+
+    Returns:
+        The shipped deviation; where the user fitted a constant, that one. [-]
+    """
+    stack = framework.profile.name
+    shipped = fitted().deviation(gpu.arch, stack)
+    fit = own and own.fit(gpu.name, stack)
+    if not fit:
+        return shipped
+    default = shipped_profile(framework.name, stack, gpu.arch)
+    further = {
+        name: value - default.step_overhead
+        if name == SECONDS
+        else value / getattr(default, name)
+        for name, value in fit.constants.items()
+    }
+    return shipped.then(Deviation.model_validate(further))
+
+
+def with_deviation(
+    framework: Framework, gpu: GpuSpec, own: CalibrationFile | None = None
+) -> Framework:
+    """A framework with the constants that measured runs gave its stack.
+
+    Args:
+        framework: On one of its stacks, as documented. [-]
+        gpu: The GPU. [-]
+        own: The user's fits, or None. [-]
+
+    Returns:
+        The same with its profile moved. [-]
+    """
+    moved = deviation_of(framework, gpu, own).of(framework.profile)
+    return replace(framework, profile=moved)
+
+
+def with_uncertainty(
+    workload: Workload, own: CalibrationFile | None = None
+) -> Workload:
+    """A workload that knows how far to trust its prices.
+
+    Args:
+        workload: The job. [-]
+        own: The user's fits, or None. [-]
+
+    Returns:
+        The same with bands from the nearest measured group. [-]
+    """
+    stack = workload.profile.name
+    bands = uncertainty(
+        arch=workload.gpu.arch,
+        stack=stack,
+        moe=workload.model.expert_parameters > 0,
+        borrowed="gemm" in workload.calibration.transferred,
+    )
+    fit = own and own.fit(workload.gpu.name, stack)
+    return replace(workload, uncertainty=_narrowed(bands, fit) if fit else bands)
+
+
+def _narrowed(bands: Uncertainty, fit: StackFit) -> Uncertainty:
+    """The shipped band of the step time, averaged with what the user's rows left."""
+    left = MEDIAN_TO_90 * fit.residual
+    share = fit.rows / (fit.rows + SHIPPED_WEIGHT)
+    low = share * left - (1 - share) * log(bands.time.low)
+    high = share * left + (1 - share) * log(bands.time.high)
+    return bands.model_copy(
+        update={
+            "time": Band(low=exp(-low), high=exp(high)),
+            "why": f"calibrated on {fit.rows} runs of your own ({fit.residual:.1%} "
+            f"median error left); before that: {bands.why}",
+        }
+    )
+
+
+def calibrated(workload: Workload, own: CalibrationFile | None = None) -> Workload:
+    """A documented workload as measured runs correct it.
+
+    Args:
+        workload: The job on a documented stack. [-]
+        own: What the user measured, or None. [-]
+
+    Returns:
+        The same with its constants moved, the user's kernels in place of ours, and
+        its bands looked up. [-]
+    """
+    framework = with_deviation(workload.framework, workload.gpu, own)
+    kernels = workload.calibration
+    if own is not None:
+        kernels = own.kernels(kernels)
+    moved = replace(workload, framework=framework, calibration=kernels)
+    return with_uncertainty(moved, own)

@@ -1,0 +1,112 @@
+"""Measured step times beside their predictions, as columns that a fit works on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
+Flags: TypeAlias = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Tags:
+    """What a row shares with others.
+
+    Attributes:
+        id: Unique name of the row. [text]
+        source: Stem of the file it is from. [text]
+        group: Near-duplicates share it. [text]
+        arch: Architecture of the GPU. [text]
+        stack: Named software stack. [text]
+        moe: Whether the model routes tokens to experts. [-]
+    """
+
+    id: str
+    source: str
+    group: str
+    arch: str
+    stack: str
+    moe: bool = False
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Rows with how their predicted step moves with the six constants.
+
+    Attributes:
+        tags: What each row belongs to, shape (rows,). [-]
+        log_ratio: log(measured / predicted), shape (rows,). [1]
+        jacobian: d log(predicted) over d log of each factor, and per second of step
+            overhead, shape (rows, 6) in the order of CONSTANTS. [1] or [1/s]
+    """
+
+    tags: tuple[Tags, ...]
+    log_ratio: Floats
+    jacobian: Floats
+
+    def __len__(self) -> int:
+        return len(self.tags)
+
+    def of(self, name: str) -> tuple[str, ...]:
+        """One tag of every row.
+
+        Args:
+            name: Attribute of Tags. [text]
+
+        Returns:
+            Its values, shape (rows,). [text]
+        """
+        return tuple(str(getattr(tag, name)) for tag in self.tags)
+
+    def where(self, name: str, value: str) -> Flags:
+        """Which rows have a tag.
+
+        Args:
+            name: Attribute of Tags. [text]
+            value: What it is to be. [text]
+
+        Returns:
+            True for those, shape (rows,). [-]
+        """
+        return np.array(self.of(name)) == value
+
+    def take(self, kept: Flags) -> "Observed":
+        """Some of the rows.
+
+        Args:
+            kept: Which, shape (rows,). [-]
+
+        Returns:
+            Those, in the same order. [-]
+        """
+        tags = tuple(tag for tag, keep in zip(self.tags, kept, strict=True) if keep)
+        return Observed(tags, self.log_ratio[kept], self.jacobian[kept])
+
+
+def weights(tags: Sequence[Tags]) -> Floats:
+    """How much each row counts: clones little, and no source for its length alone.
+
+    The n rows of a split group count as sqrt(n), and so do the groups of a source:
+    rows of one campaign share whatever is peculiar to it.
+
+    Args:
+        tags: What each row belongs to, shape (rows,). [-]
+
+    Returns:
+        Weights with mean 1, shape (rows,). [1]
+    """
+    by_group = _shared(
+        [f"{tag.source}/{tag.group}" for tag in tags], np.ones(len(tags))
+    )
+    both = _shared([tag.source for tag in tags], by_group)
+    return both / both.mean() if len(tags) else both
+
+
+def _shared(keys: Sequence[str], weight: Floats) -> Floats:
+    """Weights whose sum in each class is the root of what it was."""
+    names, index = np.unique(np.array(keys), return_inverse=True)
+    total = np.bincount(index, weights=weight, minlength=len(names))
+    return weight / np.sqrt(total[index])

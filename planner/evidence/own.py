@@ -1,0 +1,153 @@
+"""A user's measured rows, sorted by GPU and stack and fitted."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import combinations, groupby
+
+from planner.calibrated import calibrated, shipped_profile
+from planner.calibration_file import CalibrationFile, StackFit
+from planner.evidence.calibrate import Calibrated, calibrate
+from planner.evidence.cases import Case, case_of
+from planner.evidence.outcome import Outcome
+from planner.evidence.price import price_case
+from planner.evidence.rows import Row
+from planner.evidence.sensitivity import Run, run_of
+from planner.evidence.unsupported import UnsupportedError
+
+CONTRADICTION = 1.5
+"""Times between two runs of one job and layout that no noise explains. [1]"""
+
+Pair = tuple[str, str]
+"""Names of a GPU and of a stack. [text]"""
+
+
+@dataclass
+class Collected:
+    """Runs that can be fitted to, and what cannot.
+
+    Attributes:
+        runs: By GPU and stack. [-]
+        rooms: Framework of each pair. [text]
+        skipped: Id of a row to the reason why it was left out. [text]
+        contradictions: Pairs of rows that cannot both be right. [text]
+    """
+
+    runs: dict[Pair, list[Run]] = field(default_factory=dict)
+    rooms: dict[Pair, str] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+    contradictions: tuple[str, ...] = ()
+
+
+def collect(rows: Iterable[Row], own: CalibrationFile | None = None) -> Collected:
+    """Sort measured rows by GPU and stack.
+
+    Args:
+        rows: As read. [-]
+        own: Kernels that the user measured, or None. [-]
+
+    Returns:
+        Runs on the shipped constants; rows without a step time, suspect rows and
+        rows that have no price are skipped with a reason. [-]
+    """
+    found, outcomes = Collected(), []
+    for row in rows:
+        try:
+            case = case_of(row)
+            reason = _unfit(case)
+        except UnsupportedError as error:
+            reason = str(error)
+        if reason:
+            found.skipped[row.id] = reason
+            continue
+        _add(found, case, own)
+        outcomes.append(price_case(case))
+    found.contradictions = tuple(contradictions(outcomes))
+    return found
+
+
+def _unfit(case: Case) -> str:
+    """Why a priced row is no evidence of the step time."""
+    if not case.row.counted:
+        return case.row.check
+    if case.measured.step_s is None:
+        return "has no step time"
+    return ""
+
+
+def _add(found: Collected, case: Case, own: CalibrationFile | None) -> None:
+    workload = calibrated(case.workload, own)
+    pair = (workload.gpu.name, workload.profile.name)
+    found.rooms[pair] = workload.framework.name
+    found.runs.setdefault(pair, []).append(run_of(case, workload))
+
+
+def contradictions(outcomes: Iterable[Outcome]) -> list[str]:
+    """Rows of one job and one layout whose steps no noise explains.
+
+    Args:
+        outcomes: Priced rows. [-]
+
+    Returns:
+        One sentence for each two rows. [text]
+    """
+
+    def same(one: Outcome) -> tuple[str, ...]:
+        return (one.sweep, one.layout, one.gpu, one.stack)
+
+    found = []
+    timed = sorted((o for o in outcomes if o.measured_step_s), key=same)
+    for _, twins in groupby(timed, key=same):
+        for one, other in combinations(twins, 2):
+            times = sorted((one.measured_step_s or 0.0, other.measured_step_s or 0.0))
+            if times[1] > CONTRADICTION * times[0]:
+                found.append(
+                    f"{one.id} ({one.measured_step_s:.4g} s) and {other.id} "
+                    f"({other.measured_step_s:.4g} s) are the same job and layout"
+                )
+    return found
+
+
+def fit_pairs(found: Collected) -> dict[Pair, Calibrated]:
+    """Fit every GPU and stack that rows were collected of.
+
+    Args:
+        found: The rows. [-]
+
+    Returns:
+        The fit of each pair, in order of name. [-]
+
+    Raises:
+        BadInputError: scipy is not installed.
+    """
+    fits = {}
+    for gpu, stack in sorted(found.runs):
+        runs = found.runs[gpu, stack]
+        arch = runs[0].workload.gpu.arch
+        shipped = shipped_profile(found.rooms[gpu, stack], stack, arch)
+        fits[gpu, stack] = calibrate(runs, shipped)
+    return fits
+
+
+def file_of(
+    fits: dict[Pair, Calibrated], own: CalibrationFile | None = None
+) -> CalibrationFile:
+    """What `--calibration` is to read.
+
+    Args:
+        fits: By GPU and stack. [-]
+        own: A file whose kernels are kept, or None. [-]
+
+    Returns:
+        The fitted constants; those refused are left out. [-]
+    """
+    stacks = tuple(
+        StackFit(
+            gpu=gpu,
+            stack=stack,
+            constants={name: round(value, 5) for name, value in fit.fitted.items()},
+            rows=fit.rows,
+            residual=round(fit.residual, 5),
+        )
+        for (gpu, stack), fit in fits.items()
+    )
+    return CalibrationFile(gpus=own.gpus if own else {}, stacks=stacks)

@@ -1,0 +1,118 @@
+"""How a predicted step moves with the six constants of its stack."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.cost.estimate import price
+from planner.cost.workload import Workload
+from planner.evidence.cases import Case
+from planner.evidence.observed import Floats
+from planner.predict import complete
+from planner.specs.deviation import CONSTANTS, FACTORS, SECONDS, Deviation
+from planner.specs.layout import Layout
+
+NUDGE = 0.02
+"""Relative change of a constant, or of the step, in a finite difference. [1]"""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A measured run that can be priced again under other constants.
+
+    Attributes:
+        workload: The job on the stack to deviate from. [-]
+        layout: Complete. [-]
+        measured_s: Its step. [s]
+    """
+
+    workload: Workload
+    layout: Layout
+    measured_s: float
+
+    def step_s(self, deviation: Deviation) -> float:
+        """Price the run with its stack's constants moved.
+
+        Args:
+            deviation: From the workload's own profile. [-]
+
+        Returns:
+            Step time. [s]
+        """
+        return price(deviating(self.workload, deviation), self.layout).step_s
+
+    def log_ratio(self, deviation: Deviation) -> float:
+        """What the run was slower by than its price.
+
+        Args:
+            deviation: From the workload's own profile. [-]
+
+        Returns:
+            log(measured / predicted). [1]
+        """
+        return float(np.log(self.measured_s / self.step_s(deviation)))
+
+
+def deviating(workload: Workload, deviation: Deviation) -> Workload:
+    """A job whose stack deviates.
+
+    Args:
+        workload: The job. [-]
+        deviation: From its own profile. [-]
+
+    Returns:
+        The same with its profile moved. [-]
+    """
+    profile = deviation.of(workload.profile)
+    framework = replace(workload.framework, profile=profile)
+    return replace(workload, framework=framework)
+
+
+def run_of(case: Case, workload: Workload) -> Run:
+    """The run of a measured row.
+
+    Args:
+        case: A row that has a step time. [-]
+        workload: Its job on the constants to deviate from. [-]
+
+    Returns:
+        The same, with its layout completed. [-]
+    """
+    assert case.measured.step_s is not None
+    return Run(workload, complete(workload, case.layout), case.measured.step_s)
+
+
+def gradient(run: Run, at: Deviation) -> Floats:
+    """Finite differences of the log step around some constants.
+
+    Args:
+        run: What to price. [-]
+        at: The constants to move from. [-]
+
+    Returns:
+        d log T over d log of each factor and over each second of step overhead,
+        shape (6,) in the order of CONSTANTS. [1] or [1/s]
+    """
+    here = run.step_s(at)
+    slopes = np.empty(len(CONSTANTS))
+    for index, name in enumerate(CONSTANTS):
+        size = NUDGE if name in FACTORS else NUDGE * here
+        moved = run.step_s(at.then(nudged({name: size})))
+        slopes[index] = np.log(moved / here) / size
+    return slopes
+
+
+def nudged(by: dict[str, float]) -> Deviation:
+    """The deviation of some logarithms and seconds.
+
+    Args:
+        by: Log of a factor, or seconds of the step overhead, by name. [1] or [s]
+
+    Returns:
+        Factors and seconds. [-]
+    """
+    fields = {
+        name: value if name == SECONDS else float(np.exp(value))
+        for name, value in by.items()
+    }
+    return Deviation.model_validate(fields)

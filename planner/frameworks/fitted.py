@@ -1,0 +1,180 @@
+"""Reads what the measured runs say of every stack: constants, and how well they fit.
+
+Both files are written by ``python -m benchmarks.accuracy``.
+"""
+
+from functools import lru_cache
+from importlib.resources import files
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
+from planner.specs.deviation import Deviation
+from planner.specs.uncertainty import UNMEASURED, Band, Uncertainty
+
+FITTED = "fitted.yaml"
+"""File of the fitted constants, beside this module."""
+INTERVALS = "intervals.yaml"
+"""File of the intervals, beside this module."""
+BORROWED = 1.2
+"""Factor on the logarithm of a band where the GPU's kernels are a relative's. [1]"""
+
+
+class Fit(BaseModel):
+    """Deviations by level; those of all levels apply together.
+
+    A stack or architecture that no measured run has takes what its parents have.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    date: str
+    source: str
+    everything: Deviation = Deviation()
+    architectures: dict[str, Deviation] = {}
+    stacks: dict[str, Deviation] = {}
+
+    def deviation(self, arch: str, stack: str) -> Deviation:
+        """What a stack deviates by on one architecture.
+
+        Args:
+            arch: Architecture of the GPU. [text]
+            stack: Name of the stack. [text]
+
+        Returns:
+            The three levels together. [-]
+        """
+        none = Deviation()
+        by_arch = self.everything.then(self.architectures.get(arch, none))
+        return by_arch.then(self.stacks.get(stack, none))
+
+
+DOCUMENTED = Fit(date="", source="profiles as documented")
+"""No deviation at all. [1]"""
+
+
+class Group(Band):
+    """A band with the measurements that it is from."""
+
+    rows: int = Field(ge=0)
+    """Measured runs. [1]"""
+    sources: int = Field(ge=0)
+    """Publications that they are from. [1]"""
+
+    @property
+    def band(self) -> Band:
+        """The bounds alone. [1]."""
+        return Band(low=self.low, high=self.high)
+
+
+class Intervals(BaseModel):
+    """Bands of one quantity by group of runs, keys as :func:`group_keys` names them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    groups: dict[str, Group] = {}
+    everything: Group
+
+    def nearest(self, keys: tuple[str, ...]) -> tuple[str, Group]:
+        """The first group that has measurements.
+
+        Args:
+            keys: Groups, nearest first. [text]
+
+        Returns:
+            Its name and its band; that of all runs where none has. [-]
+        """
+        for key in keys:
+            if key in self.groups:
+                return key, self.groups[key]
+        return "every stack and GPU", self.everything
+
+
+class AllIntervals(BaseModel):
+    """Bands of all quantities that can be compared with measurements."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    date: str
+    source: str
+    time: Intervals
+    allocated: Intervals
+    reserved: Intervals
+    device: Intervals
+
+
+def group_keys(*, arch: str, stack: str, moe: bool) -> tuple[str, ...]:
+    """Groups that a job belongs to, nearest first.
+
+    Args:
+        arch: Architecture of the GPU. [text]
+        stack: Name of the stack. [text]
+        moe: Whether the model routes tokens to experts.
+
+    Returns:
+        Stack with kind, architecture with kind. [text]
+    """
+    kind = "mixture of experts" if moe else "dense"
+    return (f"{stack}, {kind}", f"{arch}, {kind}")
+
+
+def _read(name: str) -> object:
+    return yaml.safe_load((files("planner.frameworks") / name).read_text())
+
+
+@lru_cache
+def fitted() -> Fit:
+    """The constants that measured runs move.
+
+    Returns:
+        Deviations by level. [-]
+    """
+    return Fit.model_validate(_read(FITTED))
+
+
+@lru_cache
+def intervals() -> AllIntervals:
+    """The bands that runs left out of the fit need.
+
+    Returns:
+        Bands by group. [-]
+    """
+    return AllIntervals.model_validate(_read(INTERVALS))
+
+
+def uncertainty(
+    *, arch: str, stack: str, moe: bool, borrowed: bool = False
+) -> Uncertainty:
+    """How far measured reality lies around a prediction for one kind of job.
+
+    Args:
+        arch: Architecture of the GPU. [text]
+        stack: Name of the stack. [text]
+        moe: Whether the model routes tokens to experts.
+        borrowed: Whether the GPU's kernels were measured on a relative only.
+
+    Returns:
+        Bands of the nearest group; wider for borrowed kernels. [1]
+    """
+    known = intervals()
+    if not known.time.everything.rows:
+        return UNMEASURED
+    keys = group_keys(arch=arch, stack=stack, moe=moe)
+    where, time = known.time.nearest(keys)
+    widened = BORROWED if borrowed else 1.0
+    return Uncertainty(
+        time=time.band.wider(widened),
+        allocated=known.allocated.nearest(keys)[1].band,
+        reserved=known.reserved.nearest(keys)[1].band,
+        device=known.device.nearest(keys)[1].band,
+        why=_why(where, time, near=where == keys[0], borrowed=borrowed),
+    )
+
+
+def _why(where: str, group: Group, *, near: bool, borrowed: bool) -> str:
+    unseen = "" if near else "; this stack itself has none, so the nearest is taken"
+    wider = f"; {BORROWED:g} times wider: borrowed kernels" if borrowed else ""
+    return (
+        f"intervals hold 90% of {group.rows} measured runs ({where}) that the fit of "
+        f"{group.sources} publications had left out{unseen}{wider}"
+    )
