@@ -10,7 +10,7 @@ A constant stays at its default unless the rows say clearly more than its prior.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -83,7 +83,7 @@ class Calibrated:
         return {one.name: one.value for one in self.constants if not one.refused}
 
 
-def solver() -> ModuleType:
+def solver() -> Any:
     """scipy's optimizers, which the base install does without.
 
     Returns:
@@ -123,12 +123,13 @@ def calibrate(runs: Sequence[Run], shipped: Profile) -> Calibrated:
     before = [abs(np.expm1(-run.log_ratio(Deviation()))) for run in runs]
     after = [abs(np.expm1(-run.log_ratio(at))) for run in runs]
     default = {name: float(getattr(shipped, name)) for name in CONSTANTS}
-    own = dict(zip(free, zip(logs, spread, strict=True), strict=True))
+    own = {
+        name: (float(log), float(width))
+        for name, log, width in zip(free, logs, spread, strict=True)
+    }
     return Calibrated(
         constants=tuple(
-            _told(
-                name, default[name], *own.get(name, (0.0, 0.0)), refused.get(name, "")
-            )
+            _told(name, default[name], own.get(name, (0.0, 0.0)), refused.get(name, ""))
             for name in CONSTANTS
         ),
         rows=len(runs),
@@ -138,15 +139,20 @@ def calibrate(runs: Sequence[Run], shipped: Profile) -> Calibrated:
 
 
 def _told(
-    name: Constant, default: float, log: float, spread: float, refused: str
+    name: Constant, default: float, fitted: tuple[float, float], refused: str
 ) -> Constancy:
     """A constant in its own unit."""
+    log, spread = fitted
     half = CONFIDENCE_90 * spread
     if name == SECONDS:
-        ends = [max(default + log + side * half, 0.0) for side in (0, -1, 1)]
+        value, low, high = (
+            max(default + log + side * half, 0.0) for side in (0, -1, 1)
+        )
     else:
-        ends = [default * float(np.exp(log + side * half)) for side in (0, -1, 1)]
-    return Constancy(name, default, *ends, refused)
+        value, low, high = (
+            default * float(np.exp(log + side * half)) for side in (0, -1, 1)
+        )
+    return Constancy(name, default, value, low, high, refused)
 
 
 def _identified(

@@ -6,7 +6,7 @@ from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.evidence.logs import Log
 from planner.evidence.outcome import Outcome
-from planner.evidence.price import peak_memory, short_layout
+from planner.evidence.price import memory_band, peak_memory, short_layout
 from planner.predict import predict
 from planner.specs.layout import PartialLayout
 
@@ -36,7 +36,7 @@ def logged_outcome(
         raise BadInputError("the log states no step time or speed", file=str(file))
     plan = predict(workload, given)
     step, memory = plan.estimate.step_time_s, plan.estimate.memory
-    device = memory.peak_device_gib
+    band = memory_band(workload.uncertainty, log.memory_counter)
     peak = peak_memory(plan.estimate, log.memory_counter, "max")
     return Outcome(
         id=file.stem,
@@ -56,8 +56,8 @@ def logged_outcome(
         step_low_s=step.low,
         step_high_s=step.high,
         predicted_memory_gib=peak,
-        memory_low_gib=peak * device.low / device.value,
-        memory_high_gib=peak * device.high / device.value,
+        memory_low_gib=peak * band.low,
+        memory_high_gib=peak * band.high,
         verdict=memory.verdict,
         measured_step_s=measured,
         measured_memory_gib=log.memory_gib,

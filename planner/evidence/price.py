@@ -1,5 +1,9 @@
 """Prices measured rows; a row that cannot be priced says why and stops nothing."""
 
+from dataclasses import replace
+
+from planner.calibrated import calibrated
+from planner.calibration_file import CalibrationFile
 from planner.evidence.cases import Case, case_of
 from planner.evidence.outcome import Outcome
 from planner.evidence.rows import InvalidRow, Row
@@ -8,19 +12,22 @@ from planner.evidence.words import Counter, Ranks
 from planner.predict import predict
 from planner.specs.estimate import Estimate, StageMemory
 from planner.specs.layout import Layout, PartialLayout
+from planner.specs.uncertainty import Band, Uncertainty
 
 
-def price_row(row: Row) -> Outcome:
+def price_row(row: Row, own: CalibrationFile | None = None) -> Outcome:
     """What planner says of a row.
 
     Args:
         row: The measured row. [-]
+        own: What the user measured, or None. [-]
 
     Returns:
         Prediction beside measurement, or the reason that there is none.
     """
     try:
-        return price_case(case_of(row))
+        case = case_of(row)
+        return price_case(replace(case, workload=calibrated(case.workload, own)))
     except UnsupportedError as error:
         return _unpriced(row, str(error))
     except Exception as error:  # noqa: BLE001
@@ -42,17 +49,16 @@ def price_case(case: Case) -> Outcome:
     except Exception as error:  # noqa: BLE001
         return _unpriced(case.row, f"{error}")
     measured = case.measured
-    memory = estimate.memory.peak_device_gib
     peak = peak_memory(estimate, measured.counter, measured.ranks)
-    low, high = memory.low / memory.value, memory.high / memory.value
+    band = memory_band(case.workload.uncertainty, measured.counter)
     return described(case).model_copy(
         update={
             "predicted_step_s": estimate.step_time_s.value,
             "step_low_s": estimate.step_time_s.low,
             "step_high_s": estimate.step_time_s.high,
             "predicted_memory_gib": peak,
-            "memory_low_gib": peak * low,
-            "memory_high_gib": peak * high,
+            "memory_low_gib": peak * band.low,
+            "memory_high_gib": peak * band.high,
             "verdict": estimate.memory.verdict,
         }
     )
@@ -171,6 +177,21 @@ def _counted(stage: StageMemory, counter: Counter) -> float:
     if counter == "device":
         return stage.device
     return stage.allocated + stage.fragmentation
+
+
+def memory_band(bands: Uncertainty, counter: Counter) -> Band:
+    """The interval of peak memory by a counter.
+
+    Args:
+        bands: Of a job. [-]
+        counter: What was counted; an unknown one counts as reserved. [-]
+
+    Returns:
+        Bounds over the predicted value. [1]
+    """
+    if counter in {"allocated", "active"}:
+        return bands.allocated
+    return bands.device if counter == "device" else bands.reserved
 
 
 def _unpriced(row: Row, reason: str) -> Outcome:

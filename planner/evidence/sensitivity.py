@@ -39,9 +39,7 @@ class Run:
         Returns:
             Step time. [s]
         """
-        profile = deviation.of(self.workload.profile)
-        framework = replace(self.workload.framework, profile=profile)
-        return price(replace(self.workload, framework=framework), self.layout).step_s
+        return price(deviating(self.workload, deviation), self.layout).step_s
 
     def log_ratio(self, deviation: Deviation) -> float:
         """What the run was slower by than its price.
@@ -53,6 +51,21 @@ class Run:
             log(measured / predicted). [1]
         """
         return float(np.log(self.measured_s / self.step_s(deviation)))
+
+
+def deviating(workload: Workload, deviation: Deviation) -> Workload:
+    """A job whose stack deviates.
+
+    Args:
+        workload: The job. [-]
+        deviation: From its own profile. [-]
+
+    Returns:
+        The same with its profile moved. [-]
+    """
+    profile = deviation.of(workload.profile)
+    framework = replace(workload.framework, profile=profile)
+    return replace(workload, framework=framework)
 
 
 def run_of(case: Case, workload: Workload) -> Run:

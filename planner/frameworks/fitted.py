@@ -10,7 +10,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from planner.specs.deviation import Deviation
-from planner.specs.uncertainty import Band, Uncertainty
+from planner.specs.uncertainty import UNMEASURED, Band, Uncertainty
 
 FITTED = "fitted.yaml"
 """File of the fitted constants, beside this module."""
@@ -47,6 +47,10 @@ class Fit(BaseModel):
         none = Deviation()
         by_arch = self.everything.then(self.architectures.get(arch, none))
         return by_arch.then(self.stacks.get(stack, none))
+
+
+DOCUMENTED = Fit(date="", source="profiles as documented")
+"""No deviation at all. [1]"""
 
 
 class Group(Band):
@@ -153,6 +157,8 @@ def uncertainty(
         Bands of the nearest group; wider for borrowed kernels. [1]
     """
     known = intervals()
+    if not known.time.everything.rows:
+        return UNMEASURED
     keys = group_keys(arch=arch, stack=stack, moe=moe)
     where, time = known.time.nearest(keys)
     widened = BORROWED if borrowed else 1.0

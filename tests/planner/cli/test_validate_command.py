@@ -134,6 +134,24 @@ def test_paths_that_hold_no_rows_are_refused(tmp_path: Path) -> None:
     assert "list of rows" in message
 
 
+def test_a_calibration_reaches_the_rows_and_the_job_of_a_log(
+    spec: str, log: str, tmp_path: Path
+) -> None:
+    """Half the clock makes the predicted step longer."""
+    file = tmp_path / "own.yaml"
+    fit = "gpu: a100-sxm4-80gb, stack: {}, rows: 3, residual: 0.01"
+    plain = json.loads(run(spec, "--log", log, "--json", "-").stdout)["rows"][0]
+    file.write_text(
+        "schema: planner/calibration@1\nstacks:\n"
+        f"  - {{{fit.format(plain['stack'])}, constants: {{clock: 0.5}}}}\n"
+    )
+    own = ("--calibration", str(file))
+    done = run(spec, "--log", log, *own, "--json", "-")
+    (moved,) = json.loads(done.stdout)["rows"]
+    assert moved["predicted"]["step_time_s"] > plain["predicted"]["step_time_s"]
+    assert "--calibration: does not apply" in refused("--log", log, *own)
+
+
 @pytest.mark.usefixtures("answer")
 def test_a_page_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from planner.calibration_file import CalibrationFile, StackFit
 from planner.errors import BadInputError
 from planner.evidence.outcome import Outcome
 from planner.evidence.rows import Row
@@ -37,7 +38,7 @@ def rows_file(folder: Path, *rows: object, name: str = "rows.yaml") -> Path:
 def priced(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every row takes two seconds."""
 
-    def price_row(row: Row) -> Outcome:
+    def price_row(row: Row, _own: object) -> Outcome:
         return Outcome(
             id=row.id,
             file=row.file,
@@ -92,3 +93,21 @@ def test_workers_change_nothing(tmp_path: Path) -> None:
     alone = validate([file], workers=1)
     assert validate([file], workers=2) == alone
     assert [row.id for row in alone.rows] == [str(i) for i in range(65)]
+
+
+def test_what_the_user_fitted_moves_the_prediction(tmp_path: Path) -> None:
+    file = rows_file(tmp_path, ROW)
+    (plain,) = validate([file]).rows
+    assert plain.status == "ok", plain.reason
+    fit = StackFit(
+        gpu=plain.gpu,
+        stack=plain.stack,
+        constants={"clock": 0.5},
+        rows=3,
+        residual=0.01,
+    )
+    (moved,) = validate([file], own=CalibrationFile(stacks=(fit,))).rows
+    before, after = plain.predicted.step_time_s, moved.predicted.step_time_s
+    assert before is not None
+    assert after is not None
+    assert after > before

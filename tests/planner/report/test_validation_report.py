@@ -5,10 +5,17 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+from plotly.graph_objects import Figure
 from rich.console import Console
 
 from planner.evidence.outcome import Outcome
 from planner.evidence.validation import Validation, validation
+from planner.report.figures import (
+    error_boxes,
+    error_histogram,
+    memory_scatter,
+    step_scatter,
+)
 from planner.report.validation import validation_report
 from planner.report.validation_page import validation_page
 
@@ -140,6 +147,13 @@ def test_the_page_loads_nothing(page: Page) -> None:
     _, plotly, ours = page.scripts
     assert "http" not in ours
     assert "plotly.js v" in plotly[:200]
+
+
+def test_plotly_knows_every_property_of_the_figures(answer: Validation) -> None:
+    """Figures are plain data; its own classes refuse a misspelt property."""
+    rows = answer.outcomes
+    for draw in (step_scatter, memory_scatter, error_histogram, error_boxes):
+        Figure(**draw(rows)).to_dict()
 
 
 def test_the_figures_hold_what_was_measured(page: Page) -> None:

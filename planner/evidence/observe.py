@@ -1,0 +1,144 @@
+"""Prices measured rows on their documented stacks, with all that a fit needs."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.evidence.cases import Case, case_of
+from planner.evidence.observed import Floats, Observed, Tags
+from planner.evidence.outcome import Outcome
+from planner.evidence.price import price_case, price_row
+from planner.evidence.rows import Row
+from planner.evidence.sensitivity import deviating, gradient, run_of
+from planner.frameworks.fitted import DOCUMENTED, Fit
+from planner.specs.deviation import CONSTANTS, FACTORS, Deviation
+
+COUNTERS = ("allocated", "reserved", "device")
+"""Ways to count memory that have an interval of their own."""
+SCATTERED = frozenset({"volta"})
+"""Architectures whose rows come from a shared cluster: the same run varies 1.8 times
+from day to day, so they are neither fitted to nor counted."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One row with its price and how that moves.
+
+    Attributes:
+        outcome: Priced at the constants that the slopes start from. [-]
+        tags: What the row shares with others; None where it has no price. [-]
+        slopes: Of the log step, shape (6,); None without a measured step. [1], [1/s]
+    """
+
+    outcome: Outcome
+    tags: Tags | None = None
+    slopes: Floats | None = None
+
+
+def observe(row: Row, fit: Fit = DOCUMENTED) -> Observation:
+    """Price a row and find how its step moves with its stack's constants.
+
+    Args:
+        row: As read. [-]
+        fit: Constants to price at; as documented without one. [-]
+
+    Returns:
+        The row with its price; without slopes where it has no measured step. [-]
+    """
+    try:
+        case = case_of(row)
+    except Exception:  # noqa: BLE001
+        # price_row tells the reason; one row must not lose the others.
+        return Observation(price_row(row))
+    tags = _tags(case)
+    case = replace(case, workload=deviating(case.workload, _deviation(tags, fit)))
+    outcome = price_case(case)
+    if outcome.status != "ok" or not outcome.measured_step_s:
+        return Observation(outcome, tags if outcome.status == "ok" else None)
+    slopes = gradient(run_of(case, case.workload), Deviation())
+    return Observation(outcome, tags, slopes)
+
+
+def _tags(case: Case) -> Tags:
+    """What a row shares with others."""
+    workload = case.workload
+    return Tags(
+        id=case.row.id,
+        source=case.row.source_key,
+        group=case.row.group,
+        arch=workload.gpu.arch,
+        stack=workload.profile.name,
+        moe=workload.model.expert_parameters > 0,
+    )
+
+
+def _deviation(tags: Tags, fit: Fit) -> Deviation:
+    return fit.deviation(tags.arch, tags.stack)
+
+
+def steps(observations: Iterable[Observation], fit: Fit = DOCUMENTED) -> Observed:
+    """The step times of observations as columns of a fit from the documented stacks.
+
+    What was priced at other constants is carried back along its slopes.
+
+    Args:
+        observations: Rows; those without a price or a step, those that are not
+            counted and those on GPUs that vary too much are left out. [-]
+        fit: The constants that they were priced at. [-]
+
+    Returns:
+        The rows. [-]
+    """
+    used = [one for one in observations if one.slopes is not None and counts(one)]
+    slopes = np.array([one.slopes for one in used]).reshape(len(used), len(CONSTANTS))
+    tags = tuple(one.tags for one in used if one.tags)
+    moved = np.array([_logs(_deviation(tag, fit)) for tag in tags])
+    errors = [one.outcome.step_error or 0.0 for one in used]
+    ratio = -np.log1p(np.array(errors))
+    back = (slopes * moved.reshape(slopes.shape)).sum(axis=1)
+    return Observed(tags, ratio + back, slopes)
+
+
+def _logs(deviation: Deviation) -> Floats:
+    """Log of the factors, and the seconds, in the order of CONSTANTS."""
+    factors = [float(np.log(getattr(deviation, name))) for name in FACTORS]
+    return np.array([*factors, deviation.step_overhead])
+
+
+def counts(one: Observation) -> bool:
+    """Whether a row is evidence: its check is ok and its machine was its own.
+
+    Args:
+        one: A row. [-]
+
+    Returns:
+        False for suspect rows and those of shared clusters. [-]
+    """
+    return (
+        one.outcome.counted and one.tags is not None and one.tags.arch not in SCATTERED
+    )
+
+
+def memories(observations: Iterable[Observation], counter: str) -> Observed:
+    """Peak memories by one counter; no constant moves them.
+
+    Args:
+        observations: Rows. [-]
+        counter: allocated, reserved or device. [text]
+
+    Returns:
+        Rows with a memory of that counter, their slopes zero. [-]
+    """
+    words = {"allocated": {"allocated", "active"}, "reserved": {"reserved", "unknown"}}
+    used = [
+        one
+        for one in observations
+        if counts(one)
+        and not one.outcome.oom
+        and one.outcome.memory_error is not None
+        and one.outcome.memory_counter in words.get(counter, {counter})
+    ]
+    ratio = [-np.log1p(one.outcome.memory_error or 0.0) for one in used]
+    tags = tuple(one.tags for one in used if one.tags)
+    return Observed(tags, np.array(ratio), np.zeros((len(used), len(CONSTANTS))))
