@@ -150,6 +150,7 @@ def test_a_pattern_says_which_layers_have_experts(make_row: MakeRow) -> None:
         ("Megatron-DeepSpeed", None, "megatron-deepspeed"),
         ("NeMo", "24.07", "nemo-2024"),
         ("NeMo", "25.09", "nemo-2026"),
+        ("NeMo", 25.1, "nemo-2026"),
         ("Megatron-Bridge", "NeMo container 26.02", "nemo-2026"),
         ("Megatron-LM (ROCm)", None, "megatron-rocm"),
         ("torchtitan", None, "torchtitan"),
@@ -162,7 +163,7 @@ def test_a_pattern_says_which_layers_have_experts(make_row: MakeRow) -> None:
     ],
 )
 def test_a_stack_is_chosen_by_framework_version_and_year(
-    make_row: MakeRow, framework: str, version: str | None, stack: str
+    make_row: MakeRow, framework: str, version: str | float | None, stack: str
 ) -> None:
     job = {"framework": framework, "framework_version": version}
     rule = stack_rule(make_row(job=job, source={"title": "a table"}), "hopper")
@@ -204,7 +205,7 @@ def test_recomputation_lies_on_the_layers_that_are_said() -> None:
 @pytest.mark.parametrize(
     ("layout", "counts"),
     [
-        ({"tp": 1, "pp": 4, "dp": 4}, (4, 4, 4, 4)),
+        ({"tp": 1, "pp": 4, "dp": 4, "vpp": 1}, (4, 4, 4, 4)),
         ({"tp": 1, "pp": 16, "dp": 1}, (1,) * 16),
         ({"tp": 1, "pp": 2, "vpp": 4, "dp": 8}, (2,) * 8),
         ({"tp": 1, "pp": 4, "dp": 4, "pp_partition": "5,4,4,3"}, (5, 4, 4, 3)),
@@ -241,6 +242,15 @@ def test_an_open_micro_batch_is_the_fastest_that_fits(make_row: MakeRow) -> None
     cut = (case.layout.dp, case.layout.micro_batch, case.layout.grad_accum)
     assert prod(part or 1 for part in cut) == 64
     assert any("fastest that fits" in flag for flag in case.flags)
+
+
+def test_an_open_schedule_of_a_tuned_stack_is_interleaved(make_row: MakeRow) -> None:
+    pipeline = {"tp": 1, "pp": 4, "dp": 4, "micro_batch": 1}
+    tuned = case_of(make_row(layout=pipeline, job={"framework": "NeMo 24.07"}))
+    assert (tuned.layout.vpp or 1) > 1
+    for said in ({"vpp": 1}, {"schedule": "1f1b"}):
+        stated = make_row(layout={**pipeline, **said}, job={"framework": "NeMo 24.07"})
+        assert case_of(stated).layout.vpp == 1
 
 
 def test_open_recomputation_is_none_where_that_fits(make_row: MakeRow) -> None:
