@@ -45,6 +45,8 @@ class InterleavingRule(_Rule):
     """Depth of interleaving that a row does not give."""
 
     layers_per_virtual_stage: PositiveInt
+    tuned: tuple[str, ...]
+    """Stacks whose runs were interleaved as deep as is fastest. [text]"""
 
 
 class ModuleRule(BaseModel):
