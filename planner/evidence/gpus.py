@@ -1,12 +1,12 @@
 """Finds the GPU of the catalogue that a measured row means by its own words."""
 
 import re
-from collections import Counter
 from functools import cache
 
 from hardware import catalog
 from hardware.specs import GB, GpuSpec
 from planner.errors import did_you_mean
+from planner.evidence.rules import rules
 from planner.evidence.unsupported import UnsupportedError
 
 _FORMS = ("pcie", "nvl", "sxm")
@@ -19,7 +19,7 @@ def gpu_named(text: str, memory_gb: float | None, joined_by: str = "") -> GpuSpe
 
     The longest family in the text decides (`l40s` before `l40`), then how the GPU
     is built in (`PCIe`, `NVL`, else SXM), then the memory nearest to the stated, or
-    the commonest where none is stated.
+    the usual one where none is stated.
 
     Args:
         text: As `A100-80GB`, `NVIDIA H100 80GB HBM3`, `RTX 4090`. [text]
@@ -79,15 +79,10 @@ def _form(text: str, joined_by: str) -> str:
 
 def _distance(
     name: str, form: str, memory_gb: float | None
-) -> tuple[bool, float, int, float]:
-    """How far an entry is from what was asked: form, memory, how rare, how large."""
+) -> tuple[bool, float, bool, str]:
+    """How far an entry is from what was asked: form, memory, not the usual, name."""
     forms = [known for known in _FORMS if known in name]
     label = catalog.gpu(name).memory_label or catalog.gpu(name).memory_capacity
     off = abs(label / GB - memory_gb) if memory_gb else 0.0
-    return bool(forms) and form not in forms, off, -_nodes()[name], label
-
-
-@cache
-def _nodes() -> Counter[str]:
-    """How many nodes of the catalogue have a GPU: a measure of how common it is."""
-    return Counter(catalog.node(name).gpu for name in catalog.names("nodes"))
+    unusual = name not in rules().gpus.usual
+    return bool(forms) and form not in forms, off, unusual, name
