@@ -36,6 +36,10 @@ from planner.specs.layout import Stage
         ("MI250X", 64, "mi250x-gcd"),
         ("MI300X", 192, "mi300x"),
         ("A10G", 24, "a10"),
+        ("Gaudi 2", 96, "gaudi2"),
+        ("RTX4090", None, "rtx-4090"),
+        ("GH200", None, "gh200-96gb"),
+        ("A100", None, "a100-sxm4-80gb"),
     ],
 )
 def test_free_text_names_a_gpu(text: str, memory: float | None, name: str) -> None:
