@@ -11,6 +11,7 @@ from planner.cli.calibrate import calibrate
 from planner.cli.catalog import catalog
 from planner.cli.plan import plan
 from planner.cli.predict import predict
+from planner.cli.validate import validate
 
 _EPILOG = (
     "Exit codes: 0 success, 1 a bug of planner, 2 bad input, 3 proven infeasible, "
@@ -31,6 +32,7 @@ app.command("predict", help="Price one given layout of a job.")(predict)
 app.command("calibrate", help="Fit a stack's constants to your measured rows.")(
     calibrate
 )
+app.command("validate", help="Predict measured runs, and report the errors.")(validate)
 app.command("catalog", help="Show what is known, with sources.")(catalog)
 
 

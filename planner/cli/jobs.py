@@ -6,8 +6,10 @@ from pathlib import Path
 
 from planner.calibration_file import read_calibration
 from planner.cost.workload import Workload
+from planner.errors import BadInputError
 from planner.resolve import cautions, resolve, resolved_spec
 from planner.specs.job import JobSpec
+from planner.specs.layout import PartialLayout
 from planner.specs.read import locate, read_spec
 from planner.specs.result import RankedPlan
 
@@ -79,3 +81,34 @@ def load(
     own = None if calibration is None else read_calibration(calibration)
     workloads = resolve(spec, file=str(path), base=base, calibration=own)
     return Job(spec, str(path), base, workloads)
+
+
+def workload_for(job: Job, given: PartialLayout) -> Workload:
+    """The one workload that a layout is priced for.
+
+    Args:
+        job: The job. [-]
+        given: The layout, from the spec or the command line. [-]
+
+    Returns:
+        The workload of the job's framework. [-]
+
+    Raises:
+        BadInputError: There is no layout, or the job has several frameworks.
+    """
+    if not given.given():
+        raise BadInputError(
+            "there is no layout to price",
+            file=job.file,
+            field="layout",
+            allowed="--layout tp=8,pp=2,... or a layout block in the spec",
+        )
+    if len(job.workloads) > 1:
+        raise BadInputError(
+            "a layout is priced under one framework",
+            file=job.file,
+            field="framework",
+            value=job.spec.framework,
+            allowed=", ".join(w.framework.name for w in job.workloads),
+        )
+    return job.workloads[0]

@@ -7,7 +7,7 @@ import typer
 from pydantic import BaseModel, ConfigDict, Field
 
 from planner.cli.guard import guarded
-from planner.cli.jobs import Job, load
+from planner.cli.jobs import Job, load, workload_for
 from planner.cli.options import (
     Assignments,
     Calibration,
@@ -17,7 +17,6 @@ from planner.cli.options import (
     lay_over,
 )
 from planner.cli.output import deliver
-from planner.errors import BadInputError
 from planner.predict import predict as price
 from planner.report import heading, prediction_report
 from planner.resolve import about
@@ -107,23 +106,9 @@ def predict(
 
 def _price(job: Job, given: PartialLayout) -> RankedPlan:
     """The layout, completed and priced under the job's one framework."""
-    if not given.given():
-        raise BadInputError(
-            "there is no layout to price",
-            file=job.file,
-            field="layout",
-            allowed="--layout tp=8,pp=2,... or a layout block in the spec",
-        )
-    if len(job.workloads) > 1:
-        raise BadInputError(
-            "a layout is priced under one framework",
-            file=job.file,
-            field="framework",
-            value=job.spec.framework,
-            allowed=", ".join(w.framework.name for w in job.workloads),
-        )
+    workload = workload_for(job, given)
     with about(job.file):
-        return price(job.workloads[0], given)
+        return price(workload, given)
 
 
 def _json(priced: RankedPlan, warnings: tuple[str, ...]) -> str:

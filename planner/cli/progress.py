@@ -1,4 +1,4 @@
-"""The progress of a search on stderr, where that is a terminal."""
+"""The progress of a search or of rows on stderr, where that is a terminal."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -22,9 +22,7 @@ def search_progress() -> Iterator[Report]:
     if not sys.stderr.isatty():
         yield lambda _: None
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    console = Console(stderr=True, markup=False, highlight=False)
-    with Progress(*columns, console=console, transient=True) as bar:
+    with _bar() as bar:
         task = bar.add_task("searching", total=None)
         yield lambda state: bar.update(
             task,
@@ -32,6 +30,29 @@ def search_progress() -> Iterator[Report]:
             total=state.candidates,
             completed=state.candidates - state.candidates_left,
         )
+
+
+@contextmanager
+def row_progress() -> Iterator[Callable[[int, int], None]]:
+    """A bar of the rows that are priced, gone when all are.
+
+    Yields:
+        What to call with rows done and rows in all; silent without a terminal.
+    """
+    if not sys.stderr.isatty():
+        yield lambda _done, _total: None
+        return
+    with _bar() as bar:
+        task = bar.add_task("pricing rows", total=None)
+        yield lambda done, total: bar.update(
+            task, description=f"{done:,} of {total:,} rows", total=total, completed=done
+        )
+
+
+def _bar() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    console = Console(stderr=True, markup=False, highlight=False)
+    return Progress(*columns, console=console, transient=True)
 
 
 def describe(state: SearchProgress) -> str:

@@ -5,7 +5,7 @@ from typing import cast
 import numpy as np
 
 from planner.cost.adapters import adapter_widths, is_kept
-from planner.cost.kernels import ELEMENT
+from planner.cost.kernels import ELEMENT, attention_kernel
 from planner.cost.linears import FORMATS, keeps_quantised
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.workload import Workload
@@ -15,6 +15,8 @@ from planner.specs.framework import RecomputeKind
 
 FP32 = 4
 """Bytes of one fp32 number. [B]"""
+UNFUSED = "unfused"
+"""Name of the attention kernel with explicit scores. [text]"""
 STAGED_LAYERS = 2
 """Layers whose offloaded activations are back on the GPU at one time. [1]"""
 FP8_INPUTS = frozenset(
@@ -140,7 +142,32 @@ def _beside_bytes(
     total = masks * halves * layer.hidden * local * sequence_split(meshes)
     keeps_all = kind.keeps.get("qkv", 0.0)
     inner = keeps_all * ELEMENT * adapter_widths(workload, layer)
-    return total + inner * local / meshes.tp
+    scores = kind.keeps.get("logsumexp", 0.0) * score_bytes(workload, layer)
+    return total + (inner + scores) * local / meshes.tp
+
+
+def score_bytes(workload: Workload, layer: LayerKind) -> float:
+    """Bytes per token of the explicit scores that an unfused attention keeps.
+
+    The softmax's output, ``2 a s``; with dropout its output and its mask too, and
+    ``5 a s`` in all.
+
+    Args:
+        workload: The job: kernel, sequence length.
+        layer: Kind of layer.
+
+    Returns:
+        Memory over all tensor ranks, zero for fused kernels. [B]
+
+    References:
+        Korthikanti et al., arXiv:2205.05198, section 4.1.
+    """
+    if attention_kernel(workload) != UNFUSED:
+        return 0.0
+    attention = layer.attention
+    keys = attention.attended(workload.training.seq_len, causal=False)
+    each = ELEMENT + (ELEMENT + 1) * (workload.recipe.dropout_bytes > 0)
+    return float(each * attention.heads * keys * (attention.out_width > 0))
 
 
 def key_share(layer: LayerKind) -> float:
@@ -155,7 +182,7 @@ def _held(
     workload: Workload, tensor: SavedTensor, kind: RecomputeKind, meshes: Meshes
 ) -> Floats:
     """Bytes of one saved tensor on a rank."""
-    width = tensor.width * _element(workload, tensor)
+    width = tensor.width * _element(workload, tensor, kind)
     if tensor.split == "expert":
         return width * expert_tokens(workload, meshes) / _columns(tensor, meshes)
     local = tokens(workload, meshes)
@@ -174,10 +201,11 @@ def _columns(tensor: SavedTensor, meshes: Meshes) -> "Floats | float":
     return 1.0 if tensor.name == "expert_input" else cast("Floats", meshes.etp * 1.0)
 
 
-def _element(workload: Workload, tensor: SavedTensor) -> float:
+def _element(workload: Workload, tensor: SavedTensor, kind: RecomputeKind) -> float:
     """Bytes per element as this stack keeps it.
 
-    A frozen norm keeps no normalised 16-bit copy for its weight's gradient.
+    A frozen norm keeps no normalised 16-bit copy for its weight's gradient; a norm
+    that runs again keeps its input alone.
     """
     profile = workload.profile
     if tensor.precision == "fp32" or workload.training.precision == "fp32":
@@ -186,7 +214,7 @@ def _element(workload: Workload, tensor: SavedTensor) -> float:
         # The attention kernel's own backward reads its output in 16 bits.
         own = ELEMENT if tensor.name == "attention_output" else 0
         return own + FORMATS[workload.training.precision]
-    if tensor.name.endswith("norm_input"):
+    if tensor.name.endswith("norm_input") and not kind.memory_ops:
         copies = workload.training.frozen and profile.norm_input_bytes > FP32
         return profile.norm_input_bytes - ELEMENT * copies
     if tensor.name.endswith("activation"):
@@ -219,7 +247,14 @@ def transient_bytes(
     ffn = _ffn_gradients(workload, layer, meshes)
     width = sum(t.width for t in layer.saved() if t.name == "qkv")
     out = sum(t.width for t in layer.saved() if t.name == "attention_output")
-    attention = (ELEMENT * width + FP32 * out) * local / meshes.tp
+    scores = score_bytes(workload, layer)
+    # Unfused: gradients of scores and probabilities, and the rebuilt ones.
+    fused = FP32 * out if not scores else ELEMENT * out
+    lost = 1.0 - kind.keeps.get("logsumexp", 0.0) * (not kind.rebuilds_layer)
+    again = 0.0 if kind.rebuilds_layer else lost * scores
+    pair = 2 * ELEMENT * layer.attention.heads * workload.training.seq_len
+    beside = again + pair * (scores > 0)
+    attention = (ELEMENT * width + fused + beside) * local / meshes.tp
     peak = gathered + np.maximum(ffn, attention)
     if kind.rebuilds_layer:
         none = workload.recipe.kinds["none"]

@@ -56,8 +56,7 @@ def embedding_end(context: Context) -> End:
     return End(
         Parts().plus("compute", ahead).plus("tp_comm", once),
         Parts().plus("compute", behind).plus("tp_comm", once),
-        TOKEN_ID * context.local
-        + context.workload.recipe.dropout_bytes * hidden * rows,
+        TOKEN_ID * context.local + masks,
         np.zeros(len(context.meshes)),
     )
 

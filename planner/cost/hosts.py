@@ -97,6 +97,6 @@ def kept_share(workload: Workload, meshes: Meshes) -> dict[str, "Floats | float"
     weights = np.where(meshes.zero == 3, 1.0 - offload.parameters, 1.0)
     return {
         "weights": weights,
-        "gradients": 1.0,
+        "gradients": np.where(meshes.zero >= 2, 1.0 - offload.gradients, 1.0),
         "optimizer": 1.0 - offload.optimizer,
     }

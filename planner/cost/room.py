@@ -106,7 +106,8 @@ def buffer_bytes(workload: Workload, meshes: Meshes) -> Floats:
         recipe.gather_buffers * recipe.gather_bytes * held
         + recipe.reduce_buffers * reduced * trained
     )
-    total = np.where(meshes.zero == 3, buffers, 0.0) + recipe.workspace_mib * MIB
+    total = np.where(meshes.zero == 3, buffers, 0.0)
+    total = total + recipe.workspace_mib.get(workload.gpu.arch, 0.0) * MIB
     if workload.training.optimizer_in_backward:
         total = total + ELEMENT * trained
     total = total + _stage_messages(workload, meshes)

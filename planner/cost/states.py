@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from planner.cost import collectives as wire
 from planner.cost import meshes as axes
@@ -196,8 +197,9 @@ def state_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> States:
             moments = moment_bytes(workload, owned)
             whole = whole + np.where(meshes.zero == 0, moments, 0.0)
             divided = divided + np.where(meshes.zero > 0, moments, 0.0)
-        if name == "gradients" and workload.training.optimizer_in_backward:
-            whole, divided = 0.0 * whole, 0.0 * divided
+        if name == "gradients":
+            lasting = ~appears_late(workload, meshes)
+            whole, divided = lasting * whole, lasting * divided
         parts.append(
             kept
             * (
@@ -208,6 +210,43 @@ def state_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> States:
     weights, gradients, optimizer = parts
     held = kept_share(workload, meshes)["weights"] * held_bytes(workload, owned, meshes)
     return States(weights + held, gradients, optimizer)
+
+
+def appears_late(workload: Workload, meshes: Meshes) -> npt.NDArray[np.bool_]:
+    """Whether gradients are not there yet when the activations are.
+
+    Freed after every step and made one by one in the only backward of the next,
+    they take the room of the activations that go; or they are never kept, where
+    the optimizer runs inside the backward. Shards keep their room: they are made
+    on a stream of their own, whose blocks the allocator lends to no other.
+
+    Args:
+        workload: The job.
+        meshes: Any meshes.
+
+    Returns:
+        True where gradients are no part of the states. [-], shape (meshes,)
+    """
+    freed = workload.recipe.gradients_freed & (meshes.zero == 0)
+    late = freed & (meshes.micro_batches == 1)
+    return late | workload.training.optimizer_in_backward
+
+
+def late_gradients(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
+    """Gradients of a unit that take the place of its activations.
+
+    Args:
+        workload: The job.
+        owned: Parameters of the unit on a rank.
+        meshes: Any meshes.
+
+    Returns:
+        Memory, zero where they are part of the states. [B], shape (meshes,)
+    """
+    each = _by_stage(workload, meshes, "gradients")
+    late = appears_late(workload, meshes)
+    kept = late & (not workload.training.optimizer_in_backward)
+    return np.where(kept, each * (owned.dense + owned.expert), 0.0)
 
 
 def moment_bytes(workload: Workload, owned: Owned) -> float:

@@ -15,6 +15,7 @@ from planner.cost.states import (
     Owned,
     embedding_owned,
     head_owned,
+    late_gradients,
     layer_owned,
     optimizer_time,
     root_bytes,
@@ -242,7 +243,12 @@ def _layer_cell(
     return (
         nanoseconds(forward.total),
         nanoseconds(backward.total),
-        blocks(saved_bytes(workload, layer, kind, meshes)),
+        blocks(
+            np.maximum(
+                saved_bytes(workload, layer, kind, meshes),
+                late_gradients(workload, owned, meshes),
+            )
+        ),
         blocks(transient_bytes(workload, layer, kind, meshes)),
     )
 
@@ -296,7 +302,9 @@ def _end(data: DataGroups, end: End, owned: Owned) -> EndColumns:
     return EndColumns(
         forward=nanoseconds(forward.total),
         backward=nanoseconds(backward.total),
-        saved=blocks(end.saved),
+        saved=blocks(
+            np.maximum(end.saved, late_gradients(data.workload, owned, data.meshes))
+        ),
         transient=blocks(end.transient),
         unit=_unit(data, owned),
     )

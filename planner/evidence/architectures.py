@@ -1,6 +1,7 @@
 """The model of a measured row: a preset where name and shape agree, else its blocks."""
 
 import re
+from dataclasses import replace
 from functools import cache
 
 from planner.evidence.blocks import ModelBlock, MoeBlock
@@ -47,21 +48,11 @@ def architecture_of(block: ModelBlock, seq_len: int) -> Architecture:
     """
     known = _preset_like(block)
     if known is not None:
-        return _with_prediction(known, block.mtp_layers or 0)
+        return replace(known, mtp_layers=block.mtp_layers or 0)
     try:
         return _built(block, seq_len)
     except (ValueError, ZeroDivisionError) as error:
         raise UnsupportedError(f"model: {error}") from error
-
-
-def _with_prediction(model: Architecture, depth: int) -> Architecture:
-    if model.mtp_layers == depth:
-        return model
-    return Architecture(**{**_fields(model), "mtp_layers": depth})
-
-
-def _fields(model: Architecture) -> dict[str, object]:
-    return {name: getattr(model, name) for name in model.__dataclass_fields__}
 
 
 @cache

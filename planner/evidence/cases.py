@@ -1,7 +1,6 @@
 """A measured row as a job that the cost model prices."""
 
-import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pydantic import ValidationError
 
@@ -14,25 +13,14 @@ from planner.errors import BadInputError
 from planner.evidence.architectures import architecture_of, latent_assumed
 from planner.evidence.clusters import hardware_of
 from planner.evidence.frameworks import software_of
-from planner.evidence.layouts import layout_of, recomputing
+from planner.evidence.jobs import training_of
+from planner.evidence.layouts import layout_of
 from planner.evidence.measurements import Measured, Scale, measured_of
 from planner.evidence.rows import Row
+from planner.evidence.settle import settled
 from planner.evidence.software import stack_rule, year_of
 from planner.evidence.unsupported import UnsupportedError
-from planner.evidence.words import RecomputeWords
-from planner.predict import predict
 from planner.specs.layout import PartialLayout
-from planner.specs.training import LoraSpec, Method, Precision, TrainingSpec
-
-PRECISIONS: tuple[tuple[str, Precision], ...] = (
-    (r"nvfp4|mxfp4|\bfp4", "nvfp4"),
-    (r"mxfp8|fp8[-_]?mx", "mxfp8"),
-    (r"fp8|float8|e4m3|hybrid", "fp8"),
-    (r"bf16|bfloat16", "bf16"),
-    (r"fp16|float16|half|\bamp\b|o[12]\b", "fp16"),
-    (r"fp32|tf32|float32", "fp32"),
-)
-"""Patterns of a number format, the narrowest first."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +40,8 @@ class Case:
 def case_of(row: Row) -> Case:
     """The job that a row ran, as far as it can be told.
 
-    A row that does not say what it recomputed ran without, unless its memory says
-    that this does not fit: then with full recomputation.
+    What a row leaves open that decides memory or time is settled by the prediction
+    alone, never by the measurement.
 
     Args:
         row: The measured row. [-]
@@ -66,7 +54,7 @@ def case_of(row: Row) -> Case:
     """
     try:
         case = _stated(row)
-        return _with_recompute(case)
+        return settled(case)
     except (BadInputError, CatalogError, UnknownNameError) as error:
         raise UnsupportedError(str(error)) from error
     except ValidationError as error:
@@ -86,7 +74,7 @@ def _stated(row: Row) -> Case:
     placed = layout_of(row, model.layers, rule, cluster.node.gpus_per_node)
     workload = Workload(
         model=model,
-        training=_training(row, placed.layout),
+        training=training_of(row, placed.layout, rule),
         framework=software.framework,
         topology=ClusterTopology(cluster),
         calibration=achieved,
@@ -103,18 +91,6 @@ def _stated(row: Row) -> Case:
     )
 
 
-def _with_recompute(case: Case) -> Case:
-    """The case with unknown recomputation decided by its memory."""
-    if case.row.normalised.recompute.kind != "unknown":
-        return case
-    memory = predict(case.workload, case.layout).estimate.memory
-    if memory.peak_device_gib.value <= memory.capacity_gib:
-        return replace(case, flags=(*case.flags, "recomputation assumed, none"))
-    full = recomputing(case.layout, RecomputeWords(kind="full"))
-    flags = (*case.flags, "recomputation assumed, full: none does not fit")
-    return replace(case, layout=full, flags=flags)
-
-
 def _scale(row: Row, workload: Workload, cluster: Cluster) -> Scale:
     return Scale(
         sequences=workload.sequences,
@@ -122,51 +98,4 @@ def _scale(row: Row, workload: Workload, cluster: Cluster) -> Scale:
         year=year_of(row, cluster.gpu.arch),
         full_recompute=row.normalised.recompute.kind == "full",
         peak_tflops=workload.peak_flops / 1e12,
-    )
-
-
-def _training(row: Row, layout: PartialLayout) -> TrainingSpec:
-    """The training block of a row."""
-    words = row.normalised.optimizer
-    assert layout.dp and layout.micro_batch and layout.grad_accum
-    names = {"adam": "adamw", "sgd": "sgd-momentum"}
-    return TrainingSpec.model_validate(
-        {
-            "seq_len": row.job.seq_len,
-            "global_batch": layout.dp * layout.micro_batch * layout.grad_accum,
-            "precision": _precision(row),
-            "optimizer": names.get(words.name, words.name),
-            "state_bits": None if words.state_bits == 32 else words.state_bits,
-            "optimizer_in_backward": words.in_backward,
-            "method": _method(row),
-            "lora": _lora(row),
-        }
-    )
-
-
-def _precision(row: Row) -> Precision:
-    """Number format of the linear layers."""
-    for text in (row.job.precision.lower(), row.job.text("precision_detail")):
-        for pattern, word in PRECISIONS:
-            if re.search(pattern, text):
-                return word
-    raise UnsupportedError(f"job: precision {row.job.precision!r} is not known")
-
-
-def _method(row: Row) -> Method:
-    text = row.job.text("task")
-    if "qlora" in text:
-        return "qlora"
-    return "lora" if "lora" in text or "peft" in text else "full"
-
-
-def _lora(row: Row) -> LoraSpec:
-    """Adapters as stated; on attention alone only where the text says so."""
-    said = row.job.lora or {}
-    text = str(said.get("targets", "")).lower()
-    everywhere = not text or re.search(r"all|mlp|fc|gate|up|down|ffn", text)
-    rank = said.get("rank")
-    return LoraSpec(
-        rank=rank if isinstance(rank, int) else LoraSpec().rank,
-        targets="all" if everywhere else "attention",
     )

@@ -119,9 +119,7 @@ def _scale_up(
     text = block.text("intra_node")
     if "pcie" in text and not re.search(r"nvlink|infinity|xgmi", text):
         return catalog.link(gpu.host_link.replace("x16", "bus"))
-    own = catalog.link(
-        node.scale_up if node and node.gpu == gpu.name else gpu.nvlink
-    )
+    own = catalog.link(node.scale_up if node and node.gpu == gpu.name else gpu.nvlink)
     to_mesh = own.topology == "switch" and re.search(r"mesh|no nvswitch", text)
     other_size = own.topology == "mesh" and whole != (own.links or 0) + 1
     return _meshed(own, whole) if whole > 1 and (to_mesh or other_size) else own

@@ -1,5 +1,6 @@
 """The framework of a measured row: its stack, and what the row says beyond it."""
 
+import re
 from dataclasses import dataclass, replace
 
 from hardware.calibration import GpuCalibration
@@ -49,6 +50,7 @@ def software_of(
     changed = {
         **_overlap(row),
         **_launch(row),
+        **_scaling(row),
         "attention_kernel": kernel,
         "clock": stacked.profile.clock * clock,
     }
@@ -82,6 +84,8 @@ def _widened(limits: Limits, recipe: Recipe) -> Limits:
 def _recipe(row: Row, recipe: Recipe) -> Recipe:
     """The stack's memory habits, with the row's loss and recomputed modules."""
     words = row.normalised.recompute
+    if re.search(r"fp8[_ -]param|stored frozen|parameter all-gather", _detail(row)):
+        recipe = replace(recipe, fp8_primary=True)
     if row.job.loss_fusion:
         recipe = replace(recipe, logits_bytes=rules().fused_loss.logits_bytes)
     if words.kind == "selective" and words.modules:
@@ -92,12 +96,11 @@ def _recipe(row: Row, recipe: Recipe) -> Recipe:
 
 def _overlap(row: Row) -> dict[str, object]:
     """What the row says of communication beside compute."""
-    lay, said = row.layout, {}
+    lay = row.layout
+    said: dict[str, object] = {}
     if row.normalised.schedule.overlap == "none":
-        said = dict.fromkeys(
-            ("overlap_grad_reduce", "overlap_param_gather", "tp_overlap"), False
-        )
-        said |= {"hidden_tp": 0.0, "hidden_regather": 0.0}
+        said |= {"hidden_tp": 0.0, "hidden_regather": 0.0, "tp_overlap": False}
+        said |= {"overlap_grad_reduce": False, "overlap_param_gather": False}
     stated = {
         "overlap_grad_reduce": lay.overlap_grad_reduce,
         "overlap_param_gather": lay.overlap_param_gather,
@@ -117,6 +120,22 @@ def _launch(row: Row) -> dict[str, object]:
     except ValueError:
         return said
     return said
+
+
+def _detail(row: Row) -> str:
+    return row.job.text("precision_detail")
+
+
+def _scaling(row: Row) -> dict[str, object]:
+    """How fp8 inputs are scaled, where stated."""
+    text = _detail(row)
+    words = {
+        "delayed": r"delayed|fp8[-_]ds",
+        "current": r"current|tensorwise|per[- ]tensor|fp8[-_]cs",
+        "blockwise": r"block|1x128|rowwise|fp8[-_]sc",
+    }
+    said = [word for word, pattern in words.items() if re.search(pattern, text)]
+    return {"fp8_recipe": said[0]} if said else {}
 
 
 def _kernel(

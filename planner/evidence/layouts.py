@@ -87,7 +87,7 @@ def layout_of(row: Row, layers: int, rule: StackRule, node: int) -> Placed:
         schedule="interleaved" if vpp > 1 else "1f1b",
         order=_order(row, rule),
         offload=_offload(row, layers),
-        stages=stages_of(counts, row.normalised.recompute),
+        stages=stages_of(counts, row.normalised.recompute, lay.pp),
     )
     return Placed(layout, (*batch.flags, *deep, *sharded, *silent))
 
@@ -104,14 +104,13 @@ def recomputing(placed: PartialLayout, words: RecomputeWords) -> PartialLayout:
     """
     assert isinstance(placed.stages, tuple)
     counts = [stage.layers for stage in placed.stages]
-    return placed.model_copy(update={"stages": stages_of(counts, words)})
+    return placed.model_copy(
+        update={"stages": stages_of(counts, words, placed.pp or 1)}
+    )
 
 
 def _batch(row: Row, dp: int) -> _Batch:
-    """Micro-batch and accumulation: stated, or the least memory that divides.
-
-    Without a micro-batch it is what the stated accumulation leaves, else 1.
-    """
+    """Micro-batch and accumulation: stated, or what one leaves the other, or 1."""
     lay, total = row.layout, row.job.global_batch
     flags = []
     if total is None:
@@ -120,7 +119,6 @@ def _batch(row: Row, dp: int) -> _Batch:
     micro = lay.micro_batch
     if micro is None:
         micro = max(total // (dp * lay.grad_accum), 1) if lay.grad_accum else 1
-        flags.append(f"micro-batch assumed, {micro}")
     if total % (dp * micro):
         raise UnsupportedError(
             f"layout: a batch of {total} sequences does not divide over dp {dp} "

@@ -121,7 +121,9 @@ def _flops_per_token(
     full attention; other texts say causal or full attention, without one the software's
     year does. Hardware FLOPs add the layers' forward under full recompute.
     """
-    said = f"{row.measured.text('flops_convention')} {row.measured.text('mfu_convention')}"
+    said = (
+        f"{row.measured.text('flops_convention')} {row.measured.text('mfu_convention')}"
+    )
     said += f" {row.notes.lower()}" if hardware else ""
     seq_len = row.job.seq_len
     if re.search(r"8 ?\* ?n\b", said):
@@ -129,7 +131,8 @@ def _flops_per_token(
     causal = _is_causal(said, row, scale.year)
     if re.search(r"6 ?n\b", said):
         layers = sum(
-            count * kind.attention.core_flops(kind.attention.attended(seq_len, causal=causal))
+            count
+            * kind.attention.core_flops(kind.attention.attended(seq_len, causal=causal))
             for kind, count in model.runs
         )
         return 6.0 * model.active_parameters + 3 * layers

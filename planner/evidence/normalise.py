@@ -249,9 +249,7 @@ def _layers_of(layout: str) -> list[int]:
     unrolled = re.sub(
         r"\(([^)]*)\)\*(\d+)", lambda part: part[1] * int(part[2]), layout
     )
-    plain = re.sub(
-        r"([a-zA-Z])\*(\d+)", lambda part: part[1] * int(part[2]), unrolled
-    )
+    plain = re.sub(r"([a-zA-Z])\*(\d+)", lambda part: part[1] * int(part[2]), unrolled)
     return [stage.count("t") for stage in plain.split("|")]
 
 

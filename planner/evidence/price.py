@@ -11,6 +11,7 @@ from planner.evidence.unsupported import UnsupportedError
 from planner.evidence.words import Counter, Ranks
 from planner.predict import predict
 from planner.specs.estimate import Estimate, StageMemory
+from planner.specs.layout import Layout, PartialLayout
 from planner.specs.uncertainty import Band, Uncertainty
 
 
@@ -90,7 +91,7 @@ def described(case: Case) -> Outcome:
         precision=workload.training.precision,
         split_group=row.group,
         sweep=sweep_of(row),
-        layout=shown(case),
+        layout=short_layout(case.layout),
         measured_step_s=measured.step_s,
         measured_memory_gib=measured.memory_gib,
         memory_counter=measured.counter,
@@ -133,16 +134,15 @@ def sweep_of(row: Row) -> str:
     return "|".join(map(str, parts))
 
 
-def shown(case: Case) -> str:
+def short_layout(layout: Layout | PartialLayout) -> str:
     """A layout in short: degrees over 1, micro-batch, ZeRO stage, recompute.
 
     Args:
-        case: The case. [-]
+        layout: Complete, or as far as it is known. [-]
 
     Returns:
         As `tp8 pp4 dp2 mb1 z1 full`. [text]
     """
-    layout = case.layout
     names = ("tp", "pp", "vpp", "cp", "ep", "etp", "dp")
     words = [f"{n}{v}" for n in names if (v := getattr(layout, n) or 1) > 1]
     words += ["sp"] if layout.sp else []

@@ -34,24 +34,31 @@ def module_kind(modules: Sequence[str]) -> RecomputeKind:
     )
 
 
-def stages_of(counts: Sequence[int], words: RecomputeWords) -> tuple[Stage, ...]:
+def stages_of(
+    counts: Sequence[int], words: RecomputeWords, pp: int
+) -> tuple[Stage, ...]:
     """Virtual stages of given sizes with what each of their layers recomputes.
+
+    A share of the model's layers is the same share of every pipeline rank's, its
+    first layers: those hold their activations longest.
 
     Args:
         counts: Layers per virtual stage, in model order. [1], shape (stages,)
         words: What was recomputed; `unknown` counts as none.
+        pp: Pipeline ranks; stage i is on rank i modulo pp. [1]
 
     Returns:
         Stages in model order. shape (stages,)
     """
-    starts = [end - count for end, count in zip(accumulate(counts), counts, strict=True)]
+    starts = [0, *accumulate(counts)][: len(counts)]
+    firsts = [_first_layers(counts, words, pp, at) for at in range(len(counts))]
     return tuple(
-        Stage(layers=count, recompute=_ranges(_kinds(start, count, sum(counts), words)))
-        for start, count in zip(starts, counts, strict=True)
+        Stage(layers=count, recompute=_ranges(_kinds(start, count, first, words)))
+        for start, count, first in zip(starts, counts, firsts, strict=True)
     )
 
 
-def _kinds(start: int, count: int, total: int, words: RecomputeWords) -> list[str]:
+def _kinds(start: int, count: int, first: int, words: RecomputeWords) -> list[str]:
     """Kind of every layer of one virtual stage."""
     kind = MODULES_KIND if words.kind == "selective" and words.modules else words.kind
     if kind == "unknown":
@@ -59,20 +66,24 @@ def _kinds(start: int, count: int, total: int, words: RecomputeWords) -> list[st
     if words.every:
         again = [(start + layer) % words.every == 0 for layer in range(count)]
     else:
-        first = _recomputed(count, total, words)
         again = [layer < first for layer in range(count)]
     return [kind if flag else "none" for flag in again]
 
 
-def _recomputed(count: int, total: int, words: RecomputeWords) -> int:
-    """First layers of a stage that recompute; a share of the model's is rounded."""
+def _first_layers(
+    counts: Sequence[int], words: RecomputeWords, pp: int, at: int
+) -> int:
+    """How many first layers of virtual stage `at` are recomputed."""
     if words.layers_per_virtual_stage is not None:
-        return min(words.layers_per_virtual_stage, count)
+        return min(words.layers_per_virtual_stage, counts[at])
+    share = words.fraction
     if words.layers is not None:
-        return round(words.layers * count / total)
-    if words.fraction is not None:
-        return round(words.fraction * count)
-    return count
+        share = min(words.layers / sum(counts), 1.0)
+    if share is None:
+        return counts[at]
+    before = sum(counts[at % pp : at : pp])
+    wanted = round(share * sum(counts[at % pp :: pp]))
+    return min(max(wanted - before, 0), counts[at])
 
 
 def _ranges(kinds: Sequence[str]) -> tuple[RecomputeRange, ...]:

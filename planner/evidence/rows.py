@@ -1,4 +1,4 @@
-"""Reads measured rows from YAML: what is wrong with one row leaves the others usable."""
+"""Reads measured rows from YAML; a broken row leaves the others usable."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -117,8 +117,9 @@ def read_rows(paths: Iterable[Path]) -> Reading:
     rows: list[Row] = []
     invalid: list[InvalidRow] = []
     for file in _files(paths):
-        for entry in _entries(file):
-            (rows if isinstance(entry, Row) else invalid).append(entry)  # type: ignore[arg-type]
+        entries = list(_entries(file))
+        rows += [entry for entry in entries if isinstance(entry, Row)]
+        invalid += [entry for entry in entries if isinstance(entry, InvalidRow)]
     return _without_twins(rows, invalid)
 
 

@@ -85,6 +85,12 @@ class ExpertTensorRule(_Rule):
     one: tuple[str, ...]
 
 
+class AdaptersRule(_Rule):
+    """Stacks whose adapters sit on attention alone where a row is silent."""
+
+    attention: tuple[str, ...]
+
+
 class Rules(BaseModel):
     """All of them."""
 
@@ -98,6 +104,7 @@ class Rules(BaseModel):
     fused_loss: FusedLossRule
     sequence_parallel: SequenceParallelRule
     expert_tensor: ExpertTensorRule
+    adapters: AdaptersRule
 
 
 @cache

@@ -123,6 +123,8 @@ class Recipe:
     source: str
     fp16_states: dict[int, StateBytes] | None = None
     """The same as ``states`` in fp16, where it differs. [B]"""
+    gradients_freed: bool = False
+    """Gradients are freed after every step, not kept in a buffer."""
     state_bits: int = 32
     """Width of the optimizer's moments where the job names none. [bit]"""
     keeps_fp8: bool = False
@@ -133,8 +135,8 @@ class Recipe:
     """Mask kept per element by each of a layer's two dropouts. [B]"""
     vocab_multiple: int = 1
     """The vocabulary is padded to a multiple of this times tp. [1]"""
-    workspace_mib: float = 0.0
-    """Workspaces of the matrix libraries inside the allocator. [MiB]"""
+    workspace_mib: dict[str, float] = field(default_factory=dict)
+    """Workspaces of the matrix libraries, by GPU architecture. [MiB]"""
 
 
 class RecipeOverrides(BaseModel):
@@ -154,6 +156,28 @@ class RecipeOverrides(BaseModel):
     """Format that parameters are gathered in. [B]"""
     dummy_weight_gradients: bool | None = None
     """One bf16 gradient per distinct weight shape is cached (TransformerEngine)."""
+    states: dict[int, StateBytes] | None = None
+    """Bytes per parameter of some ZeRO stages; the others stay. [B]"""
+    fp16_states: dict[int, StateBytes] | None = None
+    """The same in fp16, where it differs. [B]"""
+    gradients_freed: bool | None = None
+    """Gradients are freed after every step, not kept in a buffer."""
+    state_bits: Literal[8, 16, 32] | None = None
+    """Width of the optimizer's moments where the job names none. [bit]"""
+    gather_buffers: int | None = Field(default=None, ge=0)
+    """Units whose parameters are whole at one time under ZeRO-3. [1]"""
+    reduce_buffers: int | None = Field(default=None, ge=0)
+    """Units of gradients waiting for their reduce-scatter under ZeRO-3. [1]"""
+    keeps_fp8: bool | None = None
+    """Linears keep quantised weights and inputs; false quantises again."""
+    fp8_primary: bool | None = None
+    """The quantised weights replace the bf16 ones (``fp8_param_gather``)."""
+    dropout_bytes: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """Mask kept per element by each of a layer's two dropouts. [B]"""
+    vocab_multiple: int | None = Field(default=None, ge=1)
+    """The vocabulary is padded to a multiple of this times tp. [1]"""
+    workspace_mib: dict[str, float] | None = None
+    """Workspaces of the matrix libraries, by GPU architecture. [MiB]"""
 
     def on(self, recipe: Recipe) -> Recipe:
         """A recipe with these in place of its own.
@@ -164,7 +188,14 @@ class RecipeOverrides(BaseModel):
         Returns:
             The same where nothing is given here. [-]
         """
-        return replace(recipe, **self.model_dump(exclude_none=True))
+        given = {
+            name: value
+            for name in type(self).model_fields
+            if (value := getattr(self, name)) is not None
+        }
+        if self.states is not None:
+            given["states"] = recipe.states | self.states
+        return replace(recipe, **given)
 
 
 class Profile(BaseModel):

@@ -33,6 +33,8 @@ class StageOffload(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    gradients: float = Field(default=0.0, ge=0.0, le=1.0)
+    """Of the sharded gradients."""
     activations: float = Field(default=0.0, ge=0.0, le=0.0)
 
 
@@ -78,6 +80,8 @@ class Offload(BaseModel):
     """Of the optimizer states, which the host's processors then update."""
     parameters: float = Field(default=0.0, ge=0.0, le=1.0)
     """Of the sharded parameters; ZeRO-3 only."""
+    gradients: float = Field(default=0.0, ge=0.0, le=1.0)
+    """Of the sharded gradients."""
     activations: float = Field(default=0.0, ge=0.0, le=1.0)
     """Of what every layer keeps for its backward: k of L layers are k / L."""
 

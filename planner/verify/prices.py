@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+import numpy as np
+
 from planner.cost import meshes as axes
 from planner.cost.activations import saved_bytes, transient_bytes
 from planner.cost.collectives import send_time
@@ -17,6 +19,7 @@ from planner.cost.states import (
     embedding_owned,
     gather_time,
     head_owned,
+    late_gradients,
     layer_owned,
     optimizer_time,
     root_bytes,
@@ -151,10 +154,11 @@ class Prices:
         """Round once, and add what the states of the unit cost."""
         gather, scatter = self._transfers(owned)
         states = state_bytes(self.workload, owned, self.meshes).total
+        late = late_gradients(self.workload, owned, self.meshes)
         return Price(
             forward=nanoseconds(forward),
             backward=nanoseconds(backward),
-            saved=blocks(_one(saved)),
+            saved=blocks(_one(np.maximum(saved, late))),
             transient=blocks(_one(transient)),
             static=blocks(_one(states)),
             accumulated=blocks(self._waiting_bytes(owned)),

@@ -24,18 +24,30 @@ RECIPE = Recipe(
     states={
         0: StateBytes(weights=2, gradients=4, optimizer=4),
         1: StateBytes(weights=2, gradients=4, sharded_optimizer=4),
+        2: StateBytes(weights=2, sharded_gradients=4, sharded_optimizer=4),
+        3: StateBytes(sharded_weights=2, sharded_gradients=4, sharded_optimizer=4),
+    },
+    fp16_states={
+        0: StateBytes(weights=2, gradients=2, optimizer=8),
+        1: StateBytes(weights=2, gradients=2, sharded_optimizer=8),
     },
     kinds=KINDS,
     gradient_bytes=4,
     gather_bytes=2,
-    gather_buffers=0,
-    reduce_buffers=0,
+    gather_buffers=2,
+    reduce_buffers=1,
     accumulates_unsharded=False,
-    logits_bytes=8,
+    logits_bytes=6,
     dummy_weight_gradients=True,
     gradients_reduced_per_group=False,
+    keeps_fp8=True,
+    vocab_multiple=128,
+    workspace_mib={"ampere": 12, "hopper": 64, "blackwell": 64},
     source="Megatron-LM docs/user-guide/features/dist_optimizer.md (6 + 12/d "
-    "bytes a parameter with fp32 main gradients) and "
+    "bytes a parameter with fp32 main gradients, 4 + 16/d with fp16 ones and "
+    "their fp32 copy; ZeRO-2 and 3 as Megatron-FSDP shards them) and "
     "megatron/training/theoretical_memory_usage.py; cached dummy weight "
-    "gradients: TransformerEngine's fused weight-gradient accumulation",
+    "gradients: TransformerEngine's fused weight-gradient accumulation; loss: "
+    "core/tensor_parallel/cross_entropy.py works in place, 16-bit logits and one "
+    "fp32 copy; workspaces: cuBLAS and TransformerEngine, 32 MiB each from Hopper on",
 )

@@ -39,6 +39,8 @@ KINDS = {
 
 RECIPE = Recipe(
     states={
+        0: StateBytes(weights=6, gradients=4),
+        1: StateBytes(weights=2, gradients=4, sharded_weights=4),
         2: StateBytes(weights=2, sharded_weights=4, sharded_gradients=4),
         3: StateBytes(sharded_weights=4, sharded_gradients=4),
     },
@@ -51,8 +53,11 @@ RECIPE = Recipe(
     logits_bytes=12,
     dummy_weight_gradients=False,
     gradients_reduced_per_group=True,
+    gradients_freed=True,
+    workspace_mib={"ampere": 8, "hopper": 32, "blackwell": 32},
     source="PyTorch FSDP2 mixed precision (fp32 shards, bf16 compute); "
     "torchtitan distributed/activation_checkpoint.py: the operator policy saves "
     "attention and every second matrix multiplication; loss in fp32 over bf16 "
-    "logits: log-softmax output, its gradient and the NLL gradient, 12 B a logit",
+    "logits: log-softmax output, its gradient and the NLL gradient, 12 B a logit; "
+    "cuBLAS keeps a workspace of 8 MiB, from Hopper on of 32 MiB",
 )

@@ -1,0 +1,136 @@
+"""`planner validate`: every measured row beside its prediction."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from planner.cli.guard import guarded
+from planner.cli.jobs import load, workload_for
+from planner.cli.options import Assignments, Hardware, JsonTo, lay_over
+from planner.cli.output import deliver, write_whole
+from planner.cli.progress import row_progress
+from planner.errors import BadInputError
+from planner.evidence.logged import logged_outcome
+from planner.evidence.logs import Log, read_log
+from planner.evidence.skeleton import skeleton, skeleton_text
+from planner.evidence.validate import validate as price_rows
+from planner.evidence.validation import Validation, validation
+from planner.report.validation import validation_report
+from planner.report.validation_page import validation_page
+from planner.resolve import about
+
+Paths = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="PATH...",
+        help="Files of measured rows, or folders of them; with --log, a job's SPEC.",
+        show_default=False,
+    ),
+]
+LogFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--log",
+        metavar="FILE",
+        help="Training log: compared with the SPEC's layout; without a SPEC, printed "
+        "as the start of a measured row.",
+        show_default=False,
+    ),
+]
+ReportTo = Annotated[
+    Path | None,
+    typer.Option(
+        "--report",
+        metavar="FILE.html",
+        help="Write figures and tables as one page that needs no network.",
+        show_default=False,
+    ),
+]
+
+
+@guarded
+def validate(
+    paths: Paths = None,
+    *,
+    log_file: LogFile = None,
+    assignments: Assignments = None,
+    json_to: JsonTo = None,
+    report_to: ReportTo = None,
+    hardware: Hardware = None,
+) -> None:
+    """Predict measured runs and print the errors; or read a training log.
+
+    Args:
+        paths: Measured rows, or with a log the job that wrote it. [path]
+        log_file: A training log. [path]
+        assignments: Fields of the job to replace. [text]
+        json_to: Where JSON goes. [-]
+        report_to: Where the page goes. [path]
+        hardware: Folder of hardware laid over ours. [-]
+
+    Raises:
+        BadInputError: No row could be read, or the arguments do not go together.
+    """
+    lay_over(hardware)
+    if log_file is None:
+        _refuse(assignments, "--set", "it needs --log and a SPEC")
+        _deliver(_rows(paths or [], hardware), json_to, report_to)
+        return
+    log = read_log(log_file)
+    if paths:
+        _deliver(_compare(paths, assignments, log, log_file), json_to, report_to)
+        return
+    _refuse(assignments, "--set", "there is no SPEC")
+    _refuse(report_to, "--report", "there is nothing to compare the log with")
+    _print_skeleton(log, log_file.stem, json_to)
+
+
+def _refuse(given: object, option: str, why: str) -> None:
+    if given:
+        raise BadInputError(f"does not apply: {why}", field=option)
+
+
+def _rows(paths: list[Path], hardware: Path | None) -> Validation:
+    if not paths:
+        raise BadInputError(
+            "no measured rows are given",
+            field="PATH",
+            allowed="files of rows or folders of them, or --log FILE",
+        )
+    with row_progress() as progress:
+        return price_rows(paths, hardware=hardware, progress=progress)
+
+
+def _compare(
+    paths: list[Path], assignments: list[str] | None, log: Log, log_file: Path
+) -> Validation:
+    """The job's own layout, beside what its log says."""
+    if len(paths) > 1:
+        raise BadInputError(
+            "a log is compared with one job", field="PATH", value=str(paths[1])
+        )
+    job = load(paths[0], assignments)
+    layout = job.spec.layout
+    workload = workload_for(job, layout)
+    with about(job.file):
+        return validation([logged_outcome(workload, layout, log, file=log_file)])
+
+
+def _deliver(answer: Validation, json_to: str | None, report_to: Path | None) -> None:
+    if report_to is not None:
+        write_whole(report_to, validation_page(answer))
+    json_text = answer.model_dump_json(by_alias=True, indent=2)
+    deliver(validation_report(answer), json_text, json_to)
+
+
+def _print_skeleton(log: Log, name: str, json_to: str | None) -> None:
+    """The start of a row as YAML, which must not be wrapped; or as JSON."""
+    json_text = json.dumps([skeleton(log, name)], indent=2)
+    if json_to == "-":
+        print(json_text)
+        return
+    if json_to is not None:
+        write_whole(Path(json_to), json_text)
+    print(skeleton_text(log, name))

@@ -1,0 +1,86 @@
+"""The training block of a measured row."""
+
+import re
+from math import prod
+
+from planner.evidence.rows import Row
+from planner.evidence.rules import rules
+from planner.evidence.software import StackRule
+from planner.evidence.unsupported import UnsupportedError
+from planner.specs.layout import PartialLayout
+from planner.specs.training import LoraSpec, Method, Precision, TrainingSpec
+
+PRECISIONS: tuple[tuple[str, Precision], ...] = (
+    (r"nvfp4|mxfp4|\bfp4", "nvfp4"),
+    (r"mxfp8|fp8[-_]?mx", "mxfp8"),
+    (r"fp8|float8|e4m3|hybrid", "fp8"),
+    (r"bf16|bfloat16", "bf16"),
+    (r"fp16|float16|half|\bamp\b|o[12]\b", "fp16"),
+    (r"fp32|tf32|float32", "fp32"),
+)
+"""Patterns of a number format, the narrowest first."""
+_OPTIMIZERS = {"adam": "adamw", "sgd": "sgd-momentum"}
+
+
+def training_of(row: Row, layout: PartialLayout, rule: StackRule) -> TrainingSpec:
+    """One optimizer step of a row.
+
+    Args:
+        row: The measured row. [-]
+        layout: Its layout, whose cut of the batch is complete. [-]
+        rule: The rule that chose its stack. [-]
+
+    Returns:
+        The training block.
+
+    Raises:
+        UnsupportedError: A number format without a name here, or sequences of which
+            only the upper length is known.
+    """
+    if getattr(row.job, "packed", None) is False:
+        raise UnsupportedError(
+            "job: sequences are not packed, so that real ones are shorter than "
+            f"seq_len {row.job.seq_len} by an unknown part"
+        )
+    words = row.normalised.optimizer
+    cut = (layout.dp, layout.micro_batch, layout.grad_accum)
+    return TrainingSpec.model_validate(
+        {
+            "seq_len": row.job.seq_len,
+            "global_batch": prod(part or 1 for part in cut),
+            "precision": _precision(row),
+            "optimizer": _OPTIMIZERS.get(words.name, words.name),
+            "state_bits": None if words.state_bits == 32 else words.state_bits,
+            "optimizer_in_backward": words.in_backward,
+            "method": _method(row),
+            "lora": _lora(row, rule),
+        }
+    )
+
+
+def _precision(row: Row) -> Precision:
+    """Number format of the linear layers."""
+    for text in (row.job.precision.lower(), row.job.text("precision_detail")):
+        for pattern, word in PRECISIONS:
+            if re.search(pattern, text):
+                return word
+    raise UnsupportedError(f"job: precision {row.job.precision!r} is not known")
+
+
+def _method(row: Row) -> Method:
+    text = row.job.text("task")
+    if "qlora" in text:
+        return "qlora"
+    return "lora" if "lora" in text or "peft" in text else "full"
+
+
+def _lora(row: Row, rule: StackRule) -> LoraSpec:
+    """Adapters as stated, else by the stack's habit."""
+    said = row.job.lora or {}
+    text, rank = str(said.get("targets") or "").lower(), said.get("rank")
+    beyond = bool(re.search(r"all|mlp|fc|gate|up|down|ffn", text))
+    narrow = not beyond if text else rule.stack in rules().adapters.attention
+    return LoraSpec(
+        rank=rank if isinstance(rank, int) else LoraSpec().rank,
+        targets="attention" if narrow else "all",
+    )
