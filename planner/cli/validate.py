@@ -6,9 +6,16 @@ from typing import Annotated
 
 import typer
 
+from planner.calibration_file import read_calibration
 from planner.cli.guard import guarded
-from planner.cli.jobs import load, workload_for
-from planner.cli.options import Assignments, Hardware, JsonTo, lay_over
+from planner.cli.jobs import Job, load, workload_for
+from planner.cli.options import (
+    Assignments,
+    Calibration,
+    Hardware,
+    JsonTo,
+    lay_over,
+)
 from planner.cli.output import deliver, write_whole
 from planner.cli.progress import row_progress
 from planner.errors import BadInputError
@@ -59,6 +66,7 @@ def validate(
     json_to: JsonTo = None,
     report_to: ReportTo = None,
     hardware: Hardware = None,
+    calibration: Calibration = None,
 ) -> None:
     """Predict measured runs and print the errors; or read a training log.
 
@@ -69,6 +77,7 @@ def validate(
         json_to: Where JSON goes. [-]
         report_to: Where the page goes. [path]
         hardware: Folder of hardware laid over ours. [-]
+        calibration: File of what the user measured. [path]
 
     Raises:
         BadInputError: No row could be read, or the arguments do not go together.
@@ -76,11 +85,13 @@ def validate(
     lay_over(hardware)
     if log_file is None:
         _refuse(assignments, "--set", "it needs --log and a SPEC")
-        _deliver(_rows(paths or [], hardware), json_to, report_to)
+        answer = _rows(paths or [], hardware, calibration)
+        _deliver(answer, json_to, report_to)
         return
     log = read_log(log_file)
     if paths:
-        _deliver(_compare(paths, assignments, log, log_file), json_to, report_to)
+        job = _one_job(paths, assignments, calibration)
+        _deliver(_compare(job, log, log_file), json_to, report_to)
         return
     _refuse(assignments, "--set", "there is no SPEC")
     _refuse(report_to, "--report", "there is nothing to compare the log with")
@@ -92,26 +103,32 @@ def _refuse(given: object, option: str, why: str) -> None:
         raise BadInputError(f"does not apply: {why}", field=option)
 
 
-def _rows(paths: list[Path], hardware: Path | None) -> Validation:
+def _rows(
+    paths: list[Path], hardware: Path | None, calibration: Path | None
+) -> Validation:
     if not paths:
         raise BadInputError(
             "no measured rows are given",
             field="PATH",
             allowed="files of rows or folders of them, or --log FILE",
         )
+    own = None if calibration is None else read_calibration(calibration)
     with row_progress() as progress:
-        return price_rows(paths, hardware=hardware, progress=progress)
+        return price_rows(paths, hardware=hardware, calibration=own, progress=progress)
 
 
-def _compare(
-    paths: list[Path], assignments: list[str] | None, log: Log, log_file: Path
-) -> Validation:
-    """The job's own layout, beside what its log says."""
+def _one_job(
+    paths: list[Path], assignments: list[str] | None, calibration: Path | None
+) -> Job:
     if len(paths) > 1:
         raise BadInputError(
             "a log is compared with one job", field="PATH", value=str(paths[1])
         )
-    job = load(paths[0], assignments)
+    return load(paths[0], assignments, calibration)
+
+
+def _compare(job: Job, log: Log, log_file: Path) -> Validation:
+    """The job's own layout, beside what its log says."""
     layout = job.spec.layout
     workload = workload_for(job, layout)
     with about(job.file):

@@ -7,6 +7,7 @@ from pathlib import Path
 from joblib import Parallel, delayed
 
 from hardware.catalog import overlay
+from planner.calibration_file import CalibrationFile
 from planner.errors import BadInputError
 from planner.evidence.outcome import Outcome
 from planner.evidence.price import invalid_outcome, price_row
@@ -27,6 +28,7 @@ def validate(
     paths: Iterable[Path],
     *,
     hardware: Path | None = None,
+    calibration: CalibrationFile | None = None,
     workers: int = -1,
     progress: Progress | None = None,
 ) -> Validation:
@@ -37,6 +39,7 @@ def validate(
     Args:
         paths: Files of rows, or folders of such files. [path]
         hardware: Folder laid over our hardware, for the workers. [path]
+        calibration: What the user measured, laid over what we know. [-]
         workers: Processes; -1 takes every core. [1]
         progress: Told after every few rows. [-]
 
@@ -49,7 +52,7 @@ def validate(
     reading = read_rows(paths)
     _require_rows(reading)
     total, outcomes = len(reading.rows), list[Outcome]()
-    for priced in _priced(reading.rows, hardware, workers):
+    for priced in _priced(reading.rows, calibration, hardware, workers):
         outcomes.extend(priced)
         if progress is not None:
             progress(len(outcomes), total)
@@ -71,25 +74,30 @@ def _require_rows(reading: Reading) -> None:
 
 
 def _priced(
-    rows: Sequence[Row], hardware: Path | None, workers: int
+    rows: Sequence[Row],
+    own: CalibrationFile | None,
+    hardware: Path | None,
+    workers: int,
 ) -> Iterator[Sequence[Outcome]]:
     chunks = [rows[start : start + _CHUNK] for start in range(0, len(rows), _CHUNK)]
     processes = 1 if len(rows) <= _ALONE else workers
     if processes == 1:
-        yield from map(_price, chunks)
+        yield from (_price(chunk, own) for chunk in chunks)
         return
     parallel = Parallel(n_jobs=processes, return_as="generator", batch_size=1)
-    yield from parallel(delayed(_price_over)(chunk, hardware) for chunk in chunks)
+    yield from parallel(delayed(_price_over)(chunk, own, hardware) for chunk in chunks)
 
 
-def _price(rows: Sequence[Row]) -> list[Outcome]:
-    return [price_row(row) for row in rows]
+def _price(rows: Sequence[Row], own: CalibrationFile | None) -> list[Outcome]:
+    return [price_row(row, own) for row in rows]
 
 
-def _price_over(rows: Sequence[Row], hardware: Path | None) -> list[Outcome]:
+def _price_over(
+    rows: Sequence[Row], own: CalibrationFile | None, hardware: Path | None
+) -> list[Outcome]:
     """Price in another process, which has its own layer of hardware."""
     _lay_over(hardware)
-    return _price(rows)
+    return _price(rows, own)
 
 
 @lru_cache(maxsize=1)
