@@ -124,7 +124,7 @@ class MemoryCalibration(Measured):
 
     Attributes:
         efficiency: Of the HBM peak, for triad-like kernels. [1]
-        op_latency: Per operator, launch included. [s]
+        op_latency: Between two kernels of a stream, start and drain. [s]
         source: Where the constants are from. [-]
     """
 

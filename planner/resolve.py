@@ -15,7 +15,7 @@ from hardware.specs import ClusterSpec
 from hardware.topology import ClusterTopology
 from planner.calibrated import with_deviation, with_uncertainty
 from planner.calibration_file import CalibrationFile
-from planner.cost.kernels import attention_curve
+from planner.cost.kernels import attention_curve, is_unfused
 from planner.cost.states import MOMENTS
 from planner.cost.workload import Workload
 from planner.errors import BadInputError, did_you_mean
@@ -35,7 +35,7 @@ from planner.specs.job import JobSpec
 from planner.specs.read import Fields, cluster_fields, read_mapping
 from planner.specs.training import TrainingSpec
 
-PRICED_PRECISIONS = ("bf16", "fp16", "fp8")
+PRICED_PRECISIONS = ("bf16", "fp16", "fp8", "mxfp8", "nvfp4")
 """Compute formats that the cost model has rates for."""
 PRICED_METHODS = ("full", "lora", "qlora")
 """Ways of training that the cost model has memory for."""
@@ -239,14 +239,14 @@ def _check_priced(
             value="bf16",
             allowed="fp16",
         )
-    if training.precision == "fp8" and (
-        cluster.gpu.peak_fp8 is None or "fp8" not in measured.gemm
-    ):
+    narrow = training.precision not in ("bf16", "fp16")
+    if narrow and training.precision not in measured.gemm:
         raise BadInputError(
-            f"{cluster.gpu.name} has no fp8 units or no fp8 measurement",
+            f"{cluster.gpu.name} has no {training.precision} units or no "
+            f"{training.precision} measurement",
             field="training.precision",
-            value="fp8",
-            allowed="bf16, fp16",
+            value=training.precision,
+            allowed=", ".join(measured.gemm),
         )
 
 
@@ -259,6 +259,8 @@ def _priced(field: str, value: str, priced: Iterable[str]) -> None:
 
 def _check_attention(workload: Workload) -> None:
     """Refuse an attention kernel without a measurement on this GPU."""
+    if is_unfused(workload):
+        return
     # A missing head size takes the nearest, so only the kernel can be missing.
     _told("stack.attention_kernel", lambda: attention_curve(workload, head_dim=1))
 

@@ -57,6 +57,7 @@ def _only_shape(costs: StageCosts) -> Workload:
         profile=SimpleNamespace(
             overlap_param_gather=costs.overlap_gather,
             overlap_grad_reduce=costs.overlap_scatter,
+            step_overhead=costs.overhead / 1e9,
         ),
     )
     return cast("Workload", fake)

@@ -112,6 +112,7 @@ def inner_problems(draw: st.DrawFn) -> StageCosts:
         overlap_scatter=draw(st.booleans()),
         budget=1 << 40,
         slowdown=draw(st.sampled_from([1.0, 1.008, 1.0253])),
+        overhead=draw(st.sampled_from([0, 7, 1000])),
         extra_layers=draw(st.sampled_from([0, 0, 1])),
     )
     assume(1 <= count_plans(costs) <= MOST_SPLITS)

@@ -5,9 +5,9 @@ from typing import cast
 import numpy as np
 
 from planner.cost.adapters import adapter_widths, is_kept
-from planner.cost.kernels import ELEMENT, attention_kernel
-from planner.cost.linears import FORMATS, keeps_quantised
+from planner.cost.kernels import ELEMENT, NARROW, is_unfused
 from planner.cost.meshes import Floats, Meshes
+from planner.cost.weights import keeps_quantised
 from planner.cost.workload import Workload
 from planner.models.blocks import Attention, LayerKind, Mlp, Moe
 from planner.models.parts import SavedTensor
@@ -15,11 +15,9 @@ from planner.specs.framework import RecomputeKind
 
 FP32 = 4
 """Bytes of one fp32 number. [B]"""
-UNFUSED = "unfused"
-"""Name of the attention kernel with explicit scores. [text]"""
 STAGED_LAYERS = 2
 """Layers whose offloaded activations are back on the GPU at one time. [1]"""
-FP8_INPUTS = frozenset(
+NARROW_INPUTS = frozenset(
     {
         "attention_norm_output",
         "attention_output",
@@ -30,7 +28,7 @@ FP8_INPUTS = frozenset(
         "shared_activation",
     }
 )
-"""Inputs of GEMMs, which an fp8 linear keeps in fp8."""
+"""Inputs of GEMMs, which a linear below half precision keeps in its format."""
 
 
 def tokens(workload: Workload, meshes: Meshes) -> Floats:
@@ -162,7 +160,7 @@ def score_bytes(workload: Workload, layer: LayerKind) -> float:
     References:
         Korthikanti et al., arXiv:2205.05198, section 4.1.
     """
-    if attention_kernel(workload) != UNFUSED:
+    if not is_unfused(workload):
         return 0.0
     attention = layer.attention
     keys = attention.attended(workload.training.seq_len, causal=False)
@@ -210,10 +208,10 @@ def _element(workload: Workload, tensor: SavedTensor, kind: RecomputeKind) -> fl
     profile = workload.profile
     if tensor.precision == "fp32" or workload.training.precision == "fp32":
         return FP32
-    if keeps_quantised(workload) and tensor.name in FP8_INPUTS:
+    if keeps_quantised(workload) and tensor.name in NARROW_INPUTS:
         # The attention kernel's own backward reads its output in 16 bits.
         own = ELEMENT if tensor.name == "attention_output" else 0
-        return own + FORMATS[workload.training.precision]
+        return own + NARROW[workload.training.precision]
     if tensor.name.endswith("norm_input") and not kind.memory_ops:
         copies = workload.training.frozen and profile.norm_input_bytes > FP32
         return profile.norm_input_bytes - ELEMENT * copies

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from planner.cost.kernels import ELEMENT, GemmRate, gemm_time, memory_time
+from planner.cost.kernels import ELEMENT, gemm_rate, gemm_time, memory_time
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.workload import Workload
 from planner.models.blocks import LayerKind, Moe
@@ -123,12 +123,7 @@ def _adapts(workload: Workload, gemm: Gemm) -> bool:
 
 
 def adapter_times(
-    workload: Workload,
-    rate: GemmRate,
-    gemm: Gemm,
-    rows: Floats,
-    outputs: Floats,
-    inputs: Floats,
+    workload: Workload, gemm: Gemm, rows: Floats, outputs: Floats, inputs: Floats
 ) -> tuple[Floats, Floats]:
     """What one frozen linear costs beside its own two GEMMs.
 
@@ -137,7 +132,6 @@ def adapter_times(
 
     Args:
         workload: The job. [-]
-        rate: Constants of the GPU.
         gemm: The linear. [-]
         rows: Its tokens. [1], shape (meshes,)
         outputs: Its columns on a rank. [1], shape (meshes,)
@@ -153,6 +147,7 @@ def adapter_times(
         forward, backward = forward + once, backward + once
     if not _adapts(workload, gemm):
         return forward, backward
+    rate = gemm_rate(workload, narrow=False)
     inner = np.full(len(rows), float(workload.training.lora.rank))
     forward = forward + (
         gemm_time(rate, rows, inner, inputs)

@@ -51,7 +51,8 @@ def time_breakdown(
     last = max(range(costs.pp), key=lambda rank: x[slots.opt(rank)])
     update = _update_ns(table, counts, list(range(last, costs.stages, costs.pp)))
     causes["optimizer"] += update
-    causes["dp_comm"] += x[slots.opt(last)] - update
+    causes["dp_comm"] += x[slots.opt(last)] - update - costs.overhead
+    causes["other"] += costs.overhead
     causes["pp_comm"] += whole - without_p2p
     causes["dp_comm"] += without_p2p - alone
     rest = whole - sum(causes.values())

@@ -64,9 +64,20 @@ def fabric(workload: Workload) -> Fabric:
         sizes=curve[:, 0],
         times=np.maximum.accumulate(CURVE_PASSES * curve[:, 0] / curve[:, 1]),
         plateau=float(curve[-1, 1]),
-        network=network(cluster.nic.fabric),
+        network=_slowed(network(cluster.nic.fabric), workload.profile.network),
         tuner=nccl(),
         line_rate=topology.fabric.full_bandwidth,
+    )
+
+
+def _slowed(measured: NetworkCalibration, factor: float) -> NetworkCalibration:
+    """A network with the stack's factor on every bandwidth."""
+    return measured.model_copy(
+        update={
+            "efficiency": measured.efficiency * factor,
+            "all_to_all_efficiency": measured.all_to_all_efficiency * factor,
+            "p2p_efficiency": measured.p2p_efficiency * factor,
+        }
     )
 
 

@@ -8,6 +8,7 @@ from planner.cost import collectives as wire
 from planner.cost.activations import saved_bytes
 from planner.cost.context import Context, Parts
 from planner.cost.kernels import ELEMENT, gemm_rate, gemm_time, memory_time
+from planner.cost.launch import launched
 from planner.cost.layers import layer_time
 from planner.cost.meshes import Floats
 from planner.cost.states import padded_vocab
@@ -53,9 +54,10 @@ def embedding_end(context: Context) -> End:
     behind = behind * (not context.workload.training.frozen)
     once = _edge_exchange(context)
     masks = context.workload.recipe.dropout_bytes * hidden * rows
+    forward = Parts().plus("compute", ahead).plus("tp_comm", once)
+    backward = Parts().plus("compute", behind).plus("tp_comm", once)
     return End(
-        Parts().plus("compute", ahead).plus("tp_comm", once),
-        Parts().plus("compute", behind).plus("tp_comm", once),
+        *launched(context, forward, backward),
         TOKEN_ID * context.local + masks,
         np.zeros(len(context.meshes)),
     )
@@ -105,7 +107,7 @@ def head_end(context: Context) -> End:
 def _head_pass(context: Context) -> tuple[Parts, Parts]:
     """One norm, gather, head GEMM and cross-entropy; forward and backward."""
     workload, meshes = context.workload, context.meshes
-    model, rate = workload.model, gemm_rate(workload)
+    model, rate = workload.model, gemm_rate(workload, narrow=False)
     rows, inputs = context.local, np.full(len(meshes), float(model.hidden))
     outputs = padded_vocab(workload, meshes) / meshes.tp
     ahead = gemm_time(rate, rows, outputs, inputs)
@@ -117,7 +119,6 @@ def _head_pass(context: Context) -> tuple[Parts, Parts]:
     ahead = ahead + memory_time(workload, 4.0 * logits + 4.0 * norm, 3)
     behind = behind + memory_time(workload, 6.0 * logits + 5.0 * norm, 3)
     once = _edge_exchange(context)
-    return (
-        Parts().plus("compute", ahead).plus("tp_comm", once),
-        Parts().plus("compute", behind).plus("tp_comm", once),
-    )
+    forward = Parts().plus("compute", ahead).plus("tp_comm", once)
+    backward = Parts().plus("compute", behind).plus("tp_comm", once)
+    return launched(context, forward, backward)

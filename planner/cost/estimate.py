@@ -10,6 +10,7 @@ from planner.cost.pipeline import Counts, step_ns
 from planner.cost.stack import stack_in_force
 from planner.cost.table import CostTable, fill_table
 from planner.cost.workload import Workload
+from planner.models.architecture import AttentionConvention
 from planner.models.blocks import LayerKind
 from planner.specs.estimate import (
     ByConvention,
@@ -99,18 +100,37 @@ def estimate(workload: Workload, layout: Layout) -> Estimate:
 def _model_tflops(workload: Workload, tokens_per_s: float) -> ByConvention:
     """Model FLOPs per GPU under both attention conventions. [TFLOP/s]."""
     per_gpu = tokens_per_s / workload.gpus / 1e12
-    seq_len, model = workload.training.seq_len, workload.model
     return ByConvention(
-        full_attention=per_gpu * model.model_flops_per_token(seq_len, "full"),
-        causal_attention=per_gpu * model.model_flops_per_token(seq_len, "causal"),
+        full_attention=per_gpu * flops_per_token(workload, "full"),
+        causal_attention=per_gpu * flops_per_token(workload, "causal"),
     )
+
+
+def flops_per_token(workload: Workload, attention: AttentionConvention) -> float:
+    """Training FLOPs per token: ``6 N_mm + 3 F_core``, or ``4 N_mm + 3 F_core``.
+
+    A frozen linear has no weight gradient: a third of its work is not there.
+
+    Args:
+        workload: The job. [-]
+        attention: "full" counts every score, "causal" those the mask leaves.
+
+    Returns:
+        FLOPs per token. [FLOP]
+
+    Leaves out the adapters, below one per cent, and recomputation.
+    """
+    seq_len, model = workload.training.seq_len, workload.model
+    flops = model.model_flops_per_token(seq_len, attention)
+    if not workload.training.frozen:
+        return flops
+    return flops - 2.0 * model.matmul_parameters
 
 
 def _hardware_tflops(priced: Priced, tokens_per_s: float) -> float:
     """Full-attention FLOPs with recomputed forwards counted. [TFLOP/s]."""
     workload = priced.workload
-    seq_len = workload.training.seq_len
-    per_token = workload.model.model_flops_per_token(seq_len, "full")
+    per_token = flops_per_token(workload, "full")
     for kind, layer in enumerate(workload.kinds):
         for entry, name in enumerate(priced.costs.menu):
             layers = int(priced.counts[:, kind, entry].sum())

@@ -5,9 +5,19 @@ import numpy as np
 from planner.cost import collectives as wire
 from planner.cost.activations import expert_tokens
 from planner.cost.context import Context
-from planner.cost.kernels import ELEMENT, QUERY_BLOCK, attention_time
+from planner.cost.kernels import (
+    ELEMENT,
+    QUERY_BLOCK,
+    attention_time,
+    is_unfused,
+    operator_latency,
+    unfused_time,
+)
 from planner.cost.meshes import CP_KINDS, Floats
 from planner.models.blocks import Attention, LatentAttention, LayerKind, Moe
+
+GemmTimes = tuple[Floats, Floats]
+"""Forward and backward of some GEMMs. [s], shape (meshes,)"""
 
 
 def core_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
@@ -23,6 +33,8 @@ def core_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
         Forward and backward. [s], shape (meshes,)
     """
     meshes, attention = context.meshes, layer.attention
+    if is_unfused(context.workload):
+        return _score_times(context, layer)
     keys = attention.attended(context.workload.training.seq_len, causal=True)
     flops = attention.core_flops(keys) * context.local / meshes.tp
     blocks = attention.heads / meshes.tp * context.local / QUERY_BLOCK
@@ -39,40 +51,107 @@ def core_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
     )
 
 
-def tensor_exchange(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
-    """Exposed tensor-parallel time of one pass, and of the backward's regather.
+def _score_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
+    """The same by explicit scores, masked ones included."""
+    attention, workload = layer.attention, context.workload
+    keys = attention.attended(workload.training.seq_len, causal=False)
+    share = context.local / context.meshes.tp
+    return unfused_time(
+        workload,
+        flops=attention.core_flops(keys) * share,
+        scores=attention.heads * keys * share,
+    )
+
+
+def tensor_exchange(
+    context: Context, layer: LayerKind, beside: dict[str, GemmTimes]
+) -> tuple[Floats, Floats]:
+    """Exposed tensor-parallel time, forward and backward.
 
     With sp an all-gather and a reduce-scatter around each half that is there,
     without it one all-reduce; parallel halves share one. Expert halves exchange
-    over the expert tensor group instead.
+    over the expert tensor group instead. The backward may gather once more.
 
     Args:
         context: Shared columns.
         layer: Kind of layer.
+        beside: Forward and backward of its GEMMs by half and split. [s]
 
     Returns:
-        One pass, and the extra gathers of the backward. [s], shape (meshes,)
+        Forward and backward. [s], shape (meshes,)
     """
     meshes, profile, links = context.meshes, context.workload.profile, context.links
     message = ELEMENT * layer.hidden * context.local
     gather = wire.all_gather_time(links, message, context.tensor)
     reduce = wire.all_reduce_time(links, message, context.tensor)
     half = np.where(meshes.sp > 0, 2 * gather, reduce)
-    routed = isinstance(layer.ffn, Moe)
-    halves = _split_halves(layer)
-    exposed = (1 - profile.hidden_tp) * halves * half
-    if routed:
-        exposed = exposed + _expert_tensor_exchange(context, layer)
+    once = (1 - profile.hidden_tp) * _split_halves(layer) * half
     again = profile.gathered_inputs == "regathered"
     open_share = again * (1 - profile.hidden_regather)
-    return exposed, np.where(meshes.sp > 0, open_share * halves * gather, 0.0)
+    regather = open_share * _split_halves(layer) * gather
+    back = once + np.where(meshes.sp > 0, regather, 0.0)
+    if profile.tp_overlap:
+        pieces = _in_pieces(context, layer, gather, beside)
+        once = np.where(meshes.sp > 0, pieces[0], once)
+        back = np.where(meshes.sp > 0, pieces[1], back)
+    if isinstance(layer.ffn, Moe):
+        routed = _expert_tensor_exchange(context, layer)
+        once, back = once + routed, back + routed
+    return once, back
+
+
+def _in_pieces(
+    context: Context,
+    layer: LayerKind,
+    exchange: Floats,
+    beside: dict[str, GemmTimes],
+) -> tuple[Floats, Floats]:
+    """Exposed time of exchanges that run beside their GEMM in t pieces.
+
+    A pair lasts ``max(g + kappa min(g, c), c) + min(g, c) / t``: the first piece
+    has nothing to run beside. Forward, the gather runs beside the column-split
+    GEMMs of a half and the scatter beside the row-split ones; backward each runs
+    beside one of the two products, and a third gather beside the other.
+    """
+    meshes, profile = context.meshes, context.workload.profile
+    again = profile.gathered_inputs == "regathered"
+
+    def shown(gemm: Floats) -> Floats:
+        less = np.minimum(gemm, exchange)
+        whole = np.maximum(gemm + profile.tp_contention * less, exchange)
+        return whole + less / meshes.tp - gemm
+
+    ahead, behind = np.zeros(len(meshes)), np.zeros(len(meshes))
+    for region in _exchanging(layer):
+        column, row = (_of(beside, region, split) for split in ("column", "row"))
+        ahead = ahead + shown(column[0]) + shown(row[0])
+        behind = behind + (1 + again) * shown(column[1] / 2) + shown(row[1] / 2)
+    return ahead, behind
+
+
+def _exchanging(layer: LayerKind) -> tuple[str, ...]:
+    """Halves with an exchange of their own; parallel halves share one."""
+    if layer.parallel:
+        return ("",)
+    dense = layer.ffn.shared_ffn if isinstance(layer.ffn, Moe) else layer.ffn.ffn
+    there = {"attention": layer.attention.out_width > 0, "ffn": dense > 0}
+    return tuple(region for region, is_there in there.items() if is_there)
+
+
+def _of(beside: dict[str, GemmTimes], region: str, split: str) -> GemmTimes:
+    """GEMMs of one half, or of both, that the tensor group splits in one way."""
+    chosen = [
+        times
+        for key, times in beside.items()
+        if key.startswith(region) and key.endswith(f" {split}")
+    ]
+    zero = np.zeros(1)
+    return sum((c[0] for c in chosen), zero), sum((c[1] for c in chosen), zero)
 
 
 def _split_halves(layer: LayerKind) -> int:
     """Halves that the tensor group splits and exchanges around. [1]."""
-    dense = layer.ffn.shared_ffn if isinstance(layer.ffn, Moe) else layer.ffn.ffn
-    halves = int(layer.attention.out_width > 0) + int(dense > 0)
-    return min(halves, 1) if layer.parallel else halves
+    return len(_exchanging(layer))
 
 
 def _expert_tensor_exchange(context: Context, layer: LayerKind) -> Floats:
@@ -127,7 +206,7 @@ def _beside(context: Context, moved: Floats, core: Floats) -> Floats:
     """Exposed time of a ring exchange that runs beside the attention core."""
     workload, cp = context.workload, context.meshes.cp
     kappa = workload.profile.overlap_contention
-    launches = (cp - 1) * workload.calibration.memory.op_latency
+    launches = (cp - 1) * operator_latency(workload)
     shown = np.maximum(moved - core, 0.0) + kappa * np.minimum(moved, core)
     return np.where(cp > 1, shown + launches, 0.0)
 

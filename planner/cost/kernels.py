@@ -11,6 +11,13 @@ from planner.cost.workload import Workload
 
 ELEMENT = 2
 """Bytes of one bf16 or fp16 number. [B]"""
+NARROW = {"fp8": 1.0, "mxfp8": 1.0 + 1 / 32, "nvfp4": 0.5 + 1 / 16}
+"""Bytes of one GEMM input in the formats below half precision, scales included. [B]"""
+CAST_TRAFFIC = {"delayed": 4.0, "current": 6.0, "blockwise": 4.0}
+"""Bytes moved per element that is cast to fp8: read 2, write 1 by rows and 1 by
+columns; scaling by a first pass reads 2 more. [B]"""
+BLOCK_CAST_TRAFFIC = {"mxfp8": 4.0, "nvfp4": 5.0}
+"""The same where the format fixes the scaling; nvfp4 finds a maximum first. [B]"""
 ACCUMULATED = 8
 """Bytes moved per element of an fp32 gradient that is added to. [B]"""
 QUERY_BLOCK = 128
@@ -35,30 +42,70 @@ class GemmRate:
     """HBM bandwidth over the traffic factor. [B/s]"""
     overhead: float
     """Launch, prologue and tail. [s]"""
+    element: float = ELEMENT
+    """Bytes of one number of its inputs. [B]"""
 
 
-def gemm_rate(workload: Workload, *, grouped: bool = False) -> GemmRate:
+def gemm_rate(
+    workload: Workload, *, grouped: bool = False, narrow: bool = True
+) -> GemmRate:
     """Look up the rate of dense or grouped GEMMs for the job's precision.
 
     Args:
         workload: The job.
         grouped: Whether many experts share one launch.
+        narrow: Whether its inputs are cast where the job trains below half
+            precision; head, router and attention scores never are.
 
     Returns:
         The constants of :func:`gemm_time`.
     """
-    calibration = workload.calibration
+    calibration, gpu = workload.calibration, workload.gpu
     table = calibration.grouped_gemm if grouped else calibration.gemm
-    fp8 = workload.training.precision == "fp8" and "fp8" in table
-    entry: GemmCalibration = table["fp8" if fp8 else _half(table)]
-    gpu = workload.gpu
-    peak = gpu.peak_fp8 if fp8 else workload.peak_flops
-    assert peak is not None
+    half = _half(table)
+    wanted = workload.training.precision if narrow else half
+    wanted = wanted if wanted in NARROW else half
+    entry = table[half] if wanted not in table else table[wanted]
+    efficiency = entry.efficiency
+    if wanted not in table:
+        # Grouped products lose in a narrow format what dense ones lose.
+        dense = calibration.gemm
+        efficiency *= dense[wanted].efficiency / dense[half].efficiency
     return GemmRate(
-        flops=peak * entry.efficiency * workload.profile.clock,
+        flops=_peak(workload, wanted) * efficiency * workload.profile.clock,
         bandwidth=gpu.memory_bandwidth / entry.traffic,
-        overhead=entry.overhead,
+        overhead=entry.overhead * workload.profile.latency,
+        element=NARROW.get(wanted, ELEMENT),
     )
+
+
+def _peak(workload: Workload, dtype: str) -> float:
+    """Dense peak of the units that a format runs on. [FLOP/s]."""
+    gpu = workload.gpu
+    peaks = {"fp8": gpu.peak_fp8, "mxfp8": gpu.peak_fp8, "nvfp4": gpu.peak_fp4}
+    peak = peaks.get(dtype, workload.peak_flops)
+    assert peak is not None
+    return peak
+
+
+def cast_time(workload: Workload, elements: Floats) -> Floats:
+    """Time to cast a GEMM's input to the job's format below half precision.
+
+    Args:
+        workload: The job.
+        elements: Numbers that are cast. [1]
+
+    Returns:
+        Time, zero in half precision. [s]
+
+    Leaves out weights, which are cast once a step.
+    """
+    precision = workload.training.precision
+    if precision not in NARROW:
+        return elements * 0.0
+    recipe = CAST_TRAFFIC[workload.profile.fp8_recipe]
+    moved = BLOCK_CAST_TRAFFIC.get(precision, recipe)
+    return memory_time(workload, moved * elements, 1)
 
 
 def _half(table: Mapping[str, GemmCalibration]) -> str:
@@ -96,7 +143,7 @@ def gemm_time(
         Fit on 183 A100 and 514 B200 shapes of SimuMax's published kernel tables.
     """
     out = ACCUMULATED if wgrad else ELEMENT
-    traffic = ELEMENT * (rows * inputs + inputs * outputs) + out * rows * outputs
+    traffic = rate.element * (rows * inputs + inputs * outputs) + out * rows * outputs
     work = 2.0 * rows * outputs * inputs / rate.flops
     return work + traffic / rate.bandwidth + rate.overhead
 
@@ -227,6 +274,18 @@ def attention_time(
     return times[0], times[1]
 
 
+def operator_latency(workload: Workload) -> float:
+    """What one kernel of the stack costs the GPU beside its work. [s].
+
+    Args:
+        workload: The job.
+
+    Returns:
+        Time. [s]
+    """
+    return workload.calibration.memory.op_latency * workload.profile.latency
+
+
 def memory_time(workload: Workload, moved: Floats, operators: float) -> Floats:
     """Time of memory-bound operators.
 
@@ -245,4 +304,4 @@ def memory_time(workload: Workload, moved: Floats, operators: float) -> Floats:
     memory = workload.calibration.memory
     bandwidth = workload.gpu.memory_bandwidth * memory.efficiency
     traffic = workload.profile.memory_traffic
-    return traffic * moved / bandwidth + operators * memory.op_latency
+    return traffic * moved / bandwidth + operators * operator_latency(workload)

@@ -6,17 +6,29 @@ from planner.cost.activations import expert_tokens, kept_bytes, key_share
 from planner.cost.adapters import adapter_times
 from planner.cost.context import Context, Parts
 from planner.cost.exchange import (
+    GemmTimes,
     context_exchange,
     core_times,
     expert_exchange,
     tensor_exchange,
 )
 from planner.cost.hosts import exposed_copies
-from planner.cost.kernels import ELEMENT, gemm_rate, gemm_time, memory_time
+from planner.cost.kernels import (
+    ACCUMULATED,
+    cast_time,
+    gemm_rate,
+    gemm_time,
+    memory_time,
+)
+from planner.cost.launch import launched
 from planner.cost.meshes import Floats
+from planner.cost.workload import Workload
 from planner.models.blocks import Attention, LayerKind, Mlp, Moe
 from planner.models.parts import Gemm
 from planner.specs.framework import RecomputeKind
+
+HALF_PRECISION = frozenset({"router"})
+"""GEMMs of a layer that no recipe casts below half precision."""
 
 
 def layer_time(
@@ -25,7 +37,8 @@ def layer_time(
     """Forward and backward time of one layer under a kind of recompute.
 
     GEMMs, attention core and memory-bound operators add up; collectives add
-    what is not hidden; recompute adds its share of the forward.
+    what is not hidden; recompute adds its share of the forward. Each pass lasts
+    at least as long as the host takes to launch it.
 
     Args:
         context: Shared columns.
@@ -36,8 +49,10 @@ def layer_time(
         Forward and backward, by cause. [s], shape (meshes,)
     """
     forward, backward, again = Parts(), Parts(), np.zeros(len(context.meshes))
+    beside: dict[str, GemmTimes] = {}
     for gemm in layer.gemms():
         ahead, behind = gemm_times(context, layer, gemm)
+        _collect(beside, gemm, ahead, behind)
         forward, backward = (
             forward.plus("compute", ahead),
             backward.plus("compute", behind),
@@ -51,12 +66,17 @@ def layer_time(
     again = again + kind.memory_ops * ahead
     forward = forward.plus("compute", ahead)
     backward = backward.plus("compute", behind)
-    forward, backward, repeated = _communicate(context, layer, forward, backward)
+    exchange = tensor_exchange(context, layer, beside)
+    forward, backward, repeated = _communicate(
+        context, layer, exchange, forward, backward
+    )
     again = again + kind.collectives * repeated
     backward = backward.plus("recompute", again)
+    routed = isinstance(layer.ffn, Moe)
+    passes = launched(context, forward, backward, routed=routed, again=kind.memory_ops)
     if not context.workload.offload.activations:
-        return forward, backward
-    return _with_copies(context, layer, kind, (forward, backward))
+        return passes
+    return _with_copies(context, layer, kind, passes)
 
 
 def _with_copies(
@@ -100,13 +120,25 @@ def gemm_times(context: Context, layer: LayerKind, gemm: Gemm) -> tuple[Floats, 
     if gemm.split == "replicated":
         rows = rows * context.sigma
     outputs, inputs = gemm.outputs / column, gemm.inputs / row
-    rate = gemm_rate(context.workload)
+    workload = context.workload
+    narrow = gemm.name not in HALF_PRECISION
+    rate = gemm_rate(workload, narrow=narrow)
+    casts = [narrow * time for time in _casts(workload, rows, outputs, inputs)]
     forward = gemm_time(rate, rows, outputs, inputs)
     backward = gemm_time(rate, rows, inputs, outputs)
-    if context.workload.training.frozen:
-        extra = adapter_times(context.workload, rate, gemm, rows, outputs, inputs)
+    forward, backward = forward + casts[0], backward + casts[1]
+    if workload.training.frozen:
+        extra = adapter_times(workload, gemm, rows, outputs, inputs)
         return forward + extra[0], backward + extra[1]
-    return forward, backward + gemm_time(rate, inputs, outputs, rows, wgrad=True)
+    gradient = gemm_time(rate, inputs, outputs, rows, wgrad=True)
+    return forward, backward + gradient
+
+
+def _casts(
+    workload: Workload, rows: Floats, outputs: Floats, inputs: Floats
+) -> tuple[Floats, Floats]:
+    """Casts of a GEMM's input forward, and of its output's gradient backward."""
+    return cast_time(workload, rows * inputs), cast_time(workload, rows * outputs)
 
 
 def _expert_times(
@@ -126,14 +158,17 @@ def _expert_times(
     row = meshes.etp if gemm.split == "expert-row" else one
     outputs, inputs = gemm.outputs / column, gemm.inputs / row
     rate = gemm_rate(context.workload, grouped=True)
-    weights = ELEMENT * (local_experts - 1) * outputs * inputs / rate.bandwidth
+    casts = _casts(context.workload, copies, outputs, inputs)
+    weights = rate.element * (local_experts - 1) * outputs * inputs / rate.bandwidth
     forward = gemm_time(rate, copies, outputs, inputs) + weights
     backward = gemm_time(rate, copies, inputs, outputs) + weights
+    forward, backward = forward + casts[0], backward + casts[1]
     if context.workload.training.frozen:
-        extra = adapter_times(context.workload, rate, gemm, copies, outputs, inputs)
+        extra = adapter_times(context.workload, gemm, copies, outputs, inputs)
         return forward + extra[0], backward + extra[1]
     gradient = gemm_time(rate, inputs, outputs, copies, wgrad=True)
-    return forward, backward + gradient + 4 * weights
+    gradients = ACCUMULATED / rate.element * weights
+    return forward, backward + gradient + gradients
 
 
 def operator_bytes(layer: LayerKind) -> dict[str, tuple[float, float]]:
@@ -196,14 +231,27 @@ def operator_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
     )
 
 
+def _collect(
+    beside: dict[str, GemmTimes], gemm: Gemm, ahead: Floats, behind: Floats
+) -> None:
+    """Add a GEMM to those of its half and split, which exchanges run beside."""
+    key = f"{gemm.region} {gemm.split}"
+    sofar = beside.get(key, (np.zeros(len(ahead)), np.zeros(len(ahead))))
+    beside[key] = (sofar[0] + ahead, sofar[1] + behind)
+
+
 def _communicate(
-    context: Context, layer: LayerKind, forward: Parts, backward: Parts
+    context: Context,
+    layer: LayerKind,
+    exchange: tuple[Floats, Floats],
+    forward: Parts,
+    backward: Parts,
 ) -> tuple[Parts, Parts, Floats]:
     """Add exposed collectives; also what a full recompute would repeat."""
-    once, regather = tensor_exchange(context, layer)
+    once, back = exchange
     ahead, behind = context_exchange(context, layer)
     dealt = expert_exchange(context, layer)
     forward = forward.plus("tp_comm", once).plus("cp_comm", ahead)
-    backward = backward.plus("tp_comm", once + regather).plus("cp_comm", behind)
+    backward = backward.plus("tp_comm", back).plus("cp_comm", behind)
     forward = forward.plus("ep_comm", dealt)
     return forward, backward.plus("ep_comm", dealt), once + ahead + dealt

@@ -66,6 +66,7 @@ def path_linear(costs: StageCosts, path: Path) -> Linear:
     first = tuple(int(slot[0]) for slot in slots)
     last = tuple(int(slot[-1]) for slot in slots)
     constant = path.p2p * costs.p2p
+    constant += int(counts[7 * s : 7 * s + p].sum()) * costs.overhead
     constant += _end_value(costs.embedding, first) + _end_value(costs.head, last)
     for offset, edge in ((5, edge_gather), (6, edge_scatter)):
         for stage in np.flatnonzero(counts[offset * s : (offset + 1) * s]):

@@ -175,7 +175,9 @@ def durations(costs: StageCosts, vectors: StageVectors) -> list[int]:
     x[4 * stages : 5 * stages] = vectors.scatter
     x[5 * stages : 6 * stages] = [edge_gather(costs, i) for i in range(stages)]
     x[6 * stages : 7 * stages] = [edge_scatter(costs, i) for i in range(stages)]
-    x[7 * stages : 7 * stages + costs.pp] = by_rank(costs, vectors.optimizer)
+    x[7 * stages : 7 * stages + costs.pp] = (
+        by_rank(costs, vectors.optimizer) + costs.overhead
+    )
     return [int(value) for value in x]
 
 

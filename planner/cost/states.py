@@ -11,13 +11,13 @@ from planner.cost.adapters import HALF, QUANTISED_BYTES, adapter_parameters
 from planner.cost.collectives import Fabric
 from planner.cost.hosts import fetch_time, host_update_time, kept_share
 from planner.cost.kernels import gemm_rate
-from planner.cost.linears import (
+from planner.cost.meshes import Floats, Groups, Ints, Meshes
+from planner.cost.weights import (
     keeps_quantised,
     linear_weights,
     newton_schulz_flops,
     weight_copies,
 )
-from planner.cost.meshes import Floats, Groups, Ints, Meshes
 from planner.cost.workload import Workload
 from planner.models.blocks import LayerKind
 from planner.specs.framework import StateBytes
@@ -229,7 +229,7 @@ def appears_late(workload: Workload, meshes: Meshes) -> npt.NDArray[np.bool_]:
     """
     freed = workload.recipe.gradients_freed & (meshes.zero == 0)
     late = freed & (meshes.micro_batches == 1)
-    return late | workload.training.optimizer_in_backward
+    return np.asarray(late | workload.training.optimizer_in_backward)
 
 
 def late_gradients(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:

@@ -93,6 +93,11 @@ class CostTable:
         """Layers above the balanced count that the declared class allows. [1]."""
         return 1 if self.workload.search.space == "full" else 0
 
+    @property
+    def overhead(self) -> int:
+        """Host work of a step that hides behind nothing. [ns]."""
+        return round(self.workload.profile.step_overhead * NANO)
+
     def stage_costs(
         self, row: int, *, schedule: str, vpp: int, menu: tuple[int, ...]
     ) -> StageCosts:
@@ -128,6 +133,7 @@ class CostTable:
             overlap_scatter=profile.overlap_grad_reduce,
             budget=int(self.budget[row]),
             slowdown=float(self.slowdown[row]),
+            overhead=self.overhead,
             extra_layers=self.extra_layers,
         )
 

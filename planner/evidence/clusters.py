@@ -45,12 +45,12 @@ def hardware_of(block: HardwareBlock, fabric: FabricWord) -> Hardware:
         UnsupportedError: The catalogue has no such GPU.
     """
     gpu = gpu_named(block.gpu, block.gpu_memory_gb, block.intra_node or "")
-    model_node = _catalogue_node(gpu, block)
-    wanted = block.gpus_per_node or _node_size(gpu, model_node)
+    known = _catalogue_node(gpu, block)
+    wanted = block.gpus_per_node or _node_size(gpu, known)
     size = _equal_part(block.gpus, wanted)
-    domain = _domain(block, model_node, size)
-    scale_up = _scale_up(block, gpu, model_node, max(wanted, domain))
+    domain = _domain(block, known, size)
     nic, assumed = _nic(block, gpu, fabric, alone=block.gpus <= domain)
+    scale_up = _scale_up(block, gpu, known, max(wanted, domain))
     node = NodeSpec(
         name="measured",
         gpu=gpu.name,
@@ -59,25 +59,31 @@ def hardware_of(block: HardwareBlock, fabric: FabricWord) -> Hardware:
         scale_up_domain=domain,
         nic=nic.name,
         nics_per_node=size,
-        host_memory=_host_memory(model_node),
+        host_memory=_host_memory(known),
         sources=_SOURCES,
     )
-    cluster = Cluster(
+    uneven = size < wanted and block.gpus > wanted
+    flags = (f"nodes of {size}, not {wanted}: {block.gpus} GPUs",) if uneven else ()
+    cluster = _cluster(_as_stated(gpu, block), node, scale_up, nic, block.gpus)
+    return Hardware(cluster, _clock(block, gpu), (*flags, *assumed))
+
+
+def _cluster(
+    gpu: GpuSpec, node: NodeSpec, scale_up: LinkSpec, nic: LinkSpec, gpus: int
+) -> Cluster:
+    return Cluster(
         spec=ClusterSpec(
-            name=f"{block.gpus} {gpu.name}",
+            name=f"{gpus} {gpu.name}",
             node=node.name,
-            nodes=block.gpus // size,
+            nodes=gpus // node.gpus_per_node,
             partial=True,
         ),
         node=node,
-        gpu=_as_stated(gpu, block),
+        gpu=gpu,
         scale_up=scale_up,
         nic=nic,
         host_link=catalog.link(gpu.host_link),
     )
-    uneven = size < wanted and block.gpus > wanted
-    flags = (f"nodes of {size}, not {wanted}: {block.gpus} GPUs",) if uneven else ()
-    return Hardware(cluster, _clock(block, gpu), (*flags, *assumed))
 
 
 def _catalogue_node(gpu: GpuSpec, block: HardwareBlock) -> NodeSpec | None:

@@ -6,6 +6,7 @@ from functools import cache
 from hardware import catalog
 from hardware.specs import GB, GpuSpec
 from planner.errors import did_you_mean
+from planner.evidence.rules import rules
 from planner.evidence.unsupported import UnsupportedError
 
 _FORMS = ("pcie", "nvl", "sxm")
@@ -17,7 +18,8 @@ def gpu_named(text: str, memory_gb: float | None, joined_by: str = "") -> GpuSpe
     """The catalogue's GPU of a free-text name.
 
     The longest family in the text decides (`l40s` before `l40`), then how the GPU
-    is built in (`PCIe`, `NVL`, else SXM), then the memory nearest to the stated.
+    is built in (`PCIe`, `NVL`, else SXM), then the memory nearest to the stated, or
+    the usual one where none is stated.
 
     Args:
         text: As `A100-80GB`, `NVIDIA H100 80GB HBM3`, `RTX 4090`. [text]
@@ -30,7 +32,7 @@ def gpu_named(text: str, memory_gb: float | None, joined_by: str = "") -> GpuSpe
     Raises:
         UnsupportedError: The catalogue has no such family.
     """
-    words = text.lower()
+    words = text.lower().replace("rtx", "rtx ")
     matches = {
         name: len("".join(family))
         for name, family in _families().items()
@@ -58,7 +60,8 @@ def _families() -> dict[str, tuple[str, ...]]:
 def _mentions(text: str, part: str) -> bool:
     """A family's word starts at a word's start and is not cut inside a number."""
     stem = part[:-1] + "x?" if part.endswith("x") else re.escape(part)
-    return bool(re.search(rf"(?<![a-z0-9]){stem}(?![0-9])", text))
+    spaced = re.sub(r"(?<=[a-z])(?=\d)", "[ -]?", stem)
+    return bool(re.search(rf"(?<![a-z0-9]){spaced}(?![0-9])", text))
 
 
 def _memory(text: str) -> float | None:
@@ -74,9 +77,12 @@ def _form(text: str, joined_by: str) -> str:
     return "pcie" if cards else "sxm"
 
 
-def _distance(name: str, form: str, memory_gb: float | None) -> tuple[bool, float, str]:
-    """How far an entry is from what was asked: form, then memory, then name."""
+def _distance(
+    name: str, form: str, memory_gb: float | None
+) -> tuple[bool, float, bool, str]:
+    """How far an entry is from what was asked: form, memory, not the usual, name."""
     forms = [known for known in _FORMS if known in name]
     label = catalog.gpu(name).memory_label or catalog.gpu(name).memory_capacity
     off = abs(label / GB - memory_gb) if memory_gb else 0.0
-    return bool(forms) and form not in forms, off, name
+    unusual = name not in rules().gpus.usual
+    return bool(forms) and form not in forms, off, unusual, name

@@ -92,6 +92,29 @@ def layout_of(row: Row, layers: int, rule: StackRule, node: int) -> Placed:
     return Placed(layout, (*batch.flags, *deep, *sharded, *silent))
 
 
+def interleaved(
+    placed: PartialLayout, vpp: int, words: RecomputeWords
+) -> PartialLayout:
+    """The same layout with its layers evenly on other virtual stages.
+
+    Args:
+        placed: A layout with stages.
+        vpp: Virtual stages per rank. [1]
+        words: What is recomputed.
+
+    Returns:
+        The layout with an even split.
+    """
+    assert isinstance(placed.stages, tuple)
+    pp, layers = placed.pp or 1, sum(stage.layers for stage in placed.stages)
+    changed = {
+        "vpp": vpp,
+        "schedule": "interleaved" if vpp > 1 else "1f1b",
+        "stages": stages_of(even_layers(layers, pp * vpp), words, pp),
+    }
+    return placed.model_copy(update=changed)
+
+
 def recomputing(placed: PartialLayout, words: RecomputeWords) -> PartialLayout:
     """The same layout with another recomputation.
 

@@ -21,6 +21,12 @@ class PowerRule(_Rule):
     exponent: float = Field(gt=0, le=1)
 
 
+class GpusRule(_Rule):
+    """Sizes that are meant where a row names none."""
+
+    usual: tuple[str, ...]
+
+
 class LatentRule(_Rule):
     """Ranks of latent attention that a row does not give. [1]."""
 
@@ -45,6 +51,8 @@ class InterleavingRule(_Rule):
     """Depth of interleaving that a row does not give."""
 
     layers_per_virtual_stage: PositiveInt
+    tuned: tuple[str, ...]
+    """Stacks whose runs were interleaved as deep as is fastest. [text]"""
 
 
 class ModuleRule(BaseModel):
@@ -97,6 +105,7 @@ class Rules(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     power: PowerRule
+    gpus: GpusRule
     latent_attention: LatentRule
     fabric: FabricRule
     interleaving: InterleavingRule

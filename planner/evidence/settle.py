@@ -1,15 +1,16 @@
 """Settles what a measured row leaves open, by the prediction and never by the fit.
 
-A published run was tuned by its authors: where they do not say which micro-batch they
-took, it is the fastest that fits; where they do not say what they recomputed, it is
-nothing, or the least that fits.
+A published run was tuned by its authors: where they do not say which micro-batch or
+how deep an interleaving they took, it is the fastest that fits; where they do not say
+what they recomputed, it is nothing, or the least that fits.
 """
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from planner.errors import BadInputError
-from planner.evidence.layouts import recomputing
+from planner.evidence.layouts import interleaved, recomputing
+from planner.evidence.rules import rules
 from planner.evidence.words import RecomputeWords
 from planner.predict import predict
 from planner.specs.estimate import Estimate
@@ -24,36 +25,63 @@ EIGHTHS = 8
 
 
 def settled(case: "Case") -> "Case":
-    """A case with its open micro-batch and recomputation chosen.
+    """A case with its open micro-batch, interleaving and recomputation chosen.
 
     Args:
-        case: The case with micro-batch 1 and no recomputation where open.
+        case: The case with micro-batch 1, 1F1B and no recomputation where open.
 
     Returns:
         The case that is priced, with a flag for each choice.
     """
-    row = case.row
-    given = row.layout
-    if given.micro_batch is None and given.grad_accum is None:
-        case = _with_micro_batch(case)
-    if row.normalised.recompute.kind == "unknown":
+    options = _options(case)
+    if len(options) > 1:
+        case = _with_fastest(case, options)
+    if case.row.normalised.recompute.kind == "unknown":
         case = _with_recompute(case)
     return case
 
 
-def _with_micro_batch(case: "Case") -> "Case":
-    """The fastest micro-batch that divides and fits; 1 where none fits."""
-    layout = case.layout
-    each = (layout.micro_batch or 1) * (layout.grad_accum or 1)
-    cuts = [size for size in MICRO_BATCHES if each % size == 0]
-    options = [
-        layout.model_copy(update={"micro_batch": size, "grad_accum": each // size})
-        for size in cuts
+def _options(case: "Case") -> list[PartialLayout]:
+    """Every cut of the batch and of the stages that the row leaves open."""
+    return [
+        interleaved(cut, depth, case.row.normalised.recompute) if depth > 1 else cut
+        for cut in _cuts(case)
+        for depth in _depths(case, cut)
     ]
-    steps = {option: _step_if_fits(case, option) for option in options}
-    best = min(options, key=lambda option: steps[option])
-    flag = f"micro-batch assumed, {best.micro_batch}: fastest that fits"
-    return replace(case, layout=best, flags=(*case.flags, flag))
+
+
+def _cuts(case: "Case") -> list[PartialLayout]:
+    """The layout with every micro-batch that divides, where none is stated."""
+    layout, given = case.layout, case.row.layout
+    if given.micro_batch is not None or given.grad_accum is not None:
+        return [layout]
+    each = (layout.micro_batch or 1) * (layout.grad_accum or 1)
+    return [
+        layout.model_copy(update={"micro_batch": size, "grad_accum": each // size})
+        for size in MICRO_BATCHES
+        if each % size == 0
+    ]
+
+
+def _depths(case: "Case", cut: PartialLayout) -> list[int]:
+    """Virtual stages per rank that divide layers evenly, 1 first."""
+    words, pp = case.row.normalised, cut.pp or 1
+    split = words.pipeline.stages or words.pipeline.count_as_layer
+    stated = words.schedule.stated or split or case.row.layout.vpp is not None
+    tuned = case.stack in rules().interleaving.tuned
+    if stated or pp == 1 or not tuned or (cut.grad_accum or 1) % pp:
+        return [cut.vpp or 1]
+    layers = case.workload.model.layers
+    most = -(-layers // pp)
+    return [depth for depth in range(1, most + 1) if layers % (pp * depth) == 0] or [1]
+
+
+def _with_fastest(case: "Case", options: list[PartialLayout]) -> "Case":
+    """The fastest option that fits; the first where none fits."""
+    steps = [_step_if_fits(case, option) for option in options]
+    best = options[steps.index(min(steps))]
+    flag = f"micro-batch {best.micro_batch} and interleaving {best.vpp or 1} assumed"
+    return replace(case, layout=best, flags=(*case.flags, f"{flag}: fastest that fits"))
 
 
 def _step_if_fits(case: "Case", layout: PartialLayout) -> float:
@@ -66,15 +94,22 @@ def _step_if_fits(case: "Case", layout: PartialLayout) -> float:
 
 
 def _with_recompute(case: "Case") -> "Case":
-    """No recomputation where that fits, else full on the fewest eighths of layers."""
-    if fits(predict(case.workload, case.layout).estimate):
-        return replace(case, flags=(*case.flags, "recomputation assumed, none"))
-    for eighth in range(1, EIGHTHS + 1):
-        words = RecomputeWords(kind="full", fraction=eighth / EIGHTHS)
-        layout = recomputing(case.layout, words)
+    """The fewest eighths of the layers that must recompute for the rest to fit.
+
+    Where not even all of them suffice, memory cannot tell, and nothing is assumed.
+    """
+    for eighth in range(EIGHTHS + 1):
+        layout = case.layout
+        if eighth:
+            words = RecomputeWords(kind="full", fraction=eighth / EIGHTHS)
+            layout = recomputing(layout, words)
         if fits(predict(case.workload, layout).estimate):
             break
-    flag = f"recomputation assumed, full on {eighth}/{EIGHTHS} of the layers"
+    else:
+        flag = "recomputation assumed, none: memory cannot tell"
+        return replace(case, flags=(*case.flags, flag))
+    share = f"full on {eighth}/{EIGHTHS} of the layers" if eighth else "none"
+    flag = f"recomputation assumed, {share}"
     return replace(case, layout=layout, flags=(*case.flags, flag))
 
 

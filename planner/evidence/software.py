@@ -127,8 +127,12 @@ def year_of(row: Row, arch: str) -> float:
 
 
 def _years(text: str) -> list[float]:
-    """Years in a text: `2022-07`, `2024`, container tags as `24.07`."""
+    """Years in a text: `2022-07`, `2024`, container tags as `24.07`.
+
+    A tag that YAML read as a number has lost its last zero: 25.1 is 25.10.
+    """
     full = re.findall(r"\b(20[12]\d)(?:-(\d\d))?\b", text)
-    tags = re.findall(r"(?<![\d.])(2[0-9])\.(0[1-9]|1[0-2])(?![\d])", text)
+    tags = re.findall(r"(?<![\d.])(2[0-9])\.(0[1-9]|1[0-2]?)(?!\d)", text)
     dated = [int(year) + (int(month or 7) - 1) / 12 for year, month in full]
-    return dated + [2000 + int(year) + (int(month) - 1) / 12 for year, month in tags]
+    months = [(int(year), int(month.ljust(2, "0"))) for year, month in tags]
+    return dated + [2000 + year + (month - 1) / 12 for year, month in months]

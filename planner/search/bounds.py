@@ -113,7 +113,7 @@ def _time_bound(table: CostTable, space: Space, c: _Columns) -> Floats:
 
     1. Every rank runs its share of m micro-batches alone, and its optimizer
        after all ranks' work: the largest is at least the mean,
-       ``T >= (m S + optimizer) / p``.
+       ``T >= (m S + optimizer) / p``, and the host's work follows.
     2. 1F1B with m > p: ``T >= (m + p - 1) S / p``, by combining the rows
        ``sum_{j<r} t_j + (m - k_r) t_r + 2 sum_{j>r} t_j`` of all ranks with
        weights that make every coefficient equal (cost model, E.3.2).
@@ -129,7 +129,7 @@ def _time_bound(table: CostTable, space: Space, c: _Columns) -> Floats:
     optimizer = (table.embedding.unit.optimizer + table.head.unit.optimizer) * 1.0
     for kind, count in table.workload.runs:
         optimizer = optimizer + count * units[kind].optimizer
-    tail = optimizer[space.mesh] / c.p
+    tail = optimizer[space.mesh] / c.p + table.overhead
     mean = c.m * c.work / c.p
     fill = np.where(c.p > 2, (c.p - 1) * (c.p - 2) / (2.0 * c.p), 0.0) * c.layer
     plain = (c.v == 1) & (c.m > c.p)

@@ -128,7 +128,8 @@ class MeshSolver:
         )
         edges = 2 * costs.stages * (costs.p2p + costs.first_gather + costs.last_scatter)
         passes = costs.micro_batches + 1
-        return passes * (layers * costs.layer_count + ends + edges) + 1
+        worst = passes * (layers * costs.layer_count + ends + edges)
+        return worst + costs.overhead + 1
 
     def advance(self, cutoff: int | None) -> MeshAnswer:
         """Run one round.

@@ -217,6 +217,12 @@ class Profile(BaseModel):
     """Memory-bound kernels in the forward of one layer. [1]"""
     backward_operators: int = Field(ge=0)
     """Memory-bound kernels in the backward of one layer. [1]"""
+    host_forward: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """Time in which the host launches the forward of one layer. [s]"""
+    host_backward: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """The same of its backward. [s]"""
+    host_experts: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """The same each way for router, dispatch and combine. [s]"""
     clock: float = Field(gt=0, le=1.5)
     """Sustained rate of GEMMs and attention over kernel measurements. [1]"""
     attention_rate: float = Field(default=1.0, gt=0, allow_inf_nan=False)

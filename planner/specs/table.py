@@ -82,6 +82,8 @@ class StageCosts:
     """Memory left for states and activations on every rank. [block]"""
     slowdown: float
     """Straggler factor on the simulated step. [1]"""
+    overhead: int = 0
+    """Host work of a step, after the optimizer of every rank. [ns]"""
     extra_layers: int = 0
     """Layers that a virtual stage may hold above the balanced count. [1]"""
 

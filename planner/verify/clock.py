@@ -85,7 +85,7 @@ class Clocks:
         reduced = [self._all_reduced(rank) for rank in range(self.pp)]
         optimizer = self.cost["optimizer"]
         updates = [sum(optimizer[rank :: self.pp]) for rank in range(self.pp)]
-        return max(reduced) + max(updates)
+        return max(reduced) + max(updates) + self.prices.overhead
 
     def _gather(self, rank: int) -> None:
         """Set the alarms at which parameters let a first forward start."""

@@ -252,6 +252,11 @@ class Prices:
         return nanoseconds(_one(sent))
 
     @property
+    def overhead(self) -> int:
+        """Host work of a step that hides behind nothing. [ns]."""
+        return nanoseconds(self.workload.profile.step_overhead)
+
+    @property
     def slowdown(self) -> float:
         """Slowest of n replicas, at most one a node: 1 + sigma sqrt(2 ln n). [1]."""
         node = self.workload.topology.cluster.node.gpus_per_node

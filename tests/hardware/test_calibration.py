@@ -123,7 +123,8 @@ def test_products_of_every_format_that_trains_are_calibrated(name: str) -> None:
     assert own.gemm.keys() & {"bf16", "fp16"} <= trains
     assert own.gemm.keys() & trains
     assert ("fp8" in own.gemm) == (gpu.peak_fp8 is not None)
-    assert own.grouped_gemm.keys() == own.gemm.keys() - {"fp8"}
+    assert ("nvfp4" in own.gemm) == (gpu.peak_fp4 is not None)
+    assert own.grouped_gemm.keys() == own.gemm.keys() - {"fp8", "mxfp8", "nvfp4"}
 
 
 @pytest.mark.parametrize("name", cal.calibrated())

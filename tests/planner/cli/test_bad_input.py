@@ -101,7 +101,7 @@ CASES = {
         ["training.precision", "'fp8'", "allowed: bf16, fp16"],
     ),
     "a format that is not priced": (
-        GOOD.replace("128}", "128, precision: mxfp8}"),
+        GOOD.replace("128}", "128, precision: fp32}"),
         ["training.precision", "is not priced yet", "allowed: bf16"],
     ),
     "a method that is not priced": (

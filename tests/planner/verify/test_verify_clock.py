@@ -51,6 +51,7 @@ def steps(draw: st.DrawFn) -> Any:
         overlap_scatter=draw(st.booleans()),
         scatter_every=draw(st.integers(1, micro)),
         p2p=draw(TIMES) if pp > 1 else 0,
+        overhead=draw(TIMES),
     )
 
 
@@ -72,6 +73,8 @@ def longest_path(plan: Any) -> int:
         x[slots.gather(stage)], x[slots.scatter(stage)] = unit.gather, unit.scatter
         x[slots.first(stage)], x[slots.last(stage)] = plan.edges(stage)
         x[slots.opt(stage % shape.pp)] += unit.optimizer
+    for rank in range(shape.pp):
+        x[slots.opt(rank)] += plan.overhead
     return makespan(graph, x, plan.p2p)
 
 
@@ -91,6 +94,7 @@ def by_hand(**changes: Any) -> Any:
         "scatter_every": 2,
         "p2p": 1,
         "slowdown": 1.0,
+        "overhead": 0,
     }
     units = [[2, 4, 1, 5, 7], [3, 6, 2, 2, 9]]
     return prices({"pp": 2, "grad_accum": 2}, units, **(fields | changes))
@@ -103,6 +107,10 @@ def test_a_step_by_hand() -> None:
     B01 23-27 with its scatter 23-28; then the longer optimizer step, 9.
     """
     assert Clocks(by_hand()).step() == 28 + 9
+
+
+def test_host_work_follows_the_longest_optimizer_step() -> None:
+    assert Clocks(by_hand(overhead=5)).step() == 28 + 9 + 5
 
 
 def test_without_overlap_gathers_come_before_and_scatters_after() -> None:

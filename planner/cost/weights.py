@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from planner.cost.kernels import NARROW
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.workload import Workload
 from planner.models.blocks import LayerKind, Moe
@@ -11,8 +12,6 @@ from planner.models.parts import Gemm
 
 NEWTON_SCHULZ = 5
 """Iterations of Muon's orthogonalisation. [1]"""
-FORMATS = {"fp8": 1.0, "mxfp8": 1.0 + 1 / 32, "nvfp4": 0.5 + 1 / 16}
-"""Bytes of one quantised number with its share of the scales. [B]"""
 ONE_LAYOUT = frozenset({"ada", "hopper"})
 """Architectures whose fp8 tensor cores read one layout: both are kept."""
 
@@ -83,7 +82,7 @@ def keeps_quantised(workload: Workload) -> bool:
     Returns:
         False in 16-bit formats, and where the stack quantises again. [-]
     """
-    return workload.recipe.keeps_fp8 and workload.training.precision in FORMATS
+    return workload.recipe.keeps_fp8 and workload.training.precision in NARROW
 
 
 def weight_copies(workload: Workload) -> float:
@@ -100,4 +99,4 @@ def weight_copies(workload: Workload) -> float:
     """
     precision = workload.training.precision
     twice = precision != "fp8" or workload.gpu.arch in ONE_LAYOUT
-    return FORMATS[precision] * (2 if twice else 1)
+    return NARROW[precision] * (2 if twice else 1)

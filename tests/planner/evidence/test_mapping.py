@@ -1,0 +1,271 @@
+"""A row's words become the model, the cluster, the stack and the layout they mean."""
+
+from math import prod
+from typing import Any
+
+import pytest
+from measured_rows import MakeRow
+
+from planner.evidence.architectures import architecture_of
+from planner.evidence.cases import Case, case_of
+from planner.evidence.gpus import gpu_named
+from planner.evidence.recompute import stages_of
+from planner.evidence.rows import Row
+from planner.evidence.software import stack_rule
+from planner.evidence.unsupported import UnsupportedError
+from planner.evidence.words import RecomputeWords
+from planner.models.blocks import LatentAttention, Moe
+from planner.specs.layout import Stage
+
+
+@pytest.mark.parametrize(
+    ("text", "memory", "name"),
+    [
+        ("A100-80GB", 80, "a100-sxm4-80gb"),
+        ("A100-40GB", None, "a100-sxm4-40gb"),
+        ("NVIDIA H100 80GB HBM3", 80, "h100-sxm5-80gb"),
+        ("H100-96GB", 96, "h100-sxm5-80gb"),
+        ("H100 NVL", 94, "h100-nvl-94gb"),
+        ("H100 PCIe", 80, "h100-pcie-80gb"),
+        ("V100-16GB", 16, "v100-sxm2-16gb"),
+        ("GH200", 96, "gh200-96gb"),
+        ("GB200", 186, "gb200-186gb"),
+        ("L40S", 48, "l40s"),
+        ("L40", 48, "l40"),
+        ("NVIDIA GeForce RTX 4090", 24, "rtx-4090"),
+        ("MI250X", 64, "mi250x-gcd"),
+        ("MI300X", 192, "mi300x"),
+        ("A10G", 24, "a10"),
+        ("Gaudi 2", 96, "gaudi2"),
+        ("RTX4090", None, "rtx-4090"),
+        ("GH200", None, "gh200-96gb"),
+        ("A100", None, "a100-sxm4-80gb"),
+    ],
+)
+def test_free_text_names_a_gpu(text: str, memory: float | None, name: str) -> None:
+    assert gpu_named(text, memory).name == name
+
+
+def test_cards_joined_by_pcie_are_pcie_cards() -> None:
+    assert gpu_named("A100", 80, "PCIe 4.0").name == "a100-pcie-80gb"
+
+
+def test_an_unknown_gpu_is_unsupported(make_row: MakeRow) -> None:
+    with pytest.raises(UnsupportedError, match="no GPU 'Abacus'"):
+        case_of(make_row(hardware={"gpu": "Abacus"}))
+
+
+def hardware(make_row: MakeRow, **fields: Any) -> Case:
+    gpus = fields["gpus"]
+    return case_of(
+        make_row(
+            hardware=fields,
+            layout={"tp": 1, "dp": gpus, "micro_batch": 1},
+            job={"global_batch": 2 * gpus},
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "node", "domain"),
+    [
+        ({"gpu": "H100", "gpus": 16}, 8, 8),
+        ({"gpu": "H100", "gpus": 2, "gpus_per_node": 8}, 2, 2),
+        ({"gpu": "H100", "gpus": 12, "gpus_per_node": 8}, 6, 6),
+        ({"gpu": "GB200", "gpus": 256, "gpus_per_node": 4}, 4, 64),
+        ({"gpu": "GB200", "gpus": 144, "gpus_per_node": 4, "nvlink_domain": 72}, 4, 72),
+        ({"gpu": "B200", "gpus": 8, "gpus_per_node": 8}, 8, 8),
+        ({"gpu": "A100", "gpus": 1}, 1, 1),
+    ],
+)
+def test_nodes_and_domains_hold_the_gpus(
+    make_row: MakeRow, fields: dict[str, Any], node: int, domain: int
+) -> None:
+    cluster = hardware(make_row, **fields).workload.topology.cluster
+    assert cluster.gpus == fields["gpus"]
+    assert cluster.node.gpus_per_node == node
+    assert cluster.node.scale_up_domain == domain
+
+
+def test_stated_hardware_overrules_the_datasheet(make_row: MakeRow) -> None:
+    case = hardware(
+        make_row,
+        gpu="H100-96GB",
+        gpus=16,
+        gpu_memory_gb=96,
+        hbm_tb_s=2.4,
+        power_limit_w=500,
+        per_gpu_inter_gbps=50,
+    )
+    gpu, cluster = case.workload.gpu, case.workload.topology.cluster
+    assert gpu.memory_bandwidth == pytest.approx(2.4e12)
+    assert gpu.memory_capacity == pytest.approx(81559 * 2**20 * 96 / 80)
+    assert cluster.nic_share == pytest.approx(50e9 / 8)
+    assert case.workload.profile.clock == pytest.approx((500 / 700) ** 0.28, rel=0.2)
+
+
+def test_an_open_network_is_assumed_and_flagged(make_row: MakeRow) -> None:
+    stated = make_row(hardware={"per_gpu_inter_gbps": 400})
+    assert not any("network" in flag for flag in case_of(stated).flags)
+    assert any("network rate assumed" in flag for flag in case_of(make_row()).flags)
+
+
+def test_a_preset_is_taken_where_name_and_shape_agree(make_row: MakeRow) -> None:
+    shape = {"layers": 32, "hidden": 4096, "heads": 32, "kv_heads": 8}
+    llama = {"name": "Llama3-8B", "vocab": 128256, **shape}
+    row = make_row(model=llama)
+    assert architecture_of(row.model, 4096).name == "llama-3-8b"
+    cut = make_row(model={**llama, "layers": 4})
+    assert architecture_of(cut.model, 4096).family == "measured"
+
+
+def test_blocks_are_built_from_a_row(make_row: MakeRow) -> None:
+    moe = {
+        "experts": 8,
+        "topk": 2,
+        "expert_ffn": 512,
+        "shared_experts": 1,
+        "dense_layers": 3,
+    }
+    latent = "MLA: q_lora 96, kv_lora 64, qk_nope 32, qk_rope 16, v 32"
+    model = architecture_of(make_row(model={"moe": moe, "attention": latent}).model, 64)
+    assert [count for _, count in model.runs] == [3, 13]
+    sparse = model.kinds[1]
+    assert isinstance(sparse.ffn, Moe)
+    assert sparse.ffn.shared_ffn == 512
+    assert isinstance(sparse.attention, LatentAttention)
+    assert (sparse.attention.q_rank, sparse.attention.value_dim) == (96, 32)
+
+
+def test_a_pattern_says_which_layers_have_experts(make_row: MakeRow) -> None:
+    moe = {"experts": 8, "topk": 2, "expert_ffn": 512, "layer_freq_spec": "[0,1]*8"}
+    model = architecture_of(make_row(model={"moe": moe}).model, 64)
+    assert [isinstance(kind.ffn, Moe) for kind, _ in model.runs] == [False, True] * 8
+
+
+@pytest.mark.parametrize(
+    ("framework", "version", "stack"),
+    [
+        ("Megatron-LM", "2021", "megatron-2021"),
+        ("Megatron-LM v2.5", None, "megatron-2021"),
+        ("Megatron-LM (2022)", None, "megatron-2022"),
+        ("Megatron-Core r0.8.0", None, "megatron-2024"),
+        ("Megatron-LM core_v0.14", None, "megatron-2026"),
+        ("Megatron-DeepSpeed", None, "megatron-deepspeed"),
+        ("NeMo", "24.07", "nemo-2024"),
+        ("NeMo", "25.09", "nemo-2026"),
+        ("NeMo", 25.1, "nemo-2026"),
+        ("Megatron-Bridge", "NeMo container 26.02", "nemo-2026"),
+        ("Megatron-LM (ROCm)", None, "megatron-rocm"),
+        ("torchtitan", None, "torchtitan"),
+        ("MaxText (JAX)", None, "pax"),
+        ("DeepSpeed ZeRO-3", None, "deepspeed-zero3"),
+        ("HF Trainer + DeepSpeed ZeRO-3", None, "hf-trainer"),
+        ("Axolotl", None, "hf-trainer"),
+        ("OLMo-core (FSDP)", None, "torchtitan-eager"),
+        ("Colossal-AI", None, "megatron-2024"),
+    ],
+)
+def test_a_stack_is_chosen_by_framework_version_and_year(
+    make_row: MakeRow, framework: str, version: str | float | None, stack: str
+) -> None:
+    job = {"framework": framework, "framework_version": version}
+    rule = stack_rule(make_row(job=job, source={"title": "a table"}), "hopper")
+    assert rule.stack == stack
+    assert not rule.unknown
+
+
+def test_unknown_software_is_flagged(make_row: MakeRow) -> None:
+    case = case_of(make_row(job={"framework": "Homegrown"}))
+    assert "unknown framework" in case.flags
+
+
+def test_the_rows_own_settings_overrule_the_stack(make_row: MakeRow) -> None:
+    layout = {"overlap_grad_reduce": False, "cuda_graph": "per layer"}
+    case = case_of(
+        make_row(job={"flash_attention": False}, layout={**layout, "recompute": "full"})
+    )
+    profile = case.workload.profile
+    assert profile.attention_kernel == "unfused"
+    assert not profile.overlap_grad_reduce
+    assert profile.cuda_graphs == "layer"
+
+
+def kinds(stages: tuple[Stage, ...]) -> list[list[tuple[int, str]]]:
+    return [[(p.stop - p.start, p.kind) for p in s.recompute] for s in stages]
+
+
+def test_recomputation_lies_on_the_layers_that_are_said() -> None:
+    def stages(pp: int, **words: Any) -> list[list[tuple[int, str]]]:
+        return kinds(stages_of((4, 4), RecomputeWords(kind="full", **words), pp))
+
+    assert stages(2) == [[(4, "full")]] * 2
+    assert stages(2, layers_per_virtual_stage=1) == [[(1, "full"), (3, "none")]] * 2
+    assert stages(2, layers=4) == [[(2, "full"), (2, "none")]] * 2
+    assert stages(1, layers=4) == [[(4, "full")], [(4, "none")]]
+    assert stages(2, every=4) == [[(1, "full"), (3, "none")]] * 2
+
+
+@pytest.mark.parametrize(
+    ("layout", "counts"),
+    [
+        ({"tp": 1, "pp": 4, "dp": 4, "vpp": 1}, (4, 4, 4, 4)),
+        ({"tp": 1, "pp": 16, "dp": 1}, (1,) * 16),
+        ({"tp": 1, "pp": 2, "vpp": 4, "dp": 8}, (2,) * 8),
+        ({"tp": 1, "pp": 4, "dp": 4, "pp_partition": "5,4,4,3"}, (5, 4, 4, 3)),
+    ],
+)
+def test_stages_hold_all_layers(
+    make_row: MakeRow, layout: dict[str, Any], counts: tuple[int, ...]
+) -> None:
+    case = case_of(make_row(layout=layout))
+    assert isinstance(case.layout.stages, tuple)
+    assert tuple(stage.layers for stage in case.layout.stages) == counts
+
+
+def test_a_head_that_counts_as_a_layer_takes_one(make_row: MakeRow) -> None:
+    words = {"pipeline": {"count_as_layer": ["embedding", "head"]}}
+    case = case_of(
+        make_row(
+            layout={"tp": 1, "pp": 4, "dp": 4},
+            model={"layers": 14},
+            normalised=words,
+        )
+    )
+    assert isinstance(case.layout.stages, tuple)
+    assert [stage.layers for stage in case.layout.stages] == [3, 4, 4, 3]
+
+
+def test_a_batch_that_does_not_divide_is_unsupported(make_row: MakeRow) -> None:
+    with pytest.raises(UnsupportedError, match="does not divide over dp 8"):
+        case_of(make_row(job={"global_batch": 60}))
+
+
+def test_an_open_micro_batch_is_the_fastest_that_fits(make_row: MakeRow) -> None:
+    case = case_of(make_row(layout={"micro_batch": None}))
+    cut = (case.layout.dp, case.layout.micro_batch, case.layout.grad_accum)
+    assert prod(part or 1 for part in cut) == 64
+    assert any("fastest that fits" in flag for flag in case.flags)
+
+
+def test_an_open_schedule_of_a_tuned_stack_is_interleaved(make_row: MakeRow) -> None:
+    pipeline = {"tp": 1, "pp": 4, "dp": 4, "micro_batch": 1}
+    tuned = case_of(make_row(layout=pipeline, job={"framework": "NeMo 24.07"}))
+    assert (tuned.layout.vpp or 1) > 1
+    for said in ({"vpp": 1}, {"schedule": "1f1b"}):
+        stated = make_row(layout={**pipeline, **said}, job={"framework": "NeMo 24.07"})
+        assert case_of(stated).layout.vpp == 1
+
+
+def test_open_recomputation_is_none_where_that_fits(make_row: MakeRow) -> None:
+    case = case_of(make_row())
+    assert "recomputation assumed, none" in case.flags
+    huge = make_row(layout={"micro_batch": 8}, job={"seq_len": 32768})
+    assert any("of the layers" in flag for flag in case_of(huge).flags)
+
+
+def test_every_sample_row_has_a_case(sample: tuple[Row, ...]) -> None:
+    for row in sample:
+        case = case_of(row)
+        assert case.workload.gpus == row.hardware.gpus
+        assert case.stack == case.workload.profile.name
