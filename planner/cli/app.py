@@ -29,10 +29,10 @@ app = typer.Typer(
 )
 app.command("plan", help="Find the fastest layout of a job, and prove it.")(plan)
 app.command("predict", help="Price one given layout of a job.")(predict)
-app.command("validate", help="Predict measured runs, and report the errors.")(validate)
 app.command("calibrate", help="Fit a stack's constants to your measured rows.")(
     calibrate
 )
+app.command("validate", help="Predict measured runs, and report the errors.")(validate)
 app.command("catalog", help="Show what is known, with sources.")(catalog)
 
 

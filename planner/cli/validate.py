@@ -9,7 +9,13 @@ import typer
 from planner.calibration_file import read_calibration
 from planner.cli.guard import guarded
 from planner.cli.jobs import Job, load, workload_for
-from planner.cli.options import Assignments, Calibration, Hardware, JsonTo, lay_over
+from planner.cli.options import (
+    Assignments,
+    Calibration,
+    Hardware,
+    JsonTo,
+    lay_over,
+)
 from planner.cli.output import deliver, write_whole
 from planner.cli.progress import row_progress
 from planner.errors import BadInputError
@@ -71,7 +77,7 @@ def validate(
         json_to: Where JSON goes. [-]
         report_to: Where the page goes. [path]
         hardware: Folder of hardware laid over ours. [-]
-        calibration: File of what the user measured. [-]
+        calibration: File of what the user measured. [path]
 
     Raises:
         BadInputError: No row could be read, or the arguments do not go together.
@@ -79,15 +85,13 @@ def validate(
     lay_over(hardware)
     if log_file is None:
         _refuse(assignments, "--set", "it needs --log and a SPEC")
-        _deliver(_rows(paths or [], hardware, calibration), json_to, report_to)
+        answer = _rows(paths or [], hardware, calibration)
+        _deliver(answer, json_to, report_to)
         return
     log = read_log(log_file)
     if paths:
-        _deliver(
-            _compare(load(_only(paths), assignments, calibration), log, log_file),
-            json_to,
-            report_to,
-        )
+        job = _one_job(paths, assignments, calibration)
+        _deliver(_compare(job, log, log_file), json_to, report_to)
         return
     _refuse(assignments, "--set", "there is no SPEC")
     _refuse(report_to, "--report", "there is nothing to compare the log with")
@@ -111,16 +115,17 @@ def _rows(
         )
     own = None if calibration is None else read_calibration(calibration)
     with row_progress() as progress:
-        return price_rows(paths, hardware=hardware, own=own, progress=progress)
+        return price_rows(paths, hardware=hardware, calibration=own, progress=progress)
 
 
-def _only(paths: list[Path]) -> Path:
-    """The job that a log is of."""
+def _one_job(
+    paths: list[Path], assignments: list[str] | None, calibration: Path | None
+) -> Job:
     if len(paths) > 1:
         raise BadInputError(
             "a log is compared with one job", field="PATH", value=str(paths[1])
         )
-    return paths[0]
+    return load(paths[0], assignments, calibration)
 
 
 def _compare(job: Job, log: Log, log_file: Path) -> Validation:

@@ -124,13 +124,16 @@ def ridge(matrix: Floats, target: Floats, weight: Floats, widths: Floats) -> Flo
     Returns:
         The unknowns, shape (unknowns,). [1] or [s]
     """
-    unknowns = np.zeros(matrix.shape[1])
+    unknowns: Floats = np.zeros(matrix.shape[1])
     prior = np.diag(widths**-2.0)
     for _ in range(ROUNDS):
         z = (target - matrix @ unknowns) / NOISE
         trust = weight / np.sqrt(1.0 + z**2) / NOISE**2
         weighted = matrix.T * trust
-        step = np.linalg.solve(weighted @ matrix + prior, weighted @ target)
+        step = np.asarray(
+            np.linalg.solve(weighted @ matrix + prior, weighted @ target),
+            dtype=np.float64,
+        )
         if np.allclose(step, unknowns, atol=1e-6):
             break
         unknowns = step

@@ -71,7 +71,7 @@ class Observed:
         Returns:
             True for those, shape (rows,). [-]
         """
-        return np.array(self.of(name)) == value
+        return np.array([one == value for one in self.of(name)], dtype=np.bool_)
 
     def take(self, kept: Flags) -> "Observed":
         """Some of the rows.

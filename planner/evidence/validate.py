@@ -28,7 +28,7 @@ def validate(
     paths: Iterable[Path],
     *,
     hardware: Path | None = None,
-    own: CalibrationFile | None = None,
+    calibration: CalibrationFile | None = None,
     workers: int = -1,
     progress: Progress | None = None,
 ) -> Validation:
@@ -39,7 +39,7 @@ def validate(
     Args:
         paths: Files of rows, or folders of such files. [path]
         hardware: Folder laid over our hardware, for the workers. [path]
-        own: What the user measured, laid over what we know. [-]
+        calibration: What the user measured, laid over what we know. [-]
         workers: Processes; -1 takes every core. [1]
         progress: Told after every few rows. [-]
 
@@ -52,7 +52,7 @@ def validate(
     reading = read_rows(paths)
     _require_rows(reading)
     total, outcomes = len(reading.rows), list[Outcome]()
-    for priced in _priced(reading.rows, hardware, own, workers):
+    for priced in _priced(reading.rows, calibration, hardware, workers):
         outcomes.extend(priced)
         if progress is not None:
             progress(len(outcomes), total)
@@ -75,8 +75,8 @@ def _require_rows(reading: Reading) -> None:
 
 def _priced(
     rows: Sequence[Row],
-    hardware: Path | None,
     own: CalibrationFile | None,
+    hardware: Path | None,
     workers: int,
 ) -> Iterator[Sequence[Outcome]]:
     chunks = [rows[start : start + _CHUNK] for start in range(0, len(rows), _CHUNK)]
@@ -85,7 +85,7 @@ def _priced(
         yield from (_price(chunk, own) for chunk in chunks)
         return
     parallel = Parallel(n_jobs=processes, return_as="generator", batch_size=1)
-    yield from parallel(delayed(_price_over)(c, hardware, own) for c in chunks)
+    yield from parallel(delayed(_price_over)(chunk, own, hardware) for chunk in chunks)
 
 
 def _price(rows: Sequence[Row], own: CalibrationFile | None) -> list[Outcome]:
@@ -93,7 +93,7 @@ def _price(rows: Sequence[Row], own: CalibrationFile | None) -> list[Outcome]:
 
 
 def _price_over(
-    rows: Sequence[Row], hardware: Path | None, own: CalibrationFile | None
+    rows: Sequence[Row], own: CalibrationFile | None, hardware: Path | None
 ) -> list[Outcome]:
     """Price in another process, which has its own layer of hardware."""
     _lay_over(hardware)

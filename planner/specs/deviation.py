@@ -59,9 +59,11 @@ class Deviation(BaseModel):
         Returns:
             The same with its six constants moved; no time falls below zero. [-]
         """
-        moved = {name: getattr(profile, name) * getattr(self, name) for name in FACTORS}
-        seconds = max(profile.step_overhead + self.step_overhead, 0.0)
-        return profile.model_copy(update={**moved, SECONDS: seconds})
+        moved: dict[str, float] = {
+            name: getattr(profile, name) * getattr(self, name) for name in FACTORS
+        }
+        moved[SECONDS] = max(profile.step_overhead + self.step_overhead, 0.0)
+        return profile.model_copy(update=moved)
 
     def then(self, other: Self) -> Self:
         """Both deviations together.
@@ -72,9 +74,11 @@ class Deviation(BaseModel):
         Returns:
             Factors multiplied, seconds added. [-]
         """
-        both = {name: getattr(self, name) * getattr(other, name) for name in FACTORS}
-        seconds = self.step_overhead + other.step_overhead
-        return self.model_copy(update={**both, SECONDS: seconds})
+        both: dict[str, float] = {
+            name: getattr(self, name) * getattr(other, name) for name in FACTORS
+        }
+        both[SECONDS] = self.step_overhead + other.step_overhead
+        return self.model_copy(update=both)
 
     def moved(self) -> Mapping[Constant, float]:
         """The constants that are not at their default.

@@ -18,6 +18,7 @@ from planner.specs.result import (
     Result,
     SearchReport,
 )
+from planner.specs.uncertainty import Band
 
 BREAKDOWN = TimeBreakdown(compute=6.0, tp_comm=1.5, bubble=1.0, dp_comm=0.5)
 
@@ -39,7 +40,7 @@ def stage_memory(index: int, activations: float) -> StageMemory:
 
 def estimate(verdict: str = "fits") -> Estimate:
     return Estimate(
-        step_time_s=Interval.around(9.0, 0.15),
+        step_time_s=Interval.around(9.0, Band(low=0.85, high=1.15)),
         tokens_per_s_per_gpu=113.8,
         tokens_per_s=1_864_135.0,
         model_tflops_per_gpu=ByConvention(full_attention=401, causal_attention=391),
@@ -47,9 +48,9 @@ def estimate(verdict: str = "fits") -> Estimate:
         hfu=0.41,
         time_breakdown_s=BREAKDOWN,
         memory=MemoryEstimate(
-            peak_allocated_gib=Interval.around(47.0, 0.15),
+            peak_allocated_gib=Interval.around(47.0, Band(low=0.85, high=1.15)),
             peak_reserved_gib=48.5,
-            peak_device_gib=Interval.around(51.0, 0.15),
+            peak_device_gib=Interval.around(51.0, Band(low=0.85, high=1.15)),
             capacity_gib=79.6,
             verdict=verdict,
             stages=(stage_memory(0, 5), stage_memory(1, 20), stage_memory(2, 3)),

@@ -1,0 +1,56 @@
+"""Refits and cross-validates the published runs: ``python -m benchmarks.accuracy``.
+
+Writes the constants and intervals that ship with the package, and here the results
+of every row (``results.csv``), the figures (``results.json``) and the report
+(``README.md``). ``--check`` writes nothing but prints the report.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import yaml
+
+import planner.frameworks
+from benchmarks.accuracy.report import report
+from benchmarks.accuracy.results import figures, table
+from benchmarks.accuracy.study import Study, study
+from planner.evidence.rows import read_rows
+from planner.frameworks.fitted import FITTED, INTERVALS
+
+HERE = Path(__file__).parent
+SHIPPED = Path(planner.frameworks.__file__).parent
+HEAD = "# Written by python -m benchmarks.accuracy; not by hand.\n"
+
+
+def main() -> None:
+    """Do the study and write, or print, what it says."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=Path, default=HERE / "rows")
+    parser.add_argument("--workers", type=int, default=-1)
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    given = parser.parse_args()
+    reading = read_rows([given.rows])
+    for row in reading.invalid:
+        print(f"invalid: {row.file} {row.id}: {row.reason}")
+    done = study(reading.rows, given.workers)
+    if given.check:
+        print(report(done))
+        return
+    _ship(done)
+    (HERE / "results.csv").write_text(table(done))
+    (HERE / "results.json").write_text(json.dumps(figures(done), indent=1) + "\n")
+    (HERE / "README.md").write_text(report(done))
+
+
+def _ship(done: Study) -> None:
+    """Write the constants and the intervals into the package."""
+    fit = done.fit.model_dump(mode="json", exclude_defaults=True)
+    bands = done.intervals.model_dump(mode="json")
+    for name, content in ((FITTED, fit), (INTERVALS, bands)):
+        text = yaml.safe_dump(content, sort_keys=False, default_flow_style=None)
+        (SHIPPED / name).write_text(HEAD + text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,257 @@
+"""The report of a study as Markdown."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+
+import yaml
+
+from benchmarks.accuracy.results import (
+    WAYS,
+    counts,
+    large,
+    several_campaigns,
+    summaries,
+    widths,
+)
+from benchmarks.accuracy.study import Study, outcomes_of
+from benchmarks.machine import machine
+from planner import __version__
+from planner.evidence.accuracy import Errors, accuracy, by_key, macro_accuracy
+from planner.evidence.outcome import Outcome
+from planner.evidence.ranking import Ranking
+from planner.evidence.summary import Summary, is_v100
+from planner.specs.deviation import CONSTANTS, Deviation
+
+HERE = Path(__file__).parent
+WORST = 40
+"""Rows in the list of the worst. [1]"""
+
+
+def report(done: Study) -> str:
+    """The whole report.
+
+    Args:
+        done: The study. [-]
+
+    Returns:
+        Markdown. [text]
+    """
+    all_ways = summaries(done)
+    out = outcomes_of(done, "without_source")
+    return (
+        (HERE / "template.md")
+        .read_text()
+        .format(
+            version=__version__,
+            machine=machine(),
+            rows=sum(row.status != "invalid" for row in out),
+            errors=_errors(done, all_ways),
+            memory=_memory(done, all_ways["in_sample"]),
+            intervals=_intervals(done),
+            ranking=_ranking(all_ways),
+            sources=_by(out, done, "source"),
+            stacks=_stacks(done),
+            archs=_archs(done),
+            everything=_moved(done.fit.everything),
+            worst=_worst(out),
+            unsupported=_unsupported(out),
+            linear_max=_percent(done.linearisation[0]),
+            linear_median=_percent(done.linearisation[1]),
+            v100=_v100(done),
+        )
+    )
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f} %"
+
+
+def _signed(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:+.1f} %"
+
+
+def _lines(rows: Iterable[Sequence[object]]) -> str:
+    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in rows)
+
+
+def _cells(errors: Errors) -> tuple[object, ...]:
+    return (
+        errors.n,
+        _percent(errors.median),
+        _percent(errors.p90),
+        _signed(errors.bias),
+    )
+
+
+def _errors(done: Study, all_ways: dict[str, Summary]) -> str:
+    """The three ways, over sources and over rows, and the two that are apart."""
+    rows: list[tuple[object, ...]] = []
+    for which, name in WAYS.items():
+        summary = all_ways[which]
+        rows.append((f"{name}, average over sources", *_cells(summary.macro.step_time)))
+        rows.append((f"{name}, over rows", *_cells(summary.step_time)))
+    several, big = several_campaigns(done), large(done)
+    name = "sources with several campaigns, leave-one-group-out"
+    rows.append((f"{name}, over sources", *_cells(macro_accuracy(several).step_time)))
+    rows.append((f"{name}, over rows", *_cells(accuracy(several).step_time)))
+    name = "Megatron, NeMo, MLPerf on 64 GPUs or more, leave-one-source-out"
+    rows.append((name, *_cells(accuracy(big).step_time)))
+    return _lines(rows)
+
+
+def _memory(done: Study, summary: Summary) -> str:
+    rows = [("average over sources", *_cells(summary.macro.memory))]
+    rows.append(("over rows", *_cells(summary.memory)))
+    counted = [row for row in outcomes_of(done, "in_sample") if counts(row)]
+    for counter, its in sorted(by_key(counted, lambda row: row.memory_counter).items()):
+        if (errors := accuracy(its).memory).n:
+            rows.append((counter, *_cells(errors)))
+    oom = summary.oom
+    ran = oom.false_positive + oom.at_risk_ran + oom.true_negative
+    failed = oom.true_positive + oom.false_negative
+    said = (
+        f"\nOf {ran} rows that ran, {oom.false_positive} are called `oom` and "
+        f"{oom.at_risk_ran} `at-risk`; of {failed} that did not fit, "
+        f"{oom.true_positive} are called one of the two."
+    )
+    return _lines(rows) + "\n" + said
+
+
+def _intervals(done: Study) -> str:
+    half = widths(done)
+    rows = [("step time", len(done.observed), _percent(done.held.inside.mean()))]
+    rows += [
+        (f"memory, {name}", len(its), _percent(held.inside.mean()))
+        for name, (its, held) in done.memory.items()
+        if len(its)
+    ]
+    said = ", ".join(f"{name} {_percent(value)}" for name, value in half.items())
+    return _lines(rows) + f"\n\nMedian half width by stack: {said}."
+
+
+def _ranking(all_ways: dict[str, Summary]) -> str:
+    return _lines(
+        (name, *_ranks(all_ways[which].ranking)) for which, name in WAYS.items()
+    )
+
+
+def _ranks(found: Ranking) -> tuple[object, ...]:
+    tau = "-" if found.kendall_tau is None else f"{found.kendall_tau:.2f}"
+    regret, hits = _percent(found.top1_regret), _percent(found.top3_hit_rate)
+    return (found.groups, tau, regret, hits)
+
+
+def _by(out: Sequence[Outcome], done: Study, name: str) -> str:
+    """Errors of each source, its group and itself left out."""
+    group = by_key(filter(counts, outcomes_of(done, "without_group")), _source)
+    alone = by_key(filter(counts, out), _source)
+    rows = []
+    for key in sorted(alone):
+        inner, outer = accuracy(group[key]), accuracy(alone[key])
+        time, memory = outer.step_time, outer.memory
+        rows.append(
+            (
+                key,
+                time.n,
+                _percent(inner.step_time.median),
+                _percent(time.median),
+                _percent(time.p90),
+                _signed(time.bias),
+                _percent(time.coverage),
+                memory.n or "-",
+                _percent(memory.median),
+            )
+        )
+    del name
+    return _lines(rows)
+
+
+def _source(row: Outcome) -> str:
+    return row.source
+
+
+def _stacks(done: Study) -> str:
+    """Fitted constants of every GPU architecture and stack."""
+    pairs = Counter((t.arch, t.stack) for t in done.observed.tags)
+    return _lines(
+        (stack, arch, rows, len(whole.moved()), _moved(done.fit.stacks.get(stack)))
+        for (arch, stack), rows in sorted(pairs.items(), key=lambda one: one[0][::-1])
+        if (whole := done.fit.deviation(arch, stack))
+    )
+
+
+def _archs(done: Study) -> str:
+    return _lines(
+        (name, _moved(own)) for name, own in sorted(done.fit.architectures.items())
+    )
+
+
+def _moved(own: Deviation | None) -> str:
+    moved = (own or Deviation()).moved()
+    words = [
+        f"{name} {moved[name]:+.4g} s"
+        if name == CONSTANTS[-1]
+        else f"{name} x {moved[name]:.3g}"
+        for name in CONSTANTS
+        if name in moved
+    ]
+    return ", ".join(words) or "as documented"
+
+
+def _worst(out: Sequence[Outcome]) -> str:
+    """The rows that are furthest off, with what we believe of them."""
+    rows = [row for row in out if counts(row) and row.step_error is not None]
+    rows.sort(key=lambda row: -abs(row.step_error or 0.0))
+    return _lines(
+        (
+            f"`{row.id}`",
+            row.stack,
+            row.layout,
+            f"{row.measured_step_s:.4g}",
+            _signed(row.step_error),
+            reason_of(row),
+        )
+        for row in rows[:WORST]
+    )
+
+
+def reason_of(row: Outcome) -> str:
+    """What we believe to be behind a row's error.
+
+    Args:
+        row: Any. [-]
+
+    Returns:
+        The first reason whose pattern its id or source has. [text]
+    """
+    for reason in _reasons():
+        if re.search(reason["match"], f"{row.source}/{row.id}"):
+            return reason["why"]
+    return "not understood"
+
+
+@cache
+def _reasons() -> list[dict[str, str]]:
+    content: list[dict[str, str]] = yaml.safe_load((HERE / "reasons.yaml").read_text())
+    return content
+
+
+def _unsupported(out: Sequence[Outcome]) -> str:
+    rows = [row for row in out if row.status == "unsupported" and row.counted]
+    total = sum(row.counted for row in out)
+    said = (
+        f"{len(rows)} of {total} rows that count ({_percent(len(rows) / total)}).\n\n"
+    )
+    found = Counter((row.source, row.reason[:120]) for row in rows)
+    return said + _lines((source, n, why) for (source, why), n in found.most_common())
+
+
+def _v100(done: Study) -> str:
+    rows = [o.outcome for o in done.observations if is_v100(o.outcome)]
+    return _lines(
+        (name, *_cells(accuracy(its).step_time))
+        for name, its in sorted(by_key(rows, _source).items())
+    )

@@ -1,0 +1,184 @@
+"""The figures of a study: every row, and the summaries that are quoted."""
+
+import csv
+import io
+
+import numpy as np
+
+from benchmarks.accuracy.study import Study, outcomes_of
+from planner.evidence.accuracy import accuracy, macro_accuracy
+from planner.evidence.outcome import Outcome
+from planner.evidence.summary import Summary, is_v100, summarise
+
+WAYS = {
+    "in_sample": "in-sample",
+    "without_group": "leave-one-group-out",
+    "without_source": "leave-one-source-out",
+}
+"""How a row's step is predicted, and its name in the report."""
+CAMPAIGNS = 2
+"""Split groups from which a source has several campaigns. [1]"""
+LARGE = 64
+"""GPUs of a large run. [1]"""
+_LARGE_GPUS = ("a100", "h100", "h200", "b200", "gb200")
+_LARGE_SOURCES = ("megatron", "nemo", "mlperf")
+COLUMNS = (
+    "id", "source", "status", "gpu", "gpus", "stack", "layout", "measured_s",
+    "predicted_s", "in_sample", "without_group", "without_source", "inside",
+    "measured_gib", "predicted_gib", "memory_error", "counter", "verdict", "oom",
+)  # fmt: skip
+
+
+def summaries(done: Study) -> dict[str, Summary]:
+    """The three ways side by side, V100 apart.
+
+    Args:
+        done: The study. [-]
+
+    Returns:
+        One summary each. [-]
+    """
+    return {
+        which: summarise(row for row in outcomes_of(done, which) if not is_v100(row))
+        for which in WAYS
+    }
+
+
+def several_campaigns(done: Study) -> list[Outcome]:
+    """Rows of sources with several split groups, their own group left out.
+
+    Args:
+        done: The study. [-]
+
+    Returns:
+        Rows that count and are priced. [-]
+    """
+    rows = [row for row in outcomes_of(done, "without_group") if counts(row)]
+    groups: dict[str, set[str]] = {}
+    for row in rows:
+        groups.setdefault(row.source, set()).add(row.split_group)
+    return [row for row in rows if len(groups[row.source]) >= CAMPAIGNS]
+
+
+def large(done: Study) -> list[Outcome]:
+    """Large Megatron, NeMo and MLPerf runs, their source left out.
+
+    Args:
+        done: The study. [-]
+
+    Returns:
+        Rows that count and are priced. [-]
+    """
+    return [
+        row
+        for row in outcomes_of(done, "without_source")
+        if counts(row)
+        and row.gpus >= LARGE
+        and row.gpu.startswith(_LARGE_GPUS)
+        and any(word in f"{row.source} {row.stack}" for word in _LARGE_SOURCES)
+    ]
+
+
+def counts(row: Outcome) -> bool:
+    """Whether a row is priced and counted.
+
+    Args:
+        row: Any. [-]
+
+    Returns:
+        Not for suspect rows and V100. [-]
+    """
+    return row.counted and row.status == "ok" and not is_v100(row)
+
+
+def widths(done: Study) -> dict[str, float]:
+    """Median half widths of the nested intervals. [1].
+
+    Args:
+        done: The study. [-]
+
+    Returns:
+        For stacks that others than the row's source have, and for new ones. [1]
+    """
+    half = (np.exp(done.held.high) - np.exp(done.held.low)) / 2
+    tags = done.observed.tags
+    sources: dict[str, set[str]] = {}
+    groups: dict[str, set[str]] = {}
+    for tag in tags:
+        sources.setdefault(tag.stack, set()).add(tag.source)
+        groups.setdefault(tag.stack, set()).add(tag.group)
+    several = np.array([len(groups[t.stack]) > 1 for t in tags])
+    new = np.array([len(sources[t.stack]) == 1 for t in tags])
+    return {
+        "several campaigns": float(np.median(half[several])),
+        "new": float(np.median(half[new])),
+        "all": float(np.median(half)),
+    }
+
+
+def figures(done: Study) -> dict[str, object]:
+    """Everything that the report quotes, for programs.
+
+    Args:
+        done: The study. [-]
+
+    Returns:
+        Plain values. [-]
+    """
+    memory = {
+        name: {"n": len(its), "coverage": _mean(held.inside)}
+        for name, (its, held) in done.memory.items()
+    }
+    return {
+        "date": done.fit.date,
+        "summaries": {n: s.model_dump() for n, s in summaries(done).items()},
+        "several_campaigns": {
+            "macro": macro_accuracy(several_campaigns(done)).model_dump(),
+            "rows": accuracy(several_campaigns(done)).model_dump(),
+        },
+        "large": accuracy(large(done)).model_dump(),
+        "coverage": {"time": _mean(done.held.inside), "memory": memory},
+        "half_width": widths(done),
+        "linearisation": done.linearisation,
+    }
+
+
+def _mean(values: np.ndarray) -> float | None:
+    return float(values.mean()) if len(values) else None
+
+
+def table(done: Study) -> str:
+    """Every row as CSV: errors three ways.
+
+    Args:
+        done: The study. [-]
+
+    Returns:
+        Lines with a heading. [text]
+    """
+    ways = {which: outcomes_of(done, which) for which in WAYS}
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for rows in zip(*ways.values(), strict=True):
+        writer.writerow(_cells(*rows))
+    return out.getvalue()
+
+
+def _cells(inside: Outcome, group: Outcome, source: Outcome) -> list[object]:
+    held = ""
+    if source.step_low_s and source.step_high_s and source.measured_step_s:
+        held = int(source.step_low_s <= source.measured_step_s <= source.step_high_s)
+    return [
+        inside.id, inside.source, inside.status, inside.gpu, inside.gpus,
+        inside.stack, inside.layout, _short(inside.measured_step_s),
+        _short(inside.predicted_step_s), _short(inside.step_error),
+        _short(group.step_error), _short(source.step_error), held,
+        _short(inside.measured_memory_gib), _short(inside.predicted_memory_gib),
+        _short(inside.memory_error), inside.memory_counter, inside.verdict,
+        int(inside.oom),
+    ]  # fmt: skip
+
+
+def _short(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"

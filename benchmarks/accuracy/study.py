@@ -1,0 +1,183 @@
+"""Fits the shipped constants to the rows, and finds what they are worth elsewhere."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from planner.evidence.crossval import Residuals, residuals
+from planner.evidence.hierarchy import JointFit, fit_all
+from planner.evidence.intervals import Held, intervals_of, nested
+from planner.evidence.observe import COUNTERS, Observation, memories, observe, steps
+from planner.evidence.observed import Observed
+from planner.evidence.outcome import Outcome
+from planner.evidence.rows import Row
+from planner.frameworks.fitted import DOCUMENTED, AllIntervals, Fit
+
+FEWEST_ROWS = 8
+"""Rows below which a memory counter takes the intervals of all counters. [1]"""
+
+
+@dataclass(frozen=True)
+class Study:
+    """Everything that the rows say.
+
+    Attributes:
+        fit: Constants to ship. [-]
+        intervals: Bands to ship. [-]
+        observations: Every row priced with the fit. [-]
+        observed: Those with a step time that counts. [-]
+        residuals: Their errors: in-sample, group out, source out. [-]
+        held: Their intervals, nested. [-]
+        linearisation: Largest and median |difference| between the linear model of the
+            fit and an exact price, log step. [1]
+        memory: By counter, rows and their nested intervals. [-]
+    """
+
+    fit: Fit
+    intervals: AllIntervals
+    observations: tuple[Observation, ...]
+    observed: Observed
+    residuals: Residuals
+    held: Held
+    linearisation: tuple[float, float]
+    memory: dict[str, tuple[Observed, Held]]
+
+
+def study(rows: Sequence[Row], workers: int) -> Study:
+    """Fit to all rows, then without each group and each source.
+
+    The model is made linear at the documented constants, fitted, made linear there
+    and fitted again; that second fit ships.
+
+    Args:
+        rows: As read. [-]
+        workers: Processes. [1]
+
+    Returns:
+        The study. [-]
+    """
+    first = _shipped(fit_all(steps(_observe(rows, DOCUMENTED, workers))))
+    again = steps(_observe(rows, first, workers), first)
+    final = _shipped(fit_all(again))
+    observations = _observe(rows, final, workers)
+    observed = steps(observations, final)
+    left = residuals(observed)
+    memory = {name: memories(observations, name) for name in COUNTERS}
+    return Study(
+        fit=final,
+        intervals=_intervals(observed, left, memory),
+        observations=observations,
+        observed=observed,
+        residuals=left,
+        held=nested(observed),
+        linearisation=_linearisation(again, observed),
+        memory={name: (its, nested(its)) for name, its in memory.items()},
+    )
+
+
+def _observe(rows: Iterable[Row], fit: Fit, workers: int) -> tuple[Observation, ...]:
+    parallel = Parallel(n_jobs=workers, batch_size=16)
+    return tuple(parallel(delayed(observe)(row, fit) for row in rows))
+
+
+def _shipped(fit: JointFit) -> Fit:
+    """The fit as the file has it, to three decimals."""
+    stacks = {name: fit.deviation("stack", name) for name in fit.members("stack")}
+    archs = {name: fit.deviation("arch", name) for name in fit.members("arch")}
+    return Fit(
+        date=date.today().isoformat(),  # noqa: DTZ011  # a day, for people
+        source="python -m benchmarks.accuracy, on the rows of benchmarks/accuracy",
+        everything=fit.deviation("everything"),
+        architectures={name: own for name, own in archs.items() if own.moved()},
+        stacks={name: own for name, own in stacks.items() if own.moved()},
+    )
+
+
+def _intervals(
+    observed: Observed, left: Residuals, memory: dict[str, Observed]
+) -> AllIntervals:
+    whole = Observed(
+        tuple(tag for its in memory.values() for tag in its.tags),
+        np.concatenate([its.log_ratio for its in memory.values()]),
+        np.concatenate([its.jacobian for its in memory.values()]),
+    )
+    by_counter = {
+        name: intervals_of(*_columns(its if len(its) >= FEWEST_ROWS else whole))
+        for name, its in memory.items()
+    }
+    return AllIntervals(
+        date=date.today().isoformat(),  # noqa: DTZ011
+        source="errors of rows whose source the fit had left out, "
+        "python -m benchmarks.accuracy",
+        time=intervals_of(observed.tags, left.without_source),
+        **by_counter,
+    )
+
+
+def _columns(its: Observed) -> tuple[Sequence, np.ndarray]:
+    return its.tags, its.log_ratio
+
+
+def _linearisation(again: Observed, exact: Observed) -> tuple[float, float]:
+    """Linear prediction of the final fit against its exact price."""
+    known = {tag.id: at for at, tag in enumerate(again.tags)}
+    both = [(known[t.id], at) for at, t in enumerate(exact.tags) if t.id in known]
+    one, other = (np.array(side, dtype=int) for side in zip(*both, strict=True))
+    # Both are carried back to the documented constants: equal, were the model linear.
+    gap = np.abs(again.log_ratio[one] - exact.log_ratio[other])
+    return float(gap.max()), float(np.median(gap))
+
+
+def outcomes_of(study: Study, which: str) -> tuple[Outcome, ...]:
+    """Every row with the step that constants fitted without it predict.
+
+    Args:
+        study: The study. [-]
+        which: in_sample, without_group or without_source. [text]
+
+    Returns:
+        Rows in order; time intervals are the nested ones, memory too. [-]
+    """
+    left = getattr(study.residuals, which)
+    time = {
+        tag.id: (left[at], study.held.low[at], study.held.high[at])
+        for at, tag in enumerate(study.observed.tags)
+    }
+    memory = {
+        tag.id: (held.low[at], held.high[at])
+        for its, held in study.memory.values()
+        for at, tag in enumerate(its.tags)
+    }
+    return tuple(
+        _with_memory(_with_step(one.outcome, time), memory)
+        for one in study.observations
+    )
+
+
+def _with_step(row: Outcome, time: dict[str, tuple[float, float, float]]) -> Outcome:
+    if row.id not in time or row.measured_step_s is None:
+        return row
+    left, low, high = time[row.id]
+    step = float(row.measured_step_s / np.exp(left))
+    return row.model_copy(
+        update={
+            "predicted_step_s": step,
+            "step_low_s": step * float(np.exp(low)),
+            "step_high_s": step * float(np.exp(high)),
+        }
+    )
+
+
+def _with_memory(row: Outcome, memory: dict[str, tuple[float, float]]) -> Outcome:
+    if row.id not in memory or row.predicted_memory_gib is None:
+        return row
+    low, high = memory[row.id]
+    return row.model_copy(
+        update={
+            "memory_low_gib": row.predicted_memory_gib * float(np.exp(low)),
+            "memory_high_gib": row.predicted_memory_gib * float(np.exp(high)),
+        }
+    )
