@@ -23,6 +23,7 @@ FLOORS = {
     "planner.reasons": 5,
     "planner.predict": 6,
     "planner.optimize": 7,
+    "planner.evidence": 7,
     "planner.report": 8,
     "planner.cli": 9,
     "planner.__main__": 10,

@@ -50,7 +50,7 @@ def gemm_rate(workload: Workload, *, grouped: bool = False) -> GemmRate:
     assert peak is not None
     return GemmRate(
         flops=peak * entry.efficiency * workload.profile.clock,
-        bandwidth=gpu.memory_bandwidth / entry.traffic,
+        bandwidth=gpu.memory_bandwidth / entry.traffic if entry.traffic else np.inf,
         overhead=entry.overhead,
     )
 
