@@ -141,7 +141,9 @@ def test_states_of_a_llama_layer_under_megatron() -> None:
     2 + 4 + 12 / 16 = 6.75 B each: 184080384 B.
     """
     workload, meshes = llama_8b(16), mesh(tp=8, dp=16, dp_shard=16, zero=1)
-    states = state_bytes(workload, layer_owned(workload, workload.kinds[0], meshes), meshes)
+    states = state_bytes(
+        workload, layer_owned(workload, workload.kinds[0], meshes), meshes
+    )
     assert states.total == pytest.approx(184_080_384, rel=1e-12)
 
 
