@@ -24,6 +24,7 @@ from hardware.files import (
     reader,
     remembered,
 )
+from hardware.host import hosts
 from hardware.measured import Fraction, Measured, Positive
 from hardware.networks import NetworkCalibration, network, networks
 from hardware.units import Bytes, BytesPerSecond, FlopPerSecond, Seconds
@@ -45,7 +46,7 @@ __all__ = [
 ]
 
 _FOLDER = "calibration"
-_NOT_GPUS = frozenset({"network", "nccl"})
+_NOT_GPUS = frozenset({"host", "network", "nccl"})
 _OWN = frozenset({"name", "base", "transferred", "borrowed", "scale_up_on"})
 """Fields that a base does not hand down."""
 
@@ -365,4 +366,5 @@ def _check_file(name: str) -> object:
     """What one file of the folder holds; only GPUs and networks can be laid over."""
     if name == "nccl":
         raise CatalogError(f"{find(_FOLDER, name)}: NCCL's constants are not replaced")
-    return networks() if name == "network" else calibration(name)
+    others = {"network": networks, "host": hosts}
+    return others[name]() if name in others else calibration(name)

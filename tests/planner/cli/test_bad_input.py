@@ -104,13 +104,9 @@ CASES = {
         GOOD.replace("128}", "128, precision: fp32}"),
         ["training.precision", "is not priced yet", "allowed: bf16"],
     ),
-    "a method that is not priced": (
-        GOOD.replace("128}", "128, method: lora}"),
-        ["training.method", "is not priced yet", "allowed: full"],
-    ),
-    "an optimizer that is not priced": (
-        GOOD.replace("128}", "128, optimizer: muon}"),
-        ["training.optimizer", "is not priced yet", "adamw"],
+    "a precision that is not priced": (
+        GOOD.replace("128}", "128, precision: fp32}"),
+        ["training.precision", "is not priced yet", "bf16"],
     ),
 }
 
