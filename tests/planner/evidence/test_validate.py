@@ -103,7 +103,7 @@ def test_what_the_user_fitted_moves_the_prediction(tmp_path: Path) -> None:
     fit = StackFit(
         gpu=plain.gpu,
         stack=plain.stack,
-        constants={"clock": 0.5},
+        constants={"latency": 3.0},
         rows=3,
         residual=0.01,
     )
