@@ -44,7 +44,8 @@ def remeasured(
     settled = [n for n in sections if _covers(n, known[n], sections[n])]
     merged = {n: _merged(n, known[n], sections[n]) for n in sections}
     reasons = {n: why for n, why in its.transferred.items() if n not in settled}
-    whole = known | merged | {"transferred": reasons}
+    left = its.borrowed & reasons.keys()
+    whole = known | merged | {"transferred": reasons, "borrowed": left}
     return parse(where, whole, GpuCalibration)
 
 

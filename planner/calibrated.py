@@ -127,6 +127,11 @@ def calibrated(workload: Workload, own: CalibrationFile | None = None) -> Worklo
 
     Returns:
         The same with its constants moved and its bands looked up. [-]
+
+    Raises:
+        CatalogError: A section of the user's file is wrong; names the field.
     """
     framework = with_deviation(workload.framework, workload.gpu, own)
-    return with_uncertainty(replace(workload, framework=framework), own)
+    kernels = own.kernels(workload.calibration) if own else workload.calibration
+    moved = replace(workload, framework=framework, calibration=kernels)
+    return with_uncertainty(moved, own)

@@ -93,6 +93,11 @@ class CalibrationFile(BaseModel):
                 raise ValueError(f"stacks: {stack} on {gpu} is given twice")
         return self
 
+    @property
+    def measured(self) -> frozenset[str]:
+        """Names of the GPUs that the file has something of. [-]."""
+        return frozenset({*self.gpus, *(fit.gpu for fit in self.stacks)})
+
     def kernels(self, its: GpuCalibration) -> GpuCalibration:
         """A GPU's calibration with what this file measured of it.
 
@@ -138,29 +143,44 @@ def read_calibration(path: Path) -> CalibrationFile:
     Raises:
         BadInputError: Unreadable, a field is wrong, or a GPU is not known.
     """
-    fields = read_mapping(path)
+    return parse_calibration(read_mapping(path), file=str(path))
+
+
+def parse_calibration(fields: Mapping[str, Any], *, file: str) -> CalibrationFile:
+    """Check what a calibration file holds.
+
+    Args:
+        fields: Its top-level fields. [-]
+        file: The file, for messages. [text]
+
+    Returns:
+        The same, checked; every GPU in it is of the catalog. [-]
+
+    Raises:
+        BadInputError: A field is wrong, or a GPU is not known.
+    """
     given = {key: value for key, value in fields.items() if value is not None}
     try:
         held = CalibrationFile.model_validate(given)
     except ValidationError as error:
-        raise explained(error, CalibrationFile, file=str(path)) from error
+        raise explained(error, CalibrationFile, file=file) from error
     for index, fit in enumerate(held.stacks):
-        _check_gpu(fit.gpu, f"stacks.{index}.gpu", path)
+        _check_gpu(fit.gpu, f"stacks.{index}.gpu", file)
     for name in held.gpus:
-        _check_gpu(name, f"gpus.{name}", path)
+        _check_gpu(name, f"gpus.{name}", file)
         try:
             held.kernels(calibration(name))
         except CatalogError as error:
-            raise BadInputError(str(error), file=str(path)) from error
+            raise BadInputError(str(error), file=file) from error
     return held
 
 
-def _check_gpu(name: str, field: str, path: Path) -> None:
+def _check_gpu(name: str, field: str, file: str) -> None:
     known = catalog.names("gpus")
     if name not in known:
         raise BadInputError(
             f"no such GPU; {did_you_mean(name, known)}",
-            file=str(path),
+            file=file,
             field=field,
             value=name,
         )

@@ -11,6 +11,7 @@ from planner.cli.calibrate import calibrate
 from planner.cli.catalog import catalog
 from planner.cli.plan import plan
 from planner.cli.predict import predict
+from planner.cli.profile import profile
 from planner.cli.validate import validate
 
 _EPILOG = (
@@ -33,6 +34,7 @@ app.command("calibrate", help="Fit a stack's constants to your measured rows.")(
     calibrate
 )
 app.command("validate", help="Predict measured runs, and report the errors.")(validate)
+app.command("profile", help="Measure this machine's GPUs, for --calibration.")(profile)
 app.command("catalog", help="Show what is known, with sources.")(catalog)
 
 

@@ -23,17 +23,19 @@ class Job:
         file: As the user named it, for messages. [text]
         base: Folder that relative paths in it start from. [-]
         workloads: Resolved, shape (frameworks,). [-]
+        notes: Warnings about what came with it. [text]
     """
 
     spec: JobSpec
     file: str
     base: Path
     workloads: tuple[Workload, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is legal but rarely meant. [text]."""
-        return cautions(self.workloads[0])
+        return (*cautions(self.workloads[0]), *self.notes)
 
     def workload_of(self, plan: RankedPlan | None) -> Workload:
         """The workload of the framework that a plan is for; the first without one.
@@ -80,7 +82,10 @@ def load(
     base = locate(path).parent
     own = None if calibration is None else read_calibration(calibration)
     workloads = resolve(spec, file=str(path), base=base, calibration=own)
-    return Job(spec, str(path), base, workloads)
+    gpu = workloads[0].gpu.name
+    unused = own is not None and gpu not in own.measured
+    notes = (f"{calibration} has nothing of {gpu}; it changes nothing",)
+    return Job(spec, str(path), base, workloads, notes if unused else ())
 
 
 def workload_for(job: Job, given: PartialLayout) -> Workload:

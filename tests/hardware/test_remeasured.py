@@ -28,6 +28,9 @@ def test_a_section_measured_whole_is_no_longer_transferred() -> None:
     its = over(gemm=dict.fromkeys(H200.gemm, GEMM))
     assert "gemm" not in its.transferred
     assert its.transferred["memory"] == H200.transferred["memory"]
+    grouped = over(grouped_gemm=dict.fromkeys(H200.grouped_gemm, GEMM))
+    assert "grouped_gemm" in H200.borrowed
+    assert "grouped_gemm" not in grouped.borrowed
 
 
 def test_an_attention_curve_replaces_that_of_its_kernel_and_head() -> None:
