@@ -12,9 +12,11 @@ from planner.frameworks.fitted import Group, Intervals, group_keys
 
 COVERAGE = 0.9
 """Share of measurements that an interval is to hold. [1]"""
-PARENT_SOURCES = 1.0
+WIDEST = 0.98
+"""Share that quantiles are taken at where there are few sources. [1]"""
+PARENT_SOURCES = 2.0
 """Sources that a group's parent counts as in the group's own quantiles. [1]"""
-FEWEST_ROWS = 4
+FEWEST_ROWS = 8
 """Rows below which a group has no band of its own. [1]"""
 
 
@@ -87,9 +89,16 @@ def _widest(parents: Sequence[_Bounds], whole: _Bounds) -> _Bounds:
 
 
 def _bounds(tags: Sequence[Tags], left: Floats, weight: Floats) -> _Bounds:
-    outside = (1 - COVERAGE) / 2
+    """Quantiles with the conformal correction for the next source.
+
+    Of m sources and a new one, every rank of the new one is as likely: the share
+    COVERAGE of it lies within the share ``COVERAGE (m + 1) / m`` of those known.
+    """
+    sources = len({tag.source for tag in tags})
+    share = min(COVERAGE * (sources + 1) / max(sources, 1), WIDEST)
+    outside = (1 - share) / 2
     low, high = quantiles(left, weight, (outside, 1 - outside))
-    return _Bounds(low, high, len(tags), len({tag.source for tag in tags}))
+    return _Bounds(low, high, len(tags), sources)
 
 
 def quantiles(
