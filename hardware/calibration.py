@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 _FOLDER = "calibration"
-_NOT_GPUS = frozenset({"network", "nccl"})
+_NOT_GPUS = frozenset({"host", "network", "nccl"})
 _OWN = frozenset({"name", "base", "transferred", "scale_up_on"})
 """Fields that a base does not hand down."""
 
