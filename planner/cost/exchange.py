@@ -38,17 +38,20 @@ def core_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
     keys = attention.attended(context.workload.training.seq_len, causal=True)
     flops = attention.core_flops(keys) * context.local / meshes.tp
     blocks = attention.heads / meshes.tp * context.local / QUERY_BLOCK
-    head = (
-        attention.nope_dim + attention.rope_dim
-        if isinstance(attention, LatentAttention)
-        else attention.head_dim
-    )
     return attention_time(
         context.workload,
         flops=flops,
         query_blocks=np.maximum(blocks, 1.0),
-        head_dim=head,
+        head_dim=_query_dim(layer),
     )
+
+
+def _query_dim(layer: LayerKind) -> int:
+    """Size of a query head. [1]."""
+    attention = layer.attention
+    if isinstance(attention, LatentAttention):
+        return attention.nope_dim + attention.rope_dim
+    return attention.head_dim
 
 
 def _score_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
@@ -60,6 +63,7 @@ def _score_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
         workload,
         flops=attention.core_flops(keys) * share,
         scores=attention.heads * keys * share,
+        head_dim=_query_dim(layer),
     )
 
 

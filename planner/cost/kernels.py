@@ -26,6 +26,8 @@ BACKWARD_ATTENTION = 2.5
 """Kernel FLOPs of a flash-attention backward over its forward. [1]"""
 UNFUSED = "unfused"
 """Name of attention by explicit scores: two products around a fused softmax."""
+TENSOR_CORE_ALIGNMENT = 8
+"""Half-precision numbers that rows of a tensor-core operand come in. [1]"""
 SCORE_TRAFFIC = 13.0, 20.0
 """Bytes moved per score, forward and backward. Forward: QK^T writes 2, softmax
 reads and writes 4, dropout 4 and a mask of 1, PV reads 2. Backward: PV reads 2
@@ -204,7 +206,7 @@ def is_unfused(workload: Workload) -> bool:
 
 
 def unfused_time(
-    workload: Workload, *, flops: Floats, scores: Floats
+    workload: Workload, *, flops: Floats, scores: Floats, head_dim: int
 ) -> tuple[Floats, Floats]:
     """Forward and backward time of attention by explicit scores.
 
@@ -217,21 +219,26 @@ def unfused_time(
         workload: The job.
         flops: Forward FLOPs over the whole square of scores. [FLOP]
         scores: Scores, one per head, query and key. [1]
+        head_dim: Size of a query head; one that 8 does not divide cannot feed the
+            tensor cores, so that the vector units multiply. [1]
 
     Returns:
         Forward and backward time. [s]
 
     References:
         Korthikanti et al., arXiv:2205.05198, section 4.1: the tensors of the core.
+        arXiv:2401.14489 and NVIDIA's guide to matrix products: 16-byte alignment.
     """
-    rate = gemm_rate(workload, narrow=False)
+    flops_rate = gemm_rate(workload, narrow=False).flops
+    if head_dim % TENSOR_CORE_ALIGNMENT:
+        flops_rate = workload.gpu.peak_fp32 or flops_rate
     memory = workload.calibration.memory
     bandwidth = workload.gpu.memory_bandwidth * memory.efficiency
     speed = workload.profile.attention_rate
     ahead, behind = (moved * scores / bandwidth for moved in SCORE_TRAFFIC)
     return (
-        (flops / rate.flops + ahead) / speed,
-        (2 * flops / rate.flops + behind) / speed,
+        (flops / flops_rate + ahead) / speed,
+        (2 * flops / flops_rate + behind) / speed,
     )
 
 

@@ -174,7 +174,7 @@ def _expert_times(
 def operator_bytes(layer: LayerKind) -> dict[str, tuple[float, float]]:
     """Bytes per token that fused memory-bound operators move, by split.
 
-    Residual-add and norm: 4 h forward, 5 h backward for each norm; rotation
+    Residual-add and norm: 8 h forward, 10 h backward for each norm; rotation
     4 (a+g) d; SwiGLU 6 f and 10 f, GeLU 4 f and 6 f; permute and unpermute
     4 h (1 + k).
 
@@ -192,7 +192,7 @@ def operator_bytes(layer: LayerKind) -> dict[str, tuple[float, float]]:
     )
     width = attention.out_width / attention.heads
     rope = 4.0 * rotated * width
-    norms = 4.0 * h * layer.norms, 5.0 * h * layer.norms
+    norms = 8.0 * h * layer.norms, 10.0 * h * layer.norms
     dense = ffn if isinstance(ffn, Mlp) else ffn.shared
     ahead, behind = (6.0, 10.0) if dense.gated else (4.0, 6.0)
     tensor = (rope + ahead * dense.ffn, rope + behind * dense.ffn)

@@ -1,0 +1,219 @@
+"""Every constant of a software stack acts where its name says, by hand."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from strategies import small_job
+
+from planner.cost.collectives import all_gather_time, fabric
+from planner.cost.context import Context, Parts
+from planner.cost.exchange import GemmTimes, tensor_exchange
+from planner.cost.kernels import (
+    cast_time,
+    gemm_rate,
+    memory_time,
+    operator_latency,
+    unfused_time,
+)
+from planner.cost.launch import launched
+from planner.cost.layers import gemm_times, layer_time
+from planner.cost.meshes import Meshes, groups
+from planner.cost.workload import Workload
+from planner.models import preset
+from planner.predict import predict
+from planner.specs.layout import PartialLayout
+from planner.specs.search import SearchSpec
+from planner.specs.training import TrainingSpec
+
+EXACT = 1e-6
+
+
+def job(
+    node: str = "dgx-b200",
+    nodes: int = 1,
+    precision: str = "bf16",
+    **stack: Any,
+) -> Workload:
+    """Llama 3 8B on some nodes under a changed stack."""
+    workload = small_job(SearchSpec(), node=node, nodes=nodes)
+    profile = workload.profile.model_copy(update=stack)
+    training = TrainingSpec(seq_len=4096, global_batch=64, precision=precision)
+    return replace(
+        workload,
+        model=preset("llama-3-8b"),
+        training=training,
+        framework=replace(workload.framework, profile=profile),
+    )
+
+
+def context(workload: Workload, **axes: int) -> Context:
+    names = ("tp", "sp", "pp", "cp", "cp_kind", "ep", "etp", "dp", "dp_shard")
+    names += ("zero", "micro_batch", "micro_batches", "order")
+    start = dict.fromkeys(names, 1) | {"sp": 0, "zero": 0, "order": 0}
+    return Context.of(workload, Meshes.from_rows([tuple((start | axes).values())]))
+
+
+def number(value: float) -> np.ndarray:
+    return np.array([value])
+
+
+def test_explicit_scores_on_a100() -> None:
+    """1e12 FLOP at 312e12 * 0.8326; 1e9 scores of 13 and 20 B at 2039e9 * 0.863.
+
+    3849.51 us and 7387.80 us forward; 7699.02 us and 11365.84 us backward.
+    """
+    forward, backward = unfused_time(
+        job("dgx-a100-80gb"), flops=number(1e12), scores=number(1e9), head_dim=128
+    )
+    assert forward == pytest.approx(11237.31e-6, rel=1e-5)
+    assert backward == pytest.approx(19064.86e-6, rel=1e-5)
+
+
+def test_heads_that_do_not_align_leave_the_tensor_cores() -> None:
+    """1e12 FLOP on the vector units: 1e12 / 19.5e12 = 51282.05 us."""
+    forward, _ = unfused_time(
+        job("dgx-a100-80gb"), flops=number(1e12), scores=number(0.0), head_dim=150
+    )
+    assert forward == pytest.approx(51282.05e-6, rel=1e-5)
+
+
+def test_attention_rate_and_clock_scale_explicit_scores() -> None:
+    ask = {"flops": number(1e12), "scores": number(1e9), "head_dim": 128}
+    plain = unfused_time(job(), **ask)
+    slow = unfused_time(job(attention_rate=0.5), **ask)
+    assert [s / p for s, p in zip(slow, plain, strict=True)] == [2.0, 2.0]
+    assert unfused_time(job(clock=0.5), **ask)[0] > plain[0]
+
+
+@pytest.mark.parametrize(
+    ("precision", "peak", "element"),
+    [("fp8", 4500e12, 1.0), ("mxfp8", 4500e12, 1.03125), ("nvfp4", 9000e12, 0.5625)],
+)
+def test_narrow_formats_run_at_their_own_peak(
+    precision: str, peak: float, element: float
+) -> None:
+    workload = job(precision=precision)
+    rate = gemm_rate(workload)
+    entry = workload.calibration.gemm[precision]
+    assert rate.flops == pytest.approx(peak * entry.efficiency, rel=EXACT)
+    assert rate.element == element
+    assert gemm_rate(workload, narrow=False) == gemm_rate(job())
+
+
+def test_a_grouped_product_loses_what_a_dense_one_loses() -> None:
+    narrow, half = job(precision="mxfp8"), job()
+    ratio = gemm_rate(narrow).flops / gemm_rate(half).flops
+    grouped = [gemm_rate(each, grouped=True).flops for each in (narrow, half)]
+    assert grouped[0] / grouped[1] == pytest.approx(ratio, rel=EXACT)
+
+
+def test_casts_move_bytes_by_recipe() -> None:
+    """4 B an element by earlier maxima, 6 by a first pass; none in bf16."""
+    assert cast_time(job(), number(1e9)) == 0.0
+    for recipe, moved in (("delayed", 4e9), ("current", 6e9)):
+        workload = job(precision="fp8", fp8_recipe=recipe)
+        assert cast_time(workload, number(1e9)) == memory_time(
+            workload, number(moved), 1
+        )
+
+
+def test_narrow_layers_are_faster_and_their_heads_are_not_touched() -> None:
+    times = []
+    for precision in ("bf16", "mxfp8", "nvfp4"):
+        its = context(job(precision=precision))
+        layer = its.workload.model.kinds[0]
+        wide = max(layer.gemms(), key=lambda gemm: gemm.weights)
+        times.append(sum(float(t[0]) for t in gemm_times(its, layer, wide)))
+    assert times[0] > times[1] > times[2]
+
+
+def test_a_pass_lasts_as_long_as_its_launches() -> None:
+    """Host 3 ms and 4 ms: the device's 1 ms waits 2, its 9 ms wait nothing."""
+    its = context(job(host_forward=3e-3, host_backward=4e-3, latency=1.0))
+    device = (
+        Parts().plus("compute", number(1e-3)),
+        Parts().plus("compute", number(9e-3)),
+    )
+    forward, backward = launched(its, *device)
+    assert forward.by_cause["other"] == pytest.approx(2e-3)
+    assert backward.by_cause["other"] == 0.0
+    _, again = launched(its, *device, again=2.0)
+    assert again.total == pytest.approx(10e-3)
+
+
+def test_graphs_and_latency_act_on_the_host() -> None:
+    device = Parts().plus("compute", number(0.0)), Parts().plus("compute", number(0.0))
+    slow = context(job(host_forward=1e-3, latency=2.0))
+    assert launched(slow, *device)[0].total == pytest.approx(2e-3)
+    graph = context(job(host_forward=1e-3, cuda_graphs="layer"))
+    assert launched(graph, *device)[0].total == 0.0
+
+
+def test_latency_acts_on_kernels() -> None:
+    assert operator_latency(job(latency=2.0)) == 2 * operator_latency(job())
+    assert gemm_rate(job(latency=2.0)).overhead == 2 * gemm_rate(job()).overhead
+
+
+def test_an_exchange_in_pieces_beside_its_gemm() -> None:
+    """Of 8 ranks: a GEMM of 10 c hides all but an eighth and the contention."""
+    its = context(job(tp_overlap=True, tp_contention=0.05), tp=8, sp=1)
+    layer = its.workload.model.kinds[0]
+    (gather,) = _one_gather(its)
+    long: GemmTimes = (number(10 * gather), number(20 * gather))
+    beside = {
+        f"{half} {split}": long
+        for half in ("attention", "ffn")
+        for split in ("column", "row")
+    }
+    forward, backward = tensor_exchange(its, layer, beside)
+    shown = gather * (0.05 + 1 / 8)
+    assert forward == pytest.approx(4 * shown)
+    assert backward == pytest.approx(6 * shown)
+
+
+def _one_gather(its: Context) -> np.ndarray:
+    tokens = 4096
+    message = number(2.0 * 4096 * tokens)
+    return all_gather_time(its.links, message, its.tensor)
+
+
+def test_without_gemms_an_exchange_in_pieces_shows_whole() -> None:
+    its = context(job(tp_overlap=True), tp=8, sp=1)
+    layer = its.workload.model.kinds[0]
+    forward, _ = tensor_exchange(its, layer, {})
+    assert forward == pytest.approx(4 * _one_gather(its))
+
+
+def test_the_network_factor_acts_between_domains_alone() -> None:
+    times = {}
+    for factor in (1.0, 0.5):
+        workload = job("dgx-h100", 4, network=factor)
+        for ranks in (8, 32):
+            ring = groups(workload.topology, (np.array([ranks]), np.array([1])))
+            moved = all_gather_time(fabric(workload), number(1e11), ring)
+            times[factor, ranks] = float(moved[0])
+    assert times[0.5, 8] == times[1.0, 8]
+    assert times[0.5, 32] == pytest.approx(2 * times[1.0, 32], rel=0.01)
+
+
+def test_host_work_of_a_step_is_added_once() -> None:
+    layout = PartialLayout(tp=1, pp=4, micro_batch=1, stages="even")
+    plain = predict(job("dgx-h100", step_overhead=0.0), layout).estimate
+    slow = predict(job("dgx-h100", step_overhead=0.5), layout).estimate
+    factor = plain.time_breakdown_s.straggler / (
+        plain.step_time_s.value - plain.time_breakdown_s.straggler
+    )
+    added = slow.step_time_s.value - plain.step_time_s.value
+    assert added == pytest.approx(0.5 * (1 + factor), rel=EXACT)
+    shown = slow.time_breakdown_s.other - plain.time_breakdown_s.other
+    assert shown == pytest.approx(0.5, rel=EXACT)
+
+
+def test_a_recompute_launches_its_kernels_again() -> None:
+    its = context(job(host_forward=1.0, host_backward=2.0))
+    layer, kinds = its.workload.model.kinds[0], its.workload.recipe.kinds
+    for name, seconds in (("none", 2.0), ("full", 3.0)):
+        _, backward = layer_time(its, layer, kinds[name])
+        assert backward.total == pytest.approx(seconds)
