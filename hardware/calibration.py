@@ -2,9 +2,11 @@
 
 A file may name a `base` GPU; each section it leaves out is then the base's, and
 `transferred` says why that is sound. `transferred` also names sections whose numbers
-were scaled from a relative. Under `scale` a file has a factor for a section that it
-takes from its base: `attention` multiplies rates; `scale_up` multiplies messages and
-bandwidths alike, so that latencies stay. Datasheet facts are in `specs`.
+were scaled from a relative. Of these, `borrowed` are those whose level was measured on
+another chip, not just a secondary constant; without it, all that the base fills.
+Under `scale` a file has a factor for a section that it takes from its base:
+`attention` multiplies rates; `scale_up` multiplies messages and bandwidths alike, so
+that latencies stay. Datasheet facts are in `specs`.
 """
 
 from collections.abc import Mapping
@@ -44,7 +46,7 @@ __all__ = [
 
 _FOLDER = "calibration"
 _NOT_GPUS = frozenset({"host", "network", "nccl"})
-_OWN = frozenset({"name", "base", "transferred", "scale_up_on"})
+_OWN = frozenset({"name", "base", "transferred", "borrowed", "scale_up_on"})
 """Fields that a base does not hand down."""
 
 
@@ -177,6 +179,8 @@ class GpuCalibration(BaseModel):
         scale_up: Collectives inside a domain joined by its own link. [-]
         scale_up_on: Link to the same, where a node joins this GPU by that link. [-]
         transferred: Section to why a relative's numbers stand in for its own. [-]
+        borrowed: Sections of `transferred` whose level was never measured on this
+            chip; an interval has reason to be wider for each. [-]
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -191,6 +195,14 @@ class GpuCalibration(BaseModel):
     scale_up: ScaleUpCalibration
     scale_up_on: Mapping[str, ScaleUpCalibration] = Field(default_factory=dict)
     transferred: Mapping[str, str] = Field(default_factory=dict)
+    borrowed: frozenset[str] = frozenset()
+
+    @model_validator(mode="after")
+    def _check_borrowed(self) -> Self:
+        """What is borrowed is explained."""
+        if unexplained := sorted(self.borrowed - self.transferred.keys()):
+            raise ValueError(f"borrowed: {unexplained} have no reason in transferred")
+        return self
 
     def gemm_for(self, dtype: str, *, grouped: bool = False) -> GemmCalibration:
         """Constants of a matrix product in a number format.
@@ -306,7 +318,8 @@ def _with_base(path: str, given: dict[str, Any]) -> dict[str, Any]:
         )
     if unused := sorted(scale.model_fields_set - borrowed):
         raise CatalogError(f"{path}: scale: {unused} are given, not from the base")
-    return {section: base[section] for section in borrowed} | own
+    inherited = {section: base[section] for section in borrowed}
+    return {"borrowed": sorted(borrowed)} | inherited | own
 
 
 def _scaled(base: GpuCalibration, scale: _Scale) -> GpuCalibration:

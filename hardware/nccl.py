@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from hardware.calibration import Fraction, Positive
 from hardware.catalog import read
-from hardware.units import BytesPerSecond, Seconds
+from hardware.units import Bytes, BytesPerSecond, Seconds
 
 
 class _Constants(BaseModel):
@@ -65,6 +65,7 @@ class NcclConstants(_Constants):
         net_overhead_simple: Multiple of it for Simple. [1]
         ring_plateau: Multiple of the latency of a multi-node Simple ring
             all-reduce. [1]
+        tree_chunk: Bytes that climb a tree at once, over all channels. [B]
         nvlink_per_link: Architecture to believed rate of one link. [B/s]
         protocol: Parts of the bus bandwidth. [1]
         ll_max: Architecture to cap of LL for 1, 2, at least 4 nodes. [B/s]
@@ -80,6 +81,7 @@ class NcclConstants(_Constants):
     net_overhead: Mapping[str, Seconds]
     net_overhead_simple: Positive
     ring_plateau: Positive
+    tree_chunk: Bytes
     nvlink_per_link: Mapping[str, BytesPerSecond]
     protocol: ProtocolFactors
     ll_max: Mapping[str, tuple[BytesPerSecond, BytesPerSecond, BytesPerSecond]]

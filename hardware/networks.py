@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pydantic import BaseModel, ConfigDict
 
 from hardware.files import UnknownNameError, find, read, remembered
-from hardware.measured import Fraction, Measured
+from hardware.measured import Fraction, Measured, Positive
 from hardware.specs import FabricKind
 
 
@@ -16,12 +16,14 @@ class NetworkCalibration(Measured):
         efficiency: Large all-gather and reduce-scatter rings. [1]
         all_to_all_efficiency: Even all-to-all. [1]
         p2p_efficiency: One rank to another. [1]
+        latency_factor: Latency of a hop over that which NCCL has for InfiniBand. [1]
         source: Where the numbers are from. [-]
     """
 
     efficiency: Fraction
     all_to_all_efficiency: Fraction
     p2p_efficiency: Fraction
+    latency_factor: Positive = 1.0
 
 
 class _NetworkFile(BaseModel):

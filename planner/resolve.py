@@ -8,10 +8,12 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from hardware.calibration import GpuCalibration, calibration
+from hardware.calibration import GpuCalibration
+from hardware.calibration import calibration as published
 from hardware.catalog import Cluster, resolve_cluster
 from hardware.specs import ClusterSpec
 from hardware.topology import ClusterTopology
+from planner.calibration_file import CalibrationFile
 from planner.cost.kernels import attention_curve, is_unfused
 from planner.cost.workload import Workload
 from planner.errors import BadInputError, did_you_mean
@@ -42,13 +44,20 @@ _EAGER = "-eager"
 T = TypeVar("T")
 
 
-def resolve(spec: JobSpec, *, file: str, base: Path) -> tuple[Workload, ...]:
+def resolve(
+    spec: JobSpec,
+    *,
+    file: str,
+    base: Path,
+    calibration: CalibrationFile | None = None,
+) -> tuple[Workload, ...]:
     """A job with everything looked up, once for each framework it may run under.
 
     Args:
         spec: The job. [-]
         file: The file it is from, for messages. [text]
         base: Folder that relative paths in it start from. [-]
+        calibration: What the user measured, laid over what we know. [-]
 
     Returns:
         One workload, or all of them for framework `any`, shape (frameworks,). [-]
@@ -57,7 +66,7 @@ def resolve(spec: JobSpec, *, file: str, base: Path) -> tuple[Workload, ...]:
         BadInputError: An unknown name, a broken file, or something not priced.
     """
     with about(file):
-        return _resolve(spec, file, base)
+        return _resolve(spec, file, base, calibration)
 
 
 @contextmanager
@@ -77,10 +86,12 @@ def about(file: str) -> Iterator[None]:
         raise
 
 
-def _resolve(spec: JobSpec, file: str, base: Path) -> tuple[Workload, ...]:
+def _resolve(
+    spec: JobSpec, file: str, base: Path, own: CalibrationFile | None
+) -> tuple[Workload, ...]:
     cluster = _cluster(spec, base)
     model = _model(spec, file, base)
-    measured: GpuCalibration = _told("cluster", lambda: calibration(cluster.gpu.name))
+    measured = _told("cluster", lambda: _calibration(cluster.gpu.name, own))
     _check_priced(spec.training, cluster, measured)
     workloads = tuple(
         Workload(
@@ -96,6 +107,12 @@ def _resolve(spec: JobSpec, file: str, base: Path) -> tuple[Workload, ...]:
     for workload in workloads:
         _check_attention(workload)
     return workloads
+
+
+def _calibration(gpu: str, own: CalibrationFile | None) -> GpuCalibration:
+    """What a GPU achieves, with what the user measured of it."""
+    known = published(gpu)
+    return known if own is None else own.kernels(known)
 
 
 def _told(field: str, look_up: Callable[[], T], strip: str = "") -> T:

@@ -10,6 +10,7 @@ from planner import __version__
 from planner.cli.catalog import catalog
 from planner.cli.plan import plan
 from planner.cli.predict import predict
+from planner.cli.profile import profile
 
 _EPILOG = (
     "Exit codes: 0 success, 1 a bug of planner, 2 bad input, 3 proven infeasible, "
@@ -27,6 +28,7 @@ app = typer.Typer(
 )
 app.command("plan", help="Find the fastest layout of a job, and prove it.")(plan)
 app.command("predict", help="Price one given layout of a job.")(predict)
+app.command("profile", help="Measure this machine's GPUs, for --calibration.")(profile)
 app.command("catalog", help="Show what is known, with sources.")(catalog)
 
 

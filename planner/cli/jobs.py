@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from planner.calibration_file import read_calibration
 from planner.cost.workload import Workload
 from planner.resolve import cautions, resolve, resolved_spec
 from planner.specs.job import JobSpec
@@ -20,17 +21,19 @@ class Job:
         file: As the user named it, for messages. [text]
         base: Folder that relative paths in it start from. [-]
         workloads: Resolved, shape (frameworks,). [-]
+        notes: Warnings about what came with it. [text]
     """
 
     spec: JobSpec
     file: str
     base: Path
     workloads: tuple[Workload, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is legal but rarely meant. [text]."""
-        return cautions(self.workloads[0])
+        return (*cautions(self.workloads[0]), *self.notes)
 
     def workload_of(self, plan: RankedPlan | None) -> Workload:
         """The workload of the framework that a plan is for; the first without one.
@@ -57,12 +60,15 @@ class Job:
         return resolved_spec(self.spec, self.workload_of(plan), base=self.base)
 
 
-def load(path: Path, assignments: Sequence[str] | None) -> Job:
+def load(
+    path: Path, assignments: Sequence[str] | None, calibration: Path | None = None
+) -> Job:
     """Read a job and look up its names.
 
     Args:
         path: YAML file, or the name of a known job. [-]
         assignments: `a.b.c=value` each. [text]
+        calibration: File of what the user measured, or None. [-]
 
     Returns:
         The job. [-]
@@ -72,4 +78,9 @@ def load(path: Path, assignments: Sequence[str] | None) -> Job:
     """
     spec = read_spec(path, assignments or ())
     base = locate(path).parent
-    return Job(spec, str(path), base, resolve(spec, file=str(path), base=base))
+    own = None if calibration is None else read_calibration(calibration)
+    workloads = resolve(spec, file=str(path), base=base, calibration=own)
+    gpu = workloads[0].gpu.name
+    unused = own is not None and gpu not in own.measured
+    notes = (f"{calibration} has nothing of {gpu}; it changes nothing",)
+    return Job(spec, str(path), base, workloads, notes if unused else ())

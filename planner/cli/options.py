@@ -44,6 +44,15 @@ Hardware = Annotated[
         show_default=False,
     ),
 ]
+Calibration = Annotated[
+    Path | None,
+    typer.Option(
+        "--calibration",
+        metavar="FILE",
+        help="What profile or calibrate measured on your machines; it replaces ours.",
+        show_default=False,
+    ),
+]
 
 
 def lay_over(hardware: Path | None) -> None:

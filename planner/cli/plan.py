@@ -9,7 +9,14 @@ import typer
 from planner import __version__
 from planner.cli.guard import guarded
 from planner.cli.jobs import Job, load
-from planner.cli.options import Assignments, Hardware, JsonTo, Spec, lay_over
+from planner.cli.options import (
+    Assignments,
+    Calibration,
+    Hardware,
+    JsonTo,
+    Spec,
+    lay_over,
+)
 from planner.cli.output import check_new, deliver, write_whole
 from planner.cli.progress import search_progress
 from planner.errors import InfeasibleError, TimeLimitError
@@ -46,6 +53,7 @@ def plan(
     json_to: JsonTo = None,
     out: Out = None,
     hardware: Hardware = None,
+    calibration: Calibration = None,
 ) -> None:
     """Search the layouts of a job and print the best, why it won and the proof.
 
@@ -57,6 +65,7 @@ def plan(
         json_to: Where JSON goes. [-]
         out: Where plan.json goes. [-]
         hardware: Folder of hardware laid over ours. [-]
+        calibration: File of what the user measured. [-]
 
     Raises:
         InfeasibleError: No layout fits the memory.
@@ -65,7 +74,7 @@ def plan(
     if out is not None:
         check_new(out)
     lay_over(hardware)
-    job = load(spec, assignments)
+    job = load(spec, assignments, calibration)
     result = _search(job, top, time_limit)
     best = result.plans[0] if result.plans else None
     title = heading(job.workload_of(best))

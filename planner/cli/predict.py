@@ -8,7 +8,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from planner.cli.guard import guarded
 from planner.cli.jobs import Job, load
-from planner.cli.options import Assignments, Hardware, JsonTo, Spec, lay_over
+from planner.cli.options import (
+    Assignments,
+    Calibration,
+    Hardware,
+    JsonTo,
+    Spec,
+    lay_over,
+)
 from planner.cli.output import deliver
 from planner.errors import BadInputError
 from planner.predict import predict as price
@@ -70,6 +77,7 @@ def predict(
     json_to: JsonTo = None,
     fail_on: Failing = None,
     hardware: Hardware = None,
+    calibration: Calibration = None,
 ) -> None:
     """Print time and memory of one layout; what it leaves open is filled in.
 
@@ -80,13 +88,14 @@ def predict(
         json_to: Where JSON goes. [-]
         fail_on: Verdict that makes the exit code 3. [-]
         hardware: Folder of hardware laid over ours. [-]
+        calibration: File of what the user measured. [-]
 
     Raises:
         BadInputError: No layout is given, or it is not legal.
         Exit: With 3, for a verdict of `--fail-on`.
     """
     lay_over(hardware)
-    job = load(spec, assignments)
+    job = load(spec, assignments, calibration)
     given = job.spec.layout if layout is None else read_layout(layout)
     priced = _price(job, given)
     title = heading(job.workload_of(priced))

@@ -81,14 +81,22 @@ def _slowed(measured: NetworkCalibration, factor: float) -> NetworkCalibration:
     )
 
 
-def _inside(links: Fabric, message: Floats, group: Groups, plateau: Floats) -> Floats:
-    """One ring pass inside a domain, at the curve's rate for the same chunk.
+def _inside(
+    links: Fabric,
+    message: Floats,
+    group: Groups,
+    plateau: Floats,
+    switch: npt.NDArray[np.bool_],
+) -> Floats:
+    """One pass inside a domain, at the curve's rate for the same chunk.
 
     A ring moves chunks of ``message / n``; the measured curve is read at the
-    message that has the same chunk on its own eight ranks.
+    message that has the same chunk on its own eight ranks. To a switch that
+    reduces, each rank sends the message itself, however many they are.
     """
     n = np.maximum(group.size, 1)
-    same_chunk = np.maximum(message * CURVE_RANKS / n, 1.0)
+    alike = np.where(switch, message, message * CURVE_RANKS / n)
+    same_chunk = np.maximum(alike, 1.0)
     log_time = np.interp(np.log(same_chunk), np.log(links.sizes), np.log(links.times))
     ideal = CURVE_PASSES * same_chunk / links.plateau
     share = np.minimum(ideal / np.exp(log_time), 1.0)
@@ -105,8 +113,9 @@ def _outside(links: Fabric, message: Floats, group: Groups, *, passes: int) -> F
     """Ring passes across domains: the faster of NCCL's LL128 and Simple."""
     n, q = group.size, group.domains
     volume = passes * (n - 1) / n * message / _crossing_rate(links, group)
-    lines = ring_latency(links.tuner, "ll128", n, q, passes)
-    simple = ring_latency(links.tuner, "simple", n, q, passes)
+    slower = links.network.latency_factor
+    lines = ring_latency(links.tuner, "ll128", n, q, passes, slower)
+    simple = ring_latency(links.tuner, "simple", n, q, passes, slower)
     return np.minimum(lines + volume / links.tuner.protocol.ring_ll128, simple + volume)
 
 
@@ -128,7 +137,9 @@ def all_gather_time(links: Fabric, message: Floats, group: Groups) -> Floats:
     References:
         NCCL src/graph/tuning.cc; nccl-tests doc/PERFORMANCE.md.
     """
-    inside = _inside(links, message, group, np.full(len(group.size), links.ring))
+    nowhere = np.zeros(len(group.size), dtype=np.bool_)
+    ring = np.full(len(group.size), links.ring)
+    inside = _inside(links, message, group, ring, nowhere)
     outside = _outside(links, message, group, passes=1)
     return np.where(group.size > 1, np.where(group.intra, inside, outside), 0.0)
 
@@ -149,17 +160,29 @@ def all_reduce_time(links: Fabric, message: Floats, group: Groups) -> Floats:
     """
     switch = (links.nvls > 0) & (group.size >= links.nvls_ranks)
     plateau = np.where(switch, links.nvls, links.ring)
-    inside = 2 * _inside(links, message, group, plateau)
+    inside = 2 * _inside(links, message, group, plateau, switch)
     ring = _outside(links, message, group, passes=2)
     outside = np.minimum(ring, _tree(links, message, group))
     return np.where(group.size > 1, np.where(group.intra, inside, outside), 0.0)
 
 
 def _tree(links: Fabric, message: Floats, group: Groups) -> Floats:
-    """NCCL's double binary tree over domains, chains inside them."""
-    rate = _crossing_rate(links, group) * links.tuner.protocol.tree
-    latency = tree_latency(links.tuner, "simple", group.size, group.domains)
-    return latency + 2 * message / rate
+    """NCCL's double binary tree over domains, chains or the switch inside them.
+
+    Of two domains each is a leaf once and a root once, so that the message crosses
+    once each way; of more, an inner node sends it twice. Before the pipeline is
+    full, one chunk climbs the tree and comes down.
+    """
+    q, nic = group.domains, group.ring_bandwidth * links.network.efficiency
+    switch = (links.nvls > 0) & (group.ranks_per_domain >= max(links.nvls_ranks, 1))
+    inside = np.where(switch, links.nvls, links.ring) * group.inside_share
+    own = np.where(switch, 1.0, links.tuner.protocol.tree)
+    rate = np.minimum(np.where(q == 2, 2.0, 1.0) * nic, inside) * own
+    slower = links.network.latency_factor
+    latency = tree_latency(links.tuner, "simple", group.size, q, slower)
+    chunk = np.minimum(links.tuner.tree_chunk, message)
+    fill = 2 * np.log2(q) * chunk / rate
+    return np.asarray(latency + fill + 2 * message / rate, dtype=np.float64)
 
 
 def all_to_all_time(links: Fabric, sent: Floats, group: Groups) -> Floats:
@@ -182,7 +205,8 @@ def all_to_all_time(links: Fabric, sent: Floats, group: Groups) -> Floats:
     inside = np.maximum((n - 1) / n - leaving, 0.0)
     slow = group.all_to_all_bandwidth * links.network.all_to_all_efficiency
     outside = np.divide(leaving * sent, slow, out=np.zeros(len(n)), where=slow > 0)
-    latency = message_latency(links.tuner, group.intra) * np.log2(n)
+    slower = links.network.latency_factor
+    latency = message_latency(links.tuner, group.intra, slower) * np.log2(n)
     rate = links.all_to_all * group.inside_share
     time = latency + np.maximum(inside * sent / rate, outside)
     return np.where(group.size > 1, time, 0.0)
@@ -204,5 +228,5 @@ def send_time(
     """
     inside = links.ring / links.line_rate
     share = np.where(crosses, links.network.p2p_efficiency, inside)
-    latency = message_latency(links.tuner, ~crosses)
+    latency = message_latency(links.tuner, ~crosses, links.network.latency_factor)
     return latency + message / (line_rate * share)

@@ -196,7 +196,8 @@ def assumptions(workload: Workload) -> tuple[str, ...]:
     """
     calibration, profile = workload.calibration, workload.profile
     borrowed = [
-        f"{section} of {workload.gpu.name}: {why}"
+        f"{section} of {workload.gpu.name}"
+        f"{' (never measured on it)' if section in calibration.borrowed else ''}: {why}"
         for section, why in calibration.transferred.items()
     ]
     fabric = workload.topology.cluster.nic.fabric

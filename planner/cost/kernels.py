@@ -75,7 +75,7 @@ def gemm_rate(
         efficiency *= dense[wanted].efficiency / dense[half].efficiency
     return GemmRate(
         flops=_peak(workload, wanted) * efficiency * workload.profile.clock,
-        bandwidth=gpu.memory_bandwidth / entry.traffic,
+        bandwidth=gpu.memory_bandwidth / entry.traffic if entry.traffic else np.inf,
         overhead=entry.overhead * workload.profile.latency,
         element=NARROW.get(wanted, ELEMENT),
     )

@@ -35,6 +35,7 @@ def ring_latency(
     ranks: Ints,
     domains: Ints,
     passes: int,
+    slower: float = 1.0,
 ) -> Floats:
     """Latency of a ring: ``base + (steps - crossings) intra + crossings net``.
 
@@ -47,6 +48,7 @@ def ring_latency(
         ranks: n. [1], shape (meshes,)
         domains: q. [1], shape (meshes,)
         passes: 1 for all-gather and reduce-scatter, 2 for all-reduce. [1]
+        slower: Latency of the network over NCCL's own of InfiniBand. [1]
 
     Returns:
         Latency. [s], shape (meshes,)
@@ -59,14 +61,18 @@ def ring_latency(
     steps = passes * (ranks - 1)
     intra = _intra(constants, "ring", protocol, domains)
     time = base + (steps - crossings) * intra
-    time = time + crossings * _hop(constants, "net", "ring", protocol)
+    time = time + crossings * slower * _hop(constants, "net", "ring", protocol)
     if protocol == "simple" and passes == 2:
         time = np.where(domains > 1, time * constants.ring_plateau, time)
     return np.asarray(time, dtype=np.float64)
 
 
 def tree_latency(
-    constants: NcclConstants, protocol: Protocol, ranks: Ints, domains: Ints
+    constants: NcclConstants,
+    protocol: Protocol,
+    ranks: Ints,
+    domains: Ints,
+    slower: float = 1.0,
 ) -> Floats:
     """Latency of a tree: ``base + 2 [(n/q - 1) intra + log2(q) net]``.
 
@@ -75,6 +81,7 @@ def tree_latency(
         protocol: LL, LL128 or Simple.
         ranks: n. [1], shape (meshes,)
         domains: q. [1], shape (meshes,)
+        slower: Latency of the network over NCCL's own of InfiniBand. [1]
 
     Returns:
         Latency of an all-reduce. [s], shape (meshes,)
@@ -85,20 +92,24 @@ def tree_latency(
     base = getattr(constants.base_latency["tree"], protocol)
     intra = _intra(constants, "tree", protocol, domains)
     chain = (ranks / domains - 1) * intra
-    climb = np.log2(domains) * _hop(constants, "net", "tree", protocol)
+    climb = np.log2(domains) * slower * _hop(constants, "net", "tree", protocol)
     return np.asarray(base + 2 * (chain + climb), dtype=np.float64)
 
 
-def message_latency(constants: NcclConstants, inside: npt.NDArray[np.bool_]) -> Floats:
+def message_latency(
+    constants: NcclConstants, inside: npt.NDArray[np.bool_], slower: float = 1.0
+) -> Floats:
     """Latency of one message: a Simple ring's base and one hop.
 
     Args:
         constants: NCCL's constants.
         inside: Whether both ends lie in one domain. shape (meshes,)
+        slower: Latency of the network over NCCL's own of InfiniBand. [1]
 
     Returns:
         Latency. [s], shape (meshes,)
     """
     base = constants.base_latency["ring"].simple
     near = _hop(constants, "nvlink", "ring", "simple")
-    return base + np.where(inside, near, _hop(constants, "net", "ring", "simple"))
+    far = slower * _hop(constants, "net", "ring", "simple")
+    return base + np.where(inside, near, far)

@@ -167,3 +167,44 @@ def test_a_scale_of_nothing_borrowed_is_refused(
     why = dict.fromkeys(l40s, "why")
     with pytest.raises(catalog.CatalogError, match=message):
         cal._with_base("x.yaml", given | {"transferred": why})
+
+
+@pytest.mark.parametrize(
+    ("name", "borrowed"),
+    [
+        ("a100-sxm4-80gb", set()),
+        ("b200-sxm-180gb", set()),
+        ("h100-sxm5-80gb", {"attention_waves", "grouped_gemm"}),
+        ("h800-sxm5-80gb", {"attention_waves", "grouped_gemm", "scale_up"}),
+        ("rtx-4090", set(cal.calibration("rtx-4090").transferred)),
+    ],
+)
+def test_what_was_never_measured_on_a_chip_is_borrowed(
+    name: str, borrowed: set[str]
+) -> None:
+    assert cal.calibration(name).borrowed == borrowed
+
+
+@pytest.mark.parametrize("name", cal.calibrated())
+def test_attention_of_a_chip_that_borrows_it_is_borrowed_again(name: str) -> None:
+    own = cal.calibration(name)
+    base = cal.calibration(own.base) if own.base else own
+    if own.attention == base.attention:
+        assert ("attention" in own.borrowed) >= ("attention" in base.borrowed)
+
+
+def test_a_file_that_does_not_say_borrows_all_that_its_base_fills() -> None:
+    l40s = cal.calibration("l40s").model_dump()
+    given = {"base": "l40s", "scale_up": l40s["scale_up"]}
+    why = dict.fromkeys(l40s, "why")
+    whole = cal._with_base("x.yaml", given | {"transferred": why})
+    assert "gemm" in whole["borrowed"]
+    assert "scale_up" not in whole["borrowed"]
+
+
+def test_borrowing_without_a_reason_is_refused() -> None:
+    l40s = cal.calibration("l40s")
+    with pytest.raises(ValueError, match=r"borrowed: \['scale_up_on'\] have no reason"):
+        cal.GpuCalibration.model_validate(
+            l40s.model_dump() | {"borrowed": ["scale_up_on"]}
+        )

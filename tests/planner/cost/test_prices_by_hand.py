@@ -102,26 +102,26 @@ def test_an_all_gather_inside_a_node() -> None:
 
 
 def test_an_all_reduce_across_two_nodes() -> None:
-    """1e9 B on 16 ranks: 8 NICs of 50 GB/s make 400, times 0.85 is 340 GB/s.
+    """1e9 B on 16 ranks: the switch's 480 GB/s, below 2 * 8 * 50 * 0.92 = 736.
 
-    Volume 2 * 15/16 * 1e9 / 340e9 = 5514.706 us. Simple ring: 1.4 (8.4 + 28 * 3.4 +
-    2 * 14) = 184.24 us more, 5698.946 us. LL128 has 5994.246 us of volume, a tree
-    2e9 / (0.92 * 340e9) = 6393.862 us: both slower.
+    Tree: 8.4 + 2 (7 * 4 + 14) = 92.4 us, its chunk of 8 MiB up and down 34.953 us,
+    volume 2e9 / 480e9 = 4166.667 us: 4294.019 us. A ring has a volume of
+    2 * 15/16 * 1e9 / 368e9 = 5095.109 us alone.
     """
     workload = job(2)
     time = all_reduce_time(fabric(workload), number(1e9), ranks(workload, 16))
-    assert time == pytest.approx(5698.946 * MICRO, rel=EXACT)
+    assert time == pytest.approx(4294.019 * MICRO, rel=EXACT)
 
 
 def test_an_all_to_all_over_two_nodes() -> None:
     """1e8 B from each of 16 ranks, half of it to the other node.
 
-    0.5e8 / (50e9 * 0.7) = 1428.571 us beside 0.4375e8 / 320e9 = 136.719 us;
-    latency log2(16) (8.4 + 14) = 89.6 us: 1518.171 us.
+    0.5e8 / (50e9 * 0.74) = 1351.351 us beside 0.4375e8 / 320e9 = 136.719 us;
+    latency log2(16) (8.4 + 14) = 89.6 us: 1440.951 us.
     """
     workload = job(2)
     time = all_to_all_time(fabric(workload), number(1e8), ranks(workload, 16))
-    assert time == pytest.approx(1518.171 * MICRO, rel=EXACT)
+    assert time == pytest.approx(1440.951 * MICRO, rel=EXACT)
 
 
 def test_a_stage_sends_to_the_next_node_and_within_one() -> None:

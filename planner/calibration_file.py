@@ -1,0 +1,194 @@
+"""What was measured on the user's own machines: read from a YAML file.
+
+::
+
+    schema: planner/calibration@1
+    gpus:                       # kernels, as `planner profile` measures them
+      h200-sxm-141gb: {gemm: {bf16: {...}}, memory: {...}}
+    stacks:                     # steps, as `planner calibrate` fits them
+      - {gpu: h200-sxm-141gb, stack: megatron-2024, constants: {clock: 0.93}, ...}
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PositiveInt,
+    ValidationError,
+    model_validator,
+)
+
+from hardware import catalog
+from hardware.calibration import GpuCalibration, calibration
+from hardware.files import CatalogError
+from hardware.remeasured import remeasured
+from planner.errors import BadInputError, did_you_mean
+from planner.specs.invalid import explained
+from planner.specs.read import read_mapping
+
+SCHEMA: Literal["planner/calibration@1"] = "planner/calibration@1"
+"""Name and version of the file's format."""
+Constant = Literal[
+    "clock",
+    "attention_rate",
+    "memory_traffic",
+    "latency",
+    "network",
+    "step_overhead",
+]
+"""Constants of a software stack that measured steps may change."""
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class StackFit(BaseModel):
+    """Constants of one software stack on one GPU, fitted to measured steps.
+
+    Attributes:
+        gpu: Name of the GPU. [-]
+        stack: Name of the stack. [-]
+        constants: Constant to its fitted value; `step_overhead` in seconds, the
+            others are factors. [1] or [s]
+        rows: Measured steps behind them. [1]
+        residual: Median relative error that remains. [1]
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    gpu: str
+    stack: str
+    constants: dict[Constant, NotNegative]
+    rows: PositiveInt
+    residual: NotNegative
+
+    @model_validator(mode="after")
+    def _check_factors(self) -> Self:
+        """Only an overhead may be nothing."""
+        for name, value in self.constants.items():
+            if value == 0 and name != "step_overhead":
+                raise ValueError(f"{name} is a factor, and not 0")
+        return self
+
+
+class CalibrationFile(BaseModel):
+    """The whole file; either part may be absent.
+
+    Attributes:
+        schema_name: Format of the file, key `schema`. [-]
+        gpus: Name of a GPU to the sections measured on it. [-]
+        stacks: Fits, at most one per GPU and stack, shape (fits,). [-]
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    schema_name: Literal["planner/calibration@1"] = Field(
+        default=SCHEMA, alias="schema"
+    )
+    gpus: Mapping[str, dict[str, Any]] = Field(default_factory=dict)
+    stacks: tuple[StackFit, ...] = ()
+
+    @model_validator(mode="after")
+    def _check_content(self) -> Self:
+        """Something is in it, and nothing twice."""
+        if not self.gpus and not self.stacks:
+            raise ValueError("has neither gpus nor stacks")
+        pairs = [(fit.gpu, fit.stack) for fit in self.stacks]
+        for gpu, stack in pairs:
+            if pairs.count((gpu, stack)) > 1:
+                raise ValueError(f"stacks: {stack} on {gpu} is given twice")
+        return self
+
+    @property
+    def measured(self) -> frozenset[str]:
+        """Names of the GPUs that the file has something of. [-]."""
+        return frozenset({*self.gpus, *(fit.gpu for fit in self.stacks)})
+
+    def kernels(self, its: GpuCalibration) -> GpuCalibration:
+        """A GPU's calibration with what this file measured of it.
+
+        Args:
+            its: What is known of the GPU. [-]
+
+        Returns:
+            The same where the file has nothing of this GPU. [-]
+
+        Raises:
+            CatalogError: A section is wrong; names the field.
+        """
+        sections = self.gpus.get(its.name)
+        if sections is None:
+            return its
+        return remeasured(its, sections, where=f"gpus.{its.name}")
+
+    def fit(self, gpu: str, stack: str) -> StackFit | None:
+        """The fit of a stack on a GPU.
+
+        Args:
+            gpu: Name of the GPU. [-]
+            stack: Name of the stack. [-]
+
+        Returns:
+            The fit, None without one. [-]
+        """
+        return next(
+            (f for f in self.stacks if (f.gpu, f.stack) == (gpu, stack)),
+            None,
+        )
+
+
+def read_calibration(path: Path) -> CalibrationFile:
+    """Read a calibration file and check all of it.
+
+    Args:
+        path: YAML file. [-]
+
+    Returns:
+        What it holds; every GPU in it is of the catalog. [-]
+
+    Raises:
+        BadInputError: Unreadable, a field is wrong, or a GPU is not known.
+    """
+    return parse_calibration(read_mapping(path), file=str(path))
+
+
+def parse_calibration(fields: Mapping[str, Any], *, file: str) -> CalibrationFile:
+    """Check what a calibration file holds.
+
+    Args:
+        fields: Its top-level fields. [-]
+        file: The file, for messages. [text]
+
+    Returns:
+        The same, checked; every GPU in it is of the catalog. [-]
+
+    Raises:
+        BadInputError: A field is wrong, or a GPU is not known.
+    """
+    given = {key: value for key, value in fields.items() if value is not None}
+    try:
+        held = CalibrationFile.model_validate(given)
+    except ValidationError as error:
+        raise explained(error, CalibrationFile, file=file) from error
+    for index, fit in enumerate(held.stacks):
+        _check_gpu(fit.gpu, f"stacks.{index}.gpu", file)
+    for name in held.gpus:
+        _check_gpu(name, f"gpus.{name}", file)
+        try:
+            held.kernels(calibration(name))
+        except CatalogError as error:
+            raise BadInputError(str(error), file=file) from error
+    return held
+
+
+def _check_gpu(name: str, field: str, file: str) -> None:
+    known = catalog.names("gpus")
+    if name not in known:
+        raise BadInputError(
+            f"no such GPU; {did_you_mean(name, known)}",
+            file=file,
+            field=field,
+            value=name,
+        )

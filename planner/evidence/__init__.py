@@ -1,0 +1,1 @@
+"""Measured training runs: read them, map them to jobs, price them, compare."""

@@ -1,0 +1,63 @@
+"""Measured sections over ours: what they replace, what stays, what is refused."""
+
+from typing import Any
+
+import pytest
+
+from hardware.calibration import calibration
+from hardware.files import CatalogError
+from hardware.remeasured import remeasured
+
+H200 = calibration("h200-sxm-141gb")
+GEMM = {"efficiency": 0.7, "traffic": 0.5, "overhead": "3 us", "source": "here"}
+
+
+def over(**sections: Any) -> Any:
+    return remeasured(H200, sections, where="mine.yaml: gpus.h200-sxm-141gb")
+
+
+def test_a_number_format_replaces_its_like_and_leaves_the_others() -> None:
+    its = over(gemm={"bf16": GEMM})
+    assert its.gemm["bf16"].efficiency == 0.7
+    assert its.gemm["bf16"].overhead == 3e-6
+    assert its.gemm["fp8"] == H200.gemm["fp8"]
+    assert its.transferred["gemm"] == H200.transferred["gemm"]
+
+
+def test_a_section_measured_whole_is_no_longer_transferred() -> None:
+    its = over(gemm=dict.fromkeys(H200.gemm, GEMM))
+    assert "gemm" not in its.transferred
+    assert its.transferred["memory"] == H200.transferred["memory"]
+    grouped = over(grouped_gemm=dict.fromkeys(H200.grouped_gemm, GEMM))
+    assert "grouped_gemm" in H200.borrowed
+    assert "grouped_gemm" not in grouped.borrowed
+
+
+def test_an_attention_curve_replaces_that_of_its_kernel_and_head() -> None:
+    (old,) = [c for c in H200.attention_curves("fa3") if c.head_dim == 128]
+    rates = {
+        way: [f"{rate / 2e12} TFLOP/s" for rate in getattr(old, way)]
+        for way in ("forward", "backward")
+    }
+    new = old.model_dump() | rates
+    its = over(attention=[new])
+    assert len(its.attention) == len(H200.attention)
+    (curve,) = [c for c in its.attention_curves("fa3") if c.head_dim == 128]
+    assert curve.forward[0] == pytest.approx(old.forward[0] / 2)
+    assert its.attention_curves("cudnn9") == H200.attention_curves("cudnn9")
+
+
+@pytest.mark.parametrize(
+    ("sections", "message"),
+    [
+        ({"gem": {}}, "mine.yaml: gpus.h200-sxm-141gb: gem: no such section"),
+        ({"name": "h100"}, "name: no such section; sections are gemm"),
+        ({"gemm": {"bf16": {"efficiency": 2}}}, "gemm.bf16.efficiency: "),
+        ({"gemm": 3}, "gemm: "),
+        ({"attention": [3]}, "attention.0: "),
+        ({"memory": {"efficiency": 0.5}}, "memory.op_latency: "),
+    ],
+)
+def test_a_wrong_section_is_named(sections: dict[str, Any], message: str) -> None:
+    with pytest.raises(CatalogError, match=message):
+        over(**sections)
