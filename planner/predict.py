@@ -64,6 +64,7 @@ def complete(workload: Workload, partial: PartialLayout) -> Layout:
     _refuse_formats(workload, partial)
     workload = replace(workload, offload=partial.offload or workload.offload)
     degrees = _degrees(workload, partial)
+    _refuse_offload(workload, degrees)
     if isinstance(partial.stages, tuple):
         stages = tuple(_with_recompute(stage, partial) for stage in partial.stages)
         layout = _skeleton(degrees, stages, partial.order or ORDERS[0])
@@ -84,6 +85,19 @@ def _refuse_formats(workload: Workload, partial: PartialLayout) -> None:
             value=partial.comm_dtype.model_dump() if partial.comm_dtype else None,
             allowed=str(ours.model_dump()),
         )
+
+
+def _refuse_offload(workload: Workload, degrees: dict[str, int | str]) -> None:
+    """Only shards of parameters and of gradients can lie in host memory."""
+    offload, zero = workload.offload, degrees["zero_stage"]
+    for name, least in (("parameters", 3), ("gradients", 2)):
+        if getattr(offload, name) and int(zero) < least:
+            raise BadInputError(
+                f"ZeRO-{zero} does not shard {name}",
+                field=f"layout.offload.{name}",
+                value=getattr(offload, name),
+                allowed=f"0, or zero_stage {least} and more",
+            )
 
 
 def _degrees(workload: Workload, partial: PartialLayout) -> dict[str, int | str]:

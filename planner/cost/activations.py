@@ -120,11 +120,11 @@ def kept_bytes(
     total = np.zeros(len(meshes))
     for tensor in layer.saved():
         keep = kind.keeps.get(tensor.name, 0.0)
-        keep *= is_kept(workload, layer, tensor.name)
         if kind.drops_key and tensor.name == "qkv":
             keep *= 1.0 - key_share(layer)
         if keep:
-            total += keep * _held(workload, tensor, kind, meshes)
+            width = tensor.width * _element(workload, layer, tensor, kind)
+            total += keep * width * _share(workload, tensor, kind, meshes)
     if kind.keeps_output:
         total += ELEMENT * layer.hidden * tokens(workload, meshes)
     return total + _beside_bytes(workload, layer, kind, meshes)
@@ -176,22 +176,21 @@ def key_share(layer: LayerKind) -> float:
     return attention.kv_heads / (attention.heads + 2 * attention.kv_heads)
 
 
-def _held(
+def _share(
     workload: Workload, tensor: SavedTensor, kind: RecomputeKind, meshes: Meshes
-) -> Floats:
-    """Bytes of one saved tensor on a rank."""
-    width = tensor.width * _element(workload, tensor, kind)
+) -> "Floats | float":
+    """Tokens of one saved tensor on a rank, times the share of its columns."""
     if tensor.split == "expert":
-        return width * expert_tokens(workload, meshes) / _columns(tensor, meshes)
+        return expert_tokens(workload, meshes) / _columns(tensor, meshes)
     local = tokens(workload, meshes)
     if tensor.split == "tensor":
-        return width * local / meshes.tp
+        return local / meshes.tp
     gathered = (
         workload.profile.gathered_inputs == "saved"
         and tensor.name in ("attention_norm_output", "ffn_norm_output")
         and not kind.rebuilds_layer
     )
-    return width * local * (1.0 if gathered else sequence_split(meshes))
+    return local * (1.0 if gathered else sequence_split(meshes))
 
 
 def _columns(tensor: SavedTensor, meshes: Meshes) -> "Floats | float":
@@ -199,25 +198,29 @@ def _columns(tensor: SavedTensor, meshes: Meshes) -> "Floats | float":
     return 1.0 if tensor.name == "expert_input" else cast("Floats", meshes.etp * 1.0)
 
 
-def _element(workload: Workload, tensor: SavedTensor, kind: RecomputeKind) -> float:
+def _element(
+    workload: Workload, layer: LayerKind, tensor: SavedTensor, kind: RecomputeKind
+) -> float:
     """Bytes per element as this stack keeps it.
 
     A frozen norm keeps no normalised 16-bit copy for its weight's gradient; a norm
-    that runs again keeps its input alone.
+    that runs again keeps its input alone; an input that only a weight's gradient
+    needs is not there without that gradient.
     """
-    profile = workload.profile
+    profile, frozen = workload.profile, workload.training.frozen
     if tensor.precision == "fp32" or workload.training.precision == "fp32":
         return FP32
+    kept = is_kept(workload, layer, tensor.name)
     if keeps_quantised(workload) and tensor.name in NARROW_INPUTS:
         # The attention kernel's own backward reads its output in 16 bits.
         own = ELEMENT if tensor.name == "attention_output" else 0
-        return own + NARROW[workload.training.precision]
+        return own + kept * NARROW[workload.training.precision]
     if tensor.name.endswith("norm_input") and not kind.memory_ops:
-        copies = workload.training.frozen and profile.norm_input_bytes > FP32
+        copies = frozen and profile.norm_input_bytes > FP32
         return profile.norm_input_bytes - ELEMENT * copies
     if tensor.name.endswith("activation"):
-        return profile.activation_bytes
-    return ELEMENT
+        return max(profile.activation_bytes - ELEMENT * (not kept), 0.0)
+    return ELEMENT * kept
 
 
 def transient_bytes(

@@ -3,9 +3,11 @@
 import numpy as np
 
 from planner.cost.activations import sequence_split, tokens
+from planner.cost.adapters import HALF
 from planner.cost.kernels import ELEMENT
 from planner.cost.meshes import Floats, Meshes
-from planner.cost.states import layer_owned
+from planner.cost.owned import layer_owned
+from planner.cost.weights import largest_weight
 from planner.cost.workload import Workload
 from planner.models.blocks import LayerKind
 
@@ -15,6 +17,8 @@ MIB = 2**20
 
 def communicators(workload: Workload, meshes: Meshes) -> Floats:
     """Communicators of a rank: the world's, and one per axis that is in use.
+
+    Tied tables on two stages share their gradient over one more.
 
     Args:
         workload: The job.
@@ -28,6 +32,7 @@ def communicators(workload: Workload, meshes: Meshes) -> Floats:
         meshes.tp > 1,
         meshes.cp > 1,
         meshes.pp > 1,
+        (meshes.pp > 1) & workload.model.tied_embeddings,
         meshes.dp * meshes.cp > 1,
         meshes.dp_shard < meshes.dp * meshes.cp,
     ]
@@ -84,9 +89,9 @@ def _stage_messages(workload: Workload, meshes: Meshes) -> Floats:
 def buffer_bytes(workload: Workload, meshes: Meshes) -> Floats:
     """Buffers that a framework keeps whatever the split.
 
-    Whole parameters and gradients of the units in work under ZeRO-3, the libraries'
-    workspaces, messages between stages, and TransformerEngine's cached dummy weight
-    gradients.
+    Whole parameters and gradients of the units in work under ZeRO-3, the weight
+    that is dequantised, the libraries' workspaces, messages between stages, and
+    TransformerEngine's cached dummy weight gradients.
 
     Args:
         workload: The job.
@@ -110,6 +115,10 @@ def buffer_bytes(workload: Workload, meshes: Meshes) -> Floats:
     total = total + recipe.workspace_mib.get(workload.gpu.arch, 0.0) * MIB
     if workload.training.optimizer_in_backward:
         total = total + ELEMENT * trained
+    if workload.training.method == "qlora":
+        total = total + HALF * np.maximum.reduce(
+            [largest_weight(kind, meshes) for kind in workload.kinds]
+        )
     total = total + _stage_messages(workload, meshes)
     if recipe.dummy_weight_gradients and not workload.training.frozen:
         total = total + np.maximum.reduce(

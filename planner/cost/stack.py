@@ -26,6 +26,11 @@ def stack_in_force(workload: Workload) -> dict[str, object]:
         "gradient_bytes": recipe.gradient_bytes,
         "gather_bytes": recipe.gather_bytes,
         "logits_bytes": recipe.logits_bytes,
+        "dropout_bytes": recipe.dropout_bytes,
+        "keeps_fp8": recipe.keeps_fp8,
+        "fp8_primary": recipe.fp8_primary,
+        "gradients_freed": recipe.gradients_freed,
+        "method": workload.training.method,
         "accumulates_unsharded": recipe.accumulates_unsharded,
         "gradients_reduced_per_group": recipe.gradients_reduced_per_group,
     }

@@ -50,6 +50,21 @@ def linear_weights(layer: LayerKind, meshes: Meshes) -> Floats:
     return total
 
 
+def largest_weight(layer: LayerKind, meshes: Meshes) -> Floats:
+    """Weights of a layer's largest linear on a rank.
+
+    Args:
+        layer: Kind of layer. [-]
+        meshes: Any meshes. [-]
+
+    Returns:
+        Weights of one copy. [1], shape (meshes,)
+    """
+    sizes = [inputs * outputs for _, inputs, outputs, _ in _shapes(layer, meshes)]
+    largest: Floats = np.maximum.reduce([np.zeros(len(meshes)), *sizes])
+    return largest
+
+
 def newton_schulz_flops(layer: LayerKind, meshes: Meshes) -> Floats:
     """Work of Muon on a rank's part of one layer.
 

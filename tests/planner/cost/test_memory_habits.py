@@ -1,0 +1,158 @@
+"""What stacks keep: optimizers, quantised weights, masks, scores, padded tables."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from strategies import framework, small_job
+
+from planner.cost.activations import saved_bytes, score_bytes
+from planner.cost.meshes import Meshes
+from planner.cost.owned import layer_owned, padded_vocab
+from planner.cost.states import moment_bytes, optimizer_time, state_bytes
+from planner.cost.weights import linear_weights, newton_schulz_flops
+from planner.cost.workload import Workload
+from planner.frameworks.stacks import with_stack
+from planner.models import preset
+from planner.specs.search import SearchSpec
+from planner.specs.training import TrainingSpec
+
+
+def job(
+    stack: str = "megatron-2026", room: str = "megatron", **training: object
+) -> Workload:
+    node = str(training.pop("node", "dgx-h100"))
+    workload = small_job(SearchSpec(), nodes=1, node=node)
+    spec = TrainingSpec.model_validate({"seq_len": 2048, "global_batch": 8} | training)
+    return replace(
+        workload,
+        model=preset("llama-3-8b"),
+        training=spec,
+        framework=with_stack(framework(room), stack),
+    )
+
+
+def mesh(*, zero: int = 0, tp: int = 1, dp: int = 1) -> Meshes:
+    return Meshes.from_rows([(tp, 0, 1, 1, 1, 1, 1, dp, dp, zero, 1, 4, 0)])
+
+
+def per_parameter(workload: Workload, *, zero: int = 0, dp: int = 1) -> float:
+    meshes = mesh(zero=zero, dp=dp)
+    owned = layer_owned(workload, workload.kinds[0], meshes)
+    total = state_bytes(workload, owned, meshes).total[0]
+    return float(total / owned.dense[0])
+
+
+@pytest.mark.parametrize(
+    ("stack", "room", "precision", "zero", "unsharded", "sharded"),
+    [
+        ("megatron-2026", "megatron", "bf16", 0, 18, 0),
+        ("megatron-2026", "megatron", "bf16", 1, 6, 12),
+        ("megatron-2026", "megatron", "bf16", 2, 2, 16),
+        ("megatron-2026", "megatron", "bf16", 3, 0, 18),
+        ("megatron-2021", "megatron", "fp16", 0, 20, 0),
+        ("megatron-2021", "megatron", "fp16", 1, 4, 16),
+        ("megatron-deepspeed", "megatron", "bf16", 1, 8, 12),
+        ("deepspeed-zero3", "torchtitan", "fp16", 1, 4, 12),
+        ("deepspeed-zero3", "torchtitan", "fp16", 2, 2, 14),
+        ("deepspeed-zero3", "torchtitan", "fp16", 3, 0, 16),
+        ("torchtitan", "torchtitan", "bf16", 3, 0, 16),
+        ("torchtune", "torchtitan", "bf16", 0, 8, 0),
+        ("torchtune", "torchtitan", "bf16", 3, 0, 8),
+    ],
+)
+def test_bytes_per_parameter(
+    stack: str, room: str, precision: str, zero: int, unsharded: float, sharded: float
+) -> None:
+    """Megatron's dist_optimizer.md, the ZeRO paper's K = 12, FSDP2, pure bf16."""
+    workload = job(stack, room, precision=precision)
+    dp = 4 if zero else 1
+    expected = unsharded + sharded / dp
+    assert per_parameter(workload, zero=zero, dp=dp) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "bits", "each"),
+    [
+        ("adamw", None, 8),
+        ("adamw", 16, 4),
+        ("adamw", 8, 2),
+        ("adamw-8bit", None, 2),
+        ("lamb", None, 8),
+        ("sgd-momentum", None, 4),
+        ("adafactor", None, 0),
+        ("muon", None, 4),
+    ],
+)
+def test_moments(optimizer: str, bits: int | None, each: float) -> None:
+    workload = job(optimizer=optimizer, state_bits=bits)
+    owned = layer_owned(workload, workload.kinds[0], mesh())
+    assert moment_bytes(workload, owned) == each
+
+
+def test_muon_orthogonalises_every_matrix() -> None:
+    """5 (4 r^2 q + 2 r^3) of (1 x 1) summed over four matrices, at the GEMM rate."""
+    workload = job(optimizer="muon")
+    kind = workload.kinds[0]
+    sides = [(4096, 6144), (4096, 4096), (4096, 28672), (14336, 4096)]
+    by_hand = sum(5 * (4 * min(s) ** 2 * max(s) + 2 * min(s) ** 3) for s in sides)
+    assert newton_schulz_flops(kind, mesh())[0] == by_hand
+    adam = job()
+    times = [
+        optimizer_time(w, layer_owned(w, kind, mesh()), mesh())[0]
+        for w in (adam, workload)
+    ]
+    assert times[1] > times[0] + by_hand / 989e12
+
+
+@pytest.mark.parametrize(
+    ("node", "precision", "copies"),
+    [
+        ("dgx-h100", "bf16", 0.0),
+        ("dgx-h100", "fp8", 2.0),
+        ("dgx-b200", "fp8", 1.0),
+        ("dgx-b200", "mxfp8", 2 * (1 + 1 / 32)),
+        ("dgx-b200", "nvfp4", 2 * (0.5 + 1 / 16)),
+    ],
+)
+def test_quantised_weights_beside_16_bit_ones(
+    node: str, precision: str, copies: float
+) -> None:
+    """TransformerEngine: a transpose on Hopper, two directions with block scales."""
+    workload = job(precision=precision, node=node)
+    kind, meshes = workload.kinds[0], mesh()
+    owned = layer_owned(workload, kind, meshes)
+    weights = state_bytes(workload, owned, meshes).weights[0]
+    linears = linear_weights(kind, meshes)[0]
+    assert linears == kind.matmul_parameters
+    assert weights == pytest.approx(2 * owned.dense[0] + copies * linears)
+
+
+def test_torch_quantises_again() -> None:
+    kept = [
+        per_parameter(job("torchtitan", "torchtitan", precision=p), zero=3)
+        for p in ("bf16", "fp8")
+    ]
+    assert kept[0] == kept[1]
+
+
+def test_explicit_scores_and_masks() -> None:
+    """Korthikanti et al.: 5 a s a token for the core, two byte masks of h."""
+    fused, unfused = job("megatron-2024"), job("megatron-2022")
+    kind = fused.kinds[0]
+    assert score_bytes(fused, kind) == 0
+    assert score_bytes(unfused, kind) == 5 * 32 * 2048
+    for name, more in (("none", 5 * 32 * 2048 + 2 * 4096), ("selective", 2 * 4096)):
+        kept = [
+            saved_bytes(w, kind, w.recipe.kinds[name], mesh())[0] / 2048
+            for w in (fused, unfused)
+        ]
+        assert kept[1] - kept[0] == pytest.approx(more)
+
+
+@pytest.mark.parametrize(("tp", "rows"), [(1, 128_256), (4, 128_512), (8, 129_024)])
+def test_megatron_pads_its_vocabulary(tp: int, rows: int) -> None:
+    """To a multiple of 128 tp; torchtitan does not."""
+    assert padded_vocab(job(), mesh(tp=tp))[0] == rows
+    plain = job("torchtitan", "torchtitan")
+    assert np.all(padded_vocab(plain, mesh(tp=tp)) == 128_256)
