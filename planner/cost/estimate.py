@@ -162,11 +162,11 @@ def memory_estimate(priced: Priced) -> MemoryEstimate:
     stages = stage_memories(priced.table, priced.costs, priced.counts)
     worst: StageMemory = max(stages, key=lambda stage: stage.device)
     bands = priced.workload.uncertainty
-    device = Interval.around(worst.device, bands.device)
+    device = Interval.around(worst.device, bands.memory)
     capacity = priced.workload.gpu.memory_capacity / GIB
     return MemoryEstimate(
         peak_allocated_gib=Interval.around(
-            max(stage.allocated for stage in stages), bands.allocated
+            max(stage.allocated for stage in stages), bands.memory
         ),
         peak_reserved_gib=max(
             stage.allocated + stage.fragmentation for stage in stages

@@ -3,6 +3,7 @@
 import numpy as np
 
 from planner.cost.meshes import Floats
+from planner.cost.owned import embedding_owned, head_owned, layer_owned
 from planner.cost.pipeline import (
     Counts,
     StageVectors,
@@ -11,14 +12,7 @@ from planner.cost.pipeline import (
     stage_vectors,
 )
 from planner.cost.room import buffer_bytes, communication_bytes, context_bytes
-from planner.cost.states import (
-    States,
-    embedding_owned,
-    head_owned,
-    layer_owned,
-    root_bytes,
-    state_bytes,
-)
+from planner.cost.states import States, root_bytes, state_bytes
 from planner.cost.table import CostTable
 from planner.schedules.inflight import Peak
 from planner.specs.estimate import StageMemory
