@@ -167,7 +167,7 @@ def memory_estimate(priced: Priced) -> MemoryEstimate:
     capacity = priced.workload.gpu.memory_capacity / GIB
     return MemoryEstimate(
         peak_allocated_gib=Interval.around(
-            max(stage.allocated for stage in stages), bands.allocated
+            max(stage.allocated for stage in stages), bands.memory
         ),
         peak_reserved_gib=max(
             stage.allocated + stage.fragmentation for stage in stages
@@ -182,7 +182,7 @@ def memory_estimate(priced: Priced) -> MemoryEstimate:
 def _device_interval(workload: Workload, stage: StageMemory) -> Interval:
     """What the driver reports, under both bounds of its band. [GiB]."""
     fixed = (stage.communication + stage.context) * GIB
-    band = workload.uncertainty.device
+    band = workload.uncertainty.memory
     low, high = (
         device_bytes(workload, stage.allocated * GIB, fixed, scale) / GIB
         for scale in (band.low, band.high)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from planner.cost.meshes import Floats
+from planner.cost.owned import embedding_owned, head_owned, layer_owned
 from planner.cost.pipeline import (
     Counts,
     StageVectors,
@@ -16,14 +17,7 @@ from planner.cost.room import (
     context_bytes,
     device_bytes,
 )
-from planner.cost.states import (
-    States,
-    embedding_owned,
-    head_owned,
-    layer_owned,
-    root_bytes,
-    state_bytes,
-)
+from planner.cost.states import States, root_bytes, state_bytes
 from planner.cost.table import CostTable
 from planner.schedules.inflight import Peak
 from planner.specs.estimate import StageMemory

@@ -6,7 +6,7 @@ from planner.cost.activations import sequence_split, tokens
 from planner.cost.adapters import HALF
 from planner.cost.kernels import ELEMENT
 from planner.cost.meshes import Floats, Meshes
-from planner.cost.states import layer_owned
+from planner.cost.owned import layer_owned
 from planner.cost.weights import largest_weight
 from planner.cost.workload import Workload
 from planner.models.blocks import LayerKind
@@ -17,6 +17,8 @@ MIB = 2**20
 
 def communicators(workload: Workload, meshes: Meshes) -> Floats:
     """Communicators of a rank: the world's, and one per axis that is in use.
+
+    Tied tables on two stages share their gradient over one more.
 
     Args:
         workload: The job.
@@ -30,6 +32,7 @@ def communicators(workload: Workload, meshes: Meshes) -> Floats:
         meshes.tp > 1,
         meshes.cp > 1,
         meshes.pp > 1,
+        (meshes.pp > 1) & workload.model.tied_embeddings,
         meshes.dp * meshes.cp > 1,
         meshes.dp_shard < meshes.dp * meshes.cp,
     ]

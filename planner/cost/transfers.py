@@ -8,7 +8,8 @@ from planner.cost.activations import sequence_split, tokens
 from planner.cost.context import Context, Parts
 from planner.cost.kernels import ELEMENT
 from planner.cost.meshes import Floats, Ints, Meshes
-from planner.cost.states import DataGroups, Owned, gather_time, scatter_time
+from planner.cost.owned import Owned
+from planner.cost.states import DataGroups, gather_time, scatter_time
 from planner.cost.workload import Workload
 
 
