@@ -130,7 +130,8 @@ def buffer_bytes(workload: Workload, meshes: Meshes) -> Floats:
 def budget_bytes(workload: Workload, meshes: Meshes) -> Floats:
     """Memory left on a rank for states and activations.
 
-    ``(capacity - context - NCCL) phi - buffers``; negative when nothing is.
+    ``(capacity - context - NCCL) phi - buffers`` with phi the packing that the
+    allocator reaches when it must; negative when nothing is.
 
     Args:
         workload: The job.
@@ -144,5 +145,31 @@ def budget_bytes(workload: Workload, meshes: Meshes) -> Floats:
         - context_bytes(workload)
         - communication_bytes(workload, meshes)
     )
-    reserved = left * workload.profile.fragmentation
-    return reserved - buffer_bytes(workload, meshes)
+    return left * workload.profile.packing - buffer_bytes(workload, meshes)
+
+
+def device_bytes(
+    workload: Workload, allocated: float, fixed: float, scale: float = 1.0
+) -> float:
+    """Memory that the driver reports of a rank.
+
+    ``max(A / phi_0 + F, min(A / phi + F, capacity))``: the allocator keeps what it
+    has freed, A / phi in all, while there is room, and gives it back, down to
+    A / phi_0, before it fails.
+
+    Args:
+        workload: The job: GPU, fragmentation phi and packing phi_0.
+        allocated: Memory A in tensors at its peak. [B]
+        fixed: Context and communication F. [B]
+        scale: Factor on both, to price the bounds of an interval. [1]
+
+    Returns:
+        Memory; above the capacity only where the run cannot fit. [B]
+
+    References:
+        PyTorch's CUDACachingAllocator: release_cached_blocks before an error.
+    """
+    profile = workload.profile
+    roomy = allocated / profile.fragmentation + fixed
+    packed = allocated / profile.packing + fixed
+    return max(packed * scale, min(roomy * scale, workload.gpu.memory_capacity))

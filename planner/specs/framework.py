@@ -264,7 +264,9 @@ class Profile(BaseModel):
     expert_imbalance: float = Field(ge=1)
     """Load of the busiest expert rank over the mean. [1]"""
     fragmentation: float = Field(gt=0, le=1)
-    """Allocated over reserved memory. [1]"""
+    """Allocated over reserved memory, with room to spare. [1]"""
+    packing: float = Field(default=1.0, gt=0, le=1)
+    """The same where the allocator has given back every cache it can. [1]"""
     context_gb: float = Field(ge=0)
     """CUDA context, modules and workspaces. [GB]"""
     communicator_gb: float = Field(ge=0)
