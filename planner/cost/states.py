@@ -19,7 +19,7 @@ from planner.cost.weights import (
     weight_copies,
 )
 from planner.cost.workload import Workload
-from planner.models.blocks import LayerKind
+from planner.models.blocks import LayerKind, Mlp
 from planner.specs.framework import StateBytes
 
 MOMENTS = {
@@ -57,6 +57,8 @@ class Owned:
     """Whether Muon updates them; embedding and head are left to Adam."""
     orthogonal: Floats | float = 0.0
     """Work of Muon's Newton-Schulz iterations. [FLOP], shape (meshes,)"""
+    tensors: int = 1
+    """Tensors that states are divided by where they stay whole. [1]"""
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,15 @@ def layer_owned(workload: Workload, layer: LayerKind, meshes: Meshes) -> Owned:
         trained = adapter_parameters(workload, layer, meshes)
         return Owned(*trained, frozen=dense, frozen_expert=expert, quantised=linears)
     work = newton_schulz_flops(layer, meshes)
-    return Owned(dense, expert, quantised=linears, orthogonal=work)
+    return Owned(
+        dense, expert, quantised=linears, orthogonal=work, tensors=_tensors(layer)
+    )
+
+
+def _tensors(layer: LayerKind) -> int:
+    """Weights of a layer, gate and up apart, and its norms. [1]"""
+    dense = layer.ffn if isinstance(layer.ffn, Mlp) else layer.ffn.shared
+    return len(layer.gemms()) + dense.gated + layer.norms
 
 
 def _unlayered(
@@ -394,10 +404,11 @@ def gather_time(data: DataGroups, owned: Owned) -> Floats:
     workload, meshes = data.workload, data.meshes
     width = workload.recipe.gather_bytes
     sharded = meshes.zero == 3
+    turns = _owner_turns(data, owned)
     held = owned.dense + np.where(sharded, owned.frozen, 0.0)
     held_expert = owned.expert + np.where(sharded, owned.frozen_expert, 0.0)
     dense = _bucketed(data, held, width, data.shard)
-    time = dense + _bucketed(data, held_expert, width, data.expert)
+    time = turns + dense + _bucketed(data, held_expert, width, data.expert)
     if not workload.offload.parameters:
         return time
     shards = held / meshes.dp_shard + held_expert / meshes.expert_shard
@@ -432,7 +443,22 @@ def scatter_time(data: DataGroups, owned: Owned) -> Floats:
         _bucketed(data, owned.expert, width, data.expert, reduce=True),
         _bucketed(data, owned.expert, width, data.expert),
     )
-    return dense + expert
+    return dense + expert + _owner_turns(data, owned)
+
+
+def _owner_turns(data: DataGroups, owned: Owned) -> Floats:
+    """Latency of a ring for each tensor that one owner reduces or broadcasts.
+
+    A collective to or from one root has only a ring in NCCL, and owners take
+    turns: ``min(tensors, n share) (n - 1) hops`` where one owner joins its own.
+    """
+    meshes, group = data.meshes, data.shard
+    if not data.workload.profile.whole_tensors:
+        return np.zeros(len(meshes))
+    total = sum(count * _tensors(kind) for kind, count in data.workload.model.runs)
+    turns = owned.tensors * np.minimum(1.0, group.size / total)
+    time = turns * wire.turn_latency(data.links, group)
+    return np.where((meshes.zero == 1) | (meshes.zero == 2), time, 0.0)
 
 
 def _bucketed(
