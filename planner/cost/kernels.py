@@ -24,6 +24,8 @@ QUERY_BLOCK = 128
 """Query rows that one block of a flash-attention kernel works on. [1]"""
 BACKWARD_ATTENTION = 2.5
 """Kernel FLOPs of a flash-attention backward over its forward. [1]"""
+UNALIGNED_RATE = 0.5
+"""Rate of products on vector units that load two bytes at a time, over their peak. [1]"""
 UNFUSED = "unfused"
 """Name of attention by explicit scores: two products around a fused softmax."""
 TENSOR_CORE_ALIGNMENT = 8
@@ -46,6 +48,8 @@ class GemmRate:
     """Launch, prologue and tail. [s]"""
     element: float = ELEMENT
     """Bytes of one number of its inputs. [B]"""
+    gradient: float = ACCUMULATED
+    """Bytes moved per element of a weight gradient. [B]"""
 
 
 def gemm_rate(
@@ -78,7 +82,14 @@ def gemm_rate(
         bandwidth=gpu.memory_bandwidth / entry.traffic if entry.traffic else np.inf,
         overhead=entry.overhead * workload.profile.latency,
         element=NARROW.get(wanted, ELEMENT),
+        gradient=_gradient_traffic(workload),
     )
+
+
+def _gradient_traffic(workload: Workload) -> float:
+    """Bytes per element of a weight gradient; fp16 adds up in the format itself."""
+    half = workload.training.precision == "fp16"
+    return ACCUMULATED if half else workload.profile.gradient_traffic
 
 
 def _peak(workload: Workload, dtype: str) -> float:
@@ -134,7 +145,7 @@ def gemm_time(
         rows: M. [1]
         outputs: N. [1]
         inputs: K. [1]
-        wgrad: The product is added to an fp32 gradient.
+        wgrad: The product is added to a gradient that lasts.
 
     Returns:
         Kernel time. [s]
@@ -144,7 +155,7 @@ def gemm_time(
     References:
         Fit on 183 A100 and 514 B200 shapes of SimuMax's published kernel tables.
     """
-    out = ACCUMULATED if wgrad else ELEMENT
+    out = rate.gradient if wgrad else ELEMENT
     traffic = rate.element * (rows * inputs + inputs * outputs) + out * rows * outputs
     work = 2.0 * rows * outputs * inputs / rate.flops
     return work + traffic / rate.bandwidth + rate.overhead
@@ -231,7 +242,7 @@ def unfused_time(
     """
     flops_rate = gemm_rate(workload, narrow=False).flops
     if head_dim % TENSOR_CORE_ALIGNMENT:
-        flops_rate = workload.gpu.peak_fp32 or flops_rate
+        flops_rate = UNALIGNED_RATE * (workload.gpu.peak_fp32 or flops_rate)
     memory = workload.calibration.memory
     bandwidth = workload.gpu.memory_bandwidth * memory.efficiency
     speed = workload.profile.attention_rate

@@ -14,7 +14,6 @@ from planner.cost.exchange import (
 )
 from planner.cost.hosts import exposed_copies
 from planner.cost.kernels import (
-    ACCUMULATED,
     cast_time,
     gemm_rate,
     gemm_time,
@@ -167,7 +166,7 @@ def _expert_times(
         extra = adapter_times(context.workload, gemm, copies, outputs, inputs)
         return forward + extra[0], backward + extra[1]
     gradient = gemm_time(rate, inputs, outputs, copies, wgrad=True)
-    gradients = ACCUMULATED / rate.element * weights
+    gradients = rate.gradient / rate.element * weights
     return forward, backward + gradient + gradients
 
 

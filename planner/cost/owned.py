@@ -8,7 +8,7 @@ from planner.cost.adapters import adapter_parameters
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.weights import linear_weights, newton_schulz_flops
 from planner.cost.workload import Workload
-from planner.models.blocks import LayerKind
+from planner.models.blocks import LayerKind, Mlp
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,8 @@ class Owned:
     """Whether Muon updates them; embedding and head are left to Adam."""
     orthogonal: Floats | float = 0.0
     """Work of Muon's Newton-Schulz iterations. [FLOP], shape (meshes,)"""
+    tensors: int = 1
+    """Tensors that states are divided by where they stay whole. [1]"""
 
 
 def layer_owned(workload: Workload, layer: LayerKind, meshes: Meshes) -> Owned:
@@ -51,7 +53,15 @@ def layer_owned(workload: Workload, layer: LayerKind, meshes: Meshes) -> Owned:
         trained = adapter_parameters(workload, layer, meshes)
         return Owned(*trained, frozen=dense, frozen_expert=expert, quantised=linears)
     work = newton_schulz_flops(layer, meshes)
-    return Owned(dense, expert, quantised=linears, orthogonal=work)
+    return Owned(
+        dense, expert, quantised=linears, orthogonal=work, tensors=_tensors(layer)
+    )
+
+
+def _tensors(layer: LayerKind) -> int:
+    """Weights of a layer, gate and up apart, and its norms. [1]"""
+    dense = layer.ffn if isinstance(layer.ffn, Mlp) else layer.ffn.shared
+    return len(layer.gemms()) + dense.gated + layer.norms
 
 
 def _unlayered(

@@ -274,10 +274,11 @@ def gather_time(data: DataGroups, owned: Owned) -> Floats:
     workload, meshes = data.workload, data.meshes
     width = workload.recipe.gather_bytes
     sharded = meshes.zero == 3
+    turns = _owner_turns(data, owned)
     held = owned.dense + np.where(sharded, owned.frozen, 0.0)
     held_expert = owned.expert + np.where(sharded, owned.frozen_expert, 0.0)
     dense = _bucketed(data, held, width, data.shard)
-    time = dense + _bucketed(data, held_expert, width, data.expert)
+    time = turns + dense + _bucketed(data, held_expert, width, data.expert)
     if not workload.offload.parameters:
         return time
     shards = held / meshes.dp_shard + held_expert / meshes.expert_shard
@@ -312,7 +313,22 @@ def scatter_time(data: DataGroups, owned: Owned) -> Floats:
         _bucketed(data, owned.expert, width, data.expert, reduce=True),
         _bucketed(data, owned.expert, width, data.expert),
     )
-    return dense + expert
+    return dense + expert + _owner_turns(data, owned)
+
+
+def _owner_turns(data: DataGroups, owned: Owned) -> Floats:
+    """Latency of a ring for each tensor that one owner reduces or broadcasts.
+
+    A collective to or from one root has only a ring in NCCL, and owners take
+    turns: ``min(tensors, n share) (n - 1) hops`` where one owner joins its own.
+    """
+    meshes, group = data.meshes, data.shard
+    if not data.workload.profile.whole_tensors:
+        return np.zeros(len(meshes))
+    total = sum(count * _tensors(kind) for kind, count in data.workload.model.runs)
+    turns = owned.tensors * np.minimum(1.0, group.size / total)
+    time = turns * wire.turn_latency(data.links, group)
+    return np.where((meshes.zero == 1) | (meshes.zero == 2), time, 0.0)
 
 
 def _bucketed(

@@ -115,19 +115,27 @@ def scatter_every(workload: Workload, meshes: Meshes) -> Ints:
 def stage_transfer(context: Context) -> Floats:
     """Time to hand one micro-batch's activations to the next stage.
 
-    ``2 h tau sigma`` bytes; the tensor ranks send side by side.
+    ``2 h tau sigma`` bytes; the tensor ranks send side by side. A stack that
+    scatters sends ``2 h tau / t`` from each, and gathers on the next stage.
 
     Args:
         context: Shared columns.
 
     Returns:
         Time, zero without a pipeline. [s], shape (meshes,)
+
+    References:
+        Narayanan et al., arXiv:2104.04473, section 4.1: scatter/gather.
     """
     workload, meshes = context.workload, context.meshes
     rate, crosses = axes.stage_bandwidth(workload.topology, meshes)
-    rows = tokens(workload, meshes) * sequence_split(meshes)
-    message = ELEMENT * workload.model.hidden * rows
-    time = wire.send_time(context.links, message, rate, crosses)
+    whole = ELEMENT * workload.model.hidden * tokens(workload, meshes)
+    split = sequence_split(meshes)
+    scattered = workload.profile.stage_scatter & (split == 1) & (meshes.tp > 1)
+    share = np.where(scattered, 1.0 / meshes.tp, split)
+    time = wire.send_time(context.links, whole * share, rate, crosses)
+    gather = wire.all_gather_time(context.links, whole, context.tensor)
+    time = time + np.where(scattered, gather, 0.0)
     return np.where(meshes.pp > 1, time, 0.0)
 
 

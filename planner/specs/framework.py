@@ -213,6 +213,8 @@ class Profile(BaseModel):
     """Attention kernel by GPU architecture, or one for all."""
     memory_traffic: float = Field(gt=0)
     """Bytes moved by memory-bound operators over those of fused kernels. [1]"""
+    loss_traffic: float = Field(default=10.0, gt=0, allow_inf_nan=False)
+    """Bytes of ``memory_traffic`` per logit in the loss, both ways: 10 fused. [B]"""
     forward_operators: int = Field(ge=0)
     """Memory-bound kernels in the forward of one layer. [1]"""
     backward_operators: int = Field(ge=0)
@@ -245,6 +247,14 @@ class Profile(BaseModel):
     """Compute lost per second of an exchange that runs beside it so. [1]"""
     hidden_regather: float = Field(ge=0, le=1)
     """Share hidden of the gather that the backward repeats under sp. [1]"""
+    gradient_traffic: float = Field(default=8.0, ge=2, allow_inf_nan=False)
+    """Bytes moved per element of a bf16 product that adds to an fp32 gradient. [B]"""
+    single_nic: bool = False
+    """A collective leaves a node at one NIC, as broadcasts from owners in turn do."""
+    whole_tensors: bool = False
+    """ZeRO-1 divides states by tensors: one reduce and broadcast for each."""
+    stage_scatter: bool = False
+    """Without sp each tensor rank sends its share to the next stage, which gathers."""
     hidden_cp: float = Field(ge=0, le=1)
     """Share of the context-parallel exchange hidden behind attention. [1]"""
     hidden_ep: float = Field(ge=0, le=1)
