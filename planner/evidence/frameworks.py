@@ -18,6 +18,8 @@ ANY_ZERO = (0, 1, 2, 3)
 CP_KINDS: tuple[CpKind, ...] = ("ring", "all-gather", "ulysses")
 ORDERS: tuple[Order, ...] = ("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp")
 UNFUSED = "unfused"
+TP_OVERLAP_ON = r"\btp\b[^;.]*overlap(ped)?( is| are)? on\b|--tp-comm-overlap"
+"""How notes say that tensor-parallel exchanges overlap."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,8 @@ def _overlap(row: Row) -> dict[str, object]:
         "overlap_param_gather": lay.overlap_param_gather,
         "tp_overlap": lay.tp_comm_overlap,
     }
+    if lay.tp_comm_overlap is None and re.search(TP_OVERLAP_ON, row.notes.lower()):
+        said["tp_overlap"] = True
     return {**said, **{key: v for key, v in stated.items() if v is not None}}
 
 

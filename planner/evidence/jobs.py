@@ -79,8 +79,7 @@ def _lora(row: Row, rule: StackRule) -> LoraSpec:
     said = row.job.lora or {}
     text, rank = str(said.get("targets") or "").lower(), said.get("rank")
     beyond = bool(re.search(r"all|mlp|fc|gate|up|down|ffn", text))
-    narrow = not beyond if text else rule.stack in rules().adapters.attention
-    return LoraSpec(
-        rank=rank if isinstance(rank, int) else LoraSpec().rank,
-        targets="attention" if narrow else "all",
-    )
+    size = rank if isinstance(rank, int) else LoraSpec().rank
+    if not text and rule.stack in rules().adapters.qkv:
+        return LoraSpec(rank=size, targets=("qkv",))
+    return LoraSpec(rank=size, targets="attention" if text and not beyond else "all")

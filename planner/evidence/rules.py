@@ -94,9 +94,9 @@ class ExpertTensorRule(_Rule):
 
 
 class AdaptersRule(_Rule):
-    """Stacks whose adapters sit on attention alone where a row is silent."""
+    """Stacks whose adapters sit on QKV alone where a row is silent."""
 
-    attention: tuple[str, ...]
+    qkv: tuple[str, ...]
 
 
 class Rules(BaseModel):
