@@ -100,13 +100,16 @@ def cast_time(workload: Workload, elements: Floats) -> Floats:
     Returns:
         Time, zero in half precision. [s]
 
-    Leaves out weights, which are cast once a step.
+    Without weight gradients nothing is written by columns. Leaves out weights, which
+    are cast once a step.
     """
     precision = workload.training.precision
     if precision not in NARROW:
         return elements * 0.0
     recipe = CAST_TRAFFIC[workload.profile.fp8_recipe]
     moved = BLOCK_CAST_TRAFFIC.get(precision, recipe)
+    if workload.training.frozen:
+        moved -= NARROW[precision]
     return memory_time(workload, moved * elements, 1)
 
 
@@ -247,7 +250,7 @@ def attention_time(
 ) -> tuple[Floats, Floats]:
     """Forward and backward time of the attention core.
 
-    The rate is read off the measured curve at the sequence length; where the
+    The rate is read off the measured curve at the length that attends; where the
     GPU is less full than in the benchmark it falls as ``w / (w + w0)``, with
     ``w`` the waves of query blocks over the SMs.
 
@@ -264,7 +267,7 @@ def attention_time(
         FlashAttention-2 and -3 benchmark figures; backward is 2.5x the FLOPs.
     """
     curve = attention_curve(workload, head_dim)
-    at = np.log2(workload.training.seq_len)
+    at = np.log2(workload.training.span)
     lengths = np.log2(np.array(curve.seq_len, dtype=np.float64))
     half = workload.calibration.attention_waves
     waves = query_blocks / workload.gpu.sm_count

@@ -54,8 +54,16 @@ def training_of(row: Row, layout: PartialLayout, rule: StackRule) -> TrainingSpe
             "optimizer_in_backward": words.in_backward,
             "method": _method(row),
             "lora": _lora(row, rule),
+            "document": _document(row, rule),
         }
     )
+
+
+def _document(row: Row, rule: StackRule) -> int | None:
+    """Mean length of packed documents that attend to themselves alone."""
+    packing, text = rules().packing, row.job.text("task")
+    tuned = bool(re.search(r"sft|lora|peft|finetun|fine-tun", text))
+    return packing.document if tuned and rule.stack in packing.stacks else None
 
 
 def _precision(row: Row) -> Precision:

@@ -99,6 +99,14 @@ class AdaptersRule(_Rule):
     qkv: tuple[str, ...]
 
 
+class PackingRule(_Rule):
+    """Stacks whose fine-tuning packs documents that attend to themselves alone."""
+
+    stacks: tuple[str, ...]
+    document: int
+    """Mean length of a document. [token]"""
+
+
 class Rules(BaseModel):
     """All of them."""
 
@@ -114,6 +122,7 @@ class Rules(BaseModel):
     sequence_parallel: SequenceParallelRule
     expert_tensor: ExpertTensorRule
     adapters: AdaptersRule
+    packing: PackingRule
 
 
 @cache
