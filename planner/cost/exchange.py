@@ -231,24 +231,3 @@ def _beside(context: Context, moved: Floats, core: Floats) -> Floats:
     launches = (cp - 1) * operator_latency(workload)
     shown = np.maximum(moved - core, 0.0) + kappa * np.minimum(moved, core)
     return np.where(cp > 1, shown + launches, 0.0)
-
-
-def expert_exchange(context: Context, layer: LayerKind) -> Floats:
-    """Exposed time of one dispatch and one combine on the busiest rank.
-
-    Every rank sends ``tau_r k h`` numbers each way.
-
-    Args:
-        context: Shared columns.
-        layer: Kind of layer.
-
-    Returns:
-        Time, zero for dense layers. [s], shape (meshes,)
-    """
-    if not isinstance(layer.ffn, Moe):
-        return np.zeros(len(context.meshes))
-    profile = context.workload.profile
-    routed = context.local * context.sigma * layer.ffn.top_k
-    sent = ELEMENT * layer.hidden * routed * profile.expert_imbalance
-    both = 2 * wire.all_to_all_time(context.links, sent, context.expert)
-    return (1 - profile.hidden_ep) * both

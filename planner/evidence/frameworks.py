@@ -8,7 +8,7 @@ from hardware.specs import GpuSpec
 from planner.evidence.recompute import MODULES_KIND, module_kind
 from planner.evidence.rows import Row
 from planner.evidence.rules import rules
-from planner.evidence.software import StackRule
+from planner.evidence.software import StackRule, year_of
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import with_stack
 from planner.specs.framework import Framework, Limits, Profile, Recipe
@@ -52,6 +52,7 @@ def software_of(
     changed = {
         **_overlap(row),
         **_launch(row),
+        **_experts(row),
         **_scaling(row),
         "attention_kernel": kernel,
         "clock": stacked.profile.clock * clock,
@@ -118,11 +119,32 @@ def _launch(row: Row) -> dict[str, object]:
     said: dict[str, object] = {}
     graphs = row.layout.text("cuda_graph")
     if graphs and graphs not in {"none", "false", "off"}:
-        said["cuda_graphs"] = "full" if "full" in graphs else "layer"
+        whole = "full" if "full" in graphs else "layer"
+        said["cuda_graphs"] = "dense" if _steers_experts(row, graphs) else whole
     try:
         said["bucket_parameters"] = float(row.layout.bucket or "")
     except ValueError:
         return said
+    return said
+
+
+def _steers_experts(row: Row, graphs: str) -> bool:
+    """Whether graphs leave the experts, whose token counts vary, to the host."""
+    if row.model.moe is None:
+        return False
+    sizes_on_device = year_of(row, "") >= rules().graphs.experts_since
+    return "full" not in graphs or not sizes_on_device
+
+
+def _experts(row: Row) -> dict[str, object]:
+    """Dispatch of tokens to experts and their balance, where stated."""
+    said: dict[str, object] = {}
+    if dispatcher := row.layout.text("moe_dispatcher"):
+        once = bool(re.search(r"deepep|hybridep|flex", dispatcher))
+        said["expert_dispatch"] = "deduplicated" if once else "all-to-all"
+        said |= {"ep_overlap": False} if once else {}
+    if re.search(r"forced? (load )?balanc", row.notes.lower()):
+        said["expert_imbalance"] = 1.0
     return said
 
 

@@ -99,6 +99,13 @@ class AdaptersRule(_Rule):
     qkv: tuple[str, ...]
 
 
+class GraphsRule(_Rule):
+    """Since when a graph can hold experts whose token counts vary."""
+
+    experts_since: float
+    """Year of the release. [year]"""
+
+
 class PackingRule(_Rule):
     """Stacks whose fine-tuning packs documents that attend to themselves alone."""
 
@@ -123,6 +130,7 @@ class Rules(BaseModel):
     expert_tensor: ExpertTensorRule
     adapters: AdaptersRule
     packing: PackingRule
+    graphs: GraphsRule
 
 
 @cache
