@@ -16,6 +16,8 @@ NARROW = {"fp8": 1.0, "mxfp8": 1.0 + 1 / 32, "nvfp4": 0.5 + 1 / 16}
 CAST_TRAFFIC = {"delayed": 4.0, "current": 6.0, "blockwise": 4.0}
 """Bytes moved per element that is cast to fp8: read 2, write 1 by rows and 1 by
 columns; scaling by a first pass reads 2 more. [B]"""
+ANY_LAYOUT = frozenset({"blackwell"})
+"""Architectures whose fp8 products take operands by rows or by columns."""
 BLOCK_CAST_TRAFFIC = {"mxfp8": 4.0, "nvfp4": 5.0}
 """The same where the format fixes the scaling; nvfp4 finds a maximum first. [B]"""
 ACCUMULATED = 8
@@ -100,15 +102,20 @@ def cast_time(workload: Workload, elements: Floats) -> Floats:
     Returns:
         Time, zero in half precision. [s]
 
-    Without weight gradients nothing is written by columns. Leaves out weights, which
-    are cast once a step.
+    Without weight gradients nothing is written by columns, nor of a tensor with one
+    scale where products take any layout. Leaves out weights, which are cast once a
+    step.
+
+    References:
+        TransformerEngine, is_non_tn_fp8_gemm_supported.
     """
     precision = workload.training.precision
     if precision not in NARROW:
         return elements * 0.0
     recipe = CAST_TRAFFIC[workload.profile.fp8_recipe]
     moved = BLOCK_CAST_TRAFFIC.get(precision, recipe)
-    if workload.training.frozen:
+    any_layout = precision == "fp8" and workload.gpu.arch in ANY_LAYOUT
+    if any_layout or workload.training.frozen:
         moved -= NARROW[precision]
     return memory_time(workload, moved * elements, 1)
 
