@@ -16,6 +16,8 @@ NARROW = {"fp8": 1.0, "mxfp8": 1.0 + 1 / 32, "nvfp4": 0.5 + 1 / 16}
 CAST_TRAFFIC = {"delayed": 4.0, "current": 6.0, "blockwise": 4.0}
 """Bytes moved per element that is cast to fp8: read 2, write 1 by rows and 1 by
 columns; scaling by a first pass reads 2 more. [B]"""
+ANY_LAYOUT = frozenset({"blackwell"})
+"""Architectures whose fp8 products take operands by rows or by columns."""
 BLOCK_CAST_TRAFFIC = {"mxfp8": 4.0, "nvfp4": 5.0}
 """The same where the format fixes the scaling; nvfp4 finds a maximum first. [B]"""
 ACCUMULATED = 8
@@ -111,13 +113,21 @@ def cast_time(workload: Workload, elements: Floats) -> Floats:
     Returns:
         Time, zero in half precision. [s]
 
-    Leaves out weights, which are cast once a step.
+    Without weight gradients nothing is written by columns, nor of a tensor with one
+    scale where products take any layout. Leaves out weights, which are cast once a
+    step.
+
+    References:
+        TransformerEngine, is_non_tn_fp8_gemm_supported.
     """
     precision = workload.training.precision
     if precision not in NARROW:
         return elements * 0.0
     recipe = CAST_TRAFFIC[workload.profile.fp8_recipe]
     moved = BLOCK_CAST_TRAFFIC.get(precision, recipe)
+    any_layout = precision == "fp8" and workload.gpu.arch in ANY_LAYOUT
+    if any_layout or workload.training.frozen:
+        moved -= NARROW[precision]
     return memory_time(workload, moved * elements, 1)
 
 
@@ -258,7 +268,7 @@ def attention_time(
 ) -> tuple[Floats, Floats]:
     """Forward and backward time of the attention core.
 
-    The rate is read off the measured curve at the sequence length; where the
+    The rate is read off the measured curve at the length that attends; where the
     GPU is less full than in the benchmark it falls as ``w / (w + w0)``, with
     ``w`` the waves of query blocks over the SMs.
 
@@ -275,7 +285,7 @@ def attention_time(
         FlashAttention-2 and -3 benchmark figures; backward is 2.5x the FLOPs.
     """
     curve = attention_curve(workload, head_dim)
-    at = np.log2(workload.training.seq_len)
+    at = np.log2(workload.training.span)
     lengths = np.log2(np.array(curve.seq_len, dtype=np.float64))
     half = workload.calibration.attention_waves
     waves = query_blocks / workload.gpu.sm_count

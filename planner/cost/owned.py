@@ -54,12 +54,19 @@ def layer_owned(workload: Workload, layer: LayerKind, meshes: Meshes) -> Owned:
         return Owned(*trained, frozen=dense, frozen_expert=expert, quantised=linears)
     work = newton_schulz_flops(layer, meshes)
     return Owned(
-        dense, expert, quantised=linears, orthogonal=work, tensors=_tensors(layer)
+        dense, expert, quantised=linears, orthogonal=work, tensors=tensors_of(layer)
     )
 
 
-def _tensors(layer: LayerKind) -> int:
-    """Weights of a layer, gate and up apart, and its norms. [1]"""
+def tensors_of(layer: LayerKind) -> int:
+    """Weights of a layer, gate and up apart, and its norms.
+
+    Args:
+        layer: Kind of layer. [-]
+
+    Returns:
+        Count. [1]
+    """
     dense = layer.ffn if isinstance(layer.ffn, Mlp) else layer.ffn.shared
     return len(layer.gemms()) + dense.gated + layer.norms
 

@@ -325,7 +325,7 @@ def _owner_turns(data: DataGroups, owned: Owned) -> Floats:
     meshes, group = data.meshes, data.shard
     if not data.workload.profile.whole_tensors:
         return np.zeros(len(meshes))
-    total = sum(count * _tensors(kind) for kind, count in data.workload.model.runs)
+    total = sum(count * tensors_of(kind) for kind, count in data.workload.model.runs)
     turns = owned.tensors * np.minimum(1.0, group.size / total)
     time = turns * wire.turn_latency(data.links, group)
     return np.where((meshes.zero == 1) | (meshes.zero == 2), time, 0.0)

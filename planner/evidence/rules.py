@@ -94,9 +94,24 @@ class ExpertTensorRule(_Rule):
 
 
 class AdaptersRule(_Rule):
-    """Stacks whose adapters sit on attention alone where a row is silent."""
+    """Stacks whose adapters sit on QKV alone where a row is silent."""
 
-    attention: tuple[str, ...]
+    qkv: tuple[str, ...]
+
+
+class GraphsRule(_Rule):
+    """Since when a graph can hold experts whose token counts vary."""
+
+    experts_since: float
+    """Year of the release. [year]"""
+
+
+class PackingRule(_Rule):
+    """Stacks whose fine-tuning packs documents that attend to themselves alone."""
+
+    stacks: tuple[str, ...]
+    document: int
+    """Mean length of a document. [token]"""
 
 
 class Rules(BaseModel):
@@ -114,6 +129,8 @@ class Rules(BaseModel):
     sequence_parallel: SequenceParallelRule
     expert_tensor: ExpertTensorRule
     adapters: AdaptersRule
+    packing: PackingRule
+    graphs: GraphsRule
 
 
 @cache

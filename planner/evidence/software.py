@@ -33,6 +33,8 @@ class StackRule(_Part):
     """A pattern that has to be found in the row's notes and formats. [text]"""
     unless: str = ""
     """A pattern that must not be found. [text]"""
+    title: str = ""
+    """A pattern that has to be found in the title of the source. [text]"""
     since: float = 0.0
     """First year, included. [year]"""
     until: float = 9999.0
@@ -91,6 +93,7 @@ def _fits(rule: StackRule, row: Row, text: str, year: float) -> bool:
         and bool(re.search(rule.match, text))
         and bool(re.search(rule.also, text))
         and bool(re.search(rule.notes, said))
+        and bool(re.search(rule.title, row.source.title.lower()))
         and not (rule.unless and re.search(rule.unless, text))
     )
 

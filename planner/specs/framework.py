@@ -11,7 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 RecomputeScope = Literal["plan", "virtual-stage"]
 GatheredInputs = Literal["saved", "regathered"]
-CudaGraphs = Literal["none", "layer", "full"]
+CudaGraphs = Literal["none", "dense", "layer", "full"]
+ExpertDispatch = Literal["all-to-all", "deduplicated"]
 Fp8Recipe = Literal["delayed", "current", "blockwise"]
 
 SAVED_TENSORS = frozenset(
@@ -225,6 +226,14 @@ class Profile(BaseModel):
     """The same of its backward. [s]"""
     host_experts: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """The same each way for router, dispatch and combine. [s]"""
+    expert_wait: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """Idle GPU in each pass of a routed layer whose token counts the host reads. [s]"""
+    expert_launch: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """The same per kernel that is launched for one expert alone. [s]"""
+    expert_dispatch: ExpertDispatch = "all-to-all"
+    """Every copy of a token sent, or one per rank and domain that holds its experts."""
+    ep_overlap: bool = False
+    """All-to-alls that leave a domain run beside another micro-batch's passes."""
     clock: float = Field(gt=0, le=1.5)
     """Sustained rate of GEMMs and attention over kernel measurements. [1]"""
     attention_rate: float = Field(default=1.0, gt=0, allow_inf_nan=False)
@@ -236,7 +245,7 @@ class Profile(BaseModel):
     step_overhead: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """Host work of an optimizer step that hides behind nothing. [s]"""
     cuda_graphs: CudaGraphs = "none"
-    """What is launched as a graph: nothing, every layer, or the whole step."""
+    """What is launched as a graph: nothing, all but experts, every layer, or the step."""
     fp8_recipe: Fp8Recipe = "current"
     """How fp8 inputs are scaled: by earlier steps, by a first pass, or by blocks."""
     hidden_tp: float = Field(ge=0, le=1)
