@@ -27,6 +27,26 @@ class GpusRule(_Rule):
     usual: tuple[str, ...]
 
 
+class CustomPart(BaseModel):
+    """A GPU that its name does not tell: of one publisher's machines."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    repo: str
+    """Pattern of the repository that publishes. [text]"""
+    gpu: str
+    """Pattern of the GPU's name. [text]"""
+    memory_gb: PositiveFloat
+    hbm_tb_s: PositiveFloat
+    power_w: PositiveFloat
+
+
+class CustomPartsRule(_Rule):
+    """Machines of known publishers whose GPUs differ from the catalogue's."""
+
+    parts: tuple[CustomPart, ...]
+
+
 class LatentRule(_Rule):
     """Ranks of latent attention that a row does not give. [1]."""
 
@@ -106,6 +126,7 @@ class Rules(BaseModel):
 
     power: PowerRule
     gpus: GpusRule
+    custom_parts: CustomPartsRule
     latent_attention: LatentRule
     fabric: FabricRule
     interleaving: InterleavingRule
