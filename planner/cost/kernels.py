@@ -101,7 +101,8 @@ def cast_time(workload: Workload, elements: Floats) -> Floats:
         Time, zero in half precision. [s]
 
     A cast is one kernel whatever the stack fuses, so that no traffic factor of
-    the stack applies. Leaves out weights, which are cast once a step.
+    the stack applies. Weights that a stack keeps quantised are cast once a step,
+    which is left out.
     """
     precision = workload.training.precision
     if precision not in NARROW:

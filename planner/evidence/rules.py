@@ -101,6 +101,12 @@ class FusedLossRule(_Rule):
     logits_bytes: PositiveFloat
 
 
+class DeepspeedRule(_Rule):
+    """How ZeRO-3's collectives run beside compute under DeepSpeed."""
+
+    overlap_contention: float = Field(ge=0, le=1)
+
+
 class SequenceParallelRule(_Rule):
     """Stacks without sequence parallelism where a row is silent."""
 
@@ -132,6 +138,7 @@ class Rules(BaseModel):
     interleaving: InterleavingRule
     recompute_modules: ModulesRule
     fused_loss: FusedLossRule
+    deepspeed_zero3: DeepspeedRule
     sequence_parallel: SequenceParallelRule
     expert_tensor: ExpertTensorRule
     adapters: AdaptersRule
