@@ -113,7 +113,8 @@ def expert_waits(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
     narrow = context.workload.training.precision in NARROW
     local = layer.ffn.experts / context.meshes.ep
     ahead, behind = (
-        profile.expert_wait + (products + narrow * casts) * local * profile.expert_launch
+        profile.expert_wait
+        + (products + narrow * casts) * local * profile.expert_launch
         for products, casts in zip(PRODUCTS, CASTS, strict=True)
     )
     return profile.latency * ahead, profile.latency * behind

@@ -113,9 +113,10 @@ def cast_time(workload: Workload, elements: Floats) -> Floats:
     Returns:
         Time, zero in half precision. [s]
 
-    Without weight gradients nothing is written by columns, nor of a tensor with one
-    scale where products take any layout. Leaves out weights, which are cast once a
-    step.
+    A cast is one kernel whatever the stack fuses, so that no traffic factor of
+    the stack applies. Without weight gradients nothing is written by columns, nor
+    of a tensor with one scale where products take any layout. Weights that a stack
+    keeps quantised are cast once a step, which is left out.
 
     References:
         TransformerEngine, is_non_tn_fp8_gemm_supported.
@@ -128,7 +129,7 @@ def cast_time(workload: Workload, elements: Floats) -> Floats:
     any_layout = precision == "fp8" and workload.gpu.arch in ANY_LAYOUT
     if any_layout or workload.training.frozen:
         moved -= NARROW[precision]
-    return memory_time(workload, moved * elements, 1)
+    return moved * elements / stream_rate(workload) + operator_latency(workload)
 
 
 def _half(table: Mapping[str, GemmCalibration]) -> str:
@@ -253,8 +254,7 @@ def unfused_time(
     flops_rate = gemm_rate(workload, narrow=False).flops
     if head_dim % TENSOR_CORE_ALIGNMENT:
         flops_rate = UNALIGNED_RATE * (workload.gpu.peak_fp32 or flops_rate)
-    memory = workload.calibration.memory
-    bandwidth = workload.gpu.memory_bandwidth * memory.efficiency
+    bandwidth = stream_rate(workload)
     speed = workload.profile.attention_rate
     ahead, behind = (moved * scores / bandwidth for moved in SCORE_TRAFFIC)
     return (
@@ -314,6 +314,19 @@ def operator_latency(workload: Workload) -> float:
     return workload.calibration.memory.op_latency * workload.profile.latency
 
 
+def stream_rate(workload: Workload) -> float:
+    """Rate at which a kernel streams through the GPU's memory.
+
+    Args:
+        workload: The job.
+
+    Returns:
+        Rate. [B/s]
+    """
+    measured = workload.calibration.memory.efficiency
+    return float(workload.gpu.memory_bandwidth * measured)
+
+
 def memory_time(workload: Workload, moved: Floats, operators: float) -> Floats:
     """Time of memory-bound operators.
 
@@ -329,7 +342,6 @@ def memory_time(workload: Workload, moved: Floats, operators: float) -> Floats:
     Returns:
         Time. [s]
     """
-    memory = workload.calibration.memory
-    bandwidth = workload.gpu.memory_bandwidth * memory.efficiency
+    bandwidth = stream_rate(workload)
     traffic = workload.profile.memory_traffic
     return traffic * moved / bandwidth + operators * operator_latency(workload)

@@ -125,7 +125,14 @@ def gemm_times(context: Context, layer: LayerKind, gemm: Gemm) -> tuple[Floats, 
     workload = context.workload
     narrow = gemm.name not in HALF_PRECISION
     rate = gemm_rate(workload, narrow=narrow)
-    casts = [narrow * time for time in _casts(workload, rows, outputs, inputs)]
+    casts = [
+        narrow * (ours + theirs)
+        for ours, theirs in zip(
+            _casts(workload, rows, outputs, inputs),
+            _weight_casts(workload, outputs * inputs),
+            strict=True,
+        )
+    ]
     forward = gemm_time(rate, rows, outputs, inputs)
     backward = gemm_time(rate, rows, inputs, outputs)
     forward, backward = forward + casts[0], backward + casts[1]
@@ -141,6 +148,13 @@ def _casts(
 ) -> tuple[Floats, Floats]:
     """Casts of a GEMM's input forward, and of its output's gradient backward."""
     return cast_time(workload, rows * inputs), cast_time(workload, rows * outputs)
+
+
+def _weight_casts(workload: Workload, weights: Floats) -> tuple[Floats, Floats]:
+    """Casts of a GEMM's weight each way, where a stack keeps none quantised."""
+    kept = workload.recipe.keeps_fp8
+    once = weights * 0.0 if kept else cast_time(workload, weights)
+    return once, once
 
 
 def _expert_times(

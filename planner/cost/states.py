@@ -10,9 +10,9 @@ from planner.cost import meshes as axes
 from planner.cost.adapters import HALF, QUANTISED_BYTES
 from planner.cost.collectives import Fabric
 from planner.cost.hosts import fetch_time, host_update_time, kept_share
-from planner.cost.kernels import gemm_rate
+from planner.cost.kernels import gemm_rate, stream_rate
 from planner.cost.meshes import Floats, Groups, Ints, Meshes
-from planner.cost.owned import Owned
+from planner.cost.owned import Owned, tensors_of
 from planner.cost.weights import (
     keeps_quantised,
     weight_copies,
@@ -339,9 +339,14 @@ def _bucketed(
     *,
     reduce: bool = False,
 ) -> Floats:
-    """A unit's share of collectives that each move one bucket."""
+    """A unit's share of collectives that each move one bucket.
+
+    Under ZeRO-3 the unit is its own bucket, or several where its tensors travel
+    apart: ``k T(P / k)``, k times the latency.
+    """
     profile = data.workload.profile
-    bucket = parameters
+    apart = np.where(data.meshes.zero == 3, profile.collectives_per_unit, 1)
+    bucket = parameters / apart
     if profile.bucket_parameters is not None:
         per_rank = profile.bucket_parameters_per_rank * group.size
         bucket = np.maximum(profile.bucket_parameters, per_rank)
@@ -378,8 +383,7 @@ def optimizer_time(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
     whole = np.where(meshes.zero < 2, owned.dense + owned.expert, 0.0)
     here = 1.0 - workload.offload.optimizer
     moved = here * SHARD_TRAFFIC * updated + LOCAL_TRAFFIC * whole
-    bandwidth = workload.gpu.memory_bandwidth * workload.calibration.memory.efficiency
-    time = moved / bandwidth
+    time = moved / stream_rate(workload)
     if workload.offload.optimizer:
         time = time + host_update_time(workload, updated)
     if workload.training.optimizer == "muon" and not workload.training.frozen:

@@ -101,6 +101,9 @@ def _overlap(row: Row) -> dict[str, object]:
     """What the row says of communication beside compute."""
     lay = row.layout
     said: dict[str, object] = {}
+    sharding = row.normalised.sharding
+    if sharding and sharding.kind == "zero3":
+        said["overlap_contention"] = rules().deepspeed_zero3.overlap_contention
     if row.normalised.schedule.overlap == "none":
         said |= {"hidden_tp": 0.0, "hidden_regather": 0.0, "tp_overlap": False}
         said |= {"overlap_grad_reduce": False, "overlap_param_gather": False}

@@ -278,6 +278,12 @@ class Profile(BaseModel):
     overlap_param_gather: bool
     overlap_contention: float = Field(ge=0, le=1)
     """Compute lost per second of collective that runs beside it. [1]"""
+    collectives_per_unit: int = Field(default=1, ge=1)
+    """Collectives that a ZeRO-3 unit's tensors travel in, one after the other. [1]"""
+    gather_copy: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """Moved per parameter from a ZeRO-3 gather's buffer into place. [B]"""
+    scatter_copy: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """Moved per parameter into the buffer of ZeRO-3's reduce-scatter. [B]"""
     straggler: float = Field(ge=0)
     """Relative spread of the step time between replicas. [1]"""
     expert_imbalance: float = Field(ge=1)
