@@ -12,6 +12,7 @@ from planner.cost.collectives import Fabric
 from planner.cost.hosts import fetch_time, host_update_time, kept_share
 from planner.cost.kernels import gemm_rate
 from planner.cost.meshes import Floats, Groups, Ints, Meshes
+from planner.cost.owners import owner_turns, tensors_of
 from planner.cost.weights import (
     keeps_quantised,
     linear_weights,
@@ -19,7 +20,7 @@ from planner.cost.weights import (
     weight_copies,
 )
 from planner.cost.workload import Workload
-from planner.models.blocks import LayerKind, Mlp
+from planner.models.blocks import LayerKind
 from planner.specs.framework import StateBytes
 
 MOMENTS = {
@@ -96,14 +97,8 @@ def layer_owned(workload: Workload, layer: LayerKind, meshes: Meshes) -> Owned:
         return Owned(*trained, frozen=dense, frozen_expert=expert, quantised=linears)
     work = newton_schulz_flops(layer, meshes)
     return Owned(
-        dense, expert, quantised=linears, orthogonal=work, tensors=_tensors(layer)
+        dense, expert, quantised=linears, orthogonal=work, tensors=tensors_of(layer)
     )
-
-
-def _tensors(layer: LayerKind) -> int:
-    """Weights of a layer, gate and up apart, and its norms. [1]"""
-    dense = layer.ffn if isinstance(layer.ffn, Mlp) else layer.ffn.shared
-    return len(layer.gemms()) + dense.gated + layer.norms
 
 
 def _unlayered(
@@ -404,7 +399,7 @@ def gather_time(data: DataGroups, owned: Owned) -> Floats:
     workload, meshes = data.workload, data.meshes
     width = workload.recipe.gather_bytes
     sharded = meshes.zero == 3
-    turns = _owner_turns(data, owned)
+    turns = _turns(data, owned)
     held = owned.dense + np.where(sharded, owned.frozen, 0.0)
     held_expert = owned.expert + np.where(sharded, owned.frozen_expert, 0.0)
     dense = _bucketed(data, held, width, data.shard)
@@ -443,22 +438,13 @@ def scatter_time(data: DataGroups, owned: Owned) -> Floats:
         _bucketed(data, owned.expert, width, data.expert, reduce=True),
         _bucketed(data, owned.expert, width, data.expert),
     )
-    return dense + expert + _owner_turns(data, owned)
+    return dense + expert + _turns(data, owned)
 
 
-def _owner_turns(data: DataGroups, owned: Owned) -> Floats:
-    """Latency of a ring for each tensor that one owner reduces or broadcasts.
-
-    A collective to or from one root has only a ring in NCCL, and owners take
-    turns: ``min(tensors, n share) (n - 1) hops`` where one owner joins its own.
-    """
-    meshes, group = data.meshes, data.shard
-    if not data.workload.profile.whole_tensors:
-        return np.zeros(len(meshes))
-    total = sum(count * _tensors(kind) for kind, count in data.workload.model.runs)
-    turns = owned.tensors * np.minimum(1.0, group.size / total)
-    time = turns * wire.turn_latency(data.links, group)
-    return np.where((meshes.zero == 1) | (meshes.zero == 2), time, 0.0)
+def _turns(data: DataGroups, owned: Owned) -> Floats:
+    """What the owners of whole tensors add by taking turns."""
+    times = owner_turns(data.workload, data.links, data.shard, owned.tensors)
+    return np.where((data.meshes.zero == 1) | (data.meshes.zero == 2), times, 0.0)
 
 
 def _bucketed(
