@@ -113,7 +113,7 @@ def _crossing_rate(links: Fabric, group: Groups) -> Floats:
 
 
 def _line_rate(links: Fabric, group: Groups) -> Floats:
-    """Line rate of a ring or a tree between domains. [B/s]"""
+    """Line rate of a ring or a tree between domains. [B/s]."""
     return np.minimum(group.ring_bandwidth, links.exit_rate)
 
 

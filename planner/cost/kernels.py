@@ -27,7 +27,7 @@ QUERY_BLOCK = 128
 BACKWARD_ATTENTION = 2.5
 """Kernel FLOPs of a flash-attention backward over its forward. [1]"""
 UNALIGNED_RATE = 0.5
-"""Rate of products on vector units that load two bytes at a time, over their peak. [1]"""
+"""Rate of products on vector units that load two bytes each, over peak. [1]"""
 UNFUSED = "unfused"
 """Name of attention by explicit scores: two products around a fused softmax."""
 TENSOR_CORE_ALIGNMENT = 8

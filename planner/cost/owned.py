@@ -6,9 +6,10 @@ import numpy as np
 
 from planner.cost.adapters import adapter_parameters
 from planner.cost.meshes import Floats, Meshes
+from planner.cost.owners import tensors_of
 from planner.cost.weights import linear_weights, newton_schulz_flops
 from planner.cost.workload import Workload
-from planner.models.blocks import LayerKind, Mlp
+from planner.models.blocks import LayerKind
 
 
 @dataclass(frozen=True)
@@ -56,19 +57,6 @@ def layer_owned(workload: Workload, layer: LayerKind, meshes: Meshes) -> Owned:
     return Owned(
         dense, expert, quantised=linears, orthogonal=work, tensors=tensors_of(layer)
     )
-
-
-def tensors_of(layer: LayerKind) -> int:
-    """Weights of a layer, gate and up apart, and its norms.
-
-    Args:
-        layer: Kind of layer. [-]
-
-    Returns:
-        Count. [1]
-    """
-    dense = layer.ffn if isinstance(layer.ffn, Mlp) else layer.ffn.shared
-    return len(layer.gemms()) + dense.gated + layer.norms
 
 
 def _unlayered(

@@ -12,7 +12,8 @@ from planner.cost.collectives import Fabric
 from planner.cost.hosts import fetch_time, host_update_time, kept_share
 from planner.cost.kernels import gemm_rate, stream_rate
 from planner.cost.meshes import Floats, Groups, Ints, Meshes
-from planner.cost.owned import Owned, tensors_of
+from planner.cost.owned import Owned
+from planner.cost.owners import owner_turns
 from planner.cost.weights import (
     keeps_quantised,
     weight_copies,
@@ -274,7 +275,7 @@ def gather_time(data: DataGroups, owned: Owned) -> Floats:
     workload, meshes = data.workload, data.meshes
     width = workload.recipe.gather_bytes
     sharded = meshes.zero == 3
-    turns = _owner_turns(data, owned)
+    turns = _turns(data, owned)
     held = owned.dense + np.where(sharded, owned.frozen, 0.0)
     held_expert = owned.expert + np.where(sharded, owned.frozen_expert, 0.0)
     dense = _bucketed(data, held, width, data.shard)
@@ -313,22 +314,13 @@ def scatter_time(data: DataGroups, owned: Owned) -> Floats:
         _bucketed(data, owned.expert, width, data.expert, reduce=True),
         _bucketed(data, owned.expert, width, data.expert),
     )
-    return dense + expert + _owner_turns(data, owned)
+    return dense + expert + _turns(data, owned)
 
 
-def _owner_turns(data: DataGroups, owned: Owned) -> Floats:
-    """Latency of a ring for each tensor that one owner reduces or broadcasts.
-
-    A collective to or from one root has only a ring in NCCL, and owners take
-    turns: ``min(tensors, n share) (n - 1) hops`` where one owner joins its own.
-    """
-    meshes, group = data.meshes, data.shard
-    if not data.workload.profile.whole_tensors:
-        return np.zeros(len(meshes))
-    total = sum(count * tensors_of(kind) for kind, count in data.workload.model.runs)
-    turns = owned.tensors * np.minimum(1.0, group.size / total)
-    time = turns * wire.turn_latency(data.links, group)
-    return np.where((meshes.zero == 1) | (meshes.zero == 2), time, 0.0)
+def _turns(data: DataGroups, owned: Owned) -> Floats:
+    """What the owners of whole tensors add by taking turns."""
+    times = owner_turns(data.workload, data.links, data.shard, owned.tensors)
+    return np.where((data.meshes.zero == 1) | (data.meshes.zero == 2), times, 0.0)
 
 
 def _bucketed(
