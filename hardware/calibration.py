@@ -24,7 +24,6 @@ from hardware.files import (
     reader,
     remembered,
 )
-from hardware.host import hosts
 from hardware.measured import Fraction, Measured, Positive
 from hardware.networks import NetworkCalibration, network, networks
 from hardware.units import Bytes, BytesPerSecond, FlopPerSecond, Seconds
@@ -364,7 +363,7 @@ def scaled_links(base: ScaleUpCalibration, factor: float) -> ScaleUpCalibration:
 @reader(_FOLDER)
 def _check_file(name: str) -> object:
     """What one file of the folder holds; only GPUs and networks can be laid over."""
-    if name == "nccl":
-        raise CatalogError(f"{find(_FOLDER, name)}: NCCL's constants are not replaced")
-    others = {"network": networks, "host": hosts}
-    return others[name]() if name in others else calibration(name)
+    if name in ("host", "nccl"):
+        whose = {"host": "the host's", "nccl": "NCCL's"}[name]
+        raise CatalogError(f"{find(_FOLDER, name)}: {whose} constants are not replaced")
+    return networks() if name == "network" else calibration(name)

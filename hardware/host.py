@@ -30,18 +30,6 @@ class _HostFile(BaseModel):
     links: Mapping[str, HostCalibration]
 
 
-def hosts() -> Mapping[str, HostCalibration]:
-    """What a GPU reaches of its host, over every kind of link.
-
-    Returns:
-        Host link to its calibration. [-]
-
-    Raises:
-        CatalogError: The file is wrong; names the field.
-    """
-    return read(find("calibration", "host"), _HostFile).links
-
-
 @remembered
 def host(link: str) -> HostCalibration:
     """What a GPU reaches of its host over a kind of link.
@@ -55,7 +43,7 @@ def host(link: str) -> HostCalibration:
     Raises:
         UnknownNameError: No such link; lists those there are.
     """
-    links = hosts()
+    links = read(find("calibration", "host"), _HostFile).links
     if link not in links:
         raise UnknownNameError(f"no host link {link!r}; known are {', '.join(links)}")
     return links[link]

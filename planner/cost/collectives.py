@@ -231,12 +231,30 @@ def all_to_all_time(links: Fabric, sent: Floats, group: Groups) -> Floats:
     n = np.maximum(group.size, 1)
     leaving = group.off_domain * (n - 1) / n
     inside = np.maximum((n - 1) / n - leaving, 0.0)
+    return dispatch_time(links, inside * sent, leaving * sent, group)
+
+
+def dispatch_time(
+    links: Fabric, inside: Floats, outside: Floats, group: Groups
+) -> Floats:
+    """Time in which every rank sends to many others, inside its domain and out of it.
+
+    Args:
+        links: Measured rates.
+        inside: Bytes that a rank sends by the domain's own link. [B], shape (meshes,)
+        outside: Bytes that it sends to other domains. [B], shape (meshes,)
+        group: Who takes part. shape (meshes,)
+
+    Returns:
+        Time, zero for groups of one. [s], shape (meshes,)
+    """
+    n = np.maximum(group.size, 1)
     slow = group.all_to_all_bandwidth * links.network.all_to_all_efficiency
-    outside = np.divide(leaving * sent, slow, out=np.zeros(len(n)), where=slow > 0)
+    beyond = np.divide(outside, slow, out=np.zeros(len(n)), where=slow > 0)
     slower = links.network.latency_factor
     latency = message_latency(links.tuner, group.intra, slower) * np.log2(n)
     rate = links.all_to_all * group.inside_share
-    time = latency + np.maximum(inside * sent / rate, outside)
+    time = latency + np.maximum(inside / rate, beyond)
     return np.where(group.size > 1, time, 0.0)
 
 

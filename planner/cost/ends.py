@@ -11,7 +11,7 @@ from planner.cost.kernels import ELEMENT, gemm_rate, gemm_time, memory_time
 from planner.cost.launch import launched
 from planner.cost.layers import layer_time
 from planner.cost.meshes import Floats
-from planner.cost.states import padded_vocab
+from planner.cost.owned import padded_vocab
 
 TOKEN_ID = 8
 """Bytes of one token id. [B]"""

@@ -6,7 +6,7 @@ from planner.cost.activations import sequence_split, tokens
 from planner.cost.adapters import HALF
 from planner.cost.kernels import ELEMENT
 from planner.cost.meshes import Floats, Meshes
-from planner.cost.states import layer_owned
+from planner.cost.owned import layer_owned
 from planner.cost.weights import largest_weight
 from planner.cost.workload import Workload
 from planner.models.blocks import LayerKind
@@ -17,6 +17,8 @@ MIB = 2**20
 
 def communicators(workload: Workload, meshes: Meshes) -> Floats:
     """Communicators of a rank: the world's, and one per axis that is in use.
+
+    Tied tables on two stages share their gradient over one more.
 
     Args:
         workload: The job.
@@ -30,6 +32,7 @@ def communicators(workload: Workload, meshes: Meshes) -> Floats:
         meshes.tp > 1,
         meshes.cp > 1,
         meshes.pp > 1,
+        (meshes.pp > 1) & workload.model.tied_embeddings,
         meshes.dp * meshes.cp > 1,
         meshes.dp_shard < meshes.dp * meshes.cp,
     ]
@@ -127,7 +130,8 @@ def buffer_bytes(workload: Workload, meshes: Meshes) -> Floats:
 def budget_bytes(workload: Workload, meshes: Meshes) -> Floats:
     """Memory left on a rank for states and activations.
 
-    ``(capacity - context - NCCL) phi - buffers``; negative when nothing is.
+    ``(capacity - context - NCCL) phi - buffers`` with phi the packing that the
+    allocator reaches when it must; negative when nothing is.
 
     Args:
         workload: The job.
@@ -141,5 +145,31 @@ def budget_bytes(workload: Workload, meshes: Meshes) -> Floats:
         - context_bytes(workload)
         - communication_bytes(workload, meshes)
     )
-    reserved = left * workload.profile.fragmentation
-    return reserved - buffer_bytes(workload, meshes)
+    return left * workload.profile.packing - buffer_bytes(workload, meshes)
+
+
+def device_bytes(
+    workload: Workload, allocated: float, fixed: float, scale: float = 1.0
+) -> float:
+    """Memory that the driver reports of a rank.
+
+    ``max(A / phi_0 + F, min(A / phi + F, capacity))``: the allocator keeps what it
+    has freed, A / phi in all, while there is room, and gives it back, down to
+    A / phi_0, before it fails.
+
+    Args:
+        workload: The job: GPU, fragmentation phi and packing phi_0.
+        allocated: Memory A in tensors at its peak. [B]
+        fixed: Context and communication F. [B]
+        scale: Factor on both, to price the bounds of an interval. [1]
+
+    Returns:
+        Memory; above the capacity only where the run cannot fit. [B]
+
+    References:
+        PyTorch's CUDACachingAllocator: release_cached_blocks before an error.
+    """
+    profile = workload.profile
+    roomy = allocated / profile.fragmentation + fixed
+    packed = allocated / profile.packing + fixed
+    return max(packed * scale, min(roomy * scale, workload.gpu.memory_capacity))

@@ -9,14 +9,11 @@ from planner.cost.context import Context, Parts
 from planner.cost.ends import End, embedding_end, head_end
 from planner.cost.layers import layer_time
 from planner.cost.meshes import Floats, Ints, Meshes
+from planner.cost.owned import Owned, embedding_owned, head_owned, layer_owned
 from planner.cost.room import budget_bytes
 from planner.cost.states import (
     DataGroups,
-    Owned,
-    embedding_owned,
-    head_owned,
     late_gradients,
-    layer_owned,
     optimizer_time,
     root_bytes,
     state_bytes,

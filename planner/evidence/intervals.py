@@ -12,7 +12,7 @@ from planner.frameworks.fitted import Group, Intervals, group_keys
 
 COVERAGE = 0.9
 """Share of measurements that an interval is to hold. [1]"""
-WIDEST = 0.98
+WIDEST = 0.95
 """Share that quantiles are taken at where there are few sources. [1]"""
 PARENT_SOURCES = 2.0
 """Sources that a group's parent counts as in the group's own quantiles. [1]"""
@@ -156,7 +156,7 @@ def nested(observed: Observed) -> Held:
             fit = fit_all(rest.take(innermost))
             errors[inner] = fit.left(rest.take(inner))
         known = intervals_of(rest.tags, errors)
-        bands = [_band(known, tag) for tag in held.tags]
+        bands = [nearest_band(known, tag) for tag in held.tags]
         low[out] = np.log([band.low for band in bands])
         high[out] = np.log([band.high for band in bands])
         left = fit_all(rest).left(held)
@@ -164,6 +164,15 @@ def nested(observed: Observed) -> Held:
     return Held(inside, low, high)
 
 
-def _band(known: Intervals, tag: Tags) -> Group:
+def nearest_band(known: Intervals, tag: Tags) -> Group:
+    """The band of the nearest group that a row belongs to.
+
+    Args:
+        known: Bands by group. [1]
+        tag: What the row belongs to. [-]
+
+    Returns:
+        Its band. [1]
+    """
     keys = group_keys(arch=tag.arch, stack=tag.stack, moe=tag.moe)
     return known.nearest(keys)[1]

@@ -11,7 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 RecomputeScope = Literal["plan", "virtual-stage"]
 GatheredInputs = Literal["saved", "regathered"]
-CudaGraphs = Literal["none", "layer", "full"]
+CudaGraphs = Literal["none", "dense", "layer", "full"]
+ExpertDispatch = Literal["all-to-all", "deduplicated"]
 Fp8Recipe = Literal["delayed", "current", "blockwise"]
 
 SAVED_TENSORS = frozenset(
@@ -225,6 +226,14 @@ class Profile(BaseModel):
     """The same of its backward. [s]"""
     host_experts: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """The same each way for router, dispatch and combine. [s]"""
+    expert_wait: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """Idle GPU in each pass of a routed layer whose token counts the host reads. [s]"""
+    expert_launch: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """The same per kernel that is launched for one expert alone. [s]"""
+    expert_dispatch: ExpertDispatch = "all-to-all"
+    """Every copy of a token sent, or one per rank and domain that holds its experts."""
+    ep_overlap: bool = False
+    """All-to-alls that leave a domain run beside another micro-batch's passes."""
     clock: float = Field(gt=0, le=1.5)
     """Sustained rate of GEMMs and attention over kernel measurements. [1]"""
     attention_rate: float = Field(default=1.0, gt=0, allow_inf_nan=False)
@@ -236,7 +245,7 @@ class Profile(BaseModel):
     step_overhead: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """Host work of an optimizer step that hides behind nothing. [s]"""
     cuda_graphs: CudaGraphs = "none"
-    """What is launched as a graph: nothing, every layer, or the whole step."""
+    """What is launched as a graph: nothing, all but experts, each layer, the step."""
     fp8_recipe: Fp8Recipe = "current"
     """How fp8 inputs are scaled: by earlier steps, by a first pass, or by blocks."""
     hidden_tp: float = Field(ge=0, le=1)
@@ -269,12 +278,20 @@ class Profile(BaseModel):
     overlap_param_gather: bool
     overlap_contention: float = Field(ge=0, le=1)
     """Compute lost per second of collective that runs beside it. [1]"""
+    collectives_per_unit: int = Field(default=1, ge=1)
+    """Collectives that a ZeRO-3 unit's tensors travel in, one after the other. [1]"""
+    gather_copy: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """Moved per parameter from a ZeRO-3 gather's buffer into place. [B]"""
+    scatter_copy: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """Moved per parameter into the buffer of ZeRO-3's reduce-scatter. [B]"""
     straggler: float = Field(ge=0)
     """Relative spread of the step time between replicas. [1]"""
     expert_imbalance: float = Field(ge=1)
     """Load of the busiest expert rank over the mean. [1]"""
     fragmentation: float = Field(gt=0, le=1)
-    """Allocated over reserved memory. [1]"""
+    """Allocated over reserved memory, with room to spare. [1]"""
+    packing: float = Field(default=1.0, gt=0, le=1)
+    """The same where the allocator has given back every cache it can. [1]"""
     context_gb: float = Field(ge=0)
     """CUDA context, modules and workspaces. [GB]"""
     communicator_gb: float = Field(ge=0)
