@@ -12,7 +12,8 @@ from planner.cost.context import Context
 from planner.cost.ends import head_end
 from planner.cost.kernels import gemm_rate, gemm_time
 from planner.cost.meshes import Meshes, groups
-from planner.cost.owners import owner_turns, tensors_of
+from planner.cost.owned import layer_owned
+from planner.cost.states import DataGroups, gather_time, scatter_time
 from planner.cost.transfers import stage_transfer
 from planner.cost.workload import Workload
 from planner.models import preset
@@ -98,13 +99,18 @@ def test_one_nic_carries_a_collective() -> None:
 
 def test_owners_take_turns() -> None:
     """7 tensors a layer of 32: 16 ranks join 224 tensors in 16 turns, 0.5 a layer."""
-    workload = job(whole_tensors=True)
-    links = fabric(workload)
-    everyone = groups(workload.topology, (np.array([16]), np.array([1])))
-    layer = workload.kinds[0]
-    assert tensors_of(layer) == 7
-    each = turn_latency(links, everyone)
-    assert owner_turns(workload, links, everyone, 7) == pytest.approx(0.5 * each)
-    assert owner_turns(job(), links, everyone, 7) == 0.0
-    alone = groups(workload.topology, (np.array([1]), np.array([1])))
-    assert turn_latency(links, alone) == 0.0
+    times = []
+    for whole in (False, True):
+        its = context(job(whole_tensors=whole), dp=16, dp_shard=16, zero=1)
+        data = DataGroups.of(its.workload, its.meshes, its.links)
+        owned = layer_owned(its.workload, its.workload.kinds[0], its.meshes)
+        times.append((gather_time(data, owned), scatter_time(data, owned)))
+    assert owned.tensors == 7
+    each = 0.5 * turn_latency(data.links, data.shard)
+    assert times[1][0] - times[0][0] == pytest.approx(each)
+    assert times[1][1] - times[0][1] == pytest.approx(each)
+
+
+def test_nobody_takes_turns_alone() -> None:
+    alone = groups(job().topology, (np.array([1]), np.array([1])))
+    assert turn_latency(fabric(job()), alone) == 0.0

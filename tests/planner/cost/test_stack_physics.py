@@ -21,7 +21,8 @@ from planner.cost.kernels import (
 from planner.cost.launch import launched
 from planner.cost.layers import gemm_times, layer_time
 from planner.cost.meshes import Meshes, groups
-from planner.cost.states import DataGroups, Owned, gather_time, layer_owned
+from planner.cost.owned import Owned, layer_owned
+from planner.cost.states import DataGroups, gather_time
 from planner.cost.transfers import sharded_parts
 from planner.cost.workload import Workload
 from planner.models import preset
