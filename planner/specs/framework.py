@@ -243,7 +243,7 @@ class Profile(BaseModel):
     step_overhead: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """Host work of an optimizer step that hides behind nothing. [s]"""
     cuda_graphs: CudaGraphs = "none"
-    """What is launched as a graph: nothing, all but experts, every layer, or the step."""
+    """What is launched as a graph: nothing, all but experts, each layer, the step."""
     fp8_recipe: Fp8Recipe = "current"
     """How fp8 inputs are scaled: by earlier steps, by a first pass, or by blocks."""
     hidden_tp: float = Field(ge=0, le=1)
