@@ -116,7 +116,9 @@ def _in_pieces(
     A pair lasts ``max(g + kappa min(g, c), c) + min(g, c) / t``: the first piece
     has nothing to run beside. Forward, the gather runs beside the column-split
     GEMMs of a half and the scatter beside the row-split ones; backward each runs
-    beside one of the two products, and a third gather beside the other.
+    beside one of the two products, and a third gather beside the other. An adapter
+    reads the gathered input itself, so that its gather runs beside nothing
+    (TransformerEngine, LayerNormLinear: not with return_layernorm_output).
     """
     meshes, profile = context.meshes, context.workload.profile
     again = profile.gathered_inputs == "regathered"
@@ -130,8 +132,10 @@ def _in_pieces(
     ahead, behind = np.zeros(len(meshes)), np.zeros(len(meshes))
     for region in _exchanging(layer):
         column, row = (_of(beside, region, split) for split in ("column", "row"))
-        ahead = ahead + shown(column[0]) + shown(row[0])
-        times = 1 + again * _is_trained(context, layer, region)
+        trained = _is_trained(context, layer, region)
+        adapted = trained and context.workload.training.frozen
+        ahead = ahead + (exchange if adapted else shown(column[0])) + shown(row[0])
+        times = 1 + again * trained
         behind = behind + times * shown(column[1] / products)
         behind = behind + shown(row[1] / products)
     return ahead, behind

@@ -111,10 +111,9 @@ def expert_waits(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
     if not isinstance(layer.ffn, Moe) or profile.cuda_graphs not in WAITING_GRAPHS:
         return zero, zero
     narrow = context.workload.training.precision in NARROW
-    local = layer.ffn.experts / context.meshes.ep
+    each = profile.expert_launch * layer.ffn.experts / context.meshes.ep
     ahead, behind = (
-        profile.expert_wait
-        + (products + narrow * casts) * local * profile.expert_launch
+        profile.expert_wait + (products + narrow * casts) * each
         for products, casts in zip(PRODUCTS, CASTS, strict=True)
     )
     return profile.latency * ahead, profile.latency * behind

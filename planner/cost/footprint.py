@@ -69,7 +69,9 @@ def _states_by_rank(
         by_stage[0] += getattr(ends[0], name)[0]
         by_stage[-1] += getattr(ends[1], name)[0]
         if name == "weights":
-            by_stage[-1] += root_bytes(workload, meshes)[0]
+            first, last = root_bytes(workload, meshes)
+            by_stage[0] += first[0]
+            by_stage[-1] += last[0]
         totals[name] = by_stage.reshape(costs.vpp, costs.pp).sum(axis=0)
     return totals
 

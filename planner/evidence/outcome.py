@@ -61,7 +61,7 @@ class Outcome(BaseModel):
     memory_high_gib: float | None = None
     """Upper bound of the 90 % interval. [GiB]"""
     predicted_device_gib: float | None = None
-    """What ``nvidia-smi`` would show on the fullest rank, which decides the verdict.
+    """What must fit on the fullest rank, caches given back: decides the verdict.
     [GiB]"""
     capacity_gib: float | None = None
     """Memory of the GPU. [GiB]"""

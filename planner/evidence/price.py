@@ -58,7 +58,9 @@ def price_case(case: Case) -> Outcome:
             "predicted_memory_gib": peak,
             "memory_low_gib": peak * band.low,
             "memory_high_gib": peak * band.high,
-            "predicted_device_gib": estimate.memory.peak_device_gib.value,
+            "predicted_device_gib": needed_memory(
+                estimate, case.workload.profile.packing
+            ),
             "capacity_gib": estimate.memory.capacity_gib,
             "verdict": estimate.memory.verdict,
         }
@@ -170,6 +172,22 @@ def peak_memory(estimate: Estimate, counter: Counter, ranks: Ranks) -> float:
     stages = estimate.memory.stages
     chosen = {"first": stages[:1], "last": stages[-1:]}.get(ranks, stages)
     return max(_counted(stage, counter) for stage in chosen)
+
+
+def needed_memory(estimate: Estimate, packing: float) -> float:
+    """What must fit on the fullest rank: ``A / phi_0`` and what lies beside it.
+
+    Args:
+        estimate: The prediction. [-]
+        packing: Allocated over reserved memory when the allocator is pressed. [1]
+
+    Returns:
+        Memory. [GiB]
+    """
+    return max(
+        stage.allocated / packing + stage.communication + stage.context
+        for stage in estimate.memory.stages
+    )
 
 
 def _counted(stage: StageMemory, counter: Counter) -> float:

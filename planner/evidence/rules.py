@@ -75,6 +75,19 @@ class InterleavingRule(_Rule):
     """Stacks whose runs were interleaved as deep as is fastest. [text]"""
 
 
+class TechniquesRule(_Rule):
+    """A table whose rows each add one technique to those before."""
+
+    match: str
+    """Pattern in the notes of its rows. [text]"""
+    order: tuple[str, ...]
+    """Endings of the rows' names, in the order of the table. [text]"""
+    compiled: str
+    """From which on blocks are compiled. [text]"""
+    chunked: str
+    """From which on the logits of the loss are chunked. [text]"""
+
+
 class ModuleRule(BaseModel):
     """What of a layer runs again when one module is recomputed."""
 
@@ -151,6 +164,7 @@ class Rules(BaseModel):
     latent_attention: LatentRule
     fabric: FabricRule
     interleaving: InterleavingRule
+    techniques: TechniquesRule
     recompute_modules: ModulesRule
     fused_loss: FusedLossRule
     deepspeed_zero3: DeepspeedRule

@@ -132,6 +132,13 @@ class Recipe:
     """Linears keep quantised weights and inputs; false quantises again."""
     fp8_primary: bool = False
     """The quantised weights replace the bf16 ones (``fp8_param_gather``)."""
+    live_parameters: float | None = None
+    """Parameters whole at one time under ZeRO-3 where linears are gathered one by
+    one; none: whole layers are. [1]"""
+    reduced_parameters: float | None = None
+    """Parameters in one bucket of gradients under ZeRO-3; none: a layer. [1]"""
+    head_stays_whole: bool = True
+    """Under ZeRO-3 the head is gathered once, from its forward to the step's end."""
     dropout_bytes: float = 0.0
     """Mask kept per element by each of a layer's two dropouts. [B]"""
     vocab_multiple: int = 1
@@ -173,6 +180,12 @@ class RecipeOverrides(BaseModel):
     """Linears keep quantised weights and inputs; false quantises again."""
     fp8_primary: bool | None = None
     """The quantised weights replace the bf16 ones (``fp8_param_gather``)."""
+    live_parameters: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Parameters whole at one time under ZeRO-3, linear by linear. [1]"""
+    reduced_parameters: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Parameters in one bucket of gradients under ZeRO-3. [1]"""
+    head_stays_whole: bool | None = None
+    """Under ZeRO-3 the head is gathered once, from its forward to the step's end."""
     dropout_bytes: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """Mask kept per element by each of a layer's two dropouts. [B]"""
     vocab_multiple: int | None = Field(default=None, ge=1)

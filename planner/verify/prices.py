@@ -15,6 +15,7 @@ from planner.cost.kernels import stream_rate
 from planner.cost.layers import layer_time
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.owned import Owned, embedding_owned, head_owned, layer_owned
+from planner.cost.room import head_buffers, layer_buffers
 from planner.cost.states import (
     DataGroups,
     gather_time,
@@ -100,15 +101,20 @@ class Prices:
     def embedding(self) -> Price:
         """The embedding, on the first virtual stage."""
         owned = embedding_owned(self.workload, self.meshes)
-        return self._end(embedding_end(self.context), owned)
+        price = self._end(embedding_end(self.context), owned)
+        root = blocks(_one(root_bytes(self.workload, self.meshes)[0]))
+        return replace(price, static=price.static + root)
 
     @cached_property
     def head(self) -> Price:
         """Norm, head, loss and MTP modules, on the last virtual stage."""
         owned = head_owned(self.workload, self.meshes)
         price = self._end(head_end(self.context), owned)
-        root = blocks(_one(root_bytes(self.workload, self.meshes)))
-        return replace(price, static=price.static + root)
+        root = blocks(_one(root_bytes(self.workload, self.meshes)[1]))
+        ahead = blocks(_one(head_buffers(self.workload, self.meshes)))
+        return replace(
+            price, static=price.static + root, transient=price.transient + ahead
+        )
 
     def layer(self, kind: LayerKind, recompute: str) -> Price:
         """Price of one layer.
@@ -133,6 +139,7 @@ class Prices:
             forward, backward = self._sharded(forward, backward, owned)
         saved = saved_bytes(self.workload, kind, rule, self.meshes)
         beside = transient_bytes(self.workload, kind, rule, self.meshes)
+        beside = beside + layer_buffers(self.workload, kind, self.meshes)
         return self._price(forward, backward, saved, beside, owned)
 
     def _end(self, end: End, owned: Owned) -> Price:
