@@ -152,6 +152,7 @@ def test_a_pattern_says_which_layers_have_experts(make_row: MakeRow) -> None:
         ("Megatron-Core r0.8.0", None, "megatron-2024"),
         ("Megatron-LM core_v0.14", None, "megatron-2026"),
         ("Megatron-DeepSpeed", None, "megatron-deepspeed"),
+        ("GPT-NeoX (DeepSpeed)", None, "megatron-deepspeed"),
         ("NeMo", "24.07", "nemo-2024"),
         ("NeMo", "25.09", "nemo-2026"),
         ("NeMo", 25.1, "nemo-2026"),
@@ -174,6 +175,34 @@ def test_a_stack_is_chosen_by_framework_version_and_year(
     rule = stack_rule(make_row(job=job, source={"title": "a table"}), "hopper")
     assert rule.stack == stack
     assert not rule.unknown
+
+
+@pytest.mark.parametrize(
+    ("precision", "kind", "stack"),
+    [
+        ("fp16", "ddp", "megatron-2021"),
+        ("fp16", "zero1", "megatron-deepspeed"),
+        ("bf16", "ddp", "megatron-deepspeed"),
+    ],
+)
+def test_deepspeed_runs_the_loop_where_it_has_something_to_do(
+    make_row: MakeRow, precision: str, kind: str, stack: str
+) -> None:
+    job = {"framework": "Megatron-DeepSpeed", "precision": precision}
+    row = make_row(job=job, normalised={"sharding": {"kind": kind}})
+    assert stack_rule(row, "ampere").stack == stack
+
+
+@pytest.mark.parametrize(
+    ("words", "fabric"),
+    [("Omni-Path 4x100 Gbps per node", "omni-path"), ("fast", "infiniband")],
+)
+def test_a_fabric_may_be_named_in_words_alone(
+    make_row: MakeRow, words: str, fabric: str
+) -> None:
+    hardware = {"inter_node": words, "per_gpu_inter_gbps": 50}
+    row = make_row(hardware=hardware, normalised={"fabric": "unknown"})
+    assert case_of(row).workload.topology.cluster.nic.fabric == fabric
 
 
 def test_unknown_software_is_flagged(make_row: MakeRow) -> None:
