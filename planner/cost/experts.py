@@ -113,8 +113,7 @@ def expert_waits(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
     narrow = context.workload.training.precision in NARROW
     each = profile.expert_launch * layer.ffn.experts / context.meshes.ep
     ahead, behind = (
-        profile.expert_wait
-        + (products + narrow * casts) * local * profile.expert_launch
+        profile.expert_wait + (products + narrow * casts) * each
         for products, casts in zip(PRODUCTS, CASTS, strict=True)
     )
     return profile.latency * ahead, profile.latency * behind
