@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 _FOLDER = "calibration"
-_NOT_GPUS = frozenset({"network", "nccl"})
+_NOT_GPUS = frozenset({"host", "network", "nccl"})
 _OWN = frozenset({"name", "base", "transferred", "borrowed", "scale_up_on"})
 """Fields that a base does not hand down."""
 
@@ -363,6 +363,7 @@ def scaled_links(base: ScaleUpCalibration, factor: float) -> ScaleUpCalibration:
 @reader(_FOLDER)
 def _check_file(name: str) -> object:
     """What one file of the folder holds; only GPUs and networks can be laid over."""
-    if name == "nccl":
-        raise CatalogError(f"{find(_FOLDER, name)}: NCCL's constants are not replaced")
+    if name in ("host", "nccl"):
+        whose = {"host": "the host's", "nccl": "NCCL's"}[name]
+        raise CatalogError(f"{find(_FOLDER, name)}: {whose} constants are not replaced")
     return networks() if name == "network" else calibration(name)

@@ -126,12 +126,12 @@ def calibrated(workload: Workload, own: CalibrationFile | None = None) -> Worklo
         own: What the user measured, or None. [-]
 
     Returns:
-        The same with its constants moved, the user's kernels in place of ours, and
-        its bands looked up. [-]
+        The same with its constants moved and its bands looked up. [-]
+
+    Raises:
+        CatalogError: A section of the user's file is wrong; names the field.
     """
     framework = with_deviation(workload.framework, workload.gpu, own)
-    kernels = workload.calibration
-    if own is not None:
-        kernels = own.kernels(kernels)
+    kernels = own.kernels(workload.calibration) if own else workload.calibration
     moved = replace(workload, framework=framework, calibration=kernels)
     return with_uncertainty(moved, own)

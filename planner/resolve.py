@@ -16,7 +16,6 @@ from hardware.topology import ClusterTopology
 from planner.calibrated import with_deviation, with_uncertainty
 from planner.calibration_file import CalibrationFile
 from planner.cost.kernels import attention_curve, is_unfused
-from planner.cost.states import MOMENTS
 from planner.cost.workload import Workload
 from planner.errors import BadInputError, did_you_mean
 from planner.frameworks import FRAMEWORKS
@@ -37,8 +36,6 @@ from planner.specs.training import TrainingSpec
 
 PRICED_PRECISIONS = ("bf16", "fp16", "fp8", "mxfp8", "nvfp4")
 """Compute formats that the cost model has rates for."""
-PRICED_METHODS = ("full", "lora", "qlora")
-"""Ways of training that the cost model has memory for."""
 
 _ALIASES = {"attention": "attention_kernel"}
 _NOT_SETTABLE = {"name", "source"}
@@ -229,8 +226,6 @@ def _check_priced(
     training: TrainingSpec, cluster: Cluster, measured: GpuCalibration
 ) -> None:
     """Refuse what the cost model has no numbers for."""
-    _priced("training.optimizer", training.optimizer, MOMENTS)
-    _priced("training.method", training.method, PRICED_METHODS)
     _priced("training.precision", training.precision, PRICED_PRECISIONS)
     if training.precision == "bf16" and cluster.gpu.peak_bf16 is None:
         raise BadInputError(

@@ -357,7 +357,7 @@ def tightened(workload: Workload, blocks: int | None) -> Workload:
         return workload
     free = with_profile(workload, context_gb=0.0, communicator_gb=0.0)
     whole = budget_bytes(free, enumerate_space(workload).meshes).max()
-    taken = max(whole - 512 * blocks, 0.0) / workload.profile.fragmentation
+    taken = max(whole - 512 * blocks, 0.0) / workload.profile.packing
     return with_profile(workload, context_gb=taken / 1e9, communicator_gb=0.0)
 
 

@@ -52,7 +52,7 @@ def report(done: Study) -> str:
             memory=_memory(done, all_ways["in_sample"]),
             intervals=_intervals(done),
             ranking=_ranking(all_ways),
-            sources=_by(out, done, "source"),
+            sources=_by_source(out, done),
             stacks=_stacks(done),
             archs=_archs(done),
             everything=_moved(done.fit.everything),
@@ -122,11 +122,9 @@ def _memory(done: Study, summary: Summary) -> str:
 
 def _intervals(done: Study) -> str:
     half = widths(done)
-    rows = [("step time", len(done.observed), _percent(done.held.inside.mean()))]
-    rows += [
-        (f"memory, {name}", len(its), _percent(held.inside.mean()))
-        for name, (its, held) in done.memory.items()
-        if len(its)
+    rows = [
+        ("step time", len(done.observed), _percent(done.held.inside.mean())),
+        ("memory", len(done.memories), _percent(done.memory_held.inside.mean())),
     ]
     said = ", ".join(f"{name} {_percent(value)}" for name, value in half.items())
     return _lines(rows) + f"\n\nMedian half width by stack: {said}."
@@ -144,7 +142,7 @@ def _ranks(found: Ranking) -> tuple[object, ...]:
     return (found.groups, tau, regret, hits)
 
 
-def _by(out: Sequence[Outcome], done: Study, name: str) -> str:
+def _by_source(out: Sequence[Outcome], done: Study) -> str:
     """Errors of each source, its group and itself left out."""
     group = by_key(filter(counts, outcomes_of(done, "without_group")), _source)
     alone = by_key(filter(counts, out), _source)
@@ -165,7 +163,6 @@ def _by(out: Sequence[Outcome], done: Study, name: str) -> str:
                 _percent(memory.median),
             )
         )
-    del name
     return _lines(rows)
 
 

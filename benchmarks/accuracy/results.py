@@ -125,10 +125,6 @@ def figures(done: Study) -> dict[str, object]:
     Returns:
         Plain values. [-]
     """
-    memory = {
-        name: {"n": len(its), "coverage": _mean(held.inside)}
-        for name, (its, held) in done.memory.items()
-    }
     return {
         "date": done.fit.date,
         "summaries": {n: s.model_dump() for n, s in summaries(done).items()},
@@ -137,7 +133,10 @@ def figures(done: Study) -> dict[str, object]:
             "rows": accuracy(several_campaigns(done)).model_dump(),
         },
         "large": accuracy(large(done)).model_dump(),
-        "coverage": {"time": _mean(done.held.inside), "memory": memory},
+        "coverage": {
+            "time": _mean(done.held.inside),
+            "memory": _mean(done.memory_held.inside),
+        },
         "half_width": widths(done),
         "linearisation": done.linearisation,
     }
@@ -166,7 +165,7 @@ def table(done: Study) -> str:
 
 
 def _cells(inside: Outcome, group: Outcome, source: Outcome) -> list[object]:
-    held = ""
+    held: int | str = ""
     if source.step_low_s and source.step_high_s and source.measured_step_s:
         held = int(source.step_low_s <= source.measured_step_s <= source.step_high_s)
     return [

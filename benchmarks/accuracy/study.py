@@ -1,7 +1,7 @@
 """Fits the shipped constants to the rows, and finds what they are worth elsewhere."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 import numpy as np
@@ -9,15 +9,13 @@ from joblib import Parallel, delayed
 
 from planner.evidence.crossval import Residuals, residuals
 from planner.evidence.hierarchy import JointFit, fit_all
-from planner.evidence.intervals import Held, intervals_of, nested
-from planner.evidence.observe import COUNTERS, Observation, memories, observe, steps
+from planner.evidence.intervals import Held, intervals_of, nearest_band, nested
+from planner.evidence.observe import Observation, memories, observe, steps
 from planner.evidence.observed import Observed
 from planner.evidence.outcome import Outcome
 from planner.evidence.rows import Row
-from planner.frameworks.fitted import DOCUMENTED, AllIntervals, Fit
-
-FEWEST_ROWS = 8
-"""Rows below which a memory counter takes the intervals of all counters. [1]"""
+from planner.frameworks.fitted import DOCUMENTED, AllIntervals, Fit, Intervals
+from planner.specs.uncertainty import Band
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,9 @@ class Study:
         held: Their intervals, nested. [-]
         linearisation: Largest and median |difference| between the linear model of the
             fit and an exact price, log step. [1]
-        memory: By counter, rows and their nested intervals. [-]
+        memories: Rows with a measured peak memory. [-]
+        memory_held: Their intervals, nested. [-]
+        device: By id of a row, the band that other sources give its memory. [1]
     """
 
     fit: Fit
@@ -43,7 +43,9 @@ class Study:
     residuals: Residuals
     held: Held
     linearisation: tuple[float, float]
-    memory: dict[str, tuple[Observed, Held]]
+    memories: Observed
+    memory_held: Held
+    device: dict[str, Band]
 
 
 def study(rows: Sequence[Row], workers: int) -> Study:
@@ -62,10 +64,14 @@ def study(rows: Sequence[Row], workers: int) -> Study:
     first = _shipped(fit_all(steps(_observe(rows, DOCUMENTED, workers))))
     again = steps(_observe(rows, first, workers), first)
     final = _shipped(fit_all(again))
-    observations = _observe(rows, final, workers)
+    slopes = dict(zip((t.id for t in again.tags), again.jacobian, strict=True))
+    observations = tuple(
+        replace(one, slopes=slopes.get(one.outcome.id))
+        for one in _observe(rows, final, workers, slopes=False)
+    )
     observed = steps(observations, final)
     left = residuals(observed)
-    memory = {name: memories(observations, name) for name in COUNTERS}
+    memory = memories(observations)
     return Study(
         fit=final,
         intervals=_intervals(observed, left, memory),
@@ -74,13 +80,17 @@ def study(rows: Sequence[Row], workers: int) -> Study:
         residuals=left,
         held=nested(observed),
         linearisation=_linearisation(again, observed),
-        memory={name: (its, nested(its)) for name, its in memory.items()},
+        memories=memory,
+        memory_held=nested(memory),
+        device=_device_bands(observations, memory),
     )
 
 
-def _observe(rows: Iterable[Row], fit: Fit, workers: int) -> tuple[Observation, ...]:
+def _observe(
+    rows: Iterable[Row], fit: Fit, workers: int, *, slopes: bool = True
+) -> tuple[Observation, ...]:
     parallel = Parallel(n_jobs=workers, batch_size=16)
-    return tuple(parallel(delayed(observe)(row, fit) for row in rows))
+    return tuple(parallel(delayed(observe)(row, fit, slopes=slopes) for row in rows))
 
 
 def _shipped(fit: JointFit) -> Fit:
@@ -96,29 +106,31 @@ def _shipped(fit: JointFit) -> Fit:
     )
 
 
-def _intervals(
-    observed: Observed, left: Residuals, memory: dict[str, Observed]
-) -> AllIntervals:
-    whole = Observed(
-        tuple(tag for its in memory.values() for tag in its.tags),
-        np.concatenate([its.log_ratio for its in memory.values()]),
-        np.concatenate([its.jacobian for its in memory.values()]),
-    )
-    by_counter = {
-        name: intervals_of(*_columns(its if len(its) >= FEWEST_ROWS else whole))
-        for name, its in memory.items()
-    }
+def _intervals(observed: Observed, left: Residuals, memory: Observed) -> AllIntervals:
     return AllIntervals(
         date=date.today().isoformat(),  # noqa: DTZ011
         source="errors of rows whose source the fit had left out, "
         "python -m benchmarks.accuracy",
         time=intervals_of(observed.tags, left.without_source),
-        **by_counter,
+        memory=intervals_of(memory.tags, memory.log_ratio),
     )
 
 
-def _columns(its: Observed) -> tuple[Sequence, np.ndarray]:
-    return its.tags, its.log_ratio
+def _device_bands(
+    observations: Iterable[Observation], memory: Observed
+) -> dict[str, Band]:
+    """For every row the band that other sources give its device memory."""
+    bands: dict[str, Band] = {}
+    known: dict[str, Intervals] = {}
+    for one in observations:
+        if one.tags is None:
+            continue
+        source = one.tags.source
+        if source not in known:
+            others = memory.take(~memory.where("source", source))
+            known[source] = intervals_of(others.tags, others.log_ratio)
+        bands[one.tags.id] = nearest_band(known[source], one.tags).band
+    return bands
 
 
 def _linearisation(again: Observed, exact: Observed) -> tuple[float, float]:
@@ -146,13 +158,13 @@ def outcomes_of(study: Study, which: str) -> tuple[Outcome, ...]:
         tag.id: (left[at], study.held.low[at], study.held.high[at])
         for at, tag in enumerate(study.observed.tags)
     }
+    held = study.memory_held
     memory = {
         tag.id: (held.low[at], held.high[at])
-        for its, held in study.memory.values()
-        for at, tag in enumerate(its.tags)
+        for at, tag in enumerate(study.memories.tags)
     }
     return tuple(
-        _with_memory(_with_step(one.outcome, time), memory)
+        _with_verdict(_with_memory(_with_step(one.outcome, time), memory), study.device)
         for one in study.observations
     )
 
@@ -181,3 +193,13 @@ def _with_memory(row: Outcome, memory: dict[str, tuple[float, float]]) -> Outcom
             "memory_high_gib": row.predicted_memory_gib * float(np.exp(high)),
         }
     )
+
+
+def _with_verdict(row: Outcome, device: dict[str, Band]) -> Outcome:
+    """The verdict under the band that other sources give."""
+    band, peak = device.get(row.id), row.predicted_device_gib
+    if band is None or peak is None or row.capacity_gib is None:
+        return row
+    verdict = "at-risk" if peak * band.high > row.capacity_gib else "fits"
+    oom = peak * band.low > row.capacity_gib
+    return row.model_copy(update={"verdict": "oom" if oom else verdict})

@@ -5,14 +5,9 @@ from collections.abc import Sequence
 
 from planner.cost.context import Context, Parts
 from planner.cost.ends import embedding_end, head_end
+from planner.cost.owned import embedding_owned, head_owned, layer_owned
 from planner.cost.pipeline import Counts, durations, graph_of, stage_vectors
-from planner.cost.states import (
-    DataGroups,
-    embedding_owned,
-    head_owned,
-    layer_owned,
-    optimizer_time,
-)
+from planner.cost.states import DataGroups, optimizer_time
 from planner.cost.table import CostTable, layer_parts, nanoseconds
 from planner.cost.transfers import sharded_parts
 from planner.schedules.graph import Slots

@@ -7,6 +7,7 @@ from planner.cost.footprint import stage_memories
 from planner.cost.layouts import counts_of, recompute_kinds
 from planner.cost.meshes import Meshes
 from planner.cost.pipeline import Counts, step_ns
+from planner.cost.room import device_bytes
 from planner.cost.stack import stack_in_force
 from planner.cost.table import CostTable, fill_table
 from planner.cost.workload import Workload
@@ -160,13 +161,13 @@ def memory_estimate(priced: Priced) -> MemoryEstimate:
         Memory by rank and category. [GiB]
     """
     stages = stage_memories(priced.table, priced.costs, priced.counts)
-    worst: StageMemory = max(stages, key=lambda stage: stage.device)
+    worst: StageMemory = max(stages, key=lambda stage: (stage.device, stage.allocated))
     bands = priced.workload.uncertainty
-    device = Interval.around(worst.device, bands.device)
+    device = _device_interval(priced.workload, worst)
     capacity = priced.workload.gpu.memory_capacity / GIB
     return MemoryEstimate(
         peak_allocated_gib=Interval.around(
-            max(stage.allocated for stage in stages), bands.allocated
+            max(stage.allocated for stage in stages), bands.memory
         ),
         peak_reserved_gib=max(
             stage.allocated + stage.fragmentation for stage in stages
@@ -176,6 +177,17 @@ def memory_estimate(priced: Priced) -> MemoryEstimate:
         verdict=_verdict(device, capacity),
         stages=stages,
     )
+
+
+def _device_interval(workload: Workload, stage: StageMemory) -> Interval:
+    """What the driver reports, under both bounds of its band. [GiB]."""
+    fixed = (stage.communication + stage.context) * GIB
+    band = workload.uncertainty.memory
+    low, high = (
+        device_bytes(workload, stage.allocated * GIB, fixed, scale) / GIB
+        for scale in (band.low, band.high)
+    )
+    return Interval(value=stage.device, low=low, high=high)
 
 
 def _verdict(device: Interval, capacity: float) -> Verdict:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from planner.cost.meshes import Floats
+from planner.cost.owned import embedding_owned, head_owned, layer_owned
 from planner.cost.pipeline import (
     Counts,
     StageVectors,
@@ -10,15 +11,13 @@ from planner.cost.pipeline import (
     peak_vectors,
     stage_vectors,
 )
-from planner.cost.room import buffer_bytes, communication_bytes, context_bytes
-from planner.cost.states import (
-    States,
-    embedding_owned,
-    head_owned,
-    layer_owned,
-    root_bytes,
-    state_bytes,
+from planner.cost.room import (
+    buffer_bytes,
+    communication_bytes,
+    context_bytes,
+    device_bytes,
 )
+from planner.cost.states import States, root_bytes, state_bytes
 from planner.cost.table import CostTable
 from planner.schedules.inflight import Peak
 from planner.specs.estimate import StageMemory
@@ -70,7 +69,9 @@ def _states_by_rank(
         by_stage[0] += getattr(ends[0], name)[0]
         by_stage[-1] += getattr(ends[1], name)[0]
         if name == "weights":
-            by_stage[-1] += root_bytes(workload, meshes)[0]
+            first, last = root_bytes(workload, meshes)
+            by_stage[0] += first[0]
+            by_stage[-1] += last[0]
         totals[name] = by_stage.reshape(costs.vpp, costs.pp).sum(axis=0)
     return totals
 
@@ -94,7 +95,9 @@ def _rank_memory(
     activations = float((total - passing) * BLOCK)
     held = {name: float(values[rank]) for name, values in states.items()}
     allocated = sum(held.values()) + activations + transient
-    spread = allocated * (1 / workload.profile.fragmentation - 1)
+    communication = float(communication_bytes(workload, meshes)[0])
+    fixed = communication + context_bytes(workload)
+    spread = device_bytes(workload, allocated, fixed) - allocated - fixed
     loss = at == costs.stages - 1 and vectors.transient[at] == costs.head.transient
     return StageMemory(
         stage=rank,
@@ -102,7 +105,7 @@ def _rank_memory(
         **{name: value / GIB for name, value in held.items()},
         activations=activations / GIB,
         transient=transient / GIB,
-        communication=float(communication_bytes(workload, meshes)[0]) / GIB,
+        communication=communication / GIB,
         fragmentation=spread / GIB,
         context=context_bytes(workload) / GIB,
     )

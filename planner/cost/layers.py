@@ -14,7 +14,6 @@ from planner.cost.exchange import (
 from planner.cost.experts import expert_exchange, expert_waits, shown_exchange
 from planner.cost.hosts import exposed_copies
 from planner.cost.kernels import (
-    ACCUMULATED,
     cast_time,
     gemm_rate,
     gemm_time,
@@ -126,7 +125,14 @@ def gemm_times(context: Context, layer: LayerKind, gemm: Gemm) -> tuple[Floats, 
     workload = context.workload
     narrow = gemm.name not in HALF_PRECISION
     rate = gemm_rate(workload, narrow=narrow)
-    casts = [narrow * time for time in _casts(workload, rows, outputs, inputs)]
+    casts = [
+        narrow * (ours + theirs)
+        for ours, theirs in zip(
+            _casts(workload, rows, outputs, inputs),
+            _weight_casts(workload, outputs * inputs),
+            strict=True,
+        )
+    ]
     forward = gemm_time(rate, rows, outputs, inputs)
     backward = gemm_time(rate, rows, inputs, outputs)
     forward, backward = forward + casts[0], backward + casts[1]
@@ -142,6 +148,13 @@ def _casts(
 ) -> tuple[Floats, Floats]:
     """Casts of a GEMM's input forward, and of its output's gradient backward."""
     return cast_time(workload, rows * inputs), cast_time(workload, rows * outputs)
+
+
+def _weight_casts(workload: Workload, weights: Floats) -> tuple[Floats, Floats]:
+    """Casts of a GEMM's weight each way, where a stack keeps none quantised."""
+    kept = workload.recipe.keeps_fp8
+    once = weights * 0.0 if kept else cast_time(workload, weights)
+    return once, once
 
 
 def _expert_times(
@@ -170,7 +183,7 @@ def _expert_times(
         extra = adapter_times(context.workload, gemm, copies, outputs, inputs)
         return forward + extra[0], backward + extra[1]
     gradient = gemm_time(rate, inputs, outputs, copies, wgrad=True)
-    gradients = ACCUMULATED / rate.element * weights
+    gradients = rate.gradient / rate.element * weights
     return forward, backward + gradient + gradients
 
 

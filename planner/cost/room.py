@@ -6,7 +6,8 @@ from planner.cost.activations import sequence_split, tokens
 from planner.cost.adapters import HALF
 from planner.cost.kernels import ELEMENT
 from planner.cost.meshes import Floats, Meshes
-from planner.cost.states import layer_owned
+from planner.cost.owned import layer_owned
+from planner.cost.states import head_bytes
 from planner.cost.weights import largest_weight
 from planner.cost.workload import Workload
 from planner.models.blocks import LayerKind
@@ -17,6 +18,8 @@ MIB = 2**20
 
 def communicators(workload: Workload, meshes: Meshes) -> Floats:
     """Communicators of a rank: the world's, and one per axis that is in use.
+
+    Tied tables on two stages share their gradient over one more.
 
     Args:
         workload: The job.
@@ -30,6 +33,7 @@ def communicators(workload: Workload, meshes: Meshes) -> Floats:
         meshes.tp > 1,
         meshes.cp > 1,
         meshes.pp > 1,
+        (meshes.pp > 1) & workload.model.tied_embeddings,
         meshes.dp * meshes.cp > 1,
         meshes.dp_shard < meshes.dp * meshes.cp,
     ]
@@ -86,9 +90,8 @@ def _stage_messages(workload: Workload, meshes: Meshes) -> Floats:
 def buffer_bytes(workload: Workload, meshes: Meshes) -> Floats:
     """Buffers that a framework keeps whatever the split.
 
-    Whole parameters and gradients of the units in work under ZeRO-3, the weight
-    that is dequantised, the libraries' workspaces, messages between stages, and
-    TransformerEngine's cached dummy weight gradients.
+    The weight that is dequantised, the libraries' workspaces, messages between
+    stages, and TransformerEngine's cached dummy weight gradients.
 
     Args:
         workload: The job.
@@ -98,20 +101,7 @@ def buffer_bytes(workload: Workload, meshes: Meshes) -> Floats:
         Memory. [B], shape (meshes,)
     """
     recipe = workload.recipe
-    units = [layer_owned(workload, kind, meshes) for kind in workload.kinds]
-    trained = np.maximum.reduce([unit.dense + unit.expert for unit in units])
-    held = np.maximum.reduce(
-        [unit.dense + unit.expert + unit.frozen + unit.frozen_expert for unit in units]
-    )
-    reduced = recipe.gradient_bytes + ELEMENT
-    buffers = (
-        recipe.gather_buffers * recipe.gather_bytes * held
-        + recipe.reduce_buffers * reduced * trained
-    )
-    total = np.where(meshes.zero == 3, buffers, 0.0)
-    total = total + recipe.workspace_mib.get(workload.gpu.arch, 0.0) * MIB
-    if workload.training.optimizer_in_backward:
-        total = total + ELEMENT * trained
+    total = np.full(len(meshes), recipe.workspace_mib.get(workload.gpu.arch, 0.0) * MIB)
     if workload.training.method == "qlora":
         total = total + HALF * np.maximum.reduce(
             [largest_weight(kind, meshes) for kind in workload.kinds]
@@ -124,10 +114,80 @@ def buffer_bytes(workload: Workload, meshes: Meshes) -> Floats:
     return total
 
 
+def layer_buffers(workload: Workload, layer: LayerKind, meshes: Meshes) -> Floats:
+    """What the backward of a layer has whole of what is sharded.
+
+    Under ZeRO-3 ``w_g n_g + (w_r + 2) n_r``: parameters of the layers that are
+    gathered, gradients as they are made and as they are reduced. Where linears are
+    gathered one by one, no more than a limit of them, the largest apart. One
+    gradient of the layer where the optimizer runs inside the backward.
+
+    Args:
+        workload: The job.
+        layer: Kind of layer.
+        meshes: Any meshes.
+
+    Returns:
+        Memory. [B], shape (meshes,)
+
+    References:
+        PyTorch FSDP2 as its memory tracker sees it; DeepSpeed's
+        stage3_max_live_parameters and reduce_bucket_size.
+    """
+    recipe, owned = workload.recipe, layer_owned(workload, layer, meshes)
+    trained = owned.dense + owned.expert
+    whole = recipe.gather_buffers * (trained + owned.frozen + owned.frozen_expert)
+    largest = largest_weight(layer, meshes)
+    gathered = _limited(whole, recipe.live_parameters, largest)
+    reduced = _limited(
+        recipe.reduce_buffers * trained,
+        recipe.reduced_parameters,
+        np.minimum(largest, trained),
+    )
+    each = recipe.gradient_bytes + ELEMENT
+    sharded = recipe.gather_bytes * gathered + each * reduced
+    inside = ELEMENT * trained * workload.training.optimizer_in_backward
+    return np.where(meshes.zero == 3, sharded, 0.0) + inside
+
+
+def _limited(whole: Floats, limit: float | None, largest: Floats) -> Floats:
+    """At most a limit, or the largest piece where that is above it."""
+    if limit is None:
+        return whole
+    return np.minimum(whole, np.maximum(limit, largest))
+
+
+def head_buffers(workload: Workload, meshes: Meshes) -> Floats:
+    """What is whole of what ZeRO-3 shards while the loss has its backward.
+
+    The layer whose parameters are gathered ahead, and the head with its gradient
+    unless these stay whole for the entire step and are counted with the states.
+
+    Args:
+        workload: The job.
+        meshes: Any meshes.
+
+    Returns:
+        Memory. [B], shape (meshes,)
+    """
+    recipe = workload.recipe
+    units = [layer_owned(workload, kind, meshes) for kind in workload.kinds]
+    ahead = np.maximum.reduce(
+        [unit.dense + unit.expert + unit.frozen + unit.frozen_expert for unit in units]
+    )
+    if recipe.live_parameters is not None:
+        ahead = np.zeros(len(meshes))
+    total = recipe.gather_bytes * ahead
+    if not recipe.head_stays_whole:
+        total = total + head_bytes(workload, meshes)
+    return np.where(meshes.zero == 3, total, 0.0)
+
+
 def budget_bytes(workload: Workload, meshes: Meshes) -> Floats:
     """Memory left on a rank for states and activations.
 
-    ``(capacity - context - NCCL) phi - buffers``; negative when nothing is.
+    ``(capacity - context - NCCL) phi - buffers`` with phi the packing that the
+    allocator reaches when it must; negative when nothing is.
 
     Args:
         workload: The job.
@@ -141,5 +201,31 @@ def budget_bytes(workload: Workload, meshes: Meshes) -> Floats:
         - context_bytes(workload)
         - communication_bytes(workload, meshes)
     )
-    reserved = left * workload.profile.fragmentation
-    return reserved - buffer_bytes(workload, meshes)
+    return left * workload.profile.packing - buffer_bytes(workload, meshes)
+
+
+def device_bytes(
+    workload: Workload, allocated: float, fixed: float, scale: float = 1.0
+) -> float:
+    """Memory that the driver reports of a rank.
+
+    ``max(A / phi_0 + F, min(A / phi + F, capacity))``: the allocator keeps what it
+    has freed, A / phi in all, while there is room, and gives it back, down to
+    A / phi_0, before it fails.
+
+    Args:
+        workload: The job: GPU, fragmentation phi and packing phi_0.
+        allocated: Memory A in tensors at its peak. [B]
+        fixed: Context and communication F. [B]
+        scale: Factor on both, to price the bounds of an interval. [1]
+
+    Returns:
+        Memory; above the capacity only where the run cannot fit. [B]
+
+    References:
+        PyTorch's CUDACachingAllocator: release_cached_blocks before an error.
+    """
+    profile = workload.profile
+    roomy = allocated / profile.fragmentation + fixed
+    packed = allocated / profile.packing + fixed
+    return max(packed * scale, min(roomy * scale, workload.gpu.memory_capacity))

@@ -1,4 +1,4 @@
-"""Parameters on a rank, the bytes of their states, and what data parallelism sends."""
+"""Bytes of the states of parameters, and what data parallelism sends."""
 
 from dataclasses import dataclass
 
@@ -7,19 +7,18 @@ import numpy.typing as npt
 
 from planner.cost import collectives as wire
 from planner.cost import meshes as axes
-from planner.cost.adapters import HALF, QUANTISED_BYTES, adapter_parameters
+from planner.cost.adapters import HALF, QUANTISED_BYTES
 from planner.cost.collectives import Fabric
 from planner.cost.hosts import fetch_time, host_update_time, kept_share
-from planner.cost.kernels import gemm_rate
+from planner.cost.kernels import gemm_rate, stream_rate
 from planner.cost.meshes import Floats, Groups, Ints, Meshes
+from planner.cost.owned import Owned
+from planner.cost.owners import owner_turns
 from planner.cost.weights import (
     keeps_quantised,
-    linear_weights,
-    newton_schulz_flops,
     weight_copies,
 )
 from planner.cost.workload import Workload
-from planner.models.blocks import LayerKind
 from planner.specs.framework import StateBytes
 
 MOMENTS = {
@@ -40,26 +39,6 @@ LOCAL_TRAFFIC = 12.0
 
 
 @dataclass(frozen=True)
-class Owned:
-    """Parameters of one unit (a layer, the embedding, the head) on one rank."""
-
-    dense: Floats
-    """Divided by tp, or replicated. [1], shape (meshes,)"""
-    expert: Floats
-    """Of the local experts. [1], shape (meshes,)"""
-    frozen: Floats | float = 0.0
-    """Dense parameters that are held but never updated. [1], shape (meshes,)"""
-    frozen_expert: Floats | float = 0.0
-    """The same of the local experts. [1], shape (meshes,)"""
-    quantised: Floats | float = 0.0
-    """Weights of linears, of which a quantised form may be kept. [1]"""
-    matrices: bool = True
-    """Whether Muon updates them; embedding and head are left to Adam."""
-    orthogonal: Floats | float = 0.0
-    """Work of Muon's Newton-Schulz iterations. [FLOP], shape (meshes,)"""
-
-
-@dataclass(frozen=True)
 class States:
     """Bytes of one unit's states on one rank. [B], shape (meshes,)."""
 
@@ -71,104 +50,6 @@ class States:
     def total(self) -> Floats:
         """All three. [B], shape (meshes,)."""
         return self.weights + self.gradients + self.optimizer
-
-
-def layer_owned(workload: Workload, layer: LayerKind, meshes: Meshes) -> Owned:
-    """Parameters of one layer on a rank: ``P_s / t + P_r`` and ``P_e / (e x)``.
-
-    With adapters those are frozen, and the adapters train.
-
-    Args:
-        workload: The job.
-        layer: Kind of layer.
-        meshes: Any meshes.
-
-    Returns:
-        Parameters. [1], shape (meshes,)
-    """
-    dense = layer.sharded_parameters / meshes.tp + layer.replicated_parameters
-    expert = layer.expert_parameters / (meshes.ep * meshes.etp)
-    linears = linear_weights(layer, meshes)
-    if workload.training.frozen:
-        trained = adapter_parameters(workload, layer, meshes)
-        return Owned(*trained, frozen=dense, frozen_expert=expert, quantised=linears)
-    work = newton_schulz_flops(layer, meshes)
-    return Owned(dense, expert, quantised=linears, orthogonal=work)
-
-
-def _unlayered(
-    workload: Workload, dense: Floats, expert: Floats, linears: "Floats | float" = 0.0
-) -> Owned:
-    """Parameters outside the layers: frozen when only adapters train."""
-    if not workload.training.frozen:
-        return Owned(dense, expert, quantised=linears, matrices=False)
-    none = np.zeros(len(dense))
-    return Owned(none, none, dense, expert, linears, matrices=False)
-
-
-def padded_vocab(workload: Workload, meshes: Meshes) -> Floats:
-    """Rows of the embedding: V rounded up to the framework's multiple times tp.
-
-    Args:
-        workload: The job.
-        meshes: Any meshes.
-
-    Returns:
-        Rows over all tensor ranks. [1], shape (meshes,)
-
-    References:
-        Megatron-LM ``--make-vocab-size-divisible-by`` 128.
-    """
-    multiple = workload.recipe.vocab_multiple * meshes.tp
-    vocab = workload.model.vocab
-    if workload.recipe.vocab_multiple == 1:
-        return np.full(len(meshes), float(vocab))
-    padded: Floats = np.ceil(vocab / multiple) * multiple
-    return padded
-
-
-def embedding_owned(workload: Workload, meshes: Meshes) -> Owned:
-    """Parameters of the embedding on a rank: ``V h / t`` and the positions.
-
-    Args:
-        workload: The job.
-        meshes: Any meshes.
-
-    Returns:
-        Parameters. [1], shape (meshes,)
-    """
-    model = workload.model
-    table = padded_vocab(workload, meshes) * model.hidden / meshes.tp
-    dense = table + model.position_parameters
-    return _unlayered(workload, dense, np.zeros(len(meshes)))
-
-
-def head_owned(workload: Workload, meshes: Meshes) -> Owned:
-    """Parameters of final norm, head and MTP modules on a rank.
-
-    A tied head costs a second copy of the table where it lies on another stage.
-
-    Args:
-        workload: The job.
-        meshes: Any meshes.
-
-    Returns:
-        Parameters. [1], shape (meshes,)
-    """
-    model = workload.model
-    copies = np.where((meshes.pp > 1) | (not model.tied_embeddings), 1.0, 0.0)
-    dense = copies * padded_vocab(workload, meshes) * model.hidden / meshes.tp
-    dense = dense + model.final_norm_parameters
-    expert = np.zeros(len(meshes))
-    if model.mtp_layers:
-        module, depth = model.mtp_kind, model.mtp_layers
-        each = module.sharded_parameters / meshes.tp + module.replicated_parameters
-        projection = 2.0 * model.hidden**2 / meshes.tp + 3 * model.final_norm_parameters
-        dense = dense + depth * (each + projection)
-        expert = depth * module.expert_parameters / (meshes.ep * meshes.etp)
-        linears = depth * linear_weights(module, meshes)
-        return _unlayered(workload, dense, expert, linears)
-    return _unlayered(workload, dense, expert)
 
 
 def state_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> States:
@@ -325,26 +206,45 @@ def _divisor(meshes: Meshes, shards: Ints) -> Ints:
     return np.where(meshes.zero == 3, shards, 1)
 
 
-def root_bytes(workload: Workload, meshes: Meshes) -> Floats:
-    """Head weights that ZeRO-3 leaves whole from forward to backward.
+def root_bytes(workload: Workload, meshes: Meshes) -> tuple[Floats, Floats]:
+    """Embedding and head that ZeRO-3 leaves whole from forward to backward.
 
-    The gathered head and its whole gradient: ``V h / t (w_g + 2)``.
+    The gathered tables, ``w_g V h / t`` each, and the head's whole gradient; a tied
+    head on the embedding's stage is the same table.
 
     Args:
         workload: The job.
         meshes: Any meshes.
 
     Returns:
-        Memory, zero below ZeRO-3. [B], shape (meshes,)
+        Memory on the first stage and on the last, zero below ZeRO-3 and where they
+        are units as all others are. [B], shape (meshes,) each
 
     References:
         PyTorch FSDP2: the root's units are not resharded after forward, and
         their gradients wait for the root's post-backward.
     """
+    model = workload.model
+    whole = (meshes.zero == 3) & workload.recipe.head_stays_whole
+    apart = (meshes.pp > 1) | (not model.tied_embeddings)
+    table = workload.recipe.gather_bytes * model.vocab * model.hidden / meshes.tp
+    embedding = np.where(whole & apart, table, 0.0)
+    return embedding, np.where(whole, head_bytes(workload, meshes), 0.0)
+
+
+def head_bytes(workload: Workload, meshes: Meshes) -> Floats:
+    """The whole head as gathered, and its gradient if it has one.
+
+    Args:
+        workload: The job.
+        meshes: Any meshes.
+
+    Returns:
+        Memory. [B], shape (meshes,)
+    """
     head = workload.model.vocab * workload.model.hidden / meshes.tp
     gradient = 0 if workload.training.frozen else GRADIENT_ELEMENT
-    each = workload.recipe.gather_bytes + gradient
-    return np.where(meshes.zero == 3, head * each, 0.0)
+    return head * (workload.recipe.gather_bytes + gradient)
 
 
 @dataclass(frozen=True)
@@ -394,10 +294,11 @@ def gather_time(data: DataGroups, owned: Owned) -> Floats:
     workload, meshes = data.workload, data.meshes
     width = workload.recipe.gather_bytes
     sharded = meshes.zero == 3
+    turns = _turns(data, owned)
     held = owned.dense + np.where(sharded, owned.frozen, 0.0)
     held_expert = owned.expert + np.where(sharded, owned.frozen_expert, 0.0)
     dense = _bucketed(data, held, width, data.shard)
-    time = dense + _bucketed(data, held_expert, width, data.expert)
+    time = turns + dense + _bucketed(data, held_expert, width, data.expert)
     if not workload.offload.parameters:
         return time
     shards = held / meshes.dp_shard + held_expert / meshes.expert_shard
@@ -432,7 +333,13 @@ def scatter_time(data: DataGroups, owned: Owned) -> Floats:
         _bucketed(data, owned.expert, width, data.expert, reduce=True),
         _bucketed(data, owned.expert, width, data.expert),
     )
-    return dense + expert
+    return dense + expert + _turns(data, owned)
+
+
+def _turns(data: DataGroups, owned: Owned) -> Floats:
+    """What the owners of whole tensors add by taking turns."""
+    times = owner_turns(data.workload, data.links, data.shard, owned.tensors)
+    return np.where((data.meshes.zero == 1) | (data.meshes.zero == 2), times, 0.0)
 
 
 def _bucketed(
@@ -443,9 +350,14 @@ def _bucketed(
     *,
     reduce: bool = False,
 ) -> Floats:
-    """A unit's share of collectives that each move one bucket."""
+    """A unit's share of collectives that each move one bucket.
+
+    Under ZeRO-3 the unit is its own bucket, or several where its tensors travel
+    apart: ``k T(P / k)``, k times the latency.
+    """
     profile = data.workload.profile
-    bucket = parameters
+    apart = np.where(data.meshes.zero == 3, profile.collectives_per_unit, 1)
+    bucket = parameters / apart
     if profile.bucket_parameters is not None:
         per_rank = profile.bucket_parameters_per_rank * group.size
         bucket = np.maximum(profile.bucket_parameters, per_rank)
@@ -482,8 +394,7 @@ def optimizer_time(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
     whole = np.where(meshes.zero < 2, owned.dense + owned.expert, 0.0)
     here = 1.0 - workload.offload.optimizer
     moved = here * SHARD_TRAFFIC * updated + LOCAL_TRAFFIC * whole
-    bandwidth = workload.gpu.memory_bandwidth * workload.calibration.memory.efficiency
-    time = moved / bandwidth
+    time = moved / stream_rate(workload)
     if workload.offload.optimizer:
         time = time + host_update_time(workload, updated)
     if workload.training.optimizer == "muon" and not workload.training.frozen:

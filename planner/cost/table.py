@@ -9,14 +9,11 @@ from planner.cost.context import Context, Parts
 from planner.cost.ends import End, embedding_end, head_end
 from planner.cost.layers import layer_time
 from planner.cost.meshes import Floats, Ints, Meshes
-from planner.cost.room import budget_bytes
+from planner.cost.owned import Owned, embedding_owned, head_owned, layer_owned
+from planner.cost.room import budget_bytes, head_buffers, layer_buffers
 from planner.cost.states import (
     DataGroups,
-    Owned,
-    embedding_owned,
-    head_owned,
     late_gradients,
-    layer_owned,
     optimizer_time,
     root_bytes,
     state_bytes,
@@ -217,6 +214,7 @@ def fill_table(workload: Workload, meshes: Meshes, menu: tuple[str, ...]) -> Cos
         return np.array([[cell[index] for cell in row] for row in cells])
 
     first, last = edge_transfers(data, owned)
+    roots = root_bytes(workload, meshes)
     return CostTable(
         workload,
         meshes,
@@ -226,9 +224,15 @@ def fill_table(workload: Workload, meshes: Meshes, menu: tuple[str, ...]) -> Cos
         saved=column(2),
         transient=column(3),
         units=tuple(_unit(data, own) for own in owned),
-        embedding=_end(data, embedding_end(context), embedding_owned(workload, meshes)),
+        embedding=_with_root(
+            _end(data, embedding_end(context), embedding_owned(workload, meshes)),
+            roots[0],
+            np.zeros(len(meshes)),
+        ),
         head=_with_root(
-            data, _end(data, head_end(context), head_owned(workload, meshes))
+            _end(data, head_end(context), head_owned(workload, meshes)),
+            roots[1],
+            head_buffers(workload, meshes),
         ),
         first_gather=nanoseconds(first),
         last_scatter=nanoseconds(last),
@@ -255,7 +259,10 @@ def _layer_cell(
                 late_gradients(workload, owned, meshes),
             )
         ),
-        blocks(transient_bytes(workload, layer, kind, meshes)),
+        blocks(
+            transient_bytes(workload, layer, kind, meshes)
+            + layer_buffers(workload, layer, meshes)
+        ),
     )
 
 
@@ -316,7 +323,8 @@ def _end(data: DataGroups, end: End, owned: Owned) -> EndColumns:
     )
 
 
-def _with_root(data: DataGroups, head: EndColumns) -> EndColumns:
-    """The head's states, with what ZeRO-3 keeps whole of it."""
-    root = blocks(root_bytes(data.workload, data.meshes))
-    return replace(head, unit=replace(head.unit, static=head.unit.static + root))
+def _with_root(end: EndColumns, root: Floats, ahead: Floats) -> EndColumns:
+    """An end with what ZeRO-3 keeps whole of it, always and in its own backward."""
+    transient: Ints = end.transient + blocks(ahead)
+    static: Ints = end.unit.static + blocks(root)
+    return replace(end, transient=transient, unit=replace(end.unit, static=static))

@@ -104,14 +104,20 @@ def weight_copies(workload: Workload) -> float:
     """Bytes of the quantised forms of one weight.
 
     Block scales run along one direction, so both directions are kept; fp8 with
-    one scale is kept twice only where the tensor cores need the transpose.
+    one scale is kept twice only where the tensor cores need the transpose, and of
+    a frozen weight that is stored in fp8 only the backward makes it, each time.
 
     Args:
         workload: The job. [-]
 
     Returns:
         Memory. [B]
+
+    References:
+        Megatron-Core's ``disable_parameter_transpose_cache``.
     """
     precision = workload.training.precision
-    twice = precision != "fp8" or workload.gpu.arch in ONE_LAYOUT
+    stored = workload.training.frozen and workload.recipe.fp8_primary
+    cached = workload.gpu.arch in ONE_LAYOUT and not stored
+    twice = precision != "fp8" or cached
     return NARROW[precision] * (2 if twice else 1)

@@ -9,9 +9,10 @@ from planner.evidence.recompute import MODULES_KIND, module_kind
 from planner.evidence.rows import Row
 from planner.evidence.rules import rules
 from planner.evidence.software import StackRule, year_of
+from planner.evidence.techniques import with_techniques
 from planner.frameworks import FRAMEWORKS
-from planner.frameworks.stacks import with_stack
-from planner.specs.framework import Framework, Limits, Profile, Recipe
+from planner.frameworks.stacks import read_stack, with_stack
+from planner.specs.framework import Framework, Limits, Profile, Recipe, RecipeOverrides
 from planner.specs.layout import CpKind, Order
 
 ANY_ZERO = (0, 1, 2, 3)
@@ -47,7 +48,7 @@ def software_of(
         The framework, and flags.
     """
     room = next(framework for framework in FRAMEWORKS if framework.name == rule.room)
-    stacked = with_stack(room, rule.stack)
+    stacked = with_techniques(row, room, with_stack(room, rule.stack))
     kernel, flags = _kernel(row, room.profile, stacked.profile, gpu, calibration)
     changed = {
         **_overlap(row),
@@ -86,7 +87,9 @@ def _widened(limits: Limits, recipe: Recipe) -> Limits:
 
 def _recipe(row: Row, recipe: Recipe) -> Recipe:
     """The stack's memory habits, with the row's loss and recomputed modules."""
-    words = row.normalised.recompute
+    words, sharding = row.normalised.recompute, row.normalised.sharding
+    if sharding and sharding.kind == "zero3":
+        recipe = _under_deepspeed(recipe)
     if re.search(r"fp8[_ -]param|stored frozen|parameter all-gather", _detail(row)):
         recipe = replace(recipe, fp8_primary=True)
     if row.job.loss_fusion:
@@ -97,10 +100,23 @@ def _recipe(row: Row, recipe: Recipe) -> Recipe:
     return recipe
 
 
+def _under_deepspeed(recipe: Recipe) -> Recipe:
+    """What DeepSpeed's ZeRO-3 has whole at one time, under any modelling code."""
+    theirs = read_stack("torchtitan", "deepspeed-zero3").recipe
+    return RecipeOverrides(
+        live_parameters=theirs.live_parameters,
+        reduced_parameters=theirs.reduced_parameters,
+        head_stays_whole=theirs.head_stays_whole,
+    ).on(recipe)
+
+
 def _overlap(row: Row) -> dict[str, object]:
     """What the row says of communication beside compute."""
     lay = row.layout
     said: dict[str, object] = {}
+    sharding = row.normalised.sharding
+    if sharding and sharding.kind == "zero3":
+        said["overlap_contention"] = rules().deepspeed_zero3.overlap_contention
     if row.normalised.schedule.overlap == "none":
         said |= {"hidden_tp": 0.0, "hidden_regather": 0.0, "tp_overlap": False}
         said |= {"overlap_grad_reduce": False, "overlap_param_gather": False}

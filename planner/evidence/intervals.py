@@ -12,9 +12,11 @@ from planner.frameworks.fitted import Group, Intervals, group_keys
 
 COVERAGE = 0.9
 """Share of measurements that an interval is to hold. [1]"""
-PARENT_SOURCES = 1.0
+WIDEST = 0.95
+"""Share that quantiles are taken at where there are few sources. [1]"""
+PARENT_SOURCES = 2.0
 """Sources that a group's parent counts as in the group's own quantiles. [1]"""
-FEWEST_ROWS = 4
+FEWEST_ROWS = 8
 """Rows below which a group has no band of its own. [1]"""
 
 
@@ -87,9 +89,16 @@ def _widest(parents: Sequence[_Bounds], whole: _Bounds) -> _Bounds:
 
 
 def _bounds(tags: Sequence[Tags], left: Floats, weight: Floats) -> _Bounds:
-    outside = (1 - COVERAGE) / 2
+    """Quantiles with the conformal correction for the next source.
+
+    Of m sources and a new one, every rank of the new one is as likely: the share
+    COVERAGE of it lies within the share ``COVERAGE (m + 1) / m`` of those known.
+    """
+    sources = len({tag.source for tag in tags})
+    share = min(COVERAGE * (sources + 1) / max(sources, 1), WIDEST)
+    outside = (1 - share) / 2
     low, high = quantiles(left, weight, (outside, 1 - outside))
-    return _Bounds(low, high, len(tags), len({tag.source for tag in tags}))
+    return _Bounds(low, high, len(tags), sources)
 
 
 def quantiles(
@@ -147,7 +156,7 @@ def nested(observed: Observed) -> Held:
             fit = fit_all(rest.take(innermost))
             errors[inner] = fit.left(rest.take(inner))
         known = intervals_of(rest.tags, errors)
-        bands = [_band(known, tag) for tag in held.tags]
+        bands = [nearest_band(known, tag) for tag in held.tags]
         low[out] = np.log([band.low for band in bands])
         high[out] = np.log([band.high for band in bands])
         left = fit_all(rest).left(held)
@@ -155,6 +164,15 @@ def nested(observed: Observed) -> Held:
     return Held(inside, low, high)
 
 
-def _band(known: Intervals, tag: Tags) -> Group:
+def nearest_band(known: Intervals, tag: Tags) -> Group:
+    """The band of the nearest group that a row belongs to.
+
+    Args:
+        known: Bands by group. [1]
+        tag: What the row belongs to. [-]
+
+    Returns:
+        Its band. [1]
+    """
     keys = group_keys(arch=tag.arch, stack=tag.stack, moe=tag.moe)
     return known.nearest(keys)[1]

@@ -249,6 +249,12 @@ def _offload(row: Row, layers: int) -> Offload | None:
     kept = words.activation_layers / layers
     share = max(words.activations, words.checkpoints, min(kept, 1.0))
     optimizer = max(words.optimizer, float(row.normalised.optimizer.on_cpu))
-    if not (share or optimizer or words.parameters):
-        return None
-    return Offload(optimizer=optimizer, parameters=words.parameters, activations=share)
+    sharding = row.normalised.sharding
+    shards = sharding is not None and ZERO_OF[sharding.kind] > 1
+    kept_out = Offload(
+        optimizer=optimizer,
+        parameters=words.parameters,
+        gradients=words.gradients if shards else 0.0,
+        activations=share,
+    )
+    return None if kept_out == Offload() else kept_out

@@ -6,7 +6,7 @@ from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.evidence.logs import Log
 from planner.evidence.outcome import Outcome
-from planner.evidence.price import memory_band, peak_memory, short_layout
+from planner.evidence.price import peak_memory, short_layout
 from planner.predict import predict
 from planner.specs.layout import PartialLayout
 
@@ -36,7 +36,7 @@ def logged_outcome(
         raise BadInputError("the log states no step time or speed", file=str(file))
     plan = predict(workload, given)
     step, memory = plan.estimate.step_time_s, plan.estimate.memory
-    band = memory_band(workload.uncertainty, log.memory_counter)
+    band = workload.uncertainty.memory
     peak = peak_memory(plan.estimate, log.memory_counter, "max")
     return Outcome(
         id=file.stem,

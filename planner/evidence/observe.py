@@ -14,8 +14,6 @@ from planner.evidence.sensitivity import deviating, gradient, run_of
 from planner.frameworks.fitted import DOCUMENTED, Fit
 from planner.specs.deviation import CONSTANTS, FACTORS, Deviation
 
-COUNTERS = ("allocated", "reserved", "device")
-"""Ways to count memory that have an interval of their own."""
 SCATTERED = frozenset({"volta"})
 """Architectures whose rows come from a shared cluster: the same run varies 1.8 times
 from day to day, so they are neither fitted to nor counted."""
@@ -36,12 +34,13 @@ class Observation:
     slopes: Floats | None = None
 
 
-def observe(row: Row, fit: Fit = DOCUMENTED) -> Observation:
+def observe(row: Row, fit: Fit = DOCUMENTED, *, slopes: bool = True) -> Observation:
     """Price a row and find how its step moves with its stack's constants.
 
     Args:
         row: As read. [-]
         fit: Constants to price at; as documented without one. [-]
+        slopes: Whether they are wanted.
 
     Returns:
         The row with its price; without slopes where it has no measured step. [-]
@@ -54,10 +53,11 @@ def observe(row: Row, fit: Fit = DOCUMENTED) -> Observation:
     tags = _tags(case)
     case = replace(case, workload=deviating(case.workload, _deviation(tags, fit)))
     outcome = price_case(case)
-    if outcome.status != "ok" or not outcome.measured_step_s:
-        return Observation(outcome, tags if outcome.status == "ok" else None)
-    slopes = gradient(run_of(case, case.workload), Deviation())
-    return Observation(outcome, tags, slopes)
+    if outcome.status != "ok":
+        return Observation(outcome)
+    if not slopes or not outcome.measured_step_s:
+        return Observation(outcome, tags)
+    return Observation(outcome, tags, gradient(run_of(case, case.workload)))
 
 
 def _tags(case: Case) -> Tags:
@@ -120,24 +120,19 @@ def counts(one: Observation) -> bool:
     )
 
 
-def memories(observations: Iterable[Observation], counter: str) -> Observed:
-    """Peak memories by one counter; no constant moves them.
+def memories(observations: Iterable[Observation]) -> Observed:
+    """Peak memories, each by its row's own counter; no constant moves them.
 
     Args:
         observations: Rows. [-]
-        counter: allocated, reserved or device. [text]
 
     Returns:
-        Rows with a memory of that counter, their slopes zero. [-]
+        Rows with a measured memory, their slopes zero. [-]
     """
-    words = {"allocated": {"allocated", "active"}, "reserved": {"reserved", "unknown"}}
     used = [
         one
         for one in observations
-        if counts(one)
-        and not one.outcome.oom
-        and one.outcome.memory_error is not None
-        and one.outcome.memory_counter in words.get(counter, {counter})
+        if counts(one) and not one.outcome.oom and one.outcome.memory_error is not None
     ]
     ratio = [-np.log1p(one.outcome.memory_error or 0.0) for one in used]
     tags = tuple(one.tags for one in used if one.tags)

@@ -60,6 +60,11 @@ class Outcome(BaseModel):
     """Lower bound of the 90 % interval. [GiB]"""
     memory_high_gib: float | None = None
     """Upper bound of the 90 % interval. [GiB]"""
+    predicted_device_gib: float | None = None
+    """What must fit on the fullest rank, caches given back: decides the verdict.
+    [GiB]"""
+    capacity_gib: float | None = None
+    """Memory of the GPU. [GiB]"""
     verdict: str = ""
     """fits, at-risk or oom. [text]"""
     measured_step_s: float | None = None

@@ -49,6 +49,7 @@ def collect(rows: Iterable[Row], own: CalibrationFile | None = None) -> Collecte
         Runs on the shipped constants; rows without a step time, suspect rows and
         rows that have no price are skipped with a reason. [-]
     """
+    kernels = own and own.model_copy(update={"stacks": ()})
     found, outcomes = Collected(), []
     for row in rows:
         try:
@@ -59,7 +60,7 @@ def collect(rows: Iterable[Row], own: CalibrationFile | None = None) -> Collecte
         if reason:
             found.skipped[row.id] = reason
             continue
-        _add(found, case, own)
+        _add(found, case, kernels)
         outcomes.append(price_case(case))
     found.contradictions = tuple(contradictions(outcomes))
     return found

@@ -12,7 +12,6 @@ from planner.evidence.words import Counter, Ranks
 from planner.predict import predict
 from planner.specs.estimate import Estimate, StageMemory
 from planner.specs.layout import Layout, PartialLayout
-from planner.specs.uncertainty import Band, Uncertainty
 
 
 def price_row(row: Row, own: CalibrationFile | None = None) -> Outcome:
@@ -50,7 +49,7 @@ def price_case(case: Case) -> Outcome:
         return _unpriced(case.row, f"{error}")
     measured = case.measured
     peak = peak_memory(estimate, measured.counter, measured.ranks)
-    band = memory_band(case.workload.uncertainty, measured.counter)
+    band = case.workload.uncertainty.memory
     return described(case).model_copy(
         update={
             "predicted_step_s": estimate.step_time_s.value,
@@ -59,6 +58,10 @@ def price_case(case: Case) -> Outcome:
             "predicted_memory_gib": peak,
             "memory_low_gib": peak * band.low,
             "memory_high_gib": peak * band.high,
+            "predicted_device_gib": needed_memory(
+                estimate, case.workload.profile.packing
+            ),
+            "capacity_gib": estimate.memory.capacity_gib,
             "verdict": estimate.memory.verdict,
         }
     )
@@ -171,27 +174,28 @@ def peak_memory(estimate: Estimate, counter: Counter, ranks: Ranks) -> float:
     return max(_counted(stage, counter) for stage in chosen)
 
 
+def needed_memory(estimate: Estimate, packing: float) -> float:
+    """What must fit on the fullest rank: ``A / phi_0`` and what lies beside it.
+
+    Args:
+        estimate: The prediction. [-]
+        packing: Allocated over reserved memory when the allocator is pressed. [1]
+
+    Returns:
+        Memory. [GiB]
+    """
+    return max(
+        stage.allocated / packing + stage.communication + stage.context
+        for stage in estimate.memory.stages
+    )
+
+
 def _counted(stage: StageMemory, counter: Counter) -> float:
     if counter in {"allocated", "active"}:
         return stage.allocated
     if counter == "device":
         return stage.device
     return stage.allocated + stage.fragmentation
-
-
-def memory_band(bands: Uncertainty, counter: Counter) -> Band:
-    """The interval of peak memory by a counter.
-
-    Args:
-        bands: Of a job. [-]
-        counter: What was counted; an unknown one counts as reserved. [-]
-
-    Returns:
-        Bounds over the predicted value. [1]
-    """
-    if counter in {"allocated", "active"}:
-        return bands.allocated
-    return bands.device if counter == "device" else bands.reserved
 
 
 def _unpriced(row: Row, reason: str) -> Outcome:

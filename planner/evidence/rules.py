@@ -27,6 +27,26 @@ class GpusRule(_Rule):
     usual: tuple[str, ...]
 
 
+class CustomPart(BaseModel):
+    """A GPU that its name does not tell: of one publisher's machines."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    repo: str
+    """Pattern of the repository that publishes. [text]"""
+    gpu: str
+    """Pattern of the GPU's name. [text]"""
+    memory_gb: PositiveFloat
+    hbm_tb_s: PositiveFloat
+    power_w: PositiveFloat
+
+
+class CustomPartsRule(_Rule):
+    """Machines of known publishers whose GPUs differ from the catalogue's."""
+
+    parts: tuple[CustomPart, ...]
+
+
 class LatentRule(_Rule):
     """Ranks of latent attention that a row does not give. [1]."""
 
@@ -55,6 +75,19 @@ class InterleavingRule(_Rule):
     """Stacks whose runs were interleaved as deep as is fastest. [text]"""
 
 
+class TechniquesRule(_Rule):
+    """A table whose rows each add one technique to those before."""
+
+    match: str
+    """Pattern in the notes of its rows. [text]"""
+    order: tuple[str, ...]
+    """Endings of the rows' names, in the order of the table. [text]"""
+    compiled: str
+    """From which on blocks are compiled. [text]"""
+    chunked: str
+    """From which on the logits of the loss are chunked. [text]"""
+
+
 class ModuleRule(BaseModel):
     """What of a layer runs again when one module is recomputed."""
 
@@ -79,6 +112,12 @@ class FusedLossRule(_Rule):
     """Memory of a loss that is fused with its projection."""
 
     logits_bytes: PositiveFloat
+
+
+class DeepspeedRule(_Rule):
+    """How ZeRO-3's collectives run beside compute under DeepSpeed."""
+
+    overlap_contention: float = Field(ge=0, le=1)
 
 
 class SequenceParallelRule(_Rule):
@@ -121,11 +160,14 @@ class Rules(BaseModel):
 
     power: PowerRule
     gpus: GpusRule
+    custom_parts: CustomPartsRule
     latent_attention: LatentRule
     fabric: FabricRule
     interleaving: InterleavingRule
+    techniques: TechniquesRule
     recompute_modules: ModulesRule
     fused_loss: FusedLossRule
+    deepspeed_zero3: DeepspeedRule
     sequence_parallel: SequenceParallelRule
     expert_tensor: ExpertTensorRule
     adapters: AdaptersRule

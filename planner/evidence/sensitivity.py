@@ -12,6 +12,8 @@ from planner.predict import complete
 from planner.specs.deviation import CONSTANTS, FACTORS, SECONDS, Deviation
 from planner.specs.layout import Layout
 
+DOCUMENTED = Deviation()
+"""No deviation at all. [1]"""
 NUDGE = 0.02
 """Relative change of a constant, or of the step, in a finite difference. [1]"""
 
@@ -82,7 +84,7 @@ def run_of(case: Case, workload: Workload) -> Run:
     return Run(workload, complete(workload, case.layout), case.measured.step_s)
 
 
-def gradient(run: Run, at: Deviation) -> Floats:
+def gradient(run: Run, at: Deviation = DOCUMENTED) -> Floats:
     """Finite differences of the log step around some constants.
 
     Args:

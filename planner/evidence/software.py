@@ -109,7 +109,7 @@ def year_of(row: Row, arch: str) -> float:
     """The year that a row's software is from.
 
     A release's name, else a container's tag or a year in the framework's text, else
-    in the title, else the year of the GPU generation.
+    in the title or the name of the table, else the year of the GPU generation.
 
     Args:
         row: The measured row. [-]
@@ -123,7 +123,7 @@ def year_of(row: Row, arch: str) -> float:
         known = [era.year for era in table().eras if re.search(era.match, text)]
         if known:
             return max(known)
-    for text in (software, title):
+    for text in (software, title, row.source.text("table_or_section")):
         if years := _years(text):
             return max(years)
     return table().generations.get(arch, 2024.5)

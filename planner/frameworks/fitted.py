@@ -98,9 +98,7 @@ class AllIntervals(BaseModel):
     date: str
     source: str
     time: Intervals
-    allocated: Intervals
-    reserved: Intervals
-    device: Intervals
+    memory: Intervals
 
 
 def group_keys(*, arch: str, stack: str, moe: bool) -> tuple[str, ...]:
@@ -164,9 +162,7 @@ def uncertainty(
     widened = BORROWED if borrowed else 1.0
     return Uncertainty(
         time=time.band.wider(widened),
-        allocated=known.allocated.nearest(keys)[1].band,
-        reserved=known.reserved.nearest(keys)[1].band,
-        device=known.device.nearest(keys)[1].band,
+        memory=known.memory.nearest(keys)[1].band,
         why=_why(where, time, near=where == keys[0], borrowed=borrowed),
     )
 

@@ -9,7 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.cost.pipeline import fits, rank_blocks, step_ns
-from planner.cost.room import buffer_bytes, communication_bytes, context_bytes
+from planner.cost.room import (
+    buffer_bytes,
+    communication_bytes,
+    context_bytes,
+    device_bytes,
+)
 from planner.cost.table import CostTable, fill_table
 from planner.cost.workload import Workload
 from planner.search.bounds import relax, space_bounds
@@ -294,7 +299,7 @@ class BestFirst:
         held = int(rank_blocks(costs, answer.counts).max()) * BLOCK
         buffers = float(buffer_bytes(workload, row)[0])
         fixed = float(communication_bytes(workload, row)[0]) + context_bytes(workload)
-        return (held + buffers) / workload.profile.fragmentation + fixed
+        return device_bytes(workload, held + buffers, fixed)
 
     def _lower_bound(self) -> float:
         """No candidate, visited or not, is faster."""

@@ -132,6 +132,13 @@ class Recipe:
     """Linears keep quantised weights and inputs; false quantises again."""
     fp8_primary: bool = False
     """The quantised weights replace the bf16 ones (``fp8_param_gather``)."""
+    live_parameters: float | None = None
+    """Parameters whole at one time under ZeRO-3 where linears are gathered one by
+    one; none: whole layers are. [1]"""
+    reduced_parameters: float | None = None
+    """Parameters in one bucket of gradients under ZeRO-3; none: a layer. [1]"""
+    head_stays_whole: bool = True
+    """Under ZeRO-3 the head is gathered once, from its forward to the step's end."""
     dropout_bytes: float = 0.0
     """Mask kept per element by each of a layer's two dropouts. [B]"""
     vocab_multiple: int = 1
@@ -173,6 +180,12 @@ class RecipeOverrides(BaseModel):
     """Linears keep quantised weights and inputs; false quantises again."""
     fp8_primary: bool | None = None
     """The quantised weights replace the bf16 ones (``fp8_param_gather``)."""
+    live_parameters: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Parameters whole at one time under ZeRO-3, linear by linear. [1]"""
+    reduced_parameters: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Parameters in one bucket of gradients under ZeRO-3. [1]"""
+    head_stays_whole: bool | None = None
+    """Under ZeRO-3 the head is gathered once, from its forward to the step's end."""
     dropout_bytes: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """Mask kept per element by each of a layer's two dropouts. [B]"""
     vocab_multiple: int | None = Field(default=None, ge=1)
@@ -214,6 +227,8 @@ class Profile(BaseModel):
     """Attention kernel by GPU architecture, or one for all."""
     memory_traffic: float = Field(gt=0)
     """Bytes moved by memory-bound operators over those of fused kernels. [1]"""
+    loss_traffic: float = Field(default=10.0, gt=0, allow_inf_nan=False)
+    """Bytes of ``memory_traffic`` per logit in the loss, both ways: 10 fused. [B]"""
     forward_operators: int = Field(ge=0)
     """Memory-bound kernels in the forward of one layer. [1]"""
     backward_operators: int = Field(ge=0)
@@ -243,7 +258,7 @@ class Profile(BaseModel):
     step_overhead: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """Host work of an optimizer step that hides behind nothing. [s]"""
     cuda_graphs: CudaGraphs = "none"
-    """What is launched as a graph: nothing, all but experts, each layer, the step."""
+    """Launched as a graph: nothing, all but experts, every layer, or the step."""
     fp8_recipe: Fp8Recipe = "current"
     """How fp8 inputs are scaled: by earlier steps, by a first pass, or by blocks."""
     hidden_tp: float = Field(ge=0, le=1)
@@ -254,6 +269,14 @@ class Profile(BaseModel):
     """Compute lost per second of an exchange that runs beside it so. [1]"""
     hidden_regather: float = Field(ge=0, le=1)
     """Share hidden of the gather that the backward repeats under sp. [1]"""
+    gradient_traffic: float = Field(default=8.0, ge=2, allow_inf_nan=False)
+    """Bytes moved per element of a bf16 product that adds to an fp32 gradient. [B]"""
+    single_nic: bool = False
+    """A collective leaves a node at one NIC, as broadcasts from owners in turn do."""
+    whole_tensors: bool = False
+    """ZeRO-1 divides states by tensors: one reduce and broadcast for each."""
+    stage_scatter: bool = False
+    """Without sp each tensor rank sends its share to the next stage, which gathers."""
     hidden_cp: float = Field(ge=0, le=1)
     """Share of the context-parallel exchange hidden behind attention. [1]"""
     hidden_ep: float = Field(ge=0, le=1)
@@ -268,12 +291,20 @@ class Profile(BaseModel):
     overlap_param_gather: bool
     overlap_contention: float = Field(ge=0, le=1)
     """Compute lost per second of collective that runs beside it. [1]"""
+    collectives_per_unit: int = Field(default=1, ge=1)
+    """Collectives that a ZeRO-3 unit's tensors travel in, one after the other. [1]"""
+    gather_copy: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """Moved per parameter from a ZeRO-3 gather's buffer into place. [B]"""
+    scatter_copy: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """Moved per parameter into the buffer of ZeRO-3's reduce-scatter. [B]"""
     straggler: float = Field(ge=0)
     """Relative spread of the step time between replicas. [1]"""
     expert_imbalance: float = Field(ge=1)
     """Load of the busiest expert rank over the mean. [1]"""
     fragmentation: float = Field(gt=0, le=1)
-    """Allocated over reserved memory. [1]"""
+    """Allocated over reserved memory, with room to spare. [1]"""
+    packing: float = Field(default=1.0, gt=0, le=1)
+    """The same where the allocator has given back every cache it can. [1]"""
     context_gb: float = Field(ge=0)
     """CUDA context, modules and workspaces. [GB]"""
     communicator_gb: float = Field(ge=0)

@@ -30,12 +30,8 @@ class Uncertainty(BaseModel):
 
     time: Band
     """Of the step time. [1]"""
-    allocated: Band
-    """Of ``torch.cuda.max_memory_allocated``. [1]"""
-    reserved: Band
-    """Of ``torch.cuda.max_memory_reserved``. [1]"""
-    device: Band
-    """Of what ``nvidia-smi`` shows. [1]"""
+    memory: Band
+    """Of the peak memory, by any counter. [1]"""
     why: str
     """The measurements behind them, one sentence. [text]"""
 
@@ -43,9 +39,7 @@ class Uncertainty(BaseModel):
 _DEFAULT = Band(low=0.85, high=1.15)
 UNMEASURED = Uncertainty(
     time=_DEFAULT,
-    allocated=_DEFAULT,
-    reserved=_DEFAULT,
-    device=_DEFAULT,
+    memory=_DEFAULT,
     why="intervals are a default of 15% either way: no measured run of this GPU and "
     "stack has narrowed them yet",
 )

@@ -52,6 +52,9 @@ def memory_violations(prices: Prices, device_gib: Sequence[float]) -> Iterator[s
 def device_bytes(prices: Prices, peak: int) -> float:
     """Memory that the driver reports: ``(peak + buffers) / phi + NCCL + context``.
 
+    Where that is beyond the capacity the allocator gives back what it can, and phi
+    grows up to the packing.
+
     Args:
         prices: The plan.
         peak: States and activations at their peak. [block]
@@ -62,7 +65,12 @@ def device_bytes(prices: Prices, peak: int) -> float:
     workload, meshes = prices.workload, prices.meshes
     allocated = peak * BLOCK + buffer_bytes(workload, meshes).item()
     fixed = communication_bytes(workload, meshes).item() + context_bytes(workload)
-    return float(allocated / workload.profile.fragmentation + fixed)
+    profile, capacity = workload.profile, workload.gpu.memory_capacity
+    roomy, packed = (
+        float(allocated / share + fixed)
+        for share in (profile.fragmentation, profile.packing)
+    )
+    return roomy if roomy <= capacity else max(packed, capacity)
 
 
 def peak_blocks(prices: Prices) -> list[int]:

@@ -11,16 +11,15 @@ from planner.cost.activations import saved_bytes, transient_bytes
 from planner.cost.collectives import send_time
 from planner.cost.context import Context
 from planner.cost.ends import End, embedding_end, head_end
+from planner.cost.kernels import stream_rate
 from planner.cost.layers import layer_time
 from planner.cost.meshes import Floats, Meshes
+from planner.cost.owned import Owned, embedding_owned, head_owned, layer_owned
+from planner.cost.room import head_buffers, layer_buffers
 from planner.cost.states import (
     DataGroups,
-    Owned,
-    embedding_owned,
     gather_time,
-    head_owned,
     late_gradients,
-    layer_owned,
     optimizer_time,
     root_bytes,
     scatter_time,
@@ -102,15 +101,20 @@ class Prices:
     def embedding(self) -> Price:
         """The embedding, on the first virtual stage."""
         owned = embedding_owned(self.workload, self.meshes)
-        return self._end(embedding_end(self.context), owned)
+        price = self._end(embedding_end(self.context), owned)
+        root = blocks(_one(root_bytes(self.workload, self.meshes)[0]))
+        return replace(price, static=price.static + root)
 
     @cached_property
     def head(self) -> Price:
         """Norm, head, loss and MTP modules, on the last virtual stage."""
         owned = head_owned(self.workload, self.meshes)
         price = self._end(head_end(self.context), owned)
-        root = blocks(_one(root_bytes(self.workload, self.meshes)))
-        return replace(price, static=price.static + root)
+        root = blocks(_one(root_bytes(self.workload, self.meshes)[1]))
+        ahead = blocks(_one(head_buffers(self.workload, self.meshes)))
+        return replace(
+            price, static=price.static + root, transient=price.transient + ahead
+        )
 
     def layer(self, kind: LayerKind, recompute: str) -> Price:
         """Price of one layer.
@@ -135,6 +139,7 @@ class Prices:
             forward, backward = self._sharded(forward, backward, owned)
         saved = saved_bytes(self.workload, kind, rule, self.meshes)
         beside = transient_bytes(self.workload, kind, rule, self.meshes)
+        beside = beside + layer_buffers(self.workload, kind, self.meshes)
         return self._price(forward, backward, saved, beside, owned)
 
     def _end(self, end: End, owned: Owned) -> Price:
@@ -172,14 +177,21 @@ class Prices:
     ) -> tuple[float, float]:
         """ZeRO-3: a pass lasts at least as long as what travels beside it.
 
-        Compute f and transfer g overlap: ``max(f, g) + kappa min(f, g)``.
+        Compute f and transfer g overlap: ``max(f, g) + kappa min(f, g)``; the
+        copies out of and into a collective's buffer come after either.
         """
         gather = _one(gather_time(self.data, owned))
         both = gather + _one(scatter_time(self.data, owned))
-        kappa = self.workload.profile.overlap_contention
+        profile = self.workload.profile
+        kappa = profile.overlap_contention
+        trained = owned.dense + owned.expert
+        held = trained + owned.frozen + owned.frozen_expert
+        rate = stream_rate(self.workload)
+        there = profile.gather_copy * _one(held) / rate
+        back = there + profile.scatter_copy * _one(trained) / rate
         return (
-            max(forward, gather) + kappa * min(forward, gather),
-            max(backward, both) + kappa * min(backward, both),
+            max(forward, gather) + kappa * min(forward, gather) + there,
+            max(backward, both) + kappa * min(backward, both) + back,
         )
 
     def _transfers(self, owned: Owned) -> tuple[float, float]:

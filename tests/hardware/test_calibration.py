@@ -90,7 +90,7 @@ def test_a_number_format_without_calibration_is_answered_with_those_there_are() 
         cal.calibration("a100-sxm4-80gb").gemm_for("fp8")
 
 
-@pytest.mark.parametrize("name", ["network", "nccl", "tpu"])
+@pytest.mark.parametrize("name", ["host", "network", "nccl", "tpu"])
 def test_an_uncalibrated_name_is_answered_with_the_gpus_that_are(name: str) -> None:
     with pytest.raises(catalog.UnknownNameError, match="there is one for a10, a100"):
         cal.calibration(name)

@@ -104,13 +104,17 @@ CASES = {
         GOOD.replace("128}", "128, precision: fp32}"),
         ["training.precision", "is not priced yet", "allowed: bf16"],
     ),
-    "a method that is not priced": (
-        GOOD.replace("128}", "128, method: lora}"),
-        ["training.method", "is not priced yet", "allowed: full"],
+    "a method that is not known": (
+        GOOD.replace("128}", "128, method: lorra}"),
+        ["training.method", "lora"],
     ),
-    "an optimizer that is not priced": (
-        GOOD.replace("128}", "128, optimizer: muon}"),
-        ["training.optimizer", "is not priced yet", "adamw"],
+    "an optimizer that is not known": (
+        GOOD.replace("128}", "128, optimizer: moun}"),
+        ["training.optimizer", "muon"],
+    ),
+    "an adapter on no linear that there is": (
+        GOOD.replace("128}", "128, method: lora, lora: {targets: [query]}}"),
+        ["training.lora.targets", "query"],
     ),
 }
 

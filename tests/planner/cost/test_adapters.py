@@ -14,7 +14,8 @@ from planner.cost.context import Context
 from planner.cost.estimate import flops_per_token
 from planner.cost.layers import gemm_times
 from planner.cost.meshes import Meshes
-from planner.cost.states import layer_owned, optimizer_time, state_bytes
+from planner.cost.owned import layer_owned
+from planner.cost.states import optimizer_time, state_bytes
 from planner.cost.workload import Workload
 from planner.frameworks.stacks import with_stack
 from planner.models import preset

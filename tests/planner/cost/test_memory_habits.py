@@ -8,13 +8,8 @@ from strategies import framework, small_job
 
 from planner.cost.activations import saved_bytes, score_bytes
 from planner.cost.meshes import Meshes
-from planner.cost.states import (
-    layer_owned,
-    moment_bytes,
-    optimizer_time,
-    padded_vocab,
-    state_bytes,
-)
+from planner.cost.owned import layer_owned, padded_vocab
+from planner.cost.states import moment_bytes, optimizer_time, state_bytes
 from planner.cost.weights import linear_weights, newton_schulz_flops
 from planner.cost.workload import Workload
 from planner.frameworks.stacks import with_stack

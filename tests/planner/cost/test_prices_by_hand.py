@@ -16,7 +16,8 @@ from planner.cost.collectives import (
 )
 from planner.cost.kernels import attention_time, gemm_rate, gemm_time, memory_time
 from planner.cost.meshes import Groups, Meshes, groups
-from planner.cost.states import layer_owned, state_bytes
+from planner.cost.owned import layer_owned
+from planner.cost.states import state_bytes
 from planner.cost.table import straggler_factor
 from planner.cost.workload import Workload
 from planner.models import preset

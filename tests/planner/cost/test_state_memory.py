@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from strategies import TINY_MIXTRAL, framework, small_job
 
 from planner.cost.meshes import Meshes
-from planner.cost.states import Owned, layer_owned, state_bytes
+from planner.cost.owned import Owned, layer_owned
+from planner.cost.states import state_bytes
 from planner.cost.workload import Workload
 from planner.specs.framework import StateBytes
 from planner.specs.search import SearchSpec

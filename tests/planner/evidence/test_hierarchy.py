@@ -44,7 +44,7 @@ def test_an_unseen_stack_takes_what_its_parents_have() -> None:
     data = observed(("a", "x", 0.08), ("b", "y", 0.08), ("c", "z", 0.08), rows=200)
     fit = fit_all(data)
     other = observed(("d", "new", 0.08))
-    assert np.abs(fit.left(other)).max() < 0.04
+    assert np.abs(fit.left(other)).max() < 0.06
     assert fit.deviation("stack", "new").moved() == {}
 
 

@@ -103,11 +103,11 @@ def test_what_the_user_fitted_moves_the_prediction(tmp_path: Path) -> None:
     fit = StackFit(
         gpu=plain.gpu,
         stack=plain.stack,
-        constants={"clock": 0.5},
+        constants={"latency": 3.0},
         rows=3,
         residual=0.01,
     )
-    (moved,) = validate([file], own=CalibrationFile(stacks=(fit,))).rows
+    (moved,) = validate([file], calibration=CalibrationFile(stacks=(fit,))).rows
     before, after = plain.predicted.step_time_s, moved.predicted.step_time_s
     assert before is not None
     assert after is not None

@@ -15,7 +15,12 @@ from hardware.specs import ClusterSpec
 from hardware.topology import ClusterTopology
 from planner.cost.meshes import CP_KINDS, ORDERS
 from planner.cost.pipeline import rank_blocks
-from planner.cost.room import buffer_bytes, communication_bytes, context_bytes
+from planner.cost.room import (
+    buffer_bytes,
+    communication_bytes,
+    context_bytes,
+    device_bytes,
+)
 from planner.cost.workload import Workload
 from planner.frameworks import FRAMEWORKS
 from planner.models import Architecture, from_config
@@ -191,9 +196,9 @@ def device_gib(outcome: SearchOutcome, found: Found) -> tuple[float, ...]:
     workload, space = outcome.table.workload, outcome.space
     row = space.meshes.take(space.mesh[found.candidate : found.candidate + 1])
     held = rank_blocks(costs_of(outcome, found), found.counts) * BLOCK
-    reserved = (held + buffer_bytes(workload, row)) / workload.profile.fragmentation
-    fixed = communication_bytes(workload, row) + context_bytes(workload)
-    return tuple(((reserved + fixed) / GIB).tolist())
+    fixed = float(communication_bytes(workload, row)[0]) + context_bytes(workload)
+    allocated = (held + buffer_bytes(workload, row)).tolist()
+    return tuple(device_bytes(workload, each, fixed) / GIB for each in allocated)
 
 
 def make_claims(workload: Workload, top: int = 3) -> list[Claim]:

@@ -1,0 +1,160 @@
+"""What calibrate finds in rows whose truth is known, and what it refuses."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from planner.calibrated import calibrated, shipped_profile
+from planner.calibration_file import CalibrationFile, StackFit, read_calibration
+from planner.cli.app import app
+from planner.evidence.calibrate import Calibrated, calibrate, posterior
+from planner.evidence.own import collect, contradictions, file_of, fit_pairs
+from planner.evidence.rows import read_rows
+from planner.evidence.sensitivity import Run
+from planner.specs.deviation import Deviation
+
+GPU, STACK = "a100-sxm4-80gb", "megatron-2024"
+LAYOUTS = ((1, 1, 1), (2, 1, 2), (4, 1, 4), (2, 4, 1), (1, 2, 1), (8, 1, 4))
+
+
+def row(name: str, tp: int, pp: int, mb: int, step: float, layers: int = 32) -> dict:
+    return {
+        "id": name,
+        "model": {
+            "name": "llama-like", "layers": layers, "hidden": 4096, "heads": 32,
+            "kv_heads": 32, "ffn_hidden": 11008, "vocab": 32000, "gated_mlp": True,
+        },
+        "hardware": {"gpu": "A100-80GB", "gpus": 8, "gpus_per_node": 8},
+        "job": {
+            "seq_len": 4096, "global_batch": 64, "precision": "bf16",
+            "framework": "Megatron-LM", "framework_version": "core 0.8.0",
+        },
+        "layout": {"tp": tp, "pp": pp, "dp": 8 // tp // pp, "micro_batch": mb},
+        "measured": {"step_time_s": step},
+        "check": "ok",
+    }  # fmt: skip
+
+
+def runs_of(truth: Deviation, folder: Path, noise: float = 0.0) -> list[Run]:
+    """Runs whose measured step is the price under some constants."""
+    items = [row(str(n), *layout, 10.0) for n, layout in enumerate(LAYOUTS)]
+    file = folder / "rows.yaml"
+    file.write_text(yaml.safe_dump(items))
+    (runs,) = collect(read_rows([file]).rows).runs.values()
+    random = np.random.default_rng(0)
+    return [
+        replace(run, measured_s=run.step_s(truth) * np.exp(noise * random.normal()))
+        for run in runs
+    ]
+
+
+def fitted(runs: list[Run]) -> Calibrated:
+    return calibrate(runs, runs[0].workload.profile)
+
+
+def test_a_slower_clock_is_found(tmp_path: Path) -> None:
+    fit = fitted(runs_of(Deviation(clock=0.85), tmp_path))
+    assert fit.residual < 0.03 < fit.before
+    (clock,) = (one for one in fit.constants if one.name == "clock")
+    default = clock.default
+    assert clock.value / default == pytest.approx(0.85, abs=0.06)
+    assert clock.low < clock.value < clock.high
+
+
+def test_what_the_rows_cannot_tell_keeps_its_default(tmp_path: Path) -> None:
+    fit = fitted(runs_of(Deviation(clock=0.85), tmp_path))
+    (network,) = (one for one in fit.constants if one.name == "network")
+    assert network.value == network.default
+    assert "condition number" in network.refused
+    assert "network" not in fit.fitted
+
+
+def test_one_row_gives_one_multiplier(tmp_path: Path) -> None:
+    fit = fitted(runs_of(Deviation(clock=0.9), tmp_path)[:1])
+    assert list(fit.fitted) == ["clock"]
+    assert fit.residual < fit.before
+
+
+def test_a_constant_that_no_row_depends_on_keeps_its_prior() -> None:
+    spread = posterior(np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([0.1, 0.2]), 0.05)
+    assert spread[1] == pytest.approx(0.2)
+    assert spread[0] == pytest.approx(1 / np.sqrt(2 / 0.05**2 + 100))
+
+
+def test_rows_that_contradict_each_other_are_named(tmp_path: Path) -> None:
+    file = tmp_path / "rows.yaml"
+    file.write_text(yaml.safe_dump([row("a", 2, 1, 1, 10.0), row("b", 2, 1, 1, 16.0)]))
+    (told,) = collect(read_rows([file]).rows).contradictions
+    assert "a (10 s) and b (16 s)" in told
+    assert contradictions([]) == []
+
+
+def test_the_file_prices_as_fitted(tmp_path: Path) -> None:
+    runs = runs_of(Deviation(clock=0.85), tmp_path)
+    found = collect(read_rows([tmp_path / "rows.yaml"]).rows)
+    found.runs[GPU, STACK] = runs
+    held = file_of(fit_pairs(found))
+    own = CalibrationFile.model_validate(held.model_dump())
+    documented = replace(
+        runs[0].workload,
+        framework=replace(
+            runs[0].workload.framework,
+            profile=_documented(runs[0]),
+        ),
+    )
+    priced = calibrated(documented, own)
+    assert priced.profile.clock == pytest.approx(held.stacks[0].constants["clock"])
+    assert "your own" in priced.uncertainty.why
+
+
+def _documented(run: Run):  # noqa: ANN202
+    from planner.frameworks import MEGATRON  # noqa: PLC0415
+    from planner.frameworks.stacks import with_stack  # noqa: PLC0415
+
+    assert run.workload.profile.name == STACK
+    return with_stack(MEGATRON, STACK).profile
+
+
+def test_a_fit_replaces_the_shipped_value(tmp_path: Path) -> None:
+    run = runs_of(Deviation(), tmp_path)[0]
+    fit = StackFit(
+        gpu=GPU, stack=STACK, constants={"clock": 0.7}, rows=3, residual=0.01
+    )
+    documented = replace(run.workload.framework, profile=_documented(run))
+    workload = replace(run.workload, framework=documented)
+    priced = calibrated(workload, CalibrationFile(stacks=(fit,)))
+    assert priced.profile.clock == pytest.approx(0.7)
+    shipped = shipped_profile("megatron", STACK, "ampere")
+    assert calibrated(workload).profile.clock == pytest.approx(shipped.clock)
+
+
+def test_the_command_writes_what_it_prints(tmp_path: Path) -> None:
+    file, out = tmp_path / "rows.yaml", tmp_path / "mine.yaml"
+    runs_of(Deviation(), tmp_path)
+    answer = CliRunner().invoke(app, ["calibrate", str(file), "--out", str(out)])
+    assert answer.exit_code == 0, answer.output
+    assert STACK in answer.stdout
+    (fit,) = read_calibration(out).stacks
+    assert (fit.gpu, fit.stack, fit.rows) == (GPU, STACK, len(LAYOUTS))
+
+
+def test_rows_without_a_time_are_bad_input(tmp_path: Path) -> None:
+    one = row("a", 2, 1, 1, 10.0) | {"measured": {"oom": True}}
+    file = tmp_path / "rows.yaml"
+    file.write_text(yaml.safe_dump([one]))
+    answer = CliRunner().invoke(app, ["calibrate", str(file), "--out", "x.yaml"])
+    assert answer.exit_code == 2
+    assert "step time" in answer.stderr
+
+
+def test_without_scipy_one_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "scipy.optimize", None)
+    answer = CliRunner().invoke(app, ["calibrate", str(tmp_path), "--out", "x.yaml"])
+    assert answer.exit_code == 2
+    assert "planner[calibrate]" in answer.stderr
