@@ -221,6 +221,45 @@ def test_the_rows_own_settings_overrule_the_stack(make_row: MakeRow) -> None:
     assert profile.cuda_graphs == "layer"
 
 
+def test_tuned_runs_leave_the_odd_layers_to_the_last_stage(make_row: MakeRow) -> None:
+    """The last of four stages has the head beside 1 layer of 13, not 3."""
+    row = make_row(
+        model={"layers": 13, "vocab": 256000},
+        layout={"tp": 1, "pp": 4, "vpp": 1, "dp": 2},
+        hardware={"gpus": 8},
+        job={"framework": "Megatron-Bridge", "framework_version": "26.02"},
+    )
+    stages = case_of(row).layout.stages
+    assert isinstance(stages, tuple)
+    assert [stage.layers for stage in stages] == [4, 4, 4, 1]
+
+
+def test_what_a_row_says_of_its_experts(make_row: MakeRow) -> None:
+    moe = {"experts": 8, "topk": 2, "expert_ffn": 512}
+    layout = {"moe_dispatcher": "hybridep", "cuda_graph": "full_iteration"}
+    job = {"framework": "Megatron-Bridge", "framework_version": "NeMo container 26.02"}
+    row = make_row(model={"moe": moe}, layout=layout, job=job)
+    profile = case_of(row).workload.profile
+    assert profile.expert_dispatch == "deduplicated"
+    assert profile.cuda_graphs == "dense"
+    assert not profile.ep_overlap
+    later = make_row(
+        model={"moe": moe},
+        layout={"cuda_graph": "full_iteration", "moe_dispatcher": "alltoall"},
+        job={**job, "framework_version": "NeMo container 26.06"},
+    )
+    profile = case_of(later).workload.profile
+    assert profile.cuda_graphs == "full"
+    assert profile.ep_overlap
+
+
+def test_fine_tuning_of_nemo_packs_and_adapts_qkv(make_row: MakeRow) -> None:
+    job = {"framework": "NeMo", "framework_version": "24.07", "task": "lora"}
+    training = case_of(make_row(job=job)).workload.training
+    assert training.lora.modules == ("qkv",)
+    assert training.span == 256
+
+
 def test_a_table_tells_the_year_where_nothing_else_does(make_row: MakeRow) -> None:
     source = {"title": "a table", "table_or_section": "2023 (early)"}
     row = make_row(job={"framework": "PaxML"}, source=source)
