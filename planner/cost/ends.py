@@ -52,9 +52,12 @@ def embedding_end(context: Context) -> End:
         context: Shared columns.
 
     Returns:
-        Time and memory of the first stage's extra work.
+        Time and memory of the first stage's extra work, with what it sent on
+        where that stays: later stages hold fewer micro-batches.
     """
     hidden, rows = context.workload.model.hidden, context.local * context.sigma
+    stays = context.workload.recipe.keeps_stage_outputs & (context.meshes.pp > 1)
+    sent = np.where(stays, ELEMENT * hidden * rows, 0.0)
     ahead = memory_time(context.workload, 4.0 * hidden * rows, 1)
     behind = memory_time(context.workload, 8.0 * hidden * rows, 1)
     behind = behind * (not context.workload.training.frozen)
@@ -64,7 +67,7 @@ def embedding_end(context: Context) -> End:
     backward = Parts().plus("compute", behind).plus("tp_comm", once)
     return End(
         *launched(context, forward, backward, share=EMBEDDING_KERNELS),
-        TOKEN_ID * context.local + masks,
+        TOKEN_ID * context.local + masks + sent,
         np.zeros(len(context.meshes)),
     )
 

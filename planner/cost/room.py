@@ -91,7 +91,8 @@ def buffer_bytes(workload: Workload, meshes: Meshes) -> Floats:
     """Buffers that a framework keeps whatever the split.
 
     The weight that is dequantised, the libraries' workspaces, messages between
-    stages, and TransformerEngine's cached dummy weight gradients.
+    stages, a bucket of gradients, and TransformerEngine's cached dummy weight
+    gradients.
 
     Args:
         workload: The job.
@@ -107,6 +108,10 @@ def buffer_bytes(workload: Workload, meshes: Meshes) -> Floats:
             [largest_weight(kind, meshes) for kind in workload.kinds]
         )
     total = total + _stage_messages(workload, meshes)
+    if recipe.reduced_parameters is not None:
+        bucketed = (meshes.zero == 1) | (meshes.zero == 2)
+        bucket = recipe.gradient_bytes * recipe.reduced_parameters
+        total = total + np.where(bucketed, bucket, 0.0)
     if recipe.dummy_weight_gradients and not workload.training.frozen:
         total = total + np.maximum.reduce(
             [_dummy_weights(kind, meshes) for kind in workload.kinds]

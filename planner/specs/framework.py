@@ -136,7 +136,10 @@ class Recipe:
     """Parameters whole at one time under ZeRO-3 where linears are gathered one by
     one; none: whole layers are. [1]"""
     reduced_parameters: float | None = None
-    """Parameters in one bucket of gradients under ZeRO-3; none: a layer. [1]"""
+    """Parameters in one bucket of gradients, a buffer of its own from ZeRO-1 on;
+    none: a layer under ZeRO-3, and no buffer below. [1]"""
+    keeps_stage_outputs: bool = False
+    """What a stage sent on stays until its backward. [-]"""
     head_stays_whole: bool = True
     """Under ZeRO-3 the head is gathered once, from its forward to the step's end."""
     dropout_bytes: float = 0.0
@@ -183,7 +186,9 @@ class RecipeOverrides(BaseModel):
     live_parameters: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """Parameters whole at one time under ZeRO-3, linear by linear. [1]"""
     reduced_parameters: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """Parameters in one bucket of gradients under ZeRO-3. [1]"""
+    """Parameters in one bucket of gradients, a buffer from ZeRO-1 on. [1]"""
+    keeps_stage_outputs: bool | None = None
+    """What a stage sent on stays until its backward. [-]"""
     head_stays_whole: bool | None = None
     """Under ZeRO-3 the head is gathered once, from its forward to the step's end."""
     dropout_bytes: float | None = Field(default=None, ge=0, allow_inf_nan=False)

@@ -7,9 +7,23 @@ import pytest
 from strategies import framework, small_job
 
 from planner.cost.activations import saved_bytes, score_bytes
+from planner.cost.context import Context
+from planner.cost.ends import embedding_end
 from planner.cost.meshes import Meshes
 from planner.cost.owned import layer_owned, padded_vocab
-from planner.cost.states import moment_bytes, optimizer_time, state_bytes
+from planner.cost.room import (
+    buffer_bytes,
+    device_bytes,
+    head_buffers,
+    layer_buffers,
+)
+from planner.cost.states import (
+    held_bytes,
+    moment_bytes,
+    optimizer_time,
+    root_bytes,
+    state_bytes,
+)
 from planner.cost.weights import linear_weights, newton_schulz_flops
 from planner.cost.workload import Workload
 from planner.frameworks.stacks import with_stack
@@ -156,3 +170,73 @@ def test_megatron_pads_its_vocabulary(tp: int, rows: int) -> None:
     assert padded_vocab(job(), mesh(tp=tp))[0] == rows
     plain = job("torchtitan", "torchtitan")
     assert np.all(padded_vocab(plain, mesh(tp=tp)) == 128_256)
+
+
+def test_zero3_holds_layers_in_their_backward_and_one_in_the_loss() -> None:
+    """FSDP2: two gathered layers, one of gradients in bf16 and fp32; one ahead."""
+    workload = job("torchtitan", "torchtitan")
+    layer = (
+        workload.kinds[0].sharded_parameters + workload.kinds[0].replicated_parameters
+    )
+    meshes = mesh(zero=3, dp=8)
+    held = layer_buffers(workload, workload.kinds[0], meshes)[0]
+    assert held == pytest.approx(layer * (2 * 2 + 4 + 2))
+    assert head_buffers(workload, meshes)[0] == pytest.approx(2 * layer)
+    assert layer_buffers(workload, workload.kinds[0], mesh())[0] == 0
+
+
+def test_deepspeed_gathers_linears_within_its_limits() -> None:
+    """Two 8B layers are below 1e9 live parameters; a layer below the 5e8 bucket."""
+    workload = job("deepspeed-zero3", "torchtitan", precision="fp16")
+    kind = workload.kinds[0]
+    layer = kind.sharded_parameters + kind.replicated_parameters
+    meshes = mesh(zero=3, dp=8)
+    assert layer_buffers(workload, kind, meshes)[0] == pytest.approx(layer * (4 + 4))
+    tight = replace(workload.recipe, live_parameters=1e6, reduced_parameters=1e6)
+    small = replace(workload, framework=replace(workload.framework, recipe=tight))
+    largest = 2 * 4096 * 14336
+    assert layer_buffers(small, kind, meshes)[0] == pytest.approx(largest * (2 + 4))
+
+
+def test_the_root_of_fsdp2_is_whole() -> None:
+    """Embedding and head in bf16, and the head's gradient; none under DeepSpeed."""
+    table = 128_256 * 4096
+    first, last = root_bytes(job("torchtitan", "torchtitan"), mesh(zero=3, dp=8))
+    assert (first[0], last[0]) == (2 * table, 4 * table)
+    units = job("deepspeed-zero3", "torchtitan")
+    assert not any(side[0] for side in root_bytes(units, mesh(zero=3, dp=8)))
+    assert head_buffers(units, mesh(zero=3, dp=8))[0] == 4 * table
+
+
+def test_the_allocators_cache_gives_way() -> None:
+    """At leisure A / phi, near the capacity the capacity, beyond it A / phi_0."""
+    workload = job()
+    phi, least = workload.profile.fragmentation, workload.profile.packing
+    capacity = workload.gpu.memory_capacity
+    assert device_bytes(workload, 1e9, 1e9) == pytest.approx(1e9 / phi + 1e9)
+    near = 0.95 * capacity
+    assert device_bytes(workload, near, 0.0) == capacity
+    assert device_bytes(workload, capacity, 1e9) == capacity / least + 1e9
+
+
+def test_a_frozen_fp8_weight_caches_no_transpose() -> None:
+    """One byte on Hopper where the stack stores it so, else 16 bits and both forms."""
+    for stack, each in (("nemo-2024", 1), ("megatron-2024", 4)):
+        workload = job(stack, precision="fp8", method="lora")
+        meshes, kind = mesh(), workload.kinds[0]
+        owned = layer_owned(workload, kind, meshes)
+        held = held_bytes(workload, owned, meshes)[0]
+        norms = owned.frozen[0] - owned.quantised[0]
+        assert held == pytest.approx(each * owned.quantised[0] + 2 * norms)
+
+
+def test_deepspeeds_bucket_and_stage_outputs() -> None:
+    """5e8 fp16 gradients, and 2 h a token of what the first stage sent on."""
+    old, new = job("megatron-deepspeed"), job("megatron-2024")
+    one = mesh(zero=1, dp=8)
+    assert buffer_bytes(old, one)[0] - buffer_bytes(old, mesh())[0] == 1e9
+    piped = Meshes.from_rows([(1, 0, 4, 1, 1, 1, 1, 8, 8, 1, 1, 4, 0)])
+    kept = [
+        embedding_end(Context.of(workload, piped)).saved[0] for workload in (old, new)
+    ]
+    assert kept[0] - kept[1] == (2 + 1) * 4096 * 2048
