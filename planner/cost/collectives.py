@@ -40,6 +40,8 @@ class Fabric:
     tuner: NcclConstants
     line_rate: float
     """Datasheet rate of the scale-up links. [B/s]"""
+    exit_rate: float
+    """Line rate at which one collective can leave a domain. [B/s]"""
 
 
 def fabric(workload: Workload) -> Fabric:
@@ -67,6 +69,7 @@ def fabric(workload: Workload) -> Fabric:
         network=_slowed(network(cluster.nic.fabric), workload.profile.network),
         tuner=nccl(),
         line_rate=topology.fabric.full_bandwidth,
+        exit_rate=cluster.nic.bandwidth if workload.profile.single_nic else np.inf,
     )
 
 
@@ -106,7 +109,12 @@ def _inside(
 def _crossing_rate(links: Fabric, group: Groups) -> Floats:
     """Bus bandwidth of a large ring that leaves its domain. [B/s]."""
     inside = links.ring * group.inside_share
-    return np.minimum(group.ring_bandwidth * links.network.efficiency, inside)
+    return np.minimum(_line_rate(links, group) * links.network.efficiency, inside)
+
+
+def _line_rate(links: Fabric, group: Groups) -> Floats:
+    """Line rate of a ring or a tree between domains. [B/s]."""
+    return np.minimum(group.ring_bandwidth, links.exit_rate)
 
 
 def _outside(links: Fabric, message: Floats, group: Groups, *, passes: int) -> Floats:
@@ -144,6 +152,26 @@ def all_gather_time(links: Fabric, message: Floats, group: Groups) -> Floats:
     return np.where(group.size > 1, np.where(group.intra, inside, outside), 0.0)
 
 
+def turn_latency(links: Fabric, group: Groups) -> Floats:
+    """Latency of a reduction to, or a broadcast from, one rank of a group.
+
+    NCCL has only a ring for these: ``base + (n - q) intra + (q - 1) net``.
+
+    Args:
+        links: Measured rates.
+        group: Who takes part. shape (meshes,)
+
+    Returns:
+        Time, zero for groups of one. [s], shape (meshes,)
+
+    References:
+        NCCL src/graph/tuning.cc.
+    """
+    slower = links.network.latency_factor
+    time = ring_latency(links.tuner, "simple", group.size, group.domains, 1, slower)
+    return np.where(group.size > 1, time, 0.0)
+
+
 def all_reduce_time(links: Fabric, message: Floats, group: Groups) -> Floats:
     """Time to all-reduce a tensor of *message* bytes.
 
@@ -173,7 +201,7 @@ def _tree(links: Fabric, message: Floats, group: Groups) -> Floats:
     once each way; of more, an inner node sends it twice. Before the pipeline is
     full, one chunk climbs the tree and comes down.
     """
-    q, nic = group.domains, group.ring_bandwidth * links.network.efficiency
+    q, nic = group.domains, _line_rate(links, group) * links.network.efficiency
     switch = (links.nvls > 0) & (group.ranks_per_domain >= max(links.nvls_ranks, 1))
     inside = np.where(switch, links.nvls, links.ring) * group.inside_share
     own = np.where(switch, 1.0, links.tuner.protocol.tree)
@@ -203,12 +231,30 @@ def all_to_all_time(links: Fabric, sent: Floats, group: Groups) -> Floats:
     n = np.maximum(group.size, 1)
     leaving = group.off_domain * (n - 1) / n
     inside = np.maximum((n - 1) / n - leaving, 0.0)
+    return dispatch_time(links, inside * sent, leaving * sent, group)
+
+
+def dispatch_time(
+    links: Fabric, inside: Floats, outside: Floats, group: Groups
+) -> Floats:
+    """Time in which every rank sends to many others, inside its domain and out of it.
+
+    Args:
+        links: Measured rates.
+        inside: Bytes that a rank sends by the domain's own link. [B], shape (meshes,)
+        outside: Bytes that it sends to other domains. [B], shape (meshes,)
+        group: Who takes part. shape (meshes,)
+
+    Returns:
+        Time, zero for groups of one. [s], shape (meshes,)
+    """
+    n = np.maximum(group.size, 1)
     slow = group.all_to_all_bandwidth * links.network.all_to_all_efficiency
-    outside = np.divide(leaving * sent, slow, out=np.zeros(len(n)), where=slow > 0)
+    beyond = np.divide(outside, slow, out=np.zeros(len(n)), where=slow > 0)
     slower = links.network.latency_factor
     latency = message_latency(links.tuner, group.intra, slower) * np.log2(n)
     rate = links.all_to_all * group.inside_share
-    time = latency + np.maximum(inside * sent / rate, outside)
+    time = latency + np.maximum(inside / rate, beyond)
     return np.where(group.size > 1, time, 0.0)
 
 

@@ -15,6 +15,12 @@ from planner.cost.owned import padded_vocab
 
 TOKEN_ID = 8
 """Bytes of one token id. [B]"""
+EMBEDDING_KERNELS = 0.3
+"""Kernels of the embedding over a layer's: look-ups, sum, dropout of 16. [1]"""
+HEAD_KERNELS = 0.6
+"""The same of norm, head and loss: 10 of 16. [1]"""
+LOSS_FORWARD = 0.4
+"""Share of the loss's traffic that the forward moves: 4 of 10 bytes, fused. [1]"""
 
 
 @dataclass(frozen=True)
@@ -60,7 +66,7 @@ def embedding_end(context: Context) -> End:
     forward = Parts().plus("compute", ahead).plus("tp_comm", once)
     backward = Parts().plus("compute", behind).plus("tp_comm", once)
     return End(
-        *launched(context, forward, backward),
+        *launched(context, forward, backward, share=EMBEDDING_KERNELS),
         TOKEN_ID * context.local + masks + sent,
         np.zeros(len(context.meshes)),
     )
@@ -119,9 +125,10 @@ def _head_pass(context: Context) -> tuple[Parts, Parts]:
         behind = behind + gemm_time(rate, inputs, outputs, rows, wgrad=True)
     logits = context.local * outputs
     norm = model.hidden * context.local * context.sigma
-    ahead = ahead + memory_time(workload, 4.0 * logits + 4.0 * norm, 3)
-    behind = behind + memory_time(workload, 6.0 * logits + 5.0 * norm, 3)
+    loss = workload.profile.loss_traffic * logits
+    ahead = ahead + memory_time(workload, LOSS_FORWARD * loss + 4.0 * norm, 3)
+    behind = behind + memory_time(workload, (1 - LOSS_FORWARD) * loss + 5.0 * norm, 3)
     once = _edge_exchange(context)
     forward = Parts().plus("compute", ahead).plus("tp_comm", once)
     backward = Parts().plus("compute", behind).plus("tp_comm", once)
-    return launched(context, forward, backward)
+    return launched(context, forward, backward, share=HEAD_KERNELS)

@@ -4,6 +4,7 @@ import numpy as np
 
 from planner.cost import collectives as wire
 from planner.cost.activations import expert_tokens
+from planner.cost.adapters import carries
 from planner.cost.context import Context
 from planner.cost.kernels import (
     ELEMENT,
@@ -35,7 +36,7 @@ def core_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
     meshes, attention = context.meshes, layer.attention
     if is_unfused(context.workload):
         return _score_times(context, layer)
-    keys = attention.attended(context.workload.training.seq_len, causal=True)
+    keys = attention.attended(context.workload.training.span, causal=True)
     flops = attention.core_flops(keys) * context.local / meshes.tp
     blocks = attention.heads / meshes.tp * context.local / QUERY_BLOCK
     return attention_time(
@@ -57,7 +58,7 @@ def _query_dim(layer: LayerKind) -> int:
 def _score_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
     """The same by explicit scores, masked ones included."""
     attention, workload = layer.attention, context.workload
-    keys = attention.attended(workload.training.seq_len, causal=False)
+    keys = attention.attended(workload.training.span, causal=False)
     share = context.local / context.meshes.tp
     return unfused_time(
         workload,
@@ -92,7 +93,7 @@ def tensor_exchange(
     once = (1 - profile.hidden_tp) * _split_halves(layer) * half
     again = profile.gathered_inputs == "regathered"
     open_share = again * (1 - profile.hidden_regather)
-    regather = open_share * _split_halves(layer) * gather
+    regather = open_share * _trained_halves(context, layer) * gather
     back = once + np.where(meshes.sp > 0, regather, 0.0)
     if profile.tp_overlap:
         pieces = _in_pieces(context, layer, gather, beside)
@@ -115,10 +116,13 @@ def _in_pieces(
     A pair lasts ``max(g + kappa min(g, c), c) + min(g, c) / t``: the first piece
     has nothing to run beside. Forward, the gather runs beside the column-split
     GEMMs of a half and the scatter beside the row-split ones; backward each runs
-    beside one of the two products, and a third gather beside the other.
+    beside one of the two products, and a third gather beside the other. An adapter
+    reads the gathered input itself, so that its gather runs beside nothing
+    (TransformerEngine, LayerNormLinear: not with return_layernorm_output).
     """
     meshes, profile = context.meshes, context.workload.profile
     again = profile.gathered_inputs == "regathered"
+    products = 1 if context.workload.training.frozen else 2
 
     def shown(gemm: Floats) -> Floats:
         less = np.minimum(gemm, exchange)
@@ -128,8 +132,12 @@ def _in_pieces(
     ahead, behind = np.zeros(len(meshes)), np.zeros(len(meshes))
     for region in _exchanging(layer):
         column, row = (_of(beside, region, split) for split in ("column", "row"))
-        ahead = ahead + shown(column[0]) + shown(row[0])
-        behind = behind + (1 + again) * shown(column[1] / 2) + shown(row[1] / 2)
+        trained = _is_trained(context, layer, region)
+        adapted = trained and context.workload.training.frozen
+        ahead = ahead + (exchange if adapted else shown(column[0])) + shown(row[0])
+        times = 1 + again * trained
+        behind = behind + times * shown(column[1] / products)
+        behind = behind + shown(row[1] / products)
     return ahead, behind
 
 
@@ -140,6 +148,20 @@ def _exchanging(layer: LayerKind) -> tuple[str, ...]:
     dense = layer.ffn.shared_ffn if isinstance(layer.ffn, Moe) else layer.ffn.ffn
     there = {"attention": layer.attention.out_width > 0, "ffn": dense > 0}
     return tuple(region for region, is_there in there.items() if is_there)
+
+
+def _is_trained(context: Context, layer: LayerKind, region: str) -> bool:
+    """Whether a weight gradient reads the gathered input of a half."""
+    return any(
+        carries(context.workload, gemm.name)
+        for gemm in layer.gemms()
+        if gemm.split == "column" and gemm.region.startswith(region)
+    )
+
+
+def _trained_halves(context: Context, layer: LayerKind) -> int:
+    """Halves whose gathered input a weight gradient reads. [1]."""
+    return sum(_is_trained(context, layer, half) for half in _exchanging(layer))
 
 
 def _of(beside: dict[str, GemmTimes], region: str, split: str) -> GemmTimes:
@@ -213,24 +235,3 @@ def _beside(context: Context, moved: Floats, core: Floats) -> Floats:
     launches = (cp - 1) * operator_latency(workload)
     shown = np.maximum(moved - core, 0.0) + kappa * np.minimum(moved, core)
     return np.where(cp > 1, shown + launches, 0.0)
-
-
-def expert_exchange(context: Context, layer: LayerKind) -> Floats:
-    """Exposed time of one dispatch and one combine on the busiest rank.
-
-    Every rank sends ``tau_r k h`` numbers each way.
-
-    Args:
-        context: Shared columns.
-        layer: Kind of layer.
-
-    Returns:
-        Time, zero for dense layers. [s], shape (meshes,)
-    """
-    if not isinstance(layer.ffn, Moe):
-        return np.zeros(len(context.meshes))
-    profile = context.workload.profile
-    routed = context.local * context.sigma * layer.ffn.top_k
-    sent = ELEMENT * layer.hidden * routed * profile.expert_imbalance
-    both = 2 * wire.all_to_all_time(context.links, sent, context.expert)
-    return (1 - profile.hidden_ep) * both

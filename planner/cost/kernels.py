@@ -16,6 +16,8 @@ NARROW = {"fp8": 1.0, "mxfp8": 1.0 + 1 / 32, "nvfp4": 0.5 + 1 / 16}
 CAST_TRAFFIC = {"delayed": 4.0, "current": 6.0, "blockwise": 4.0}
 """Bytes moved per element that is cast to fp8: read 2, write 1 by rows and 1 by
 columns; scaling by a first pass reads 2 more. [B]"""
+ANY_LAYOUT = frozenset({"blackwell"})
+"""Architectures whose fp8 products take operands by rows or by columns."""
 BLOCK_CAST_TRAFFIC = {"mxfp8": 4.0, "nvfp4": 5.0}
 """The same where the format fixes the scaling; nvfp4 finds a maximum first. [B]"""
 ACCUMULATED = 8
@@ -24,6 +26,8 @@ QUERY_BLOCK = 128
 """Query rows that one block of a flash-attention kernel works on. [1]"""
 BACKWARD_ATTENTION = 2.5
 """Kernel FLOPs of a flash-attention backward over its forward. [1]"""
+UNALIGNED_RATE = 0.5
+"""Rate of products on vector units that load two bytes each, over peak. [1]"""
 UNFUSED = "unfused"
 """Name of attention by explicit scores: two products around a fused softmax."""
 TENSOR_CORE_ALIGNMENT = 8
@@ -46,6 +50,8 @@ class GemmRate:
     """Launch, prologue and tail. [s]"""
     element: float = ELEMENT
     """Bytes of one number of its inputs. [B]"""
+    gradient: float = ACCUMULATED
+    """Bytes moved per element of a weight gradient. [B]"""
 
 
 def gemm_rate(
@@ -78,7 +84,14 @@ def gemm_rate(
         bandwidth=gpu.memory_bandwidth / entry.traffic if entry.traffic else np.inf,
         overhead=entry.overhead * workload.profile.latency,
         element=NARROW.get(wanted, ELEMENT),
+        gradient=_gradient_traffic(workload),
     )
+
+
+def _gradient_traffic(workload: Workload) -> float:
+    """Bytes per element of a weight gradient; fp16 adds up in the format itself."""
+    half = workload.training.precision == "fp16"
+    return ACCUMULATED if half else workload.profile.gradient_traffic
 
 
 def _peak(workload: Workload, dtype: str) -> float:
@@ -100,14 +113,23 @@ def cast_time(workload: Workload, elements: Floats) -> Floats:
     Returns:
         Time, zero in half precision. [s]
 
-    Leaves out weights, which are cast once a step.
+    A cast is one kernel whatever the stack fuses, so that no traffic factor of
+    the stack applies. Without weight gradients nothing is written by columns, nor
+    of a tensor with one scale where products take any layout. Weights that a stack
+    keeps quantised are cast once a step, which is left out.
+
+    References:
+        TransformerEngine, is_non_tn_fp8_gemm_supported.
     """
     precision = workload.training.precision
     if precision not in NARROW:
         return elements * 0.0
     recipe = CAST_TRAFFIC[workload.profile.fp8_recipe]
     moved = BLOCK_CAST_TRAFFIC.get(precision, recipe)
-    return memory_time(workload, moved * elements, 1)
+    any_layout = precision == "fp8" and workload.gpu.arch in ANY_LAYOUT
+    if any_layout or workload.training.frozen:
+        moved -= NARROW[precision]
+    return moved * elements / stream_rate(workload) + operator_latency(workload)
 
 
 def _half(table: Mapping[str, GemmCalibration]) -> str:
@@ -134,7 +156,7 @@ def gemm_time(
         rows: M. [1]
         outputs: N. [1]
         inputs: K. [1]
-        wgrad: The product is added to an fp32 gradient.
+        wgrad: The product is added to a gradient that lasts.
 
     Returns:
         Kernel time. [s]
@@ -144,7 +166,7 @@ def gemm_time(
     References:
         Fit on 183 A100 and 514 B200 shapes of SimuMax's published kernel tables.
     """
-    out = ACCUMULATED if wgrad else ELEMENT
+    out = rate.gradient if wgrad else ELEMENT
     traffic = rate.element * (rows * inputs + inputs * outputs) + out * rows * outputs
     work = 2.0 * rows * outputs * inputs / rate.flops
     return work + traffic / rate.bandwidth + rate.overhead
@@ -231,9 +253,8 @@ def unfused_time(
     """
     flops_rate = gemm_rate(workload, narrow=False).flops
     if head_dim % TENSOR_CORE_ALIGNMENT:
-        flops_rate = workload.gpu.peak_fp32 or flops_rate
-    memory = workload.calibration.memory
-    bandwidth = workload.gpu.memory_bandwidth * memory.efficiency
+        flops_rate = UNALIGNED_RATE * (workload.gpu.peak_fp32 or flops_rate)
+    bandwidth = stream_rate(workload)
     speed = workload.profile.attention_rate
     ahead, behind = (moved * scores / bandwidth for moved in SCORE_TRAFFIC)
     return (
@@ -247,7 +268,7 @@ def attention_time(
 ) -> tuple[Floats, Floats]:
     """Forward and backward time of the attention core.
 
-    The rate is read off the measured curve at the sequence length; where the
+    The rate is read off the measured curve at the length that attends; where the
     GPU is less full than in the benchmark it falls as ``w / (w + w0)``, with
     ``w`` the waves of query blocks over the SMs.
 
@@ -264,7 +285,7 @@ def attention_time(
         FlashAttention-2 and -3 benchmark figures; backward is 2.5x the FLOPs.
     """
     curve = attention_curve(workload, head_dim)
-    at = np.log2(workload.training.seq_len)
+    at = np.log2(workload.training.span)
     lengths = np.log2(np.array(curve.seq_len, dtype=np.float64))
     half = workload.calibration.attention_waves
     waves = query_blocks / workload.gpu.sm_count
@@ -293,6 +314,19 @@ def operator_latency(workload: Workload) -> float:
     return workload.calibration.memory.op_latency * workload.profile.latency
 
 
+def stream_rate(workload: Workload) -> float:
+    """Rate at which a kernel streams through the GPU's memory.
+
+    Args:
+        workload: The job.
+
+    Returns:
+        Rate. [B/s]
+    """
+    measured = workload.calibration.memory.efficiency
+    return float(workload.gpu.memory_bandwidth * measured)
+
+
 def memory_time(workload: Workload, moved: Floats, operators: float) -> Floats:
     """Time of memory-bound operators.
 
@@ -308,7 +342,6 @@ def memory_time(workload: Workload, moved: Floats, operators: float) -> Floats:
     Returns:
         Time. [s]
     """
-    memory = workload.calibration.memory
-    bandwidth = workload.gpu.memory_bandwidth * memory.efficiency
+    bandwidth = stream_rate(workload)
     traffic = workload.profile.memory_traffic
     return traffic * moved / bandwidth + operators * operator_latency(workload)

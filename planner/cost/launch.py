@@ -12,6 +12,7 @@ def launched(
     *,
     routed: bool = False,
     again: float = 0.0,
+    share: float = 1.0,
 ) -> tuple[Parts, Parts]:
     """Passes of a layer or an end that last at least as long as their launches.
 
@@ -26,6 +27,7 @@ def launched(
         backward: The same of the backward, recompute included.
         routed: Whether the layer routes tokens to experts.
         again: Share of the forward's kernels that the backward launches again. [1]
+        share: Kernels over those of a layer. [1]
 
     Returns:
         Both, with the wait under ``other``; unchanged where a graph is launched.
@@ -41,8 +43,9 @@ def launched(
     if profile.cuda_graphs != "none":
         return forward, backward
     experts = profile.host_experts if routed else 0.0
-    ahead = (profile.host_forward + experts) * profile.latency
-    behind = (profile.host_backward + experts) * profile.latency + again * ahead
+    each = share * profile.latency
+    ahead = (profile.host_forward + experts) * each
+    behind = (profile.host_backward + experts) * each + again * ahead
     return (
         forward.plus("other", np.maximum(ahead - forward.total, 0.0)),
         backward.plus("other", np.maximum(behind - backward.total, 0.0)),

@@ -9,12 +9,11 @@ from planner.cost.exchange import (
     GemmTimes,
     context_exchange,
     core_times,
-    expert_exchange,
     tensor_exchange,
 )
+from planner.cost.experts import expert_exchange, expert_waits, shown_exchange
 from planner.cost.hosts import exposed_copies
 from planner.cost.kernels import (
-    ACCUMULATED,
     cast_time,
     gemm_rate,
     gemm_time,
@@ -74,6 +73,9 @@ def layer_time(
     backward = backward.plus("recompute", again)
     routed = isinstance(layer.ffn, Moe)
     passes = launched(context, forward, backward, routed=routed, again=kind.memory_ops)
+    if routed:
+        waits = expert_waits(context, layer)
+        passes = passes[0].plus("other", waits[0]), passes[1].plus("other", waits[1])
     if not context.workload.offload.activations:
         return passes
     return _with_copies(context, layer, kind, passes)
@@ -123,7 +125,14 @@ def gemm_times(context: Context, layer: LayerKind, gemm: Gemm) -> tuple[Floats, 
     workload = context.workload
     narrow = gemm.name not in HALF_PRECISION
     rate = gemm_rate(workload, narrow=narrow)
-    casts = [narrow * time for time in _casts(workload, rows, outputs, inputs)]
+    casts = [
+        narrow * (ours + theirs)
+        for ours, theirs in zip(
+            _casts(workload, rows, outputs, inputs),
+            _weight_casts(workload, outputs * inputs),
+            strict=True,
+        )
+    ]
     forward = gemm_time(rate, rows, outputs, inputs)
     backward = gemm_time(rate, rows, inputs, outputs)
     forward, backward = forward + casts[0], backward + casts[1]
@@ -139,6 +148,13 @@ def _casts(
 ) -> tuple[Floats, Floats]:
     """Casts of a GEMM's input forward, and of its output's gradient backward."""
     return cast_time(workload, rows * inputs), cast_time(workload, rows * outputs)
+
+
+def _weight_casts(workload: Workload, weights: Floats) -> tuple[Floats, Floats]:
+    """Casts of a GEMM's weight each way, where a stack keeps none quantised."""
+    kept = workload.recipe.keeps_fp8
+    once = weights * 0.0 if kept else cast_time(workload, weights)
+    return once, once
 
 
 def _expert_times(
@@ -167,7 +183,7 @@ def _expert_times(
         extra = adapter_times(context.workload, gemm, copies, outputs, inputs)
         return forward + extra[0], backward + extra[1]
     gradient = gemm_time(rate, inputs, outputs, copies, wgrad=True)
-    gradients = ACCUMULATED / rate.element * weights
+    gradients = rate.gradient / rate.element * weights
     return forward, backward + gradient + gradients
 
 
@@ -250,8 +266,9 @@ def _communicate(
     """Add exposed collectives; also what a full recompute would repeat."""
     once, back = exchange
     ahead, behind = context_exchange(context, layer)
-    dealt = expert_exchange(context, layer)
     forward = forward.plus("tp_comm", once).plus("cp_comm", ahead)
     backward = backward.plus("tp_comm", back).plus("cp_comm", behind)
-    forward = forward.plus("ep_comm", dealt)
-    return forward, backward.plus("ep_comm", dealt), once + ahead + dealt
+    dealt = expert_exchange(context, layer)
+    shown = shown_exchange(context, dealt, forward.total + backward.total)
+    forward = forward.plus("ep_comm", shown)
+    return forward, backward.plus("ep_comm", shown), once + ahead + dealt

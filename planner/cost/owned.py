@@ -6,6 +6,7 @@ import numpy as np
 
 from planner.cost.adapters import adapter_parameters
 from planner.cost.meshes import Floats, Meshes
+from planner.cost.owners import tensors_of
 from planner.cost.weights import linear_weights, newton_schulz_flops
 from planner.cost.workload import Workload
 from planner.models.blocks import LayerKind
@@ -29,6 +30,8 @@ class Owned:
     """Whether Muon updates them; embedding and head are left to Adam."""
     orthogonal: Floats | float = 0.0
     """Work of Muon's Newton-Schulz iterations. [FLOP], shape (meshes,)"""
+    tensors: int = 1
+    """Tensors that states are divided by where they stay whole. [1]"""
 
 
 def layer_owned(workload: Workload, layer: LayerKind, meshes: Meshes) -> Owned:
@@ -51,7 +54,9 @@ def layer_owned(workload: Workload, layer: LayerKind, meshes: Meshes) -> Owned:
         trained = adapter_parameters(workload, layer, meshes)
         return Owned(*trained, frozen=dense, frozen_expert=expert, quantised=linears)
     work = newton_schulz_flops(layer, meshes)
-    return Owned(dense, expert, quantised=linears, orthogonal=work)
+    return Owned(
+        dense, expert, quantised=linears, orthogonal=work, tensors=tensors_of(layer)
+    )
 
 
 def _unlayered(

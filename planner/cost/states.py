@@ -10,9 +10,10 @@ from planner.cost import meshes as axes
 from planner.cost.adapters import HALF, QUANTISED_BYTES
 from planner.cost.collectives import Fabric
 from planner.cost.hosts import fetch_time, host_update_time, kept_share
-from planner.cost.kernels import gemm_rate
+from planner.cost.kernels import gemm_rate, stream_rate
 from planner.cost.meshes import Floats, Groups, Ints, Meshes
 from planner.cost.owned import Owned
+from planner.cost.owners import owner_turns
 from planner.cost.weights import (
     keeps_quantised,
     weight_copies,
@@ -29,8 +30,6 @@ MOMENTS = {
     "muon": 1.0,
 }
 """Moments per parameter; Adafactor's are rows and columns only. [1]"""
-GRADIENT_ELEMENT = 2
-"""Bytes of one gradient as autograd makes it. [B]"""
 SHARD_TRAFFIC = 42.0
 """HBM bytes that Adam moves per parameter of its shard: norm, clip, update. [B]"""
 LOCAL_TRAFFIC = 12.0
@@ -205,47 +204,6 @@ def _divisor(meshes: Meshes, shards: Ints) -> Ints:
     return np.where(meshes.zero == 3, shards, 1)
 
 
-def root_bytes(workload: Workload, meshes: Meshes) -> tuple[Floats, Floats]:
-    """Embedding and head that ZeRO-3 leaves whole from forward to backward.
-
-    The gathered tables, ``w_g V h / t`` each, and the head's whole gradient; a tied
-    head on the embedding's stage is the same table.
-
-    Args:
-        workload: The job.
-        meshes: Any meshes.
-
-    Returns:
-        Memory on the first stage and on the last, zero below ZeRO-3 and where they
-        are units as all others are. [B], shape (meshes,) each
-
-    References:
-        PyTorch FSDP2: the root's units are not resharded after forward, and
-        their gradients wait for the root's post-backward.
-    """
-    model = workload.model
-    whole = (meshes.zero == 3) & workload.recipe.head_stays_whole
-    apart = (meshes.pp > 1) | (not model.tied_embeddings)
-    table = workload.recipe.gather_bytes * model.vocab * model.hidden / meshes.tp
-    embedding = np.where(whole & apart, table, 0.0)
-    return embedding, np.where(whole, head_bytes(workload, meshes), 0.0)
-
-
-def head_bytes(workload: Workload, meshes: Meshes) -> Floats:
-    """The whole head as gathered, and its gradient if it has one.
-
-    Args:
-        workload: The job.
-        meshes: Any meshes.
-
-    Returns:
-        Memory. [B], shape (meshes,)
-    """
-    head = workload.model.vocab * workload.model.hidden / meshes.tp
-    gradient = 0 if workload.training.frozen else GRADIENT_ELEMENT
-    return head * (workload.recipe.gather_bytes + gradient)
-
-
 @dataclass(frozen=True)
 class DataGroups:
     """The groups and rates of gradient and parameter collectives."""
@@ -293,10 +251,11 @@ def gather_time(data: DataGroups, owned: Owned) -> Floats:
     workload, meshes = data.workload, data.meshes
     width = workload.recipe.gather_bytes
     sharded = meshes.zero == 3
+    turns = _turns(data, owned)
     held = owned.dense + np.where(sharded, owned.frozen, 0.0)
     held_expert = owned.expert + np.where(sharded, owned.frozen_expert, 0.0)
     dense = _bucketed(data, held, width, data.shard)
-    time = dense + _bucketed(data, held_expert, width, data.expert)
+    time = turns + dense + _bucketed(data, held_expert, width, data.expert)
     if not workload.offload.parameters:
         return time
     shards = held / meshes.dp_shard + held_expert / meshes.expert_shard
@@ -331,7 +290,13 @@ def scatter_time(data: DataGroups, owned: Owned) -> Floats:
         _bucketed(data, owned.expert, width, data.expert, reduce=True),
         _bucketed(data, owned.expert, width, data.expert),
     )
-    return dense + expert
+    return dense + expert + _turns(data, owned)
+
+
+def _turns(data: DataGroups, owned: Owned) -> Floats:
+    """What the owners of whole tensors add by taking turns."""
+    times = owner_turns(data.workload, data.links, data.shard, owned.tensors)
+    return np.where((data.meshes.zero == 1) | (data.meshes.zero == 2), times, 0.0)
 
 
 def _bucketed(
@@ -342,9 +307,14 @@ def _bucketed(
     *,
     reduce: bool = False,
 ) -> Floats:
-    """A unit's share of collectives that each move one bucket."""
+    """A unit's share of collectives that each move one bucket.
+
+    Under ZeRO-3 the unit is its own bucket, or several where its tensors travel
+    apart: ``k T(P / k)``, k times the latency.
+    """
     profile = data.workload.profile
-    bucket = parameters
+    apart = np.where(data.meshes.zero == 3, profile.collectives_per_unit, 1)
+    bucket = parameters / apart
     if profile.bucket_parameters is not None:
         per_rank = profile.bucket_parameters_per_rank * group.size
         bucket = np.maximum(profile.bucket_parameters, per_rank)
@@ -381,8 +351,7 @@ def optimizer_time(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
     whole = np.where(meshes.zero < 2, owned.dense + owned.expert, 0.0)
     here = 1.0 - workload.offload.optimizer
     moved = here * SHARD_TRAFFIC * updated + LOCAL_TRAFFIC * whole
-    bandwidth = workload.gpu.memory_bandwidth * workload.calibration.memory.efficiency
-    time = moved / bandwidth
+    time = moved / stream_rate(workload)
     if workload.offload.optimizer:
         time = time + host_update_time(workload, updated)
     if workload.training.optimizer == "muon" and not workload.training.frozen:

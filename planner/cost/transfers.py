@@ -6,7 +6,7 @@ from planner.cost import collectives as wire
 from planner.cost import meshes as axes
 from planner.cost.activations import sequence_split, tokens
 from planner.cost.context import Context, Parts
-from planner.cost.kernels import ELEMENT
+from planner.cost.kernels import ELEMENT, stream_rate
 from planner.cost.meshes import Floats, Ints, Meshes
 from planner.cost.owned import Owned
 from planner.cost.states import DataGroups, gather_time, scatter_time
@@ -17,6 +17,9 @@ def sharded_parts(
     data: DataGroups, owned: Owned, forward: Parts, backward: Parts
 ) -> tuple[Parts, Parts]:
     """Add what ZeRO-3's gathers and reduce-scatters show beside a unit's passes.
+
+    What is gathered arrives in one buffer and is copied into place on the compute
+    stream, gradients likewise into theirs: ``c P / (eta W)`` hides behind nothing.
 
     Args:
         data: Data-parallel groups.
@@ -31,16 +34,28 @@ def sharded_parts(
     if not sharded.any():
         return forward, backward
     gather, scatter = gather_time(data, owned), scatter_time(data, owned)
-    kappa = data.workload.profile.overlap_contention
+    profile = data.workload.profile
+    kappa = profile.overlap_contention
+    there, back = _copies(data, owned, profile.gather_copy, profile.scatter_copy)
 
-    def shown(moved: Floats, beside: Floats) -> Floats:
+    def shown(moved: Floats, beside: Floats, copied: Floats) -> Floats:
         exposed = np.maximum(moved - beside, 0.0) + kappa * np.minimum(moved, beside)
-        return np.where(sharded, exposed, 0.0)
+        return np.where(sharded, exposed + copied, 0.0)
 
     return (
-        forward.plus("dp_comm", shown(gather, forward.total)),
-        backward.plus("dp_comm", shown(gather + scatter, backward.total)),
+        forward.plus("dp_comm", shown(gather, forward.total, there)),
+        backward.plus("dp_comm", shown(gather + scatter, backward.total, there + back)),
     )
+
+
+def _copies(
+    data: DataGroups, owned: Owned, gathered: float, reduced: float
+) -> tuple[Floats, Floats]:
+    """Copies out of a gather's buffer, and into that of a reduce-scatter. [s]."""
+    rate = stream_rate(data.workload)
+    trained = owned.dense + owned.expert
+    held = trained + owned.frozen + owned.frozen_expert
+    return gathered * held / rate, reduced * trained / rate
 
 
 def unit_transfers(data: DataGroups, owned: Owned) -> tuple[Floats, Floats]:
@@ -115,19 +130,27 @@ def scatter_every(workload: Workload, meshes: Meshes) -> Ints:
 def stage_transfer(context: Context) -> Floats:
     """Time to hand one micro-batch's activations to the next stage.
 
-    ``2 h tau sigma`` bytes; the tensor ranks send side by side.
+    ``2 h tau sigma`` bytes; the tensor ranks send side by side. A stack that
+    scatters sends ``2 h tau / t`` from each, and gathers on the next stage.
 
     Args:
         context: Shared columns.
 
     Returns:
         Time, zero without a pipeline. [s], shape (meshes,)
+
+    References:
+        Narayanan et al., arXiv:2104.04473, section 4.1: scatter/gather.
     """
     workload, meshes = context.workload, context.meshes
     rate, crosses = axes.stage_bandwidth(workload.topology, meshes)
-    rows = tokens(workload, meshes) * sequence_split(meshes)
-    message = ELEMENT * workload.model.hidden * rows
-    time = wire.send_time(context.links, message, rate, crosses)
+    whole = ELEMENT * workload.model.hidden * tokens(workload, meshes)
+    split = sequence_split(meshes)
+    scattered = workload.profile.stage_scatter & (split == 1) & (meshes.tp > 1)
+    share = np.where(scattered, 1.0 / meshes.tp, split)
+    time = wire.send_time(context.links, whole * share, rate, crosses)
+    gather = wire.all_gather_time(context.links, whole, context.tensor)
+    time = time + np.where(scattered, gather, 0.0)
     return np.where(meshes.pp > 1, time, 0.0)
 
 

@@ -36,6 +36,8 @@ NARROWED = 0.7
 """Posterior over prior width above which rows say too little of a constant. [1]"""
 ROUNDS = 3
 """Times that the model is made linear anew and solved. [1]"""
+TINY = 1e-9
+"""Room below a start that lies on its bound, which the solver wants. [s]"""
 CONFIDENCE_90 = 1.645
 """Half width of a 90 % interval. [standard deviations]"""
 
@@ -218,12 +220,19 @@ def _solve(runs: Sequence[Run], free: Sequence[Constant]) -> tuple[Floats, Float
         logs = optimize.least_squares(
             _misfit(columns, target, widths),
             logs,
-            bounds=(-FARTHEST * widths, FARTHEST * widths),
+            bounds=(_lowest(runs, free, widths), FARTHEST * widths),
             loss=_loss(len(runs)),
         ).x
     left = np.array([run.log_ratio(_deviation(free, logs)) for run in runs])
     scatter = 1.48 * float(np.median(np.abs(left)))
     return logs, posterior(columns, widths, max(NOISE, scatter))
+
+
+def _lowest(runs: Sequence[Run], free: Sequence[Constant], widths: Floats) -> Floats:
+    """Lower bounds; no step overhead falls below nothing."""
+    default = runs[0].workload.profile.step_overhead
+    floors = [np.inf if name != SECONDS else default + TINY for name in free]
+    return -np.minimum(FARTHEST * widths, floors)
 
 
 def _misfit(

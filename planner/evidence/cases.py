@@ -16,6 +16,7 @@ from planner.evidence.frameworks import software_of
 from planner.evidence.jobs import training_of
 from planner.evidence.layouts import layout_of
 from planner.evidence.measurements import Measured, Scale, measured_of
+from planner.evidence.parts import hardware_block
 from planner.evidence.rows import Row
 from planner.evidence.settle import settled
 from planner.evidence.software import stack_rule, year_of
@@ -65,7 +66,7 @@ def case_of(row: Row) -> Case:
 
 def _stated(row: Row) -> Case:
     """The case with unknown recomputation read as none."""
-    hardware = hardware_of(row.hardware, row.normalised.fabric)
+    hardware = hardware_of(hardware_block(row), row.normalised.fabric)
     cluster = hardware.cluster
     achieved = calibration(cluster.gpu.name)
     rule = stack_rule(row, cluster.gpu.arch)

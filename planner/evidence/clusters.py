@@ -49,6 +49,7 @@ def hardware_of(block: HardwareBlock, fabric: FabricWord) -> Hardware:
     wanted = block.gpus_per_node or _node_size(gpu, known)
     size = _equal_part(block.gpus, wanted)
     domain = _domain(block, known, size)
+    fabric = _named(block) or fabric
     nic, assumed = _nic(block, gpu, fabric, alone=block.gpus <= domain)
     scale_up = _scale_up(block, gpu, known, max(wanted, domain))
     node = NodeSpec(
@@ -165,6 +166,15 @@ def _nic(
         sources=_SOURCES,
     )
     return nic, tuple(flags)
+
+
+def _named(block: HardwareBlock) -> FabricWord | None:
+    """A fabric that the words of the row name and the fixed ones often lack."""
+    text = block.text("inter_node").replace(" ", "-")
+    for word in ("omni-path", "slingshot", "tcpxo"):
+        if word in text:
+            return word
+    return None
 
 
 def _kind(fabric: FabricWord) -> FabricKind | None:

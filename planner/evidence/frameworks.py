@@ -8,7 +8,7 @@ from hardware.specs import GpuSpec
 from planner.evidence.recompute import MODULES_KIND, module_kind
 from planner.evidence.rows import Row
 from planner.evidence.rules import rules
-from planner.evidence.software import StackRule
+from planner.evidence.software import StackRule, year_of
 from planner.evidence.techniques import with_techniques
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import read_stack, with_stack
@@ -19,6 +19,8 @@ ANY_ZERO = (0, 1, 2, 3)
 CP_KINDS: tuple[CpKind, ...] = ("ring", "all-gather", "ulysses")
 ORDERS: tuple[Order, ...] = ("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp")
 UNFUSED = "unfused"
+TP_OVERLAP_ON = r"\btp\b[^;.]*overlap(ped)?( is| are)? on\b|--tp-comm-overlap"
+"""How notes say that tensor-parallel exchanges overlap."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ def software_of(
     changed = {
         **_overlap(row),
         **_launch(row),
+        **_experts(row),
         **_scaling(row),
         "attention_kernel": kernel,
         "clock": stacked.profile.clock * clock,
@@ -111,6 +114,9 @@ def _overlap(row: Row) -> dict[str, object]:
     """What the row says of communication beside compute."""
     lay = row.layout
     said: dict[str, object] = {}
+    sharding = row.normalised.sharding
+    if sharding and sharding.kind == "zero3":
+        said["overlap_contention"] = rules().deepspeed_zero3.overlap_contention
     if row.normalised.schedule.overlap == "none":
         said |= {"hidden_tp": 0.0, "hidden_regather": 0.0, "tp_overlap": False}
         said |= {"overlap_grad_reduce": False, "overlap_param_gather": False}
@@ -119,6 +125,8 @@ def _overlap(row: Row) -> dict[str, object]:
         "overlap_param_gather": lay.overlap_param_gather,
         "tp_overlap": lay.tp_comm_overlap,
     }
+    if lay.tp_comm_overlap is None and re.search(TP_OVERLAP_ON, row.notes.lower()):
+        said["tp_overlap"] = True
     return {**said, **{key: v for key, v in stated.items() if v is not None}}
 
 
@@ -127,11 +135,32 @@ def _launch(row: Row) -> dict[str, object]:
     said: dict[str, object] = {}
     graphs = row.layout.text("cuda_graph")
     if graphs and graphs not in {"none", "false", "off"}:
-        said["cuda_graphs"] = "full" if "full" in graphs else "layer"
+        whole = "full" if "full" in graphs else "layer"
+        said["cuda_graphs"] = "dense" if _steers_experts(row, graphs) else whole
     try:
         said["bucket_parameters"] = float(row.layout.bucket or "")
     except ValueError:
         return said
+    return said
+
+
+def _steers_experts(row: Row, graphs: str) -> bool:
+    """Whether graphs leave the experts, whose token counts vary, to the host."""
+    if row.model.moe is None:
+        return False
+    sizes_on_device = year_of(row, "") >= rules().graphs.experts_since
+    return "full" not in graphs or not sizes_on_device
+
+
+def _experts(row: Row) -> dict[str, object]:
+    """Dispatch of tokens to experts and their balance, where stated."""
+    said: dict[str, object] = {}
+    if dispatcher := row.layout.text("moe_dispatcher"):
+        once = bool(re.search(r"deepep|hybridep|flex", dispatcher))
+        said["expert_dispatch"] = "deduplicated" if once else "all-to-all"
+        said |= {"ep_overlap": False} if once else {}
+    if re.search(r"forced? (load )?balanc", row.notes.lower()):
+        said["expert_imbalance"] = 1.0
     return said
 
 

@@ -12,7 +12,7 @@ from planner.frameworks.fitted import Group, Intervals, group_keys
 
 COVERAGE = 0.9
 """Share of measurements that an interval is to hold. [1]"""
-WIDEST = 0.98
+WIDEST = 0.95
 """Share that quantiles are taken at where there are few sources. [1]"""
 PARENT_SOURCES = 2.0
 """Sources that a group's parent counts as in the group's own quantiles. [1]"""

@@ -54,8 +54,16 @@ def training_of(row: Row, layout: PartialLayout, rule: StackRule) -> TrainingSpe
             "optimizer_in_backward": words.in_backward,
             "method": _method(row),
             "lora": _lora(row, rule),
+            "document": _document(row, rule),
         }
     )
+
+
+def _document(row: Row, rule: StackRule) -> int | None:
+    """Mean length of packed documents that attend to themselves alone."""
+    packing, text = rules().packing, row.job.text("task")
+    tuned = bool(re.search(r"sft|lora|peft|finetun|fine-tun", text))
+    return packing.document if tuned and rule.stack in packing.stacks else None
 
 
 def _precision(row: Row) -> Precision:
@@ -79,8 +87,7 @@ def _lora(row: Row, rule: StackRule) -> LoraSpec:
     said = row.job.lora or {}
     text, rank = str(said.get("targets") or "").lower(), said.get("rank")
     beyond = bool(re.search(r"all|mlp|fc|gate|up|down|ffn", text))
-    narrow = not beyond if text else rule.stack in rules().adapters.attention
-    return LoraSpec(
-        rank=rank if isinstance(rank, int) else LoraSpec().rank,
-        targets="attention" if narrow else "all",
-    )
+    size = rank if isinstance(rank, int) else LoraSpec().rank
+    if not text and rule.stack in rules().adapters.qkv:
+        return LoraSpec(rank=size, targets=("qkv",))
+    return LoraSpec(rank=size, targets="attention" if text and not beyond else "all")

@@ -251,12 +251,10 @@ def _offload(row: Row, layers: int) -> Offload | None:
     optimizer = max(words.optimizer, float(row.normalised.optimizer.on_cpu))
     sharding = row.normalised.sharding
     shards = sharding is not None and ZERO_OF[sharding.kind] > 1
-    sharded = words.gradients if shards else 0.0
-    if not (share or optimizer or words.parameters or sharded):
-        return None
-    return Offload(
+    kept_out = Offload(
         optimizer=optimizer,
         parameters=words.parameters,
-        gradients=sharded,
+        gradients=words.gradients if shards else 0.0,
         activations=share,
     )
+    return None if kept_out == Offload() else kept_out

@@ -27,6 +27,26 @@ class GpusRule(_Rule):
     usual: tuple[str, ...]
 
 
+class CustomPart(BaseModel):
+    """A GPU that its name does not tell: of one publisher's machines."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    repo: str
+    """Pattern of the repository that publishes. [text]"""
+    gpu: str
+    """Pattern of the GPU's name. [text]"""
+    memory_gb: PositiveFloat
+    hbm_tb_s: PositiveFloat
+    power_w: PositiveFloat
+
+
+class CustomPartsRule(_Rule):
+    """Machines of known publishers whose GPUs differ from the catalogue's."""
+
+    parts: tuple[CustomPart, ...]
+
+
 class LatentRule(_Rule):
     """Ranks of latent attention that a row does not give. [1]."""
 
@@ -94,6 +114,12 @@ class FusedLossRule(_Rule):
     logits_bytes: PositiveFloat
 
 
+class DeepspeedRule(_Rule):
+    """How ZeRO-3's collectives run beside compute under DeepSpeed."""
+
+    overlap_contention: float = Field(ge=0, le=1)
+
+
 class SequenceParallelRule(_Rule):
     """Stacks without sequence parallelism where a row is silent."""
 
@@ -107,9 +133,24 @@ class ExpertTensorRule(_Rule):
 
 
 class AdaptersRule(_Rule):
-    """Stacks whose adapters sit on attention alone where a row is silent."""
+    """Stacks whose adapters sit on QKV alone where a row is silent."""
 
-    attention: tuple[str, ...]
+    qkv: tuple[str, ...]
+
+
+class GraphsRule(_Rule):
+    """Since when a graph can hold experts whose token counts vary."""
+
+    experts_since: float
+    """Year of the release. [year]"""
+
+
+class PackingRule(_Rule):
+    """Stacks whose fine-tuning packs documents that attend to themselves alone."""
+
+    stacks: tuple[str, ...]
+    document: int
+    """Mean length of a document. [token]"""
 
 
 class Rules(BaseModel):
@@ -119,15 +160,19 @@ class Rules(BaseModel):
 
     power: PowerRule
     gpus: GpusRule
+    custom_parts: CustomPartsRule
     latent_attention: LatentRule
     fabric: FabricRule
     interleaving: InterleavingRule
     techniques: TechniquesRule
     recompute_modules: ModulesRule
     fused_loss: FusedLossRule
+    deepspeed_zero3: DeepspeedRule
     sequence_parallel: SequenceParallelRule
     expert_tensor: ExpertTensorRule
     adapters: AdaptersRule
+    packing: PackingRule
+    graphs: GraphsRule
 
 
 @cache

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from planner.errors import BadInputError
 from planner.evidence.layouts import interleaved, recomputing
+from planner.evidence.recompute import stages_of
 from planner.evidence.rules import rules
 from planner.evidence.words import RecomputeWords
 from planner.predict import predict
@@ -44,10 +45,35 @@ def settled(case: "Case") -> "Case":
 def _options(case: "Case") -> list[PartialLayout]:
     """Every cut of the batch and of the stages that the row leaves open."""
     return [
-        interleaved(cut, depth, case.row.normalised.recompute) if depth > 1 else cut
+        split
         for cut in _cuts(case)
         for depth in _depths(case, cut)
+        for split in _splits(
+            case,
+            interleaved(cut, depth, case.row.normalised.recompute)
+            if depth > 1
+            else cut,
+        )
     ]
+
+
+def _splits(case: "Case", cut: PartialLayout) -> list[PartialLayout]:
+    """The layout, and with the last stage short where layers do not divide evenly.
+
+    Tuned runs fill every virtual stage and leave the rest to the last, beside head
+    and MTP module.
+    """
+    words, layers = case.row.normalised, case.workload.model.layers
+    stages = (cut.pp or 1) * (cut.vpp or 1)
+    full = -(-layers // stages)
+    rest = layers - full * (stages - 1)
+    stated = words.pipeline.stages or words.pipeline.count_as_layer
+    tuned = case.stack in rules().interleaving.tuned
+    if stated or not tuned or layers % stages == 0 or rest < 0:
+        return [cut]
+    counts = (*([full] * (stages - 1)), rest)
+    short = stages_of(counts, words.recompute, cut.pp or 1)
+    return [cut, cut.model_copy(update={"stages": short})]
 
 
 def _cuts(case: "Case") -> list[PartialLayout]:

@@ -33,6 +33,8 @@ class StackRule(_Part):
     """A pattern that has to be found in the row's notes and formats. [text]"""
     unless: str = ""
     """A pattern that must not be found. [text]"""
+    title: str = ""
+    """A pattern that has to be found in the title of the source. [text]"""
     since: float = 0.0
     """First year, included. [year]"""
     until: float = 9999.0
@@ -91,6 +93,7 @@ def _fits(rule: StackRule, row: Row, text: str, year: float) -> bool:
         and bool(re.search(rule.match, text))
         and bool(re.search(rule.also, text))
         and bool(re.search(rule.notes, said))
+        and bool(re.search(rule.title, row.source.title.lower()))
         and not (rule.unless and re.search(rule.unless, text))
     )
 
@@ -106,7 +109,7 @@ def year_of(row: Row, arch: str) -> float:
     """The year that a row's software is from.
 
     A release's name, else a container's tag or a year in the framework's text, else
-    in the title, else the year of the GPU generation.
+    in the title or the name of the table, else the year of the GPU generation.
 
     Args:
         row: The measured row. [-]
@@ -120,7 +123,7 @@ def year_of(row: Row, arch: str) -> float:
         known = [era.year for era in table().eras if re.search(era.match, text)]
         if known:
             return max(known)
-    for text in (software, title):
+    for text in (software, title, row.source.text("table_or_section")):
         if years := _years(text):
             return max(years)
     return table().generations.get(arch, 2024.5)

@@ -11,7 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 RecomputeScope = Literal["plan", "virtual-stage"]
 GatheredInputs = Literal["saved", "regathered"]
-CudaGraphs = Literal["none", "layer", "full"]
+CudaGraphs = Literal["none", "dense", "layer", "full"]
+ExpertDispatch = Literal["all-to-all", "deduplicated"]
 Fp8Recipe = Literal["delayed", "current", "blockwise"]
 
 SAVED_TENSORS = frozenset(
@@ -231,6 +232,8 @@ class Profile(BaseModel):
     """Attention kernel by GPU architecture, or one for all."""
     memory_traffic: float = Field(gt=0)
     """Bytes moved by memory-bound operators over those of fused kernels. [1]"""
+    loss_traffic: float = Field(default=10.0, gt=0, allow_inf_nan=False)
+    """Bytes of ``memory_traffic`` per logit in the loss, both ways: 10 fused. [B]"""
     forward_operators: int = Field(ge=0)
     """Memory-bound kernels in the forward of one layer. [1]"""
     backward_operators: int = Field(ge=0)
@@ -241,6 +244,14 @@ class Profile(BaseModel):
     """The same of its backward. [s]"""
     host_experts: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """The same each way for router, dispatch and combine. [s]"""
+    expert_wait: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """Idle GPU in each pass of a routed layer whose token counts the host reads. [s]"""
+    expert_launch: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """The same per kernel that is launched for one expert alone. [s]"""
+    expert_dispatch: ExpertDispatch = "all-to-all"
+    """Every copy of a token sent, or one per rank and domain that holds its experts."""
+    ep_overlap: bool = False
+    """All-to-alls that leave a domain run beside another micro-batch's passes."""
     clock: float = Field(gt=0, le=1.5)
     """Sustained rate of GEMMs and attention over kernel measurements. [1]"""
     attention_rate: float = Field(default=1.0, gt=0, allow_inf_nan=False)
@@ -252,7 +263,7 @@ class Profile(BaseModel):
     step_overhead: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """Host work of an optimizer step that hides behind nothing. [s]"""
     cuda_graphs: CudaGraphs = "none"
-    """What is launched as a graph: nothing, every layer, or the whole step."""
+    """Launched as a graph: nothing, all but experts, every layer, or the step."""
     fp8_recipe: Fp8Recipe = "current"
     """How fp8 inputs are scaled: by earlier steps, by a first pass, or by blocks."""
     hidden_tp: float = Field(ge=0, le=1)
@@ -263,6 +274,14 @@ class Profile(BaseModel):
     """Compute lost per second of an exchange that runs beside it so. [1]"""
     hidden_regather: float = Field(ge=0, le=1)
     """Share hidden of the gather that the backward repeats under sp. [1]"""
+    gradient_traffic: float = Field(default=8.0, ge=2, allow_inf_nan=False)
+    """Bytes moved per element of a bf16 product that adds to an fp32 gradient. [B]"""
+    single_nic: bool = False
+    """A collective leaves a node at one NIC, as broadcasts from owners in turn do."""
+    whole_tensors: bool = False
+    """ZeRO-1 divides states by tensors: one reduce and broadcast for each."""
+    stage_scatter: bool = False
+    """Without sp each tensor rank sends its share to the next stage, which gathers."""
     hidden_cp: float = Field(ge=0, le=1)
     """Share of the context-parallel exchange hidden behind attention. [1]"""
     hidden_ep: float = Field(ge=0, le=1)
@@ -277,6 +296,12 @@ class Profile(BaseModel):
     overlap_param_gather: bool
     overlap_contention: float = Field(ge=0, le=1)
     """Compute lost per second of collective that runs beside it. [1]"""
+    collectives_per_unit: int = Field(default=1, ge=1)
+    """Collectives that a ZeRO-3 unit's tensors travel in, one after the other. [1]"""
+    gather_copy: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """Moved per parameter from a ZeRO-3 gather's buffer into place. [B]"""
+    scatter_copy: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """Moved per parameter into the buffer of ZeRO-3's reduce-scatter. [B]"""
     straggler: float = Field(ge=0)
     """Relative spread of the step time between replicas. [1]"""
     expert_imbalance: float = Field(ge=1)

@@ -52,6 +52,9 @@ class TrainingSpec(BaseModel):
     """Sequences in one optimizer step. [sequence]"""
     global_batch_tokens: int | None = Field(default=None, gt=0, strict=True)
     """Tokens in one optimizer step, instead of ``global_batch``. [token]"""
+    document: int | None = Field(default=None, gt=0, strict=True)
+    """Mean length of documents packed into a sequence that attend to themselves
+    alone; absent: attention spans the sequence. [token]"""
     tokens: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """Tokens of the whole run, for time to train. [token]"""
     precision: Precision = "bf16"
@@ -63,6 +66,14 @@ class TrainingSpec(BaseModel):
     method: Method = "full"
     lora: LoraSpec = LoraSpec()
     """Adapters of the methods lora and qlora."""
+
+    @property
+    def span(self) -> int:
+        """Tokens that attend to each other: a document's, or the sequence's. [token].
+
+        Source: TransformerEngine, attention layout ``thd`` with ``cu_seqlens``.
+        """
+        return min(self.document or self.seq_len, self.seq_len)
 
     @property
     def frozen(self) -> bool:

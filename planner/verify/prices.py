@@ -11,16 +11,16 @@ from planner.cost.activations import saved_bytes, transient_bytes
 from planner.cost.collectives import send_time
 from planner.cost.context import Context
 from planner.cost.ends import End, embedding_end, head_end
+from planner.cost.kernels import stream_rate
 from planner.cost.layers import layer_time
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.owned import Owned, embedding_owned, head_owned, layer_owned
-from planner.cost.room import head_buffers, layer_buffers
+from planner.cost.room import head_buffers, layer_buffers, root_bytes
 from planner.cost.states import (
     DataGroups,
     gather_time,
     late_gradients,
     optimizer_time,
-    root_bytes,
     scatter_time,
     state_bytes,
 )
@@ -176,14 +176,21 @@ class Prices:
     ) -> tuple[float, float]:
         """ZeRO-3: a pass lasts at least as long as what travels beside it.
 
-        Compute f and transfer g overlap: ``max(f, g) + kappa min(f, g)``.
+        Compute f and transfer g overlap: ``max(f, g) + kappa min(f, g)``; the
+        copies out of and into a collective's buffer come after either.
         """
         gather = _one(gather_time(self.data, owned))
         both = gather + _one(scatter_time(self.data, owned))
-        kappa = self.workload.profile.overlap_contention
+        profile = self.workload.profile
+        kappa = profile.overlap_contention
+        trained = owned.dense + owned.expert
+        held = trained + owned.frozen + owned.frozen_expert
+        rate = stream_rate(self.workload)
+        there = profile.gather_copy * _one(held) / rate
+        back = there + profile.scatter_copy * _one(trained) / rate
         return (
-            max(forward, gather) + kappa * min(forward, gather),
-            max(backward, both) + kappa * min(backward, both),
+            max(forward, gather) + kappa * min(forward, gather) + there,
+            max(backward, both) + kappa * min(backward, both) + back,
         )
 
     def _transfers(self, owned: Owned) -> tuple[float, float]:

@@ -159,6 +159,7 @@ def test_a_pattern_says_which_layers_have_experts(make_row: MakeRow) -> None:
         ("Megatron-LM (ROCm)", None, "megatron-rocm"),
         ("torchtitan", None, "torchtitan"),
         ("MaxText (JAX)", None, "pax"),
+        ("PaxML (JAX)", "2023-07", "pax-2023"),
         ("DeepSpeed ZeRO-3", None, "deepspeed-zero3"),
         ("HF Trainer + DeepSpeed ZeRO-3", None, "hf-trainer"),
         ("Axolotl", None, "hf-trainer"),
@@ -189,6 +190,47 @@ def test_the_rows_own_settings_overrule_the_stack(make_row: MakeRow) -> None:
     assert profile.attention_kernel == "unfused"
     assert not profile.overlap_grad_reduce
     assert profile.cuda_graphs == "layer"
+
+
+def test_a_table_tells_the_year_where_nothing_else_does(make_row: MakeRow) -> None:
+    source = {"title": "a table", "table_or_section": "2023 (early)"}
+    row = make_row(job={"framework": "PaxML"}, source=source)
+    assert stack_rule(row, "hopper").stack == "pax-2023"
+
+
+@pytest.mark.parametrize(
+    ("stated", "bandwidth", "clock"),
+    [({}, 2.4e12, 0.82), ({"power_limit_w": 700}, 3.35e12, 1.0)],
+)
+def test_a_publishers_own_part_is_meant_unless_a_row_says_more(
+    make_row: MakeRow, stated: dict[str, Any], bandwidth: float, clock: float
+) -> None:
+    case = case_of(
+        make_row(
+            source={"title": "a table", "url_or_repo_path": "pytorch/ao docs"},
+            hardware=stated,
+            job={"framework": "torchtitan"},
+        )
+    )
+    assert case.workload.gpu.memory_bandwidth == pytest.approx(bandwidth, rel=0.01)
+    assert case.workload.profile.clock == pytest.approx(clock, abs=0.01)
+
+
+def test_deepspeed_hides_no_gather_and_keeps_gradients_where_said(
+    make_row: MakeRow,
+) -> None:
+    layout = {
+        "tp": 1,
+        "dp": 16,
+        "sharding": "ZeRO-3",
+        "offload": "params, grads and optimizer to CPU",
+    }
+    case = case_of(
+        make_row(job={"framework": "HF Trainer + DeepSpeed ZeRO-3"}, layout=layout)
+    )
+    assert case.workload.profile.overlap_contention == 1.0
+    assert case.layout.offload is not None
+    assert case.layout.offload.gradients == 1.0
 
 
 def kinds(stages: tuple[Stage, ...]) -> list[list[tuple[int, str]]]:
