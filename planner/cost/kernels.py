@@ -126,8 +126,9 @@ def cast_time(workload: Workload, elements: Floats) -> Floats:
         return elements * 0.0
     recipe = CAST_TRAFFIC[workload.profile.fp8_recipe]
     moved = BLOCK_CAST_TRAFFIC.get(precision, recipe)
-    any_layout = precision == "fp8" and workload.gpu.arch in ANY_LAYOUT
-    if any_layout or workload.training.frozen:
+    scaled_once = precision == "fp8" and workload.profile.fp8_recipe != "blockwise"
+    any_layout = workload.gpu.arch in ANY_LAYOUT
+    if (scaled_once and any_layout) or workload.training.frozen:
         moved -= NARROW[precision]
     return moved * elements / stream_rate(workload) + operator_latency(workload)
 

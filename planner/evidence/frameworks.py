@@ -51,7 +51,7 @@ def software_of(
     stacked = with_techniques(row, room, with_stack(room, rule.stack))
     kernel, flags = _kernel(row, room.profile, stacked.profile, gpu, calibration)
     changed = {
-        **_overlap(row),
+        **_overlap(row, rule),
         **_launch(row),
         **_experts(row),
         **_scaling(row),
@@ -110,13 +110,14 @@ def _under_deepspeed(recipe: Recipe) -> Recipe:
     ).on(recipe)
 
 
-def _overlap(row: Row) -> dict[str, object]:
+def _overlap(row: Row, rule: StackRule) -> dict[str, object]:
     """What the row says of communication beside compute."""
     lay = row.layout
     said: dict[str, object] = {}
     sharding = row.normalised.sharding
-    if sharding and sharding.kind == "zero3":
-        said["overlap_contention"] = rules().deepspeed_zero3.overlap_contention
+    deepspeed = rules().deepspeed_zero3
+    if sharding and sharding.kind == "zero3" and rule.stack not in deepspeed.own:
+        said["overlap_contention"] = deepspeed.overlap_contention
     if row.normalised.schedule.overlap == "none":
         said |= {"hidden_tp": 0.0, "hidden_regather": 0.0, "tp_overlap": False}
         said |= {"overlap_grad_reduce": False, "overlap_param_gather": False}

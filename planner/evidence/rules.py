@@ -118,6 +118,8 @@ class DeepspeedRule(_Rule):
     """How ZeRO-3's collectives run beside compute under DeepSpeed."""
 
     overlap_contention: float = Field(ge=0, le=1)
+    own: tuple[str, ...] = ()
+    """Stacks that say it themselves. [text]"""
 
 
 class SequenceParallelRule(_Rule):

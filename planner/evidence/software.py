@@ -35,6 +35,10 @@ class StackRule(_Part):
     """A pattern that must not be found. [text]"""
     title: str = ""
     """A pattern that has to be found in the title of the source. [text]"""
+    precision: str = ""
+    """The number format that it holds for; all where empty. [text]"""
+    replicated: bool = False
+    """It holds only where every replica keeps whole states."""
     since: float = 0.0
     """First year, included. [year]"""
     until: float = 9999.0
@@ -90,12 +94,20 @@ def _fits(rule: StackRule, row: Row, text: str, year: float) -> bool:
     said = f"{row.notes} {row.job.precision_detail or ''}".lower()
     return (
         rule.since <= year < rule.until
+        and rule.precision in {"", row.job.precision}
+        and not (rule.replicated and _divides(row))
         and bool(re.search(rule.match, text))
         and bool(re.search(rule.also, text))
         and bool(re.search(rule.notes, said))
         and bool(re.search(rule.title, row.source.title.lower()))
         and not (rule.unless and re.search(rule.unless, text))
     )
+
+
+def _divides(row: Row) -> bool:
+    """Whether replicas share states."""
+    sharding = row.normalised.sharding
+    return sharding is not None and sharding.kind not in {"none", "ddp"}
 
 
 def _software(row: Row) -> str:

@@ -9,7 +9,7 @@ from strategies import small_job
 
 from planner.cost.collectives import all_gather_time, fabric
 from planner.cost.context import Context, Parts
-from planner.cost.exchange import GemmTimes, tensor_exchange
+from planner.cost.exchange import GemmTimes, core_times, tensor_exchange
 from planner.cost.kernels import (
     cast_time,
     gemm_rate,
@@ -29,7 +29,7 @@ from planner.models import preset
 from planner.predict import predict
 from planner.specs.layout import PartialLayout
 from planner.specs.search import SearchSpec
-from planner.specs.training import TrainingSpec
+from planner.specs.training import LoraSpec, TrainingSpec
 
 EXACT = 1e-6
 
@@ -113,17 +113,58 @@ def test_a_grouped_product_loses_what_a_dense_one_loses() -> None:
     assert grouped[0] / grouped[1] == pytest.approx(ratio, rel=EXACT)
 
 
-def test_casts_move_bytes_by_recipe() -> None:
-    """4 B an element by earlier maxima, 6 by a first pass; none in bf16.
+@pytest.mark.parametrize(
+    ("node", "recipe", "moved"),
+    [
+        ("dgx-h100", "delayed", 4e9),
+        ("dgx-h100", "current", 6e9),
+        ("dgx-b200", "delayed", 3e9),
+        ("dgx-b200", "current", 5e9),
+    ],
+)
+def test_casts_move_bytes_by_recipe(node: str, recipe: str, moved: float) -> None:
+    """4 B an element by earlier maxima, 6 by a first pass; one copy on Blackwell.
 
     A cast is one kernel: what else the stack does not fuse leaves it alone.
     """
-    assert cast_time(job(), number(1e9)) == 0.0
-    for recipe, moved in (("delayed", 4e9), ("current", 6e9)):
-        fused = job(precision="fp8", fp8_recipe=recipe, memory_traffic=1.0)
-        eager = job(precision="fp8", fp8_recipe=recipe, memory_traffic=3.0)
-        assert cast_time(fused, number(1e9)) == memory_time(fused, number(moved), 1)
-        assert cast_time(eager, number(1e9)) == cast_time(fused, number(1e9))
+    assert cast_time(job(node), number(1e9)) == 0.0
+    stack = {"precision": "fp8", "fp8_recipe": recipe}
+    fused = job(node, memory_traffic=1.0, **stack)
+    eager = job(node, memory_traffic=3.0, **stack)
+    assert cast_time(fused, number(1e9)) == memory_time(fused, number(moved), 1)
+    assert cast_time(eager, number(1e9)) == cast_time(fused, number(1e9))
+
+
+def test_without_weight_gradients_one_copy_is_cast() -> None:
+    frozen = job("dgx-h100", precision="fp8", fp8_recipe="delayed")
+    lora = frozen.training.model_copy(update={"method": "lora"})
+    frozen = replace(frozen, training=lora)
+    assert cast_time(frozen, number(1e9)) == memory_time(frozen, number(3e9), 1)
+
+
+def test_packed_documents_attend_to_themselves() -> None:
+    """Documents of 512 in 4096 tokens: the core of sequences of 512, no more."""
+    whole = job("dgx-h100")
+    packed = whole.training.model_copy(update={"document": 512})
+    short = whole.training.model_copy(update={"seq_len": 512})
+    times = []
+    for training, micro_batch in ((packed, 1), (short, 8)):
+        its = context(replace(whole, training=training), micro_batch=micro_batch)
+        times.append(core_times(its, whole.model.kinds[0]))
+    assert times[0] == times[1]
+    assert times[0][0] < core_times(context(whole), whole.model.kinds[0])[0] / 4
+
+
+def test_frozen_halves_gather_nothing_again() -> None:
+    """Adapters on QKV: one half of two gathers its input again in the backward."""
+    full = job("dgx-h100", hidden_tp=0.0, hidden_regather=0.0)
+    lora = LoraSpec(targets=("qkv",))
+    some = full.training.model_copy(update={"method": "lora", "lora": lora})
+    layer, axes = full.model.kinds[0], {"tp": 8, "sp": 1}
+    (gather,) = _one_gather(context(full, **axes))
+    _, back = tensor_exchange(context(full, **axes), layer, {})
+    _, less = tensor_exchange(context(replace(full, training=some), **axes), layer, {})
+    assert back - less == pytest.approx(gather)
 
 
 def test_a_stack_that_keeps_no_quantised_weights_casts_them_each_way() -> None:

@@ -152,6 +152,7 @@ def test_a_pattern_says_which_layers_have_experts(make_row: MakeRow) -> None:
         ("Megatron-Core r0.8.0", None, "megatron-2024"),
         ("Megatron-LM core_v0.14", None, "megatron-2026"),
         ("Megatron-DeepSpeed", None, "megatron-deepspeed"),
+        ("GPT-NeoX (DeepSpeed)", None, "megatron-deepspeed"),
         ("NeMo", "24.07", "nemo-2024"),
         ("NeMo", "25.09", "nemo-2026"),
         ("NeMo", 25.1, "nemo-2026"),
@@ -176,6 +177,34 @@ def test_a_stack_is_chosen_by_framework_version_and_year(
     assert not rule.unknown
 
 
+@pytest.mark.parametrize(
+    ("precision", "kind", "stack"),
+    [
+        ("fp16", "ddp", "megatron-2021"),
+        ("fp16", "zero1", "megatron-deepspeed"),
+        ("bf16", "ddp", "megatron-deepspeed"),
+    ],
+)
+def test_deepspeed_runs_the_loop_where_it_has_something_to_do(
+    make_row: MakeRow, precision: str, kind: str, stack: str
+) -> None:
+    job = {"framework": "Megatron-DeepSpeed", "precision": precision}
+    row = make_row(job=job, normalised={"sharding": {"kind": kind}})
+    assert stack_rule(row, "ampere").stack == stack
+
+
+@pytest.mark.parametrize(
+    ("words", "fabric"),
+    [("Omni-Path 4x100 Gbps per node", "omni-path"), ("fast", "infiniband")],
+)
+def test_a_fabric_may_be_named_in_words_alone(
+    make_row: MakeRow, words: str, fabric: str
+) -> None:
+    hardware = {"inter_node": words, "per_gpu_inter_gbps": 50}
+    row = make_row(hardware=hardware, normalised={"fabric": "unknown"})
+    assert case_of(row).workload.topology.cluster.nic.fabric == fabric
+
+
 def test_unknown_software_is_flagged(make_row: MakeRow) -> None:
     case = case_of(make_row(job={"framework": "Homegrown"}))
     assert "unknown framework" in case.flags
@@ -190,6 +219,45 @@ def test_the_rows_own_settings_overrule_the_stack(make_row: MakeRow) -> None:
     assert profile.attention_kernel == "unfused"
     assert not profile.overlap_grad_reduce
     assert profile.cuda_graphs == "layer"
+
+
+def test_tuned_runs_leave_the_odd_layers_to_the_last_stage(make_row: MakeRow) -> None:
+    """The last of four stages has the head beside 1 layer of 13, not 3."""
+    row = make_row(
+        model={"layers": 13, "vocab": 256000},
+        layout={"tp": 1, "pp": 4, "vpp": 1, "dp": 2},
+        hardware={"gpus": 8},
+        job={"framework": "Megatron-Bridge", "framework_version": "26.02"},
+    )
+    stages = case_of(row).layout.stages
+    assert isinstance(stages, tuple)
+    assert [stage.layers for stage in stages] == [4, 4, 4, 1]
+
+
+def test_what_a_row_says_of_its_experts(make_row: MakeRow) -> None:
+    moe = {"experts": 8, "topk": 2, "expert_ffn": 512}
+    layout = {"moe_dispatcher": "hybridep", "cuda_graph": "full_iteration"}
+    job = {"framework": "Megatron-Bridge", "framework_version": "NeMo container 26.02"}
+    row = make_row(model={"moe": moe}, layout=layout, job=job)
+    profile = case_of(row).workload.profile
+    assert profile.expert_dispatch == "deduplicated"
+    assert profile.cuda_graphs == "dense"
+    assert not profile.ep_overlap
+    later = make_row(
+        model={"moe": moe},
+        layout={"cuda_graph": "full_iteration", "moe_dispatcher": "alltoall"},
+        job={**job, "framework_version": "NeMo container 26.06"},
+    )
+    profile = case_of(later).workload.profile
+    assert profile.cuda_graphs == "full"
+    assert profile.ep_overlap
+
+
+def test_fine_tuning_of_nemo_packs_and_adapts_qkv(make_row: MakeRow) -> None:
+    job = {"framework": "NeMo", "framework_version": "24.07", "task": "lora"}
+    training = case_of(make_row(job=job)).workload.training
+    assert training.lora.modules == ("qkv",)
+    assert training.span == 256
 
 
 def test_a_table_tells_the_year_where_nothing_else_does(make_row: MakeRow) -> None:

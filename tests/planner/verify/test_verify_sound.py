@@ -69,7 +69,7 @@ CASES: dict[str, tuple[dict[str, Any], Callable[[Layout], bool]]] = {
     ),
     "experts with the pipeline inside data": (
         {"model": "moe", "order": "tp-cp-ep-pp-dp", "tp": 2, "sp": True, "pp": 2},
-        lambda x: x.order == "tp-cp-ep-pp-dp" and x.ep * x.etp == 2,
+        lambda x: x.order == "tp-cp-ep-pp-dp" and x.ep * x.etp == x.tp * x.cp,
     ),
     "latent attention, dense first layers, token prediction": (
         {"model": "deepseek", "pp": 2, "ep": 4},
