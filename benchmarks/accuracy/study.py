@@ -9,7 +9,7 @@ from joblib import Parallel, delayed
 
 from planner.evidence.crossval import Residuals, residuals
 from planner.evidence.hierarchy import JointFit, fit_all
-from planner.evidence.intervals import Held, intervals_of, nearest_band, nested
+from planner.evidence.intervals import Held, intervals_of, nearest_band, nested, pooled
 from planner.evidence.observe import Observation, memories, observe, steps
 from planner.evidence.observed import Observed
 from planner.evidence.outcome import Outcome
@@ -81,7 +81,7 @@ def study(rows: Sequence[Row], workers: int) -> Study:
         held=nested(observed),
         linearisation=_linearisation(again, observed),
         memories=memory,
-        memory_held=nested(memory),
+        memory_held=nested(memory, pooled),
         device=_device_bands(observations, memory),
     )
 
@@ -112,7 +112,7 @@ def _intervals(observed: Observed, left: Residuals, memory: Observed) -> AllInte
         source="errors of rows whose source the fit had left out, "
         "python -m benchmarks.accuracy",
         time=intervals_of(observed.tags, left.without_source),
-        memory=intervals_of(memory.tags, memory.log_ratio),
+        memory=pooled(memory.tags, memory.log_ratio),
     )
 
 
@@ -128,7 +128,7 @@ def _device_bands(
         source = one.tags.source
         if source not in known:
             others = memory.take(~memory.where("source", source))
-            known[source] = intervals_of(others.tags, others.log_ratio)
+            known[source] = pooled(others.tags, others.log_ratio)
         bands[one.tags.id] = nearest_band(known[source], one.tags).band
     return bands
 

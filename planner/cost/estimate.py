@@ -80,8 +80,10 @@ def estimate(workload: Workload, layout: Layout) -> Estimate:
     flops = _model_tflops(workload, tokens)
     peak = workload.peak_flops / 1e12
     wanted = workload.training.tokens
+    breakdown = time_breakdown(priced.table, priced.costs, priced.counts)
+    band = workload.uncertainty.step(breakdown.other / step)
     return Estimate(
-        step_time_s=Interval.around(step, workload.uncertainty.time),
+        step_time_s=Interval.around(step, band),
         tokens_per_s_per_gpu=tokens / workload.gpus,
         tokens_per_s=tokens,
         model_tflops_per_gpu=flops,
@@ -90,7 +92,7 @@ def estimate(workload: Workload, layout: Layout) -> Estimate:
             causal_attention=flops.causal_attention / peak,
         ),
         hfu=_hardware_tflops(priced, tokens) / peak,
-        time_breakdown_s=time_breakdown(priced.table, priced.costs, priced.counts),
+        time_breakdown_s=breakdown,
         memory=memory_estimate(priced),
         stack=stack_in_force(workload),
         assumptions=assumptions(workload),

@@ -1,20 +1,20 @@
 """Intervals from the errors of rows left out, by group of runs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from planner.evidence.crossval import folds
 from planner.evidence.hierarchy import fit_all
-from planner.evidence.observed import Floats, Observed, Tags, weights
-from planner.frameworks.fitted import Group, Intervals, group_keys
+from planner.evidence.observed import Flags, Floats, Observed, Tags, weights
+from planner.frameworks.fitted import HOST_BOUND, Group, Intervals, group_keys
 
 COVERAGE = 0.9
 """Share of measurements that an interval is to hold. [1]"""
-WIDEST = 0.95
+WIDEST = 0.92
 """Share that quantiles are taken at where there are few sources. [1]"""
-PARENT_SOURCES = 2.0
+PARENT_SOURCES = 4.0
 """Sources that a group's parent counts as in the group's own quantiles. [1]"""
 FEWEST_ROWS = 8
 """Rows below which a group has no band of its own. [1]"""
@@ -51,54 +51,61 @@ class _Bounds:
 def intervals_of(tags: Sequence[Tags], left: Floats) -> Intervals:
     """Bands that hold 90 % of the errors of rows left out.
 
-    A group's quantiles are averaged with its parent's, the more so the fewer
-    sources it has.
+    A group's quantiles are averaged with those of all runs that, like it, wait for
+    their host or do not; the more so the fewer sources it has.
 
     Args:
         tags: What each row belongs to, shape (rows,). [-]
         left: log(measured / predicted) of each, left out, shape (rows,). [1]
 
     Returns:
-        Bands by stack and by architecture, dense apart from experts. [1]
+        Bands by stack, by architecture and of steps that wait for the host. [1]
     """
     weight = weights(tags)
-    whole = _bounds(tags, left, weight)
-    by_key: dict[str, _Bounds] = {}
-    keys = [group_keys(arch=t.arch, stack=t.stack, moe=t.moe) for t in tags]
-    for level in (1, 0):
-        for key, *_ in sorted({(row[level], *row) for row in keys}):
-            chosen = np.array([row[level] == key for row in keys])
-            if chosen.sum() < FEWEST_ROWS:
-                continue
-            above = (
-                {row[level + 1] for row in keys if row[level] == key}
-                if not level
-                else set()
-            )
-            parent = _widest([by_key[name] for name in above if name in by_key], whole)
-            its = [tag for tag, one in zip(tags, chosen, strict=True) if one]
-            own = _bounds(its, left[chosen], weight[chosen])
-            by_key[key] = own.towards(parent)
-    groups = {key: bounds.group for key, bounds in sorted(by_key.items())}
+    busy = np.array([not tag.waits for tag in tags])
+    whole = _bounds(tags, left, weight, busy if busy.any() else ~busy)
+    groups: dict[str, Group] = {}
+    keys = [_keys(tag) for tag in tags]
+    for key in sorted({key for row in keys for key in row}):
+        chosen = np.array([key in row for row in keys])
+        if chosen.sum() >= FEWEST_ROWS:
+            own = _bounds(tags, left, weight, chosen)
+            alone = key == HOST_BOUND
+            groups[key] = (own if alone else own.towards(whole)).group
     return Intervals(groups=groups, everything=whole.group)
 
 
-def _widest(parents: Sequence[_Bounds], whole: _Bounds) -> _Bounds:
-    """The parent with the widest bounds; all rows where there is none."""
-    return max(parents, key=lambda one: one.high - one.low, default=whole)
+def pooled(tags: Sequence[Tags], left: Floats) -> Intervals:
+    """One band for all rows: what is left does not tell stacks apart.
+
+    Args:
+        tags: What each row belongs to, shape (rows,). [-]
+        left: log(measured / predicted) of each, left out, shape (rows,). [1]
+
+    Returns:
+        The band, without groups. [1]
+    """
+    everyone = np.ones(len(tags), dtype=np.bool_)
+    return Intervals(everything=_bounds(tags, left, weights(tags), everyone).group)
 
 
-def _bounds(tags: Sequence[Tags], left: Floats, weight: Floats) -> _Bounds:
-    """Quantiles with the conformal correction for the next source.
+def _keys(tag: Tags) -> tuple[str, ...]:
+    return group_keys(arch=tag.arch, stack=tag.stack, moe=tag.moe, waits=tag.waits)
+
+
+def _bounds(
+    tags: Sequence[Tags], left: Floats, weight: Floats, chosen: Flags
+) -> _Bounds:
+    """Quantiles of some rows, with the conformal correction for the next source.
 
     Of m sources and a new one, every rank of the new one is as likely: the share
     COVERAGE of it lies within the share ``COVERAGE (m + 1) / m`` of those known.
     """
-    sources = len({tag.source for tag in tags})
+    sources = len({t.source for t, one in zip(tags, chosen, strict=True) if one})
     share = min(COVERAGE * (sources + 1) / max(sources, 1), WIDEST)
     outside = (1 - share) / 2
-    low, high = quantiles(left, weight, (outside, 1 - outside))
-    return _Bounds(low, high, len(tags), sources)
+    low, high = quantiles(left[chosen], weight[chosen], (outside, 1 - outside))
+    return _Bounds(low, high, int(chosen.sum()), sources)
 
 
 def quantiles(
@@ -136,7 +143,10 @@ class Held:
     high: Floats
 
 
-def nested(observed: Observed) -> Held:
+def nested(
+    observed: Observed,
+    bands_of: Callable[[Sequence[Tags], Floats], Intervals] = intervals_of,
+) -> Held:
     """Intervals for every source from fits and errors that never saw it.
 
     For a source S the constants are fitted without S, and the errors that its
@@ -144,6 +154,7 @@ def nested(observed: Observed) -> Held:
 
     Args:
         observed: All rows. [-]
+        bands_of: What makes bands of errors. [-]
 
     Returns:
         For each row, whether it was held, and its bounds, shape (rows,). [-]
@@ -155,7 +166,7 @@ def nested(observed: Observed) -> Held:
         for inner, innermost in folds(rest, "source"):
             fit = fit_all(rest.take(innermost))
             errors[inner] = fit.left(rest.take(inner))
-        known = intervals_of(rest.tags, errors)
+        known = bands_of(rest.tags, errors)
         bands = [nearest_band(known, tag) for tag in held.tags]
         low[out] = np.log([band.low for band in bands])
         high[out] = np.log([band.high for band in bands])
@@ -174,5 +185,4 @@ def nearest_band(known: Intervals, tag: Tags) -> Group:
     Returns:
         Its band. [1]
     """
-    keys = group_keys(arch=tag.arch, stack=tag.stack, moe=tag.moe)
-    return known.nearest(keys)[1]
+    return known.nearest(_keys(tag))[1]

@@ -13,6 +13,7 @@ from planner.evidence.rows import Row
 from planner.evidence.sensitivity import deviating, gradient, run_of
 from planner.frameworks.fitted import DOCUMENTED, Fit
 from planner.specs.deviation import CONSTANTS, FACTORS, Deviation
+from planner.specs.uncertainty import WAITING
 
 SCATTERED = frozenset({"volta"})
 """Architectures whose rows come from a shared cluster: the same run varies 1.8 times
@@ -55,6 +56,7 @@ def observe(row: Row, fit: Fit = DOCUMENTED, *, slopes: bool = True) -> Observat
     outcome = price_case(case)
     if outcome.status != "ok":
         return Observation(outcome)
+    tags = replace(tags, waits=outcome.waiting >= WAITING)
     if not slopes or not outcome.measured_step_s:
         return Observation(outcome, tags)
     return Observation(outcome, tags, gradient(run_of(case, case.workload)))

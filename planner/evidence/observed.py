@@ -22,6 +22,7 @@ class Tags:
         arch: Architecture of the GPU. [text]
         stack: Named software stack. [text]
         moe: Whether the model routes tokens to experts. [-]
+        waits: Whether the host decides the step. [-]
     """
 
     id: str
@@ -30,6 +31,7 @@ class Tags:
     arch: str
     stack: str
     moe: bool = False
+    waits: bool = False
 
 
 @dataclass(frozen=True)

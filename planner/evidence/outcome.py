@@ -54,6 +54,8 @@ class Outcome(BaseModel):
     """Lower bound of the 90 % interval. [s]"""
     step_high_s: float | None = None
     """Upper bound of the 90 % interval. [s]"""
+    waiting: float = 0.0
+    """Share of the predicted step that the GPU waits for its host. [1]"""
     predicted_memory_gib: float | None = None
     """Peak memory by the row's own counter and rank. [GiB]"""
     memory_low_gib: float | None = None

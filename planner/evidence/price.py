@@ -55,6 +55,7 @@ def price_case(case: Case) -> Outcome:
             "predicted_step_s": estimate.step_time_s.value,
             "step_low_s": estimate.step_time_s.low,
             "step_high_s": estimate.step_time_s.high,
+            "waiting": estimate.time_breakdown_s.other / estimate.step_time_s.value,
             "predicted_memory_gib": peak,
             "memory_low_gib": peak * band.low,
             "memory_high_gib": peak * band.high,

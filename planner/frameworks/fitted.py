@@ -101,17 +101,26 @@ class AllIntervals(BaseModel):
     memory: Intervals
 
 
-def group_keys(*, arch: str, stack: str, moe: bool) -> tuple[str, ...]:
+HOST_BOUND = "steps that wait for the host"
+"""Group of the runs whose host decides the step, whatever stack or GPU. [text]"""
+
+
+def group_keys(
+    *, arch: str, stack: str, moe: bool, waits: bool = False
+) -> tuple[str, ...]:
     """Groups that a job belongs to, nearest first.
 
     Args:
         arch: Architecture of the GPU. [text]
         stack: Name of the stack. [text]
         moe: Whether the model routes tokens to experts.
+        waits: Whether the host decides the step.
 
     Returns:
         Stack with kind, architecture with kind. [text]
     """
+    if waits:
+        return (HOST_BOUND,)
     kind = "mixture of experts" if moe else "dense"
     return (f"{stack}, {kind}", f"{arch}, {kind}")
 
@@ -162,6 +171,7 @@ def uncertainty(
     widened = BORROWED if borrowed else 1.0
     return Uncertainty(
         time=time.band.wider(widened),
+        waiting=known.time.nearest((HOST_BOUND,))[1].band.wider(widened),
         memory=known.memory.nearest(keys)[1].band,
         why=_why(where, time, near=where == keys[0], borrowed=borrowed),
     )

@@ -2,6 +2,9 @@
 
 from pydantic import BaseModel, ConfigDict, Field
 
+WAITING = 0.4
+"""Share of a step that the GPU waits, beyond which its host decides the step. [1]"""
+
 
 class Band(BaseModel):
     """Bounds over the predicted value that hold 90 % of measurements. [1]."""
@@ -29,16 +32,30 @@ class Uncertainty(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     time: Band
-    """Of the step time. [1]"""
+    """Of a step time that the GPU decides. [1]"""
+    waiting: Band
+    """Of one that the host decides: it launches slower than the GPU works. [1]"""
     memory: Band
     """Of the peak memory, by any counter. [1]"""
     why: str
     """The measurements behind them, one sentence. [text]"""
 
+    def step(self, waiting: float) -> Band:
+        """The band of a step time.
+
+        Args:
+            waiting: Share of the step that the GPU waits for its host. [1]
+
+        Returns:
+            Bounds over the predicted value. [1]
+        """
+        return self.waiting if waiting >= WAITING else self.time
+
 
 _DEFAULT = Band(low=0.85, high=1.15)
 UNMEASURED = Uncertainty(
     time=_DEFAULT,
+    waiting=_DEFAULT,
     memory=_DEFAULT,
     why="intervals are a default of 15% either way: no measured run of this GPU and "
     "stack has narrowed them yet",

@@ -6,6 +6,7 @@ from planner.frameworks import FRAMEWORKS, MEGATRON
 from planner.frameworks import fitted as module
 from planner.frameworks.fitted import (
     BORROWED,
+    HOST_BOUND,
     AllIntervals,
     Fit,
     Group,
@@ -17,7 +18,7 @@ from planner.frameworks.fitted import (
 )
 from planner.frameworks.stacks import stack_names
 from planner.specs.deviation import Deviation
-from planner.specs.uncertainty import UNMEASURED
+from planner.specs.uncertainty import UNMEASURED, WAITING
 
 WHOLE = Group(low=0.7, high=1.4, rows=100, sources=9)
 OWN = Group(low=0.9, high=1.1, rows=20, sources=3)
@@ -51,6 +52,21 @@ def test_the_nearest_measured_group_decides(
     assert found.time == band.band
     assert ("this stack itself has none" in found.why) == (band != OWN)
     assert f"{band.rows} measured runs" in found.why
+
+
+def test_a_step_that_waits_for_its_host_has_a_band_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    groups = {HOST_BOUND: WHOLE, "fast, dense": OWN}
+    bands = Intervals(groups=groups, everything=HOPPER)
+    held = AllIntervals(date="", source="", time=bands, memory=bands)
+    monkeypatch.setattr(module, "intervals", lambda: held)
+    found = uncertainty(arch="hopper", stack="fast", moe=False)
+    assert found.step(WAITING - 0.01) == OWN.band
+    assert found.step(WAITING) == WHOLE.band
+    assert group_keys(arch="hopper", stack="fast", moe=True, waits=True) == (
+        HOST_BOUND,
+    )
 
 
 @pytest.mark.usefixtures("_shipped")
