@@ -16,8 +16,9 @@ from planner.cost.room import (
     communication_bytes,
     context_bytes,
     device_bytes,
+    root_bytes,
 )
-from planner.cost.states import States, root_bytes, state_bytes
+from planner.cost.states import States, state_bytes
 from planner.cost.table import CostTable
 from planner.schedules.inflight import Peak
 from planner.specs.estimate import StageMemory

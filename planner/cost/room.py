@@ -7,7 +7,6 @@ from planner.cost.adapters import HALF
 from planner.cost.kernels import ELEMENT
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.owned import layer_owned
-from planner.cost.states import head_bytes
 from planner.cost.weights import largest_weight
 from planner.cost.workload import Workload
 from planner.models.blocks import LayerKind
@@ -186,6 +185,47 @@ def head_buffers(workload: Workload, meshes: Meshes) -> Floats:
     if not recipe.head_stays_whole:
         total = total + head_bytes(workload, meshes)
     return np.where(meshes.zero == 3, total, 0.0)
+
+
+def root_bytes(workload: Workload, meshes: Meshes) -> tuple[Floats, Floats]:
+    """Embedding and head that ZeRO-3 leaves whole from forward to backward.
+
+    The gathered tables, ``w_g V h / t`` each, and the head's whole gradient; a tied
+    head on the embedding's stage is the same table.
+
+    Args:
+        workload: The job.
+        meshes: Any meshes.
+
+    Returns:
+        Memory on the first stage and on the last, zero below ZeRO-3 and where they
+        are units as all others are. [B], shape (meshes,) each
+
+    References:
+        PyTorch FSDP2: the root's units are not resharded after forward, and
+        their gradients wait for the root's post-backward.
+    """
+    model = workload.model
+    whole = (meshes.zero == 3) & workload.recipe.head_stays_whole
+    apart = (meshes.pp > 1) | (not model.tied_embeddings)
+    table = workload.recipe.gather_bytes * model.vocab * model.hidden / meshes.tp
+    embedding = np.where(whole & apart, table, 0.0)
+    return embedding, np.where(whole, head_bytes(workload, meshes), 0.0)
+
+
+def head_bytes(workload: Workload, meshes: Meshes) -> Floats:
+    """The whole head as gathered, and its gradient if it has one.
+
+    Args:
+        workload: The job.
+        meshes: Any meshes.
+
+    Returns:
+        Memory. [B], shape (meshes,)
+    """
+    head = workload.model.vocab * workload.model.hidden / meshes.tp
+    gradient = 0 if workload.training.frozen else ELEMENT
+    return head * (workload.recipe.gather_bytes + gradient)
 
 
 def budget_bytes(workload: Workload, meshes: Meshes) -> Floats:

@@ -30,8 +30,6 @@ MOMENTS = {
     "muon": 1.0,
 }
 """Moments per parameter; Adafactor's are rows and columns only. [1]"""
-GRADIENT_ELEMENT = 2
-"""Bytes of one gradient as autograd makes it. [B]"""
 SHARD_TRAFFIC = 42.0
 """HBM bytes that Adam moves per parameter of its shard: norm, clip, update. [B]"""
 LOCAL_TRAFFIC = 12.0
@@ -204,47 +202,6 @@ def held_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
 def _divisor(meshes: Meshes, shards: Ints) -> Ints:
     """Ranks that share weights: the shard group under ZeRO-3, else one."""
     return np.where(meshes.zero == 3, shards, 1)
-
-
-def root_bytes(workload: Workload, meshes: Meshes) -> tuple[Floats, Floats]:
-    """Embedding and head that ZeRO-3 leaves whole from forward to backward.
-
-    The gathered tables, ``w_g V h / t`` each, and the head's whole gradient; a tied
-    head on the embedding's stage is the same table.
-
-    Args:
-        workload: The job.
-        meshes: Any meshes.
-
-    Returns:
-        Memory on the first stage and on the last, zero below ZeRO-3 and where they
-        are units as all others are. [B], shape (meshes,) each
-
-    References:
-        PyTorch FSDP2: the root's units are not resharded after forward, and
-        their gradients wait for the root's post-backward.
-    """
-    model = workload.model
-    whole = (meshes.zero == 3) & workload.recipe.head_stays_whole
-    apart = (meshes.pp > 1) | (not model.tied_embeddings)
-    table = workload.recipe.gather_bytes * model.vocab * model.hidden / meshes.tp
-    embedding = np.where(whole & apart, table, 0.0)
-    return embedding, np.where(whole, head_bytes(workload, meshes), 0.0)
-
-
-def head_bytes(workload: Workload, meshes: Meshes) -> Floats:
-    """The whole head as gathered, and its gradient if it has one.
-
-    Args:
-        workload: The job.
-        meshes: Any meshes.
-
-    Returns:
-        Memory. [B], shape (meshes,)
-    """
-    head = workload.model.vocab * workload.model.hidden / meshes.tp
-    gradient = 0 if workload.training.frozen else GRADIENT_ELEMENT
-    return head * (workload.recipe.gather_bytes + gradient)
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,11 @@ from planner.cost.ends import End, embedding_end, head_end
 from planner.cost.layers import layer_time
 from planner.cost.meshes import Floats, Ints, Meshes
 from planner.cost.owned import Owned, embedding_owned, head_owned, layer_owned
-from planner.cost.room import budget_bytes, head_buffers, layer_buffers
+from planner.cost.room import budget_bytes, head_buffers, layer_buffers, root_bytes
 from planner.cost.states import (
     DataGroups,
     late_gradients,
     optimizer_time,
-    root_bytes,
     state_bytes,
 )
 from planner.cost.transfers import (

@@ -15,13 +15,12 @@ from planner.cost.kernels import stream_rate
 from planner.cost.layers import layer_time
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.owned import Owned, embedding_owned, head_owned, layer_owned
-from planner.cost.room import head_buffers, layer_buffers
+from planner.cost.room import head_buffers, layer_buffers, root_bytes
 from planner.cost.states import (
     DataGroups,
     gather_time,
     late_gradients,
     optimizer_time,
-    root_bytes,
     scatter_time,
     state_bytes,
 )

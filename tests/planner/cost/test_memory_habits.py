@@ -16,12 +16,12 @@ from planner.cost.room import (
     device_bytes,
     head_buffers,
     layer_buffers,
+    root_bytes,
 )
 from planner.cost.states import (
     held_bytes,
     moment_bytes,
     optimizer_time,
-    root_bytes,
     state_bytes,
 )
 from planner.cost.weights import linear_weights, newton_schulz_flops
