@@ -15,6 +15,8 @@ from planner.specs.framework import RecomputeKind
 
 FP32 = 4
 """Bytes of one fp32 number. [B]"""
+WIDE = ("fp32", "tf32")
+"""Formats whose activations are kept in 32 bits. [text]"""
 STAGED_LAYERS = 2
 """Layers whose offloaded activations are back on the GPU at one time. [1]"""
 NARROW_INPUTS = frozenset(
@@ -208,7 +210,7 @@ def _element(
     needs is not there without that gradient.
     """
     profile, frozen = workload.profile, workload.training.frozen
-    if tensor.precision == "fp32" or workload.training.precision == "fp32":
+    if tensor.precision == "fp32" or workload.training.precision in WIDE:
         return FP32
     kept = is_kept(workload, layer, tensor.name)
     if keeps_quantised(workload) and tensor.name in NARROW_INPUTS:

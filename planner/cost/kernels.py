@@ -13,6 +13,8 @@ ELEMENT = 2
 """Bytes of one bf16 or fp16 number. [B]"""
 NARROW = {"fp8": 1.0, "mxfp8": 1.0 + 1 / 32, "nvfp4": 0.5 + 1 / 16}
 """Bytes of one GEMM input in the formats below half precision, scales included. [B]"""
+WIDE = ("fp32", "tf32")
+"""Formats of 32 bits, whose products do not run in half precision. [text]"""
 CAST_TRAFFIC = {"delayed": 4.0, "current": 6.0, "blockwise": 4.0}
 """Bytes moved per element that is cast to fp8: read 2, write 1 by rows and 1 by
 columns; scaling by a first pass reads 2 more. [B]"""
@@ -83,9 +85,15 @@ def gemm_rate(
         flops=_peak(workload, wanted) * efficiency * workload.profile.clock,
         bandwidth=gpu.memory_bandwidth / entry.traffic if entry.traffic else np.inf,
         overhead=entry.overhead * workload.profile.latency,
-        element=NARROW.get(wanted, ELEMENT),
+        element=_element(workload, wanted),
         gradient=_gradient_traffic(workload),
     )
+
+
+def _element(workload: Workload, dtype: str) -> float:
+    """Bytes of one number that a product reads. [B]."""
+    wide = workload.training.precision in WIDE
+    return 2 * ELEMENT if wide else NARROW.get(dtype, ELEMENT)
 
 
 def _gradient_traffic(workload: Workload) -> float:
@@ -98,6 +106,8 @@ def _peak(workload: Workload, dtype: str) -> float:
     """Dense peak of the units that a format runs on. [FLOP/s]."""
     gpu = workload.gpu
     peaks = {"fp8": gpu.peak_fp8, "mxfp8": gpu.peak_fp8, "nvfp4": gpu.peak_fp4}
+    if workload.training.precision in WIDE:
+        peaks[dtype] = _wide_peak(workload)
     peak = peaks.get(dtype, workload.peak_flops)
     assert peak is not None
     return peak
@@ -131,6 +141,15 @@ def cast_time(workload: Workload, elements: Floats) -> Floats:
     if (scaled_once and any_layout) or workload.training.frozen:
         moved -= NARROW[precision]
     return moved * elements / stream_rate(workload) + operator_latency(workload)
+
+
+def _wide_peak(workload: Workload) -> float:
+    """Peak of fp32 on the vector units, of tf32 on the tensor cores. [FLOP/s]."""
+    gpu = workload.gpu
+    ways = [gpu.peak_fp32, gpu.peak_tf32]
+    if workload.training.precision == "tf32":
+        ways.reverse()
+    return next(filter(None, ways), workload.peak_flops)
 
 
 def _half(table: Mapping[str, GemmCalibration]) -> str:

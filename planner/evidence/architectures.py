@@ -103,7 +103,7 @@ def _built(block: ModelBlock, seq_len: int) -> Architecture:
         name=block.name or "unnamed",
         family="measured",
         hidden=block.hidden,
-        vocab=block.vocab,
+        vocab=block.vocab or _vocab(block),
         runs=runs_of(_layers(block, norm)),
         tied_embeddings=bool(block.tied_embeddings),
         learned_positions=seq_len if learned else 0,
@@ -112,6 +112,12 @@ def _built(block: ModelBlock, seq_len: int) -> Architecture:
         source="the row",
         max_position=None,
     )
+
+
+def _vocab(block: ModelBlock) -> int:
+    """Entries of a vocabulary that a row does not state."""
+    rule = rules().vocabulary
+    return rule.gated if _gated(block) else rule.other
 
 
 def _gated(block: ModelBlock) -> bool:
@@ -188,6 +194,8 @@ def latent_assumed(block: ModelBlock) -> bool:
         True for latent attention without any rank.
     """
     text = block.text("attention")
+    if _preset_like(block) is not None:
+        return False
     stated = any(re.search(pattern, text) for pattern in _LATENT.values())
     return "mla" in text and not stated
 
@@ -203,11 +211,12 @@ def _mlp(block: ModelBlock) -> Mlp:
 
 
 def _moe(block: ModelBlock, moe: MoeBlock) -> Moe:
+    inner = moe.expert_ffn or block.ffn_hidden or _INNER_RATIO * block.hidden
     return Moe(
         hidden=block.hidden,
         experts=moe.experts,
         top_k=moe.topk,
-        ffn=moe.expert_ffn,
-        shared_ffn=moe.shared_experts * moe.expert_ffn,
+        ffn=inner,
+        shared_ffn=moe.shared_experts * inner,
         gated=_gated(block),
     )

@@ -1,8 +1,15 @@
 """The blocks of a measured row, as its author wrote them; further keys are kept."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PositiveFloat,
+    PositiveInt,
+)
 
 
 class _Block(BaseModel):
@@ -35,7 +42,7 @@ class MoeBlock(_Block):
 
     experts: PositiveInt
     topk: PositiveInt
-    expert_ffn: PositiveInt
+    expert_ffn: PositiveInt | None = None
     shared_experts: int = Field(default=0, ge=0)
     dense_layers: int = Field(default=0, ge=0)
     layer_freq_spec: str | None = None
@@ -51,7 +58,7 @@ class ModelBlock(_Block):
     heads: PositiveInt
     kv_heads: PositiveInt | None = None
     ffn_hidden: PositiveInt | None = None
-    vocab: PositiveInt
+    vocab: PositiveInt | None = None
     head_dim: PositiveInt | None = None
     gated_mlp: bool | None = None
     tied_embeddings: bool | None = None
@@ -145,4 +152,4 @@ class MeasuredBlock(_Block):
     days_for_300b_tokens: PositiveFloat | None = None
     peak_memory_gb: PositiveFloat | None = None
     memory_kind: str | None = None
-    oom: bool = False
+    oom: Annotated[bool, BeforeValidator(lambda value: value or False)] = False

@@ -14,6 +14,8 @@ from planner.evidence.words import FabricWord
 _SOURCES = {"*": "the measured row"}
 _SAME = 0.05
 """Relative difference of two memory sizes that only units explain. [1]"""
+_HOSTS = 1.2
+"""Memory in a superchip's name over its GPU's from which on it is the CPU's. [1]"""
 
 
 @dataclass(frozen=True)
@@ -151,8 +153,9 @@ def _nic(
 ) -> tuple[LinkSpec, tuple[str, ...]]:
     """One NIC per GPU with its share of the line rate; what is open by the rules."""
     rule = rules().fabric
-    gbps = block.per_gpu_inter_gbps or rule.gbps.get(gpu.arch, rule.other_gbps)
     kind = _kind(fabric) or rule.kind
+    usual = rule.gbps.get(gpu.arch, rule.other_gbps)
+    gbps = block.per_gpu_inter_gbps or min(usual, rule.most.get(kind, usual))
     flags = []
     if not alone and block.per_gpu_inter_gbps is None:
         flags.append(f"network rate assumed, {gbps:g} Gb/s per GPU")
@@ -189,12 +192,18 @@ def _as_stated(gpu: GpuSpec, block: HardwareBlock) -> GpuSpec:
     changed: dict[str, float] = {}
     label = (gpu.memory_label or gpu.memory_capacity) / GB
     stated = block.gpu_memory_gb
-    if stated and abs(stated / label - 1) > _SAME:
+    if stated and abs(stated / label - 1) > _SAME and not _is_hosts(gpu, stated):
         usable = gpu.memory_capacity * stated / label
         changed |= {"memory_label": stated * GB, "memory_capacity": usable}
     if block.hbm_tb_s:
         changed["memory_bandwidth"] = block.hbm_tb_s * 1e12
     return gpu.model_copy(update=changed)
+
+
+def _is_hosts(gpu: GpuSpec, stated: float) -> bool:
+    """Whether the memory in a superchip's name is its CPU's: `GH200 480GB`."""
+    label = (gpu.memory_label or gpu.memory_capacity) / GB
+    return gpu.host_link == "nvlink-c2c" and stated > _HOSTS * label
 
 
 def _clock(block: HardwareBlock, gpu: GpuSpec) -> float:

@@ -12,13 +12,27 @@ from planner.evidence.software import StackRule, year_of
 from planner.evidence.techniques import with_techniques
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import read_stack, with_stack
-from planner.specs.framework import Framework, Limits, Profile, Recipe, RecipeOverrides
+from planner.specs.framework import (
+    Framework,
+    Limits,
+    Profile,
+    Recipe,
+    RecipeOverrides,
+    StateBytes,
+)
 from planner.specs.layout import CpKind, Order
 
 ANY_ZERO = (0, 1, 2, 3)
 CP_KINDS: tuple[CpKind, ...] = ("ring", "all-gather", "ulysses")
 ORDERS: tuple[Order, ...] = ("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp")
 UNFUSED = "unfused"
+WIDE_STATES = {
+    0: StateBytes(weights=4, gradients=4),
+    1: StateBytes(weights=4, gradients=4),
+    2: StateBytes(weights=4, sharded_gradients=4),
+    3: StateBytes(sharded_weights=4, sharded_gradients=4),
+}
+"""Training in fp32 needs no copy of the weights. [B]"""
 TP_OVERLAP_ON = r"\btp\b[^;.]*overlap(ped)?( is| are)? on\b|--tp-comm-overlap"
 """How notes say that tensor-parallel exchanges overlap."""
 
@@ -59,7 +73,7 @@ def software_of(
         "clock": stacked.profile.clock * clock,
     }
     unknown = ("unknown framework",) if rule.unknown else ()
-    recipe = _recipe(row, stacked.recipe)
+    recipe = _recipe(row, rule, stacked.recipe)
     framework = replace(
         stacked,
         profile=stacked.profile.model_copy(update=changed),
@@ -85,19 +99,54 @@ def _widened(limits: Limits, recipe: Recipe) -> Limits:
     )
 
 
-def _recipe(row: Row, recipe: Recipe) -> Recipe:
+def _recipe(row: Row, rule: StackRule, recipe: Recipe) -> Recipe:
     """The stack's memory habits, with the row's loss and recomputed modules."""
     words, sharding = row.normalised.recompute, row.normalised.sharding
     if sharding and sharding.kind == "zero3":
         recipe = _under_deepspeed(recipe)
     if re.search(r"fp8[_ -]param|stored frozen|parameter all-gather", _detail(row)):
         recipe = replace(recipe, fp8_primary=True)
-    if row.job.loss_fusion:
+    if re.search(r"\bpure\b", row.job.precision.lower()) and rule.room != "megatron":
+        recipe = _pure(recipe)
+    if is_wide(row):
+        recipe = replace(recipe, states=WIDE_STATES, fp16_states=None)
+    if re.search(rules().fused_loss.chunks, _said(row)):
+        recipe = replace(recipe, logits_bytes=rules().fused_loss.chunked)
+    elif row.job.loss_fusion:
         recipe = replace(recipe, logits_bytes=rules().fused_loss.logits_bytes)
     if words.kind == "selective" and words.modules:
         kind = module_kind(words.modules)
         recipe = replace(recipe, kinds={**recipe.kinds, MODULES_KIND: kind})
     return recipe
+
+
+def is_wide(row: Row) -> bool:
+    """Whether a row computes in 32 bits, where no fused attention exists.
+
+    Args:
+        row: The measured row. [-]
+
+    Returns:
+        True for fp32 and tf32.
+    """
+    text = row.job.precision.lower()
+    return bool(re.search(r"fp32|tf32|float32", text)) and "16" not in text
+
+
+def _pure(recipe: Recipe) -> Recipe:
+    """Weights, gradients and moments in 16 bits, as torchtune keeps them."""
+    theirs = read_stack("torchtitan", "torchtune").recipe
+    return RecipeOverrides(
+        states=theirs.states,
+        state_bits=theirs.state_bits,
+        gradient_bytes=theirs.gradient_bytes,
+    ).on(recipe)
+
+
+def _said(row: Row) -> str:
+    """Everything that may name a kernel: software, details, notes. [text]."""
+    parts = (row.job.framework, row.job.framework_version, _detail(row), row.notes)
+    return " | ".join(filter(None, parts)).lower()
 
 
 def _under_deepspeed(recipe: Recipe) -> Recipe:
@@ -162,6 +211,8 @@ def _experts(row: Row) -> dict[str, object]:
         said |= {"ep_overlap": False} if once else {}
     if re.search(r"forced? (load )?balanc", row.notes.lower()):
         said["expert_imbalance"] = 1.0
+    if "dualpipe" in row.layout.text("schedule"):
+        said["ep_overlap"] = True
     return said
 
 
@@ -181,6 +232,16 @@ def _scaling(row: Row) -> dict[str, object]:
     return {"fp8_recipe": said[0]} if said else {}
 
 
+def _named_kernel(
+    row: Row, default: Profile, stacked: Profile, gpu: GpuSpec
+) -> str | dict[str, str]:
+    """The stack's attention, which keeps no scores of long sequences."""
+    rule = rules().long_attention
+    long = row.job.seq_len >= rule.tokens and year_of(row, gpu.arch) >= rule.since
+    explicit = stacked.attention_kernel == UNFUSED
+    return default.attention_kernel if long and explicit else stacked.attention_kernel
+
+
 def _kernel(
     row: Row,
     default: Profile,
@@ -189,9 +250,10 @@ def _kernel(
     calibration: GpuCalibration,
 ) -> tuple[str, tuple[str, ...]]:
     """The attention kernel that ran, or the nearest that is measured."""
-    named = stacked.attention_kernel
+    named = _named_kernel(row, default, stacked, gpu)
     flash, backend = row.job.flash_attention, row.job.text("attention_backend")
-    if flash is False or backend in {UNFUSED, "local", "math", "eager"}:
+    wide = is_wide(row)
+    if wide or flash is False or backend in {UNFUSED, "local", "math", "eager"}:
         return UNFUSED, ()
     if named == UNFUSED and (flash or "flash" in backend):
         named = default.attention_kernel

@@ -11,6 +11,8 @@ from planner.evidence.unsupported import UnsupportedError
 
 _FORMS = ("pcie", "nvl", "sxm")
 """Ways a GPU is built in, as names say them; a board with NVLink unless said."""
+_HOSTS = 1.2
+"""Stated memory over a family's largest from which on it is the host's. [1]"""
 _NOT_FAMILIES = re.compile(r"^(\d+gb|sxm\d?|pcie|nvl|gcd|rtx)$")
 
 
@@ -45,6 +47,8 @@ def gpu_named(text: str, memory_gb: float | None, joined_by: str = "") -> GpuSpe
     wanted = memory_gb or _memory(words)
     form = _form(words, joined_by.lower())
     names = [name for name, length in matches.items() if length == longest]
+    if wanted and wanted > _HOSTS * max(map(_label, names)):
+        wanted = None
     return catalog.gpu(min(names, key=lambda name: _distance(name, form, wanted)))
 
 
@@ -77,12 +81,17 @@ def _form(text: str, joined_by: str) -> str:
     return "pcie" if cards else "sxm"
 
 
+def _label(name: str) -> float:
+    """Memory that a GPU is sold with. [GB]."""
+    gpu = catalog.gpu(name)
+    return (gpu.memory_label or gpu.memory_capacity) / GB
+
+
 def _distance(
     name: str, form: str, memory_gb: float | None
 ) -> tuple[bool, float, bool, str]:
     """How far an entry is from what was asked: form, memory, not the usual, name."""
     forms = [known for known in _FORMS if known in name]
-    label = catalog.gpu(name).memory_label or catalog.gpu(name).memory_capacity
-    off = abs(label / GB - memory_gb) if memory_gb else 0.0
+    off = abs(_label(name) - memory_gb) if memory_gb else 0.0
     unusual = name not in rules().gpus.usual
     return bool(forms) and form not in forms, off, unusual, name

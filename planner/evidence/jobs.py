@@ -16,7 +16,8 @@ PRECISIONS: tuple[tuple[str, Precision], ...] = (
     (r"fp8|float8|e4m3|hybrid", "fp8"),
     (r"bf16|bfloat16", "bf16"),
     (r"fp16|float16|half|\bamp\b|o[12]\b", "fp16"),
-    (r"fp32|tf32|float32", "fp32"),
+    (r"tf32|tensorfloat", "tf32"),
+    (r"fp32|float32|^32\b|single", "fp32"),
 )
 """Patterns of a number format, the narrowest first."""
 _OPTIMIZERS = {"adam": "adamw", "sgd": "sgd-momentum"}
@@ -48,7 +49,7 @@ def training_of(row: Row, layout: PartialLayout, rule: StackRule) -> TrainingSpe
         {
             "seq_len": row.job.seq_len,
             "global_batch": prod(part or 1 for part in cut),
-            "precision": _precision(row),
+            "precision": _precision(row, rule),
             "optimizer": _OPTIMIZERS.get(words.name, words.name),
             "state_bits": None if words.state_bits == 32 else words.state_bits,
             "optimizer_in_backward": words.in_backward,
@@ -66,12 +67,13 @@ def _document(row: Row, rule: StackRule) -> int | None:
     return packing.document if tuned and rule.stack in packing.stacks else None
 
 
-def _precision(row: Row) -> Precision:
-    """Number format of the linear layers."""
+def _precision(row: Row, rule: StackRule) -> Precision:
+    """Number format of the linear layers; NVIDIA's containers multiply fp32 as tf32."""
     for text in (row.job.precision.lower(), row.job.text("precision_detail")):
         for pattern, word in PRECISIONS:
             if re.search(pattern, text):
-                return word
+                wide = word == "fp32" and rule.room == "megatron"
+                return "tf32" if wide or "tf32" in text else word
     raise UnsupportedError(f"job: precision {row.job.precision!r} is not known")
 
 

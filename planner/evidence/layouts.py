@@ -1,5 +1,6 @@
 """The layout of a measured row, complete: what it leaves open is filled by rules."""
 
+import re
 from dataclasses import dataclass
 
 from planner.evidence.recompute import stages_of
@@ -68,7 +69,8 @@ def layout_of(row: Row, layers: int, rule: StackRule, node: int) -> Placed:
     batch = _batch(row, dp)
     vpp, deep = _chunks(row, layers)
     counts = _counts(row, layers, lay.pp * vpp)
-    zero, shard, sharded = _sharding(row, dp * lay.cp, node)
+    zero, shard, sharded = _sharding(row, rule, dp * lay.cp, node)
+    kind, other = _cp_kind(row)
     sp, silent = _sequence_parallel(row, rule)
     layout = PartialLayout(
         tp=lay.tp,
@@ -76,7 +78,7 @@ def layout_of(row: Row, layers: int, rule: StackRule, node: int) -> Placed:
         pp=lay.pp,
         vpp=vpp,
         cp=lay.cp,
-        cp_kind=_cp_kind(row),
+        cp_kind=kind,
         ep=lay.ep or 1,
         etp=_expert_tensor(row, rule),
         dp=dp,
@@ -89,7 +91,7 @@ def layout_of(row: Row, layers: int, rule: StackRule, node: int) -> Placed:
         offload=_offload(row, layers),
         stages=stages_of(counts, row.normalised.recompute, lay.pp),
     )
-    return Placed(layout, (*batch.flags, *deep, *sharded, *silent))
+    return Placed(layout, (*batch.flags, *deep, *sharded, *silent, *other))
 
 
 def interleaved(
@@ -188,18 +190,25 @@ def _counts(row: Row, layers: int, stages: int) -> tuple[int, ...]:
 
 
 def _sharding(
-    row: Row, ranks: int, node: int
+    row: Row, rule: StackRule, ranks: int, node: int
 ) -> tuple[int, int | None, tuple[str, ...]]:
     """ZeRO stage, and the ranks that share one copy; None for all."""
     words = row.normalised.sharding
     if words is None:
-        return 0, None, ("sharding assumed, none",)
+        kind = _habit(rule) if ranks > 1 else "none"
+        return ZERO_OF[kind], None, (f"sharding assumed, {kind}",)
     stage = ZERO_OF[words.kind]
     if stage == 3 and not words.reshard_after_forward:
         stage = 2
     group = words.group or (node if words.kind == "hsdp" else None)
     whole = group is None or group >= ranks or stage == 0
     return stage, None if whole else group, ()
+
+
+def _habit(rule: StackRule) -> str:
+    """How a stack's replicas divide states where a row is silent. [text]."""
+    kinds = rules().unstated_sharding.kinds
+    return next((kind for kind, own in kinds.items() if rule.stack in own), "none")
 
 
 def _sequence_parallel(row: Row, rule: StackRule) -> tuple[bool, tuple[str, ...]]:
@@ -224,14 +233,20 @@ def _expert_tensor(row: Row, rule: StackRule) -> int:
     return 1 if whole else lay.tp
 
 
-def _cp_kind(row: Row) -> CpKind | None:
-    """How context ranks exchange keys, where stated."""
-    text = row.layout.text("cp_comm")
+def _cp_kind(row: Row) -> tuple[CpKind | None, tuple[str, ...]]:
+    """How context ranks exchange keys, where stated.
+
+    More ranks than heads cannot divide the heads: a ring joins such groups.
+    """
+    lay = row.layout
+    text = lay.text("cp_comm") or row.job.framework.lower()
     if "p2p" in text or "ring" in text:
-        return "ring"
-    if "a2a" in text or "ulysses" in text or "all-to-all" in text:
-        return "ulysses"
-    return "all-gather" if "gather" in text else None
+        return "ring", ()
+    if re.search(r"a2a|ulysses|all-?to-?all", text):
+        if row.model.heads % (lay.tp * lay.cp) == 0:
+            return "ulysses", ()
+        return "ring", ("ulysses priced as ring: heads do not divide",)
+    return ("all-gather", ()) if "gather" in text else (None, ())
 
 
 def _order(row: Row, rule: StackRule) -> str:

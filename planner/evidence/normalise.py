@@ -10,7 +10,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pydantic import ValidationError
+
 from planner.errors import BadInputError
+from planner.evidence.words import Normalised
 
 GIB_PER_GB = 1e9 / 2**30
 Fields = Mapping[str, Any]
@@ -22,6 +25,7 @@ COUNTERS: Rules = (
     (r"\bactive\b", "active"),
     (r"allocat|max_memory|mem_alloc", "allocated"),
     (r"unknown|not stated|unclear", "unknown"),
+    (r"^\W*(peak|max|gpu|memory|usage|per|in|\W)*(gib|gb|mib|mb)?\W*$", "unknown"),
 )
 RANKS: Rules = (
     (r"last (pipeline )?(rank|stage)", "last"),
@@ -42,15 +46,27 @@ SHARDING: Rules = (
 )
 RECOMPUTE: Rules = (
     (r"every (second|third|fourth|\d+(st|nd|rd|th)) layer", "full"),
-    (r"selective|per-op|sdpa|core[ _]att", "selective"),
+    (r"^(none|no|off|false)\b", "none"),
+    (r"selective|per-op|op-level|sdpa|core[ _]att|fine[- ]grained", "selective"),
+    (r"minimal|save[ _-](dot|out|qkv|attn)", "unknown"),
     (r"full|uniform|block|every layer|\btrue\b|\byes\b|\bon\b", "full"),
-    (r"none|\bno\b|\boff\b|false", "none"),
+    (r"none|\bno\b|\boff\b|without|false", "none"),
+    (r"checkpoint|\bac\b|unsloth|remat|layers", "full"),
+)
+MODULES: Rules = (
+    (r"mla|up proj", "mla_up_proj"),
+    (r"norm", "layernorm"),
+    (r"shared", "shared_experts"),
+    (r"moe act|swiglu|expert act|activation", "moe_act"),
+    (r"core|attention|attn|sdpa", "core_attn"),
+    (r"mlp|ffn", "mlp"),
+    (r"moe|expert", "moe"),
 )
 OPTIMIZERS: Rules = (
     (r"muon", "muon"),
     (r"lamb\b", "lamb"),
     (r"adafactor", "adafactor"),
-    (r"\bsgd", "sgd"),
+    (r"\bsgd|\blomo\b", "sgd"),
 )
 FABRICS: Rules = (
     (r"none needed|one nvlink domain|^none$", "none"),
@@ -91,10 +107,19 @@ def normalised(row: Fields) -> dict[str, Any]:
         "fabric": _fabric,
     }
     for name, rule in rules.items():
-        vague = given.get(name) in (None, "unknown")
+        vague = given.get(name) in (None, {}, "unknown") or _strange(name, given)
         if vague and (derived := rule(row)) is not None:
             given[name] = derived
     return given
+
+
+def _strange(name: str, given: Fields) -> bool:
+    """Whether a block of fixed words has a word that no vocabulary knows."""
+    try:
+        Normalised.model_validate({name: given[name]})
+    except ValidationError:
+        return name != "memory"
+    return False
 
 
 def _first(rules: Rules, text: str, default: str = "") -> str:
@@ -159,6 +184,8 @@ def _recompute(row: Fields) -> dict[str, Any]:
     words: dict[str, Any] = {"kind": _first(RECOMPUTE, text, "unknown")}
     if match := re.search(r"(\d+) of (\d+) layers", text):
         words["layers"] = int(match[1])
+    elif match := re.search(r"block\W+(\d+)|^full,? (\d+) layers$", text):
+        words["layers_per_virtual_stage"] = int(match[1] or match[2])
     elif match := re.search(r"(\d+) layers per (?:\(virtual\) )?stage", text):
         words["layers_per_virtual_stage"] = int(match[1])
     elif match := re.search(r"every (\w+) layer", text):
@@ -166,11 +193,17 @@ def _recompute(row: Fields) -> dict[str, Any]:
         words["every"] = int(digits[0]) if digits else _ORDINALS.get(match[1], 2)
     elif "second matmul" in text or "per-op" in text:
         words["policy"] = "save-sdpa-and-every-second-matmul"
-    elif match := re.search(r"selective:\s*([\w, ]+)", text):
-        words["modules"] = [name.strip() for name in match[1].split(",")]
+    elif match := re.search(r"selective:\s*([\w, -]+)", text):
+        words["modules"] = [_module(name.strip()) for name in match[1].split(",")]
     elif words["kind"] == "selective" and re.search(r"core[ _]att", text):
         words["modules"] = ["core_attn"]
     return words
+
+
+def _module(name: str) -> str:
+    """Megatron's name of a module that is said in prose."""
+    plain = _first(MODULES, re.sub("[_-]", " ", name))
+    return plain or name
 
 
 def _sharding(row: Fields) -> dict[str, Any] | None:
@@ -181,11 +214,25 @@ def _sharding(row: Fields) -> dict[str, Any] | None:
     if not kind and (stage is None or by_stage is None):
         return None
     words: dict[str, Any] = {"kind": kind or by_stage}
-    if match := re.search(r"(?:groups of|over|within) (\d+) ranks", text):
-        words["group"] = int(match[1])
-    if re.search(r"not resharded|no reshard|reshard[^,;]*(never|false)", text):
+    if match := re.search(
+        r"(?:groups of|over|within) (\d+) ranks|shard\D{0,12}(\d+)", text
+    ):
+        words["group"] = int(match[1] or match[2])
+    if _stays_whole(row, words["kind"], text):
         words["reshard_after_forward"] = False
     return words
+
+
+def _stays_whole(row: Fields, kind: str, text: str) -> bool:
+    """Whether parameters stay gathered from forward to backward.
+
+    Said so, or FSDP inside a pipeline, where torchtitan's default keeps them
+    (``fsdp_reshard_after_forward``).
+    """
+    if re.search(r"not resharded|no reshard|reshard[^,;]*(never|false)", text):
+        return True
+    pipelined = ((row.get("layout") or {}).get("pp") or 1) > 1
+    return pipelined and kind in {"fsdp", "fsdp2", "hsdp"} and "reshard" not in text
 
 
 def _optimizer(row: Fields) -> dict[str, Any]:
@@ -198,7 +245,7 @@ def _optimizer(row: Fields) -> dict[str, Any]:
     return {
         "name": _first(OPTIMIZERS, text, "adam"),
         "state_bits": 32 if cpu else bits,
-        "in_backward": "backward" in text,
+        "in_backward": bool(re.search(r"backward|per-layer weight|\blomo\b", text)),
         "on_cpu": cpu,
     }
 
@@ -231,7 +278,16 @@ def _offload(row: Fields) -> dict[str, Any] | None:
     ):
         if stem in text:
             words[name] = 1.0
-    return words
+    return words or _offload_to(row, text)
+
+
+def _offload_to(row: Fields, text: str) -> dict[str, Any] | None:
+    """What lies outside where only the place is named: states under ZeRO-3 are all."""
+    if not re.search(r"cpu|host|nvme|ssd|\btrue\b|\byes\b|full", text):
+        return None
+    sharding = _sharding(row) or {}
+    whole = sharding.get("kind") in {"zero3", "fsdp", "fsdp2", "hsdp"}
+    return {"optimizer": 1.0, **({"parameters": 1.0} if whole else {})}
 
 
 def _pipeline(row: Fields) -> dict[str, Any] | None:

@@ -7,6 +7,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
 
 from hardware.specs import FabricKind
+from planner.evidence.words import ShardingWord
 
 
 class _Rule(BaseModel):
@@ -57,6 +58,15 @@ class LatentRule(_Rule):
     value_dim: PositiveInt
 
 
+class VocabularyRule(_Rule):
+    """Entries of a vocabulary that a row does not state. [1]."""
+
+    gated: PositiveInt
+    """Of a model with gated feed-forward layers, as Llama. [1]"""
+    other: PositiveInt
+    """Of all others, as GPT. [1]"""
+
+
 class FabricRule(_Rule):
     """Network that a row does not name."""
 
@@ -65,6 +75,8 @@ class FabricRule(_Rule):
     """Line rate per GPU by architecture. [Gb/s]"""
     other_gbps: PositiveFloat
     """The same for all other architectures. [Gb/s]"""
+    most: dict[str, PositiveFloat]
+    """Line rate per GPU that a kind of network does not exceed. [Gb/s]"""
 
 
 class InterleavingRule(_Rule):
@@ -108,10 +120,22 @@ class ModulesRule(_Rule):
     kinds: dict[str, ModuleRule]
 
 
+class LongAttentionRule(_Rule):
+    """Lengths whose scores nobody keeps."""
+
+    tokens: PositiveInt
+    since: float
+    """Year of the software. [year]"""
+
+
 class FusedLossRule(_Rule):
     """Memory of a loss that is fused with its projection."""
 
     logits_bytes: PositiveFloat
+    chunked: PositiveFloat
+    """The same of a loss in chunks. [B]"""
+    chunks: str
+    """Pattern of such a loss in framework, details and notes. [text]"""
 
 
 class DeepspeedRule(_Rule):
@@ -126,6 +150,13 @@ class SequenceParallelRule(_Rule):
     """Stacks without sequence parallelism where a row is silent."""
 
     without: tuple[str, ...]
+
+
+class UnstatedShardingRule(_Rule):
+    """How replicas divide states where a row is silent."""
+
+    kinds: dict[ShardingWord, tuple[str, ...]]
+    """Stacks by word of sharding. [text]"""
 
 
 class ExpertTensorRule(_Rule):
@@ -164,13 +195,16 @@ class Rules(BaseModel):
     gpus: GpusRule
     custom_parts: CustomPartsRule
     latent_attention: LatentRule
+    vocabulary: VocabularyRule
     fabric: FabricRule
     interleaving: InterleavingRule
     techniques: TechniquesRule
     recompute_modules: ModulesRule
+    long_attention: LongAttentionRule
     fused_loss: FusedLossRule
     deepspeed_zero3: DeepspeedRule
     sequence_parallel: SequenceParallelRule
+    unstated_sharding: UnstatedShardingRule
     expert_tensor: ExpertTensorRule
     adapters: AdaptersRule
     packing: PackingRule

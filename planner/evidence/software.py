@@ -39,6 +39,8 @@ class StackRule(_Part):
     """The number format that it holds for; all where empty. [text]"""
     replicated: bool = False
     """It holds only where every replica keeps whole states."""
+    divided: bool = False
+    """It holds only where tensor or pipeline ranks divide the model."""
     since: float = 0.0
     """First year, included. [year]"""
     until: float = 9999.0
@@ -87,7 +89,9 @@ def stack_rule(row: Row, arch: str) -> StackRule:
         if _fits(rule, row, text, year)
     )
     first = next(fitting)
-    return next(fitting, first) if first.unknown else first
+    if not first.unknown:
+        return first
+    return next((rule for rule in fitting if not rule.unknown), first)
 
 
 def _fits(rule: StackRule, row: Row, text: str, year: float) -> bool:
@@ -96,6 +100,7 @@ def _fits(rule: StackRule, row: Row, text: str, year: float) -> bool:
         rule.since <= year < rule.until
         and rule.precision in {"", row.job.precision}
         and not (rule.replicated and _divides(row))
+        and not (rule.divided and row.layout.tp * row.layout.pp == 1)
         and bool(re.search(rule.match, text))
         and bool(re.search(rule.also, text))
         and bool(re.search(rule.notes, said))

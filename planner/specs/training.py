@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-Precision = Literal["fp32", "fp16", "bf16", "fp8", "mxfp8", "nvfp4"]
+Precision = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "mxfp8", "nvfp4"]
 Optimizer = Literal["adamw", "adamw-8bit", "lamb", "sgd-momentum", "adafactor", "muon"]
 Method = Literal["full", "lora", "qlora"]
 Target = Literal["qkv", "proj", "fc1", "fc2"]

@@ -161,10 +161,10 @@ def test_a_pattern_says_which_layers_have_experts(make_row: MakeRow) -> None:
         ("torchtitan", None, "torchtitan"),
         ("MaxText (JAX)", None, "pax"),
         ("PaxML (JAX)", "2023-07", "pax-2023"),
-        ("DeepSpeed ZeRO-3", None, "deepspeed-zero3"),
+        ("DeepSpeed ZeRO-3", None, "deepspeed-2022"),
         ("HF Trainer + DeepSpeed ZeRO-3", None, "hf-trainer"),
         ("Axolotl", None, "hf-trainer"),
-        ("OLMo-core (FSDP)", None, "torchtitan-eager"),
+        ("OLMo-core (FSDP)", None, "torchtitan"),
         ("Colossal-AI", None, "megatron-2024"),
     ],
 )
