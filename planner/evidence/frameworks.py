@@ -167,6 +167,7 @@ def _overlap(row: Row, rule: StackRule) -> dict[str, object]:
     deepspeed = rules().deepspeed_zero3
     if sharding and sharding.kind == "zero3" and rule.stack not in deepspeed.own:
         said["overlap_contention"] = deepspeed.overlap_contention
+        said["fragmentation"] = deepspeed.fragmentation
     if row.normalised.schedule.overlap == "none":
         said |= {"hidden_tp": 0.0, "hidden_regather": 0.0, "tp_overlap": False}
         said |= {"overlap_grad_reduce": False, "overlap_param_gather": False}

@@ -12,7 +12,7 @@ from planner.frameworks.fitted import HOST_BOUND, Group, Intervals, group_keys
 
 COVERAGE = 0.9
 """Share of measurements that an interval is to hold. [1]"""
-WIDEST = 0.92
+WIDEST = 0.94
 """Share that quantiles are taken at where there are few sources. [1]"""
 PARENT_SOURCES = 4.0
 """Sources that a group's parent counts as in the group's own quantiles. [1]"""
@@ -85,8 +85,10 @@ def pooled(tags: Sequence[Tags], left: Floats) -> Intervals:
     Returns:
         The band, without groups. [1]
     """
-    everyone = np.ones(len(tags), dtype=np.bool_)
-    return Intervals(everything=_bounds(tags, left, weights(tags), everyone).group)
+    outside = (1 - COVERAGE) / 2
+    low, high = quantiles(left, weights(tags), (outside, 1 - outside))
+    sources = len({tag.source for tag in tags})
+    return Intervals(everything=_Bounds(low, high, len(tags), sources).group)
 
 
 def _keys(tag: Tags) -> tuple[str, ...]:

@@ -139,9 +139,10 @@ class FusedLossRule(_Rule):
 
 
 class DeepspeedRule(_Rule):
-    """How ZeRO-3's collectives run beside compute under DeepSpeed."""
+    """What DeepSpeed's ZeRO-3 does to the stack of the modelling code."""
 
     overlap_contention: float = Field(ge=0, le=1)
+    fragmentation: float = Field(gt=0, le=1)
     own: tuple[str, ...] = ()
     """Stacks that say it themselves. [text]"""
 
