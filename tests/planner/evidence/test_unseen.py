@@ -134,3 +134,9 @@ def test_wide_formats_are_slower(
 def test_a_bare_unit_is_an_unknown_counter() -> None:
     row = {"measured": {"peak_memory_gb": 48, "memory_kind": "GB"}}
     assert normalised(row)["memory"]["counter"] == "unknown"
+
+
+def test_a_batch_that_nearly_divides_is_rounded(make_row: MakeRow) -> None:
+    case = case_of(make_row(job={"global_batch": 1000}))
+    assert (case.layout.grad_accum or 0) * 16 == 992
+    assert "batch 992 priced for 1000, which does not divide" in case.flags
