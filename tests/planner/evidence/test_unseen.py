@@ -140,3 +140,12 @@ def test_a_batch_that_nearly_divides_is_rounded(make_row: MakeRow) -> None:
     case = case_of(make_row(job={"global_batch": 1000}))
     assert (case.layout.grad_accum or 0) * 16 == 992
     assert "batch 992 priced for 1000, which does not divide" in case.flags
+
+
+@pytest.mark.parametrize(("memory", "dies"), [(64, 1), (128, 2)])
+def test_a_module_of_two_dies_has_both(
+    make_row: MakeRow, memory: float, dies: int
+) -> None:
+    hardware = {"gpu": "MI250X", "gpu_memory_gb": memory}
+    workload = case_of(make_row(hardware=hardware)).workload
+    assert workload.peak_flops == pytest.approx(dies * 191.5e12)
