@@ -14,6 +14,8 @@ from planner.evidence.words import FabricWord
 _SOURCES = {"*": "the measured row"}
 _SAME = 0.05
 """Relative difference of two memory sizes that only units explain. [1]"""
+_ONE_DIE = 1.5
+"""Stated memory over a die's from which on the module of two is meant. [1]"""
 _HOSTS = 1.2
 """Memory in a superchip's name over its GPU's from which on it is the CPU's. [1]"""
 
@@ -195,9 +197,18 @@ def _as_stated(gpu: GpuSpec, block: HardwareBlock) -> GpuSpec:
     if stated and abs(stated / label - 1) > _SAME and not _is_hosts(gpu, stated):
         usable = gpu.memory_capacity * stated / label
         changed |= {"memory_label": stated * GB, "memory_capacity": usable}
+        changed |= _both_dies(gpu, stated / label)
     if block.hbm_tb_s:
         changed["memory_bandwidth"] = block.hbm_tb_s * 1e12
     return gpu.model_copy(update=changed)
+
+
+def _both_dies(gpu: GpuSpec, times: float) -> dict[str, float]:
+    """What a module of two dies has more, where a row counts modules as GPUs."""
+    if not (gpu.name.endswith("-gcd") and times > _ONE_DIE):
+        return {}
+    names = ("peak_bf16", "peak_fp16", "peak_fp32", "memory_bandwidth", "sm_count")
+    return {name: 2 * (getattr(gpu, name) or 0) for name in (*names, "tdp")}
 
 
 def _is_hosts(gpu: GpuSpec, stated: float) -> bool:

@@ -31,6 +31,10 @@ ZERO_OF = {
 """ZeRO stage of a word of sharding, parameters gathered again in backward."""
 
 
+_ROUNDED = 0.03
+"""How far a batch that does not divide may be from one that does. [1]"""
+
+
 @dataclass(frozen=True)
 class Placed:
     """A complete layout."""
@@ -144,12 +148,15 @@ def _batch(row: Row, dp: int) -> _Batch:
     micro = lay.micro_batch
     if micro is None:
         micro = max(total // (dp * lay.grad_accum), 1) if lay.grad_accum else 1
-    if total % (dp * micro):
+    whole = max(round(total / (dp * micro)), 1) * dp * micro
+    if abs(whole / total - 1) > _ROUNDED:
         raise UnsupportedError(
             f"layout: a batch of {total} sequences does not divide over dp {dp} "
             f"times micro-batch {micro}"
         )
-    accum = total // (dp * micro)
+    if whole != total:
+        flags.append(f"batch {whole} priced for {total}, which does not divide")
+    accum = whole // (dp * micro)
     if lay.grad_accum not in {None, accum}:
         flags.append(f"accumulation {accum} follows from the batch")
     return _Batch(micro, accum, tuple(flags))
