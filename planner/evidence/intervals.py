@@ -7,7 +7,14 @@ import numpy as np
 
 from planner.evidence.crossval import folds
 from planner.evidence.hierarchy import fit_all
-from planner.evidence.observed import Flags, Floats, Observed, Tags, weights
+from planner.evidence.observed import (
+    Flags,
+    Floats,
+    Observed,
+    Tags,
+    source_weights,
+    weights,
+)
 from planner.frameworks.fitted import HOST_BOUND, Group, Intervals, group_keys
 
 COVERAGE = 0.9
@@ -78,6 +85,9 @@ def intervals_of(tags: Sequence[Tags], left: Floats) -> Intervals:
 def pooled(tags: Sequence[Tags], left: Floats) -> Intervals:
     """One band for all rows: what is left does not tell stacks apart.
 
+    Memory is counted, not timed: no day or machine is shared by a campaign's rows, so
+    only sources are weighed down.
+
     Args:
         tags: What each row belongs to, shape (rows,). [-]
         left: log(measured / predicted) of each, left out, shape (rows,). [1]
@@ -86,7 +96,7 @@ def pooled(tags: Sequence[Tags], left: Floats) -> Intervals:
         The band, without groups. [1]
     """
     outside = (1 - COVERAGE) / 2
-    low, high = quantiles(left, weights(tags), (outside, 1 - outside))
+    low, high = quantiles(left, source_weights(tags), (outside, 1 - outside))
     sources = len({tag.source for tag in tags})
     return Intervals(everything=_Bounds(low, high, len(tags), sources).group)
 

@@ -107,6 +107,20 @@ def weights(tags: Sequence[Tags]) -> Floats:
     return both / both.mean() if len(tags) else both
 
 
+def source_weights(tags: Sequence[Tags]) -> Floats:
+    """How much each row counts where near-duplicates tell as much as any row.
+
+    The n rows of a source count as sqrt(n).
+
+    Args:
+        tags: What each row belongs to, shape (rows,). [-]
+
+    Returns:
+        Weights, shape (rows,). [1]
+    """
+    return _shared([tag.source for tag in tags], np.ones(len(tags)))
+
+
 def _shared(keys: Sequence[str], weight: Floats) -> Floats:
     """Weights whose sum in each class is the root of what it was."""
     names, index = np.unique(np.array(keys), return_inverse=True)
