@@ -97,7 +97,7 @@ def with_uncertainty(
         arch=workload.gpu.arch,
         stack=stack,
         moe=workload.model.expert_parameters > 0,
-        borrowed="gemm" in workload.calibration.transferred,
+        borrowed="gemm" in workload.calibration.borrowed,
     )
     fit = own and own.fit(workload.gpu.name, stack)
     return replace(workload, uncertainty=_narrowed(bands, fit) if fit else bands)
