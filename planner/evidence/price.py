@@ -139,18 +139,20 @@ def sweep_of(row: Row) -> str:
 
 
 def short_layout(layout: Layout | PartialLayout) -> str:
-    """A layout in short: degrees over 1, micro-batch, ZeRO stage, recompute.
+    """A layout in short: degrees over 1, micro-batch, ZeRO stage and group, recompute.
 
     Args:
         layout: Complete, or as far as it is known. [-]
 
     Returns:
-        As `tp8 pp4 dp2 mb1 z1 full`. [text]
+        As `tp8 pp4 dp4 mb1 z1 shard2 full`. [text]
     """
     names = ("tp", "pp", "vpp", "cp", "ep", "etp", "dp")
     words = [f"{n}{v}" for n in names if (v := getattr(layout, n) or 1) > 1]
     words += ["sp"] if layout.sp else []
     words += [f"mb{layout.micro_batch}", f"z{layout.zero_stage}"]
+    if 1 < (layout.dp_shard or 1) < (layout.dp or 1) * (layout.cp or 1):
+        words += [f"shard{layout.dp_shard}"]
     stages = layout.stages if isinstance(layout.stages, tuple) else ()
     kinds = {part.kind for stage in stages for part in stage.recompute}
     return " ".join([*words, *sorted(kinds - {"none"})])
