@@ -137,25 +137,6 @@ class CudaTimer:
         return float(start.elapsed_time(end)) / 1e3 / runs
 
 
-class HostTimer:
-    """Times a kernel on the host's clock: for kernels that run there.
-
-    Args:
-        runs: How often each is repeated. [1]
-    """
-
-    def __init__(self, runs: int) -> None:
-        self.runs = runs
-
-    def __call__(self, kernel: Kernel) -> float:
-        """Mean time of one run. [s]."""
-        kernel(0)
-        start = time.perf_counter()
-        for i in range(self.runs):
-            kernel(i)
-        return (time.perf_counter() - start) / self.runs
-
-
 class TorchBench:
     """A bench of PyTorch's kernels on one device.
 

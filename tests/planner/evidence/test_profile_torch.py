@@ -16,7 +16,6 @@ from planner.evidence.profile_collectives import command, launch, read_timings
 from planner.evidence.profile_timings import HostTiming
 from planner.evidence.profile_torch import (
     CudaTimer,
-    HostTimer,
     device_of,
     find_torch,
 )
@@ -61,12 +60,6 @@ def test_the_mean_of_a_row_is_timed_on_the_gpus_clock() -> None:
 
     assert CudaTimer(false_torch("x"), 0.1)(kernel) == pytest.approx(0.01)
     assert len(ran) == (1 + 3) + (1 + 10)
-
-
-def test_a_host_timer_runs_a_kernel_once_to_warm_up() -> None:
-    ran: list[int] = []
-    assert HostTimer(4)(ran.append) > 0
-    assert ran == [0, 0, 1, 2, 3]
 
 
 def test_no_torch_is_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
