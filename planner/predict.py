@@ -107,8 +107,7 @@ def _degrees(workload: Workload, partial: PartialLayout) -> dict[str, int | str]
     dp = partial.dp or max(workload.gpus // (tp * pp * cp), 1)
     micro_batch = partial.micro_batch or 1
     vpp = partial.vpp or 1
-    pipelined = limits.default_zero_stage_pipelined
-    zero = pipelined if pp > 1 else limits.default_zero_stage
+    zero = limits.default_zero(pp=pp, ranks=dp * cp)
     sp = tp > 1 and limits.sequence_parallel[0]
     return {
         "tp": tp,

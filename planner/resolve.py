@@ -177,12 +177,15 @@ def _with_stack(
     measured: Callable[[Framework], Framework],
 ) -> Framework:
     """The named stack of a framework as measured, the job's overrides on top."""
-    given = {_ALIASES.get(key, key): value for key, value in stack.items()}
-    framework = measured(_named_stack(framework, given))
+    framework = measured(_named_stack(framework, stack))
+    framework, rest = _with_options(framework, stack)
+    given = {_ALIASES.get(key, key): value for key, value in rest.items()}
+    given.pop("name", None)
     recipe = _recipe(framework.recipe, given.pop("recipe", None) or {}, file)
     settable = Profile.model_fields.keys() - _NOT_SETTABLE
     for key in given.keys() - settable:
-        near = did_you_mean(str(key), [*settable, *_ALIASES, "name", "recipe"])
+        known = [*settable, *_ALIASES, *framework.options, "name", "recipe"]
+        near = did_you_mean(str(key), known)
         raise BadInputError(
             f"no such key; {near}", field=f"stack.{key}", value=given[key]
         )
@@ -197,7 +200,7 @@ def _with_stack(
 def _named_stack(framework: Framework, given: Fields) -> Framework:
     """The stack that a job names, or the eager one if it turns compilation off."""
     if "name" in given:
-        return with_stack(framework, str(given.pop("name")))
+        return with_stack(framework, str(given["name"]))
     if given.get("compile") is not False or not framework.profile.compile:
         return framework
     eager = [name for name in stack_names(framework.name) if name.endswith(_EAGER)]
@@ -209,6 +212,33 @@ def _named_stack(framework: Framework, given: Fields) -> Framework:
             allowed="true",
         )
     return with_stack(framework, eager[0])
+
+
+def _with_options(framework: Framework, stack: Fields) -> tuple[Framework, Fields]:
+    """A framework with the words of its own settings, and the other keys.
+
+    A key that is an alias of a profile's field too may have any word.
+    """
+    rest = dict(stack)
+    for name in framework.options.keys() & stack.keys():
+        words, word = framework.options[name], rest.pop(name)
+        if isinstance(word, str) and word in words:
+            option = words[word]
+            framework = replace(
+                framework,
+                profile=framework.profile.model_copy(update=option.profile),
+                recipe=option.recipe.on(framework.recipe),
+            )
+        elif name in _ALIASES:
+            rest[name] = word
+        else:
+            raise BadInputError(
+                f"{framework.name} has no such {name}; {did_you_mean(str(word), words)}",
+                field=f"stack.{name}",
+                value=word,
+                allowed=", ".join(words),
+            )
+    return framework, rest
 
 
 def _recipe(recipe: Recipe, given: Any, file: str) -> Recipe:

@@ -209,7 +209,8 @@ def root_bytes(workload: Workload, meshes: Meshes) -> tuple[Floats, Floats]:
     whole = (meshes.zero == 3) & workload.recipe.head_stays_whole
     apart = (meshes.pp > 1) | (not model.tied_embeddings)
     table = workload.recipe.gather_bytes * model.vocab * model.hidden / meshes.tp
-    embedding = np.where(whole & apart, table, 0.0)
+    kept = whole & apart & workload.recipe.embedding_stays_whole
+    embedding = np.where(kept, table, 0.0)
     return embedding, np.where(whole, head_bytes(workload, meshes), 0.0)
 
 

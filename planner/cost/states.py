@@ -73,12 +73,13 @@ def state_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> States:
             _by_stage(workload, meshes, prefix + name) for prefix in ("", "sharded_")
         )
         if name == "optimizer":
-            moments = moment_bytes(workload, owned)
+            moments = moment_bytes(workload, owned, meshes)
             whole = whole + np.where(meshes.zero == 0, moments, 0.0)
             divided = divided + np.where(meshes.zero > 0, moments, 0.0)
         if name == "gradients":
             lasting = ~appears_late(workload, meshes)
             whole, divided = lasting * whole, lasting * divided
+            whole = whole + _replica_buckets(workload, meshes)
         parts.append(
             kept
             * (
@@ -128,7 +129,33 @@ def late_gradients(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
     return np.where(kept, each * (owned.dense + owned.expert), 0.0)
 
 
-def moment_bytes(workload: Workload, owned: Owned) -> float:
+def _replica_buckets(workload: Workload, meshes: Meshes) -> Floats:
+    """Buckets beside the gradients, in which replicas reduce them. [B]."""
+    return _by_stage(workload, meshes, "replica_buckets") * (meshes.dp > 1)
+
+
+def waiting_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
+    """Whole gradients of a unit that wait for their reduce-scatter.
+
+    ``w P``, at the ZeRO stages where the framework lets them wait; under ZeRO-3 only
+    while there is another micro-batch to wait for.
+
+    Args:
+        workload: The job.
+        owned: Parameters of the unit on a rank.
+        meshes: Any meshes.
+
+    Returns:
+        Memory. [B], shape (meshes,)
+    """
+    recipe = workload.recipe
+    waits = np.isin(meshes.zero, recipe.accumulates_at) & recipe.accumulates_unsharded
+    waits &= (meshes.zero < 3) | (meshes.micro_batches > 1)
+    whole = recipe.accumulator_bytes * (owned.dense + owned.expert)
+    return np.where(waits, whole, 0.0)
+
+
+def moment_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
     """Bytes of optimizer moments per parameter, master weights apart.
 
     Moments times their width; Muon keeps one for matrices and Adam's two for
@@ -137,20 +164,33 @@ def moment_bytes(workload: Workload, owned: Owned) -> float:
     Args:
         workload: The job.
         owned: Parameters of the unit on a rank.
+        meshes: Any meshes.
 
     Returns:
-        Memory. [B]
+        Memory. [B], shape (meshes,)
 
     Leaves out the scales of 8-bit moments, 0.2 %, and Adafactor's vectors.
     """
     training = workload.training
-    bits = training.state_bits or workload.recipe.state_bits
+    bits = _state_bits(workload, meshes)
     if training.optimizer == "adamw-8bit":
-        bits = 8
+        bits = np.full(len(meshes), 8.0)
     count = MOMENTS[training.optimizer]
     if training.optimizer == "muon" and not owned.matrices:
         count = MOMENTS["adamw"]
-    return count * bits / 8
+    each: Floats = count * bits / 8
+    return each
+
+
+def _state_bits(workload: Workload, meshes: Meshes) -> Floats:
+    """Width of the moments: the job's, else the ZeRO stage's, else the recipe's."""
+    recipe, given = workload.recipe, workload.training.state_bits
+    if given is not None:
+        return np.full(len(meshes), float(given))
+    values = np.full(max(recipe.states) + 1, float(recipe.state_bits))
+    for stage, entry in recipe.states.items():
+        values[stage] = entry.state_bits or recipe.state_bits
+    return values[meshes.zero]
 
 
 def _by_stage(workload: Workload, meshes: Meshes, name: str) -> Floats:

@@ -16,6 +16,7 @@ from planner.cost.states import (
     late_gradients,
     optimizer_time,
     state_bytes,
+    waiting_bytes,
 )
 from planner.cost.transfers import (
     contention_time,
@@ -31,8 +32,6 @@ from planner.models.blocks import LayerKind
 from planner.specs.table import BLOCK, EndCosts, LayerCosts, StageCosts
 
 NANO = 1e9
-ACCUMULATOR = 4
-"""Bytes of one gradient that waits, whole, for its reduce-scatter. [B]"""
 
 
 @dataclass(frozen=True)
@@ -292,13 +291,10 @@ def layer_parts(
 def _unit(data: DataGroups, owned: Owned) -> Unit:
     """Round one unit's states and data-parallel times."""
     workload, meshes = data.workload, data.meshes
-    waiting = (meshes.zero == 2) & workload.recipe.accumulates_unsharded
     gather, scatter = unit_transfers(data, owned)
     return Unit(
         static=blocks(state_bytes(workload, owned, meshes).total),
-        accumulated=blocks(
-            np.where(waiting, ACCUMULATOR * (owned.dense + owned.expert), 0.0)
-        ),
+        accumulated=blocks(waiting_bytes(workload, owned, meshes)),
         gather=nanoseconds(gather),
         scatter=nanoseconds(scatter),
         optimizer=nanoseconds(

@@ -96,6 +96,10 @@ def _widened(limits: Limits, recipe: Recipe) -> Limits:
         sequence_parallel=(True, False),
         expert_tensor=True,
         experts_need_sp=False,
+        pipeline=True,
+        expert_parallel=True,
+        shards_need_ranks=False,
+        split_replicas_need_shards=False,
     )
 
 

@@ -45,7 +45,7 @@ class StackRule(_Part):
     """First year, included. [year]"""
     until: float = 9999.0
     """Last year, not included. [year]"""
-    room: Literal["megatron", "torchtitan"]
+    room: Literal["megatron", "torchtitan", "accelerate"]
     stack: str
     order: Order | None = None
     unknown: bool = False

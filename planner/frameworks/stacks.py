@@ -9,9 +9,38 @@ import yaml
 from pydantic import BaseModel, ConfigDict
 
 from planner.errors import BadInputError, did_you_mean
-from planner.specs.framework import Framework, Profile, RecipeOverrides
+from planner.specs.framework import Framework, Limits, Profile, RecipeOverrides
+from planner.specs.layout import CpKind
 
 _ENDING = ".yaml"
+
+
+class StackLimits(BaseModel):
+    """What a stack can express in place of its room's limits."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    zero_stages: tuple[int, ...] | None = None
+    """ZeRO stages. [1]"""
+    cp_kinds: tuple[CpKind, ...] | None = None
+    """Kinds of context parallelism. [text]"""
+    hybrid_sharding: bool | None = None
+    """Whether shard groups may be smaller than the data ranks."""
+    shards_need_ranks: bool | None = None
+    """ZeRO 2 and 3 exist only where more than one rank shares the states."""
+    split_replicas_need_shards: bool | None = None
+    """Replicas of a model that tp or cp splits must share states."""
+
+    def on(self, limits: Limits) -> Limits:
+        """A room's limits with these in place of its own.
+
+        Args:
+            limits: The room's. [-]
+
+        Returns:
+            The same where nothing is given here. [-]
+        """
+        return replace(limits, **self.model_dump(exclude_none=True))
 
 
 class Stack(BaseModel):
@@ -24,6 +53,7 @@ class Stack(BaseModel):
         source: What is known of its kernels, and from where. [text]
         profile: Fields of the profile that differ. [-]
         recipe: Memory habits that differ. [-]
+        limits: Fields of the room's limits that differ. [-]
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -34,6 +64,7 @@ class Stack(BaseModel):
     source: str
     profile: dict[str, object] = {}
     recipe: RecipeOverrides = RecipeOverrides()
+    limits: StackLimits = StackLimits()
 
 
 def _folder(room: str) -> Traversable:
@@ -91,7 +122,7 @@ def with_stack(framework: Framework, name: str) -> Framework:
         name: Name of the stack. [text]
 
     Returns:
-        The framework with that profile and recipe; limits stay. [-]
+        The framework with that profile, recipe and limits. [-]
 
     Raises:
         BadInputError: No such stack in that framework; names the nearest.
@@ -103,4 +134,5 @@ def with_stack(framework: Framework, name: str) -> Framework:
         framework,
         profile=Profile.model_validate(fields),
         recipe=stack.recipe.on(framework.recipe),
+        limits=stack.limits.on(framework.limits),
     )

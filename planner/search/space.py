@@ -122,7 +122,7 @@ class Enumerator:
             for micro_batch in self._micro_batches(dp):
                 micro_batches = self.workload.sequences // (dp * micro_batch)
                 for sp, kind, (ep, etp), order in self._inner(tp, pp, cp, dp):
-                    for zero, shard in self._sharding(cp, dp):
+                    for zero, shard in self._sharding(tp, cp, dp):
                         yield (
                             tp,
                             sp,
@@ -187,7 +187,10 @@ class Enumerator:
         return True
 
     def _pipeline_legal(self, pp: int) -> bool:
-        """Every stage holds a layer or an end."""
+        """Every stage holds a layer or an end, and the framework has pipelines."""
+        if pp > 1 and not self.limits.pipeline:
+            self.removed["the framework has no pipeline"] += 1
+            return False
         if pp > self.workload.model.layers + (2 if pp > 1 else 0):
             self.removed["more stages than layers"] += 1
             return False
@@ -254,6 +257,8 @@ class Enumerator:
                     self.removed["tp cp dp % (ep etp)"] += 1
                 elif ep > 1 and tp > 1 and self.limits.experts_need_sp and not sp:
                     self.removed["ep with tp needs sp"] += 1
+                elif ep > 1 and not self.limits.expert_parallel:
+                    self.removed["the framework has no expert parallelism"] += 1
                 elif self._keep("ep", ep) and self._keep("etp", etp):
                     yield ep, etp
 
@@ -277,7 +282,7 @@ class Enumerator:
             else:
                 yield ORDERS.index(name)
 
-    def _sharding(self, cp: int, dp: int) -> Iterator[tuple[int, int]]:
+    def _sharding(self, tp: int, cp: int, dp: int) -> Iterator[tuple[int, int]]:
         """ZeRO stages and shard groups; smaller ones only with hybrid sharding."""
         for zero in self.limits.zero_stages:
             if not self._keep("zero_stage", zero):
@@ -286,7 +291,13 @@ class Enumerator:
                 if replicas > 1 and (zero == 0 or not self.limits.hybrid_sharding):
                     break
                 shard = cp * dp // replicas
-                if self._keep("dp_shard", shard):
+                copies = dp if zero < 2 else replicas
+                wrong = self.limits.shards(
+                    zero=zero, tp=tp, cp=cp, shard=shard, replicas=copies
+                )
+                if wrong:
+                    self.removed[wrong] += 1
+                elif self._keep("dp_shard", shard):
                     yield zero, shard
 
     def _recompute_menu(self) -> tuple[str, ...]:

@@ -14,6 +14,8 @@ GatheredInputs = Literal["saved", "regathered"]
 CudaGraphs = Literal["none", "dense", "layer", "full"]
 ExpertDispatch = Literal["all-to-all", "deduplicated"]
 Fp8Recipe = Literal["delayed", "current", "blockwise"]
+ReplayPolicy = Literal["none", "bf16", "amp_bf16", "master_bf16"]
+LossForm = Literal["hf", "chunked", "liger"]
 
 SAVED_TENSORS = frozenset(
     {
@@ -84,6 +86,55 @@ class Limits:
     """Whether etp may differ from 1."""
     experts_need_sp: bool
     source: str
+    pipeline: bool = True
+    """Whether pp may differ from 1."""
+    expert_parallel: bool = True
+    """Whether ep may differ from 1."""
+    shards_need_ranks: bool = False
+    """ZeRO 2 and 3 exist only where more than one rank shares the states."""
+    split_replicas_need_shards: bool = False
+    """Replicas of a model that tp or cp splits must share states among each other,
+    and cp itself needs ZeRO 2 or 3."""
+
+    def default_zero(self, *, pp: int, ranks: int) -> int:
+        """ZeRO stage of a layout that names none.
+
+        Args:
+            pp: Stages of the pipeline. [1]
+            ranks: Data times context ranks. [1]
+
+        Returns:
+            The stage. [1]
+        """
+        if self.shards_need_ranks and ranks == 1:
+            return 0
+        return self.default_zero_stage_pipelined if pp > 1 else self.default_zero_stage
+
+    def shards(
+        self, *, zero: int, tp: int, cp: int, shard: int, replicas: int
+    ) -> str | None:
+        """What is wrong with the ranks that share states, if anything.
+
+        Args:
+            zero: ZeRO stage. [1]
+            tp: Tensor ranks. [1]
+            cp: Context ranks. [1]
+            shard: Ranks that divide the states. [1]
+            replicas: Whole copies of the states. [1]
+
+        Returns:
+            The rule that they break, or None. [text]
+        """
+        if self.shards_need_ranks and zero > 1 and shard == 1:
+            return "ZeRO 2 and 3 need two ranks that share states"
+        if not self.split_replicas_need_shards:
+            return None
+        if cp > 1 and zero < 2:
+            return "cp needs ZeRO 2 or 3"
+        alone = zero < 2 or shard == cp
+        if max(tp, cp) > 1 and replicas > 1 and alone:
+            return "replicas that tp or cp splits need shards"
+        return None
 
 
 @dataclass(frozen=True)
@@ -96,6 +147,10 @@ class StateBytes:
     sharded_weights: float = 0.0
     sharded_gradients: float = 0.0
     sharded_optimizer: float = 0.0
+    state_bits: int | None = None
+    """Width of the optimizer's moments at this stage; none: the recipe's. [bit]"""
+    replica_buckets: float = 0.0
+    """A second form of every gradient, where replicas reduce them. [B]"""
 
 
 @dataclass(frozen=True)
@@ -146,8 +201,19 @@ class Recipe:
     """Mask kept per element by each of a layer's two dropouts. [B]"""
     vocab_multiple: int = 1
     """The vocabulary is padded to a multiple of this times tp. [1]"""
+    embedding_stays_whole: bool = True
+    """The embedding is gathered once too, as the head is."""
+    accumulates_at: tuple[int, ...] = (2,)
+    """ZeRO stages at which ``accumulates_unsharded`` holds. [1]"""
+    accumulator_bytes: float = 4.0
+    """Format of the whole gradients that wait. [B]"""
     workspace_mib: dict[str, float] = field(default_factory=dict)
     """Workspaces of the matrix libraries, by GPU architecture. [MiB]"""
+    replay: ReplayPolicy = "none"
+    """Precision policy whose eager operators are replayed for activations; ``none``
+    where formulas count them. [text]"""
+    loss: LossForm = "hf"
+    """How the replayed loss is computed. [text]"""
 
 
 class RecipeOverrides(BaseModel):
@@ -193,6 +259,16 @@ class RecipeOverrides(BaseModel):
     """Under ZeRO-3 the head is gathered once, from its forward to the step's end."""
     dropout_bytes: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """Mask kept per element by each of a layer's two dropouts. [B]"""
+    embedding_stays_whole: bool | None = None
+    """The embedding is gathered once too, as the head is."""
+    accumulates_at: tuple[int, ...] | None = None
+    """ZeRO stages at which ``accumulates_unsharded`` holds. [1]"""
+    accumulator_bytes: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Format of the whole gradients that wait. [B]"""
+    replay: ReplayPolicy | None = None
+    """Precision policy whose eager operators are replayed for activations. [text]"""
+    loss: LossForm | None = None
+    """How the replayed loss is computed. [text]"""
     vocab_multiple: int | None = Field(default=None, ge=1)
     """The vocabulary is padded to a multiple of this times tp. [1]"""
     workspace_mib: dict[str, float] | None = None
@@ -323,6 +399,19 @@ class Profile(BaseModel):
     source: str
 
 
+class Option(BaseModel):
+    """One word of a setting that a framework has, and what it changes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    profile: dict[str, object] = {}
+    """Fields of the profile. [-]"""
+    recipe: RecipeOverrides = RecipeOverrides()
+    """Memory habits. [-]"""
+    source: str
+    """What is known of it, and from where. [text]"""
+
+
 @dataclass(frozen=True)
 class Framework:
     """One training framework: its limits, its memory recipe, its time profile."""
@@ -332,3 +421,5 @@ class Framework:
     limits: Limits
     recipe: Recipe
     profile: Profile
+    options: dict[str, dict[str, Option]] = field(default_factory=dict)
+    """Settings of its own in the ``stack:`` block: name, word, what it changes."""

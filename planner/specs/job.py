@@ -8,7 +8,7 @@ from planner.specs.layout import PartialLayout
 from planner.specs.search import SearchSpec
 from planner.specs.training import TrainingSpec
 
-FrameworkName = Literal["megatron", "torchtitan", "any"]
+FrameworkName = Literal["megatron", "torchtitan", "accelerate", "any"]
 
 
 class JobSpec(BaseModel):

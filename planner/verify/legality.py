@@ -117,6 +117,22 @@ def _sharding(workload: Workload, layout: Layout) -> Sentences:
         yield f"{workload.framework.name} shards over all {ranks} ranks, not {shard}"
 
 
+def _whole_replicas(workload: Workload, layout: Layout) -> Sentences:
+    """Where the framework wants it, what is sharded or split has ranks to share it."""
+    limits, zero = workload.framework.limits, layout.zero_stage
+    name = workload.framework.name
+    if limits.shards_need_ranks and zero >= 2 and layout.dp_shard == 1:
+        yield f"{name} has ZeRO {zero} only where two or more ranks share the states"
+    if not limits.split_replicas_need_shards:
+        return
+    if layout.cp > 1 and zero < 2:
+        yield f"{name} has cp {layout.cp} at ZeRO 2 and 3 only, not {zero}"
+    copies = layout.dp if zero < 2 else layout.dp * layout.cp // layout.dp_shard
+    sharded = zero >= 2 and layout.dp_shard > layout.cp
+    if copies > 1 and layout.tp * layout.cp > 1 and not sharded:
+        yield f"{name} shards the replicas of a model that tp or cp splits"
+
+
 def _framework(workload: Workload, layout: Layout) -> Sentences:
     """The framework has words for every choice."""
     limits = workload.framework.limits
@@ -128,8 +144,13 @@ def _framework(workload: Workload, layout: Layout) -> Sentences:
     ]
     if layout.cp > 1:
         choices.append(("cp_kind", layout.cp_kind, limits.cp_kinds))
-    if not limits.expert_tensor:
-        choices.append(("etp", layout.etp, (1,)))
+    for name, has in (
+        ("etp", limits.expert_tensor),
+        ("ep", limits.expert_parallel),
+        ("pp", limits.pipeline),
+    ):
+        if not has:
+            choices.append((name, getattr(layout, name), (1,)))
     for name, given, allowed in choices:
         if given not in allowed:
             shown = ", ".join(map(str, allowed))
@@ -252,6 +273,7 @@ RULES: tuple[Callable[[Workload, Layout], Sentences], ...] = (
     _sequence,
     _batch,
     _sharding,
+    _whole_replicas,
     _framework,
     _recompute,
     _interleaving,

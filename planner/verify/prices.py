@@ -34,8 +34,6 @@ NANO = 1e9
 """Nanoseconds in a second. [1]"""
 ACTIVATION = 2
 """Bytes of one number handed to the next stage. [B]"""
-WAITING_GRADIENT = 4
-"""Bytes of one fp32 gradient that waits for its reduce-scatter. [B]"""
 
 
 @dataclass(frozen=True)
@@ -202,10 +200,11 @@ class Prices:
 
     def _waiting_bytes(self, owned: Owned) -> float:
         """Whole gradients of a unit until their reduce-scatter. [B]."""
-        waits = self.workload.recipe.accumulates_unsharded
-        if not waits or self.layout.zero_stage != 2:
+        recipe, zero = self.workload.recipe, self.layout.zero_stage
+        waits = recipe.accumulates_unsharded and zero in recipe.accumulates_at
+        if not waits or (zero == 3 and self.layout.grad_accum == 1):
             return 0.0
-        return WAITING_GRADIENT * _one(owned.dense + owned.expert)
+        return recipe.accumulator_bytes * _one(owned.dense + owned.expert)
 
     def _optimizer(self, owned: Owned, gather: float, scatter: float) -> float:
         """Update of a unit, and compute lost to its collectives in a step. [s]."""

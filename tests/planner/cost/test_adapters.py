@@ -40,7 +40,7 @@ def tuned(targets: object = "all", *, method: str = "lora", rank: int = 16) -> W
 
 
 def eager(workload: Workload) -> Workload:
-    stacked = with_stack(framework("torchtitan"), "hf-trainer")
+    stacked = with_stack(framework("accelerate"), "hf-trainer")
     return replace(workload, framework=stacked)
 
 

@@ -1,0 +1,16 @@
+"""accelerate: Hugging Face transformers under eager PyTorch, one GPU or many."""
+
+from planner.frameworks.accelerate.limits import LIMITS
+from planner.frameworks.accelerate.recipe import RECIPE
+from planner.frameworks.profiles import read_options, read_profile
+from planner.specs.framework import Framework
+
+ACCELERATE = Framework(
+    name="accelerate",
+    title="accelerate",
+    limits=LIMITS,
+    recipe=RECIPE,
+    profile=read_profile("accelerate"),
+    options=read_options("accelerate"),
+)
+"""accelerate 1.15 with transformers 5.23 on PyTorch 2.13: Trainer, TRL, PEFT."""

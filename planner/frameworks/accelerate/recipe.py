@@ -1,0 +1,63 @@
+"""What Hugging Face's Trainer keeps in memory under eager PyTorch."""
+
+from planner.specs.framework import SAVED_TENSORS, Recipe, RecomputeKind, StateBytes
+
+KINDS = {
+    "none": RecomputeKind(name="none", keeps=dict.fromkeys(SAVED_TENSORS, 1.0)),
+    "selective": RecomputeKind(
+        name="selective",
+        keeps={
+            "attention_norm_input": 1.0,
+            "ffn_norm_input": 1.0,
+            "qkv": 1.0,
+            "attention_output": 1.0,
+            "logsumexp": 1.0,
+            "fc1_output": 1.0,
+            "shared_fc1_output": 1.0,
+        },
+        gemms={"expert_fc1": 1.0, "expert_fc2": 1.0},
+        memory_ops=1.0,
+        keeps_output=True,
+    ),
+    "full": RecomputeKind(
+        name="full",
+        keeps={"attention_norm_input": 1.0},
+        gemms={"*": 1.0},
+        core=1.0,
+        memory_ops=1.0,
+        collectives=1.0,
+        rebuilds_layer=True,
+    ),
+}
+
+RECIPE = Recipe(
+    states={
+        0: StateBytes(weights=2, gradients=2, state_bits=16, replica_buckets=2),
+        2: StateBytes(weights=2, sharded_weights=4, sharded_gradients=4),
+        3: StateBytes(sharded_weights=4, sharded_gradients=4),
+    },
+    kinds=KINDS,
+    gradient_bytes=2,
+    gather_bytes=2,
+    gather_buffers=2,
+    reduce_buffers=1,
+    accumulates_unsharded=False,
+    accumulates_at=(2, 3),
+    accumulator_bytes=2,
+    logits_bytes=12,
+    dummy_weight_gradients=False,
+    gradients_reduced_per_group=True,
+    gradients_freed=True,
+    embedding_stays_whole=False,
+    workspace_mib={"ampere": 8, "hopper": 32, "blackwell": 32},
+    source="transformers 5 loads weights in the format of their checkpoint, bf16, "
+    "and Adam's moments are made in the format of the weights: 2 + 2 + 4 B on one GPU "
+    "and under DDP, whose reducer has a bucket for every gradient. Under FSDP2 "
+    "accelerate 1.15 (utils/fsdp_utils.py) raises what trains to fp32 shards, "
+    "computes and reduces in bf16, makes the embedding a unit of its own and keeps "
+    "the final norm and the head whole from their forward on. Gradients are set to "
+    "none after every step. Loss of transformers' loss_utils.py: fp32 log-softmax, its "
+    "gradient and that of the NLL, 12 B a logit, the 16-bit logits gone by then. With "
+    "gradient accumulation the plan assumes sync_each_batch, so that gradients stay "
+    "sharded; accumulation: no_sync in the stack block is what Trainer does unless told",
+)
