@@ -270,17 +270,18 @@ def axis(draw: st.DrawFn, values: list[int], most: int) -> tuple[int, ...]:
 
 @st.composite
 def searches(draw: st.DrawFn, framework: Framework, family: str) -> SearchSpec:
-    """Limits that leave few meshes, of every kind."""
-    moe = family in ("mixtral", "deepseek_v3")
+    """Limits that leave few meshes, of every kind that the framework has."""
+    limits = framework.limits
+    moe = family in ("mixtral", "deepseek_v3") and limits.expert_parallel
     return SearchSpec(
         space=draw(st.sampled_from(["default", "default", "full"])),
         tp=draw(axis([1, 2, 4, 8], 2)),
-        pp=draw(axis([1, 2, 3, 4], 3)),
+        pp=draw(axis([1, 2, 3, 4], 3)) if limits.pipeline else None,
         vpp=draw(axis([1, 1, 2, 3], 2)),
         cp=draw(axis([1, 1, 1, 2], 1)),
         ep=draw(axis([1, 2, 4], 2)) if moe else None,
         micro_batch=draw(axis([1, 2, 4], 2)),
-        zero_stage=draw(axis(list(framework.limits.zero_stages), 2)),
+        zero_stage=draw(axis(list(limits.zero_stages), 2)),
         order=draw(st.sampled_from([None, "tp-cp-ep-dp-pp"])),
         recompute=draw(st.sampled_from([None, None, ("none", "full")])),
     )

@@ -73,7 +73,7 @@ def state_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> States:
             _by_stage(workload, meshes, prefix + name) for prefix in ("", "sharded_")
         )
         if name == "optimizer":
-            moments = moment_bytes(workload, owned, meshes)
+            moments = moment_bytes(workload, owned) * _stage_width(workload, meshes)
             whole = whole + np.where(meshes.zero == 0, moments, 0.0)
             divided = divided + np.where(meshes.zero > 0, moments, 0.0)
         if name == "gradients":
@@ -155,7 +155,7 @@ def waiting_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
     return np.where(waits, whole, 0.0)
 
 
-def moment_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
+def moment_bytes(workload: Workload, owned: Owned) -> float:
     """Bytes of optimizer moments per parameter, master weights apart.
 
     Moments times their width; Muon keeps one for matrices and Adam's two for
@@ -164,32 +164,29 @@ def moment_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
     Args:
         workload: The job.
         owned: Parameters of the unit on a rank.
-        meshes: Any meshes.
 
     Returns:
-        Memory. [B], shape (meshes,)
+        Memory. [B]
 
     Leaves out the scales of 8-bit moments, 0.2 %, and Adafactor's vectors.
     """
     training = workload.training
-    bits = _state_bits(workload, meshes)
+    bits = training.state_bits or workload.recipe.state_bits
     if training.optimizer == "adamw-8bit":
-        bits = np.full(len(meshes), 8.0)
+        bits = 8
     count = MOMENTS[training.optimizer]
     if training.optimizer == "muon" and not owned.matrices:
         count = MOMENTS["adamw"]
-    each: Floats = count * bits / 8
-    return each
+    return count * bits / 8
 
 
-def _state_bits(workload: Workload, meshes: Meshes) -> Floats:
-    """Width of the moments: the job's, else the ZeRO stage's, else the recipe's."""
-    recipe, given = workload.recipe, workload.training.state_bits
-    if given is not None:
-        return np.full(len(meshes), float(given))
-    values = np.full(max(recipe.states) + 1, float(recipe.state_bits))
-    for stage, entry in recipe.states.items():
-        values[stage] = entry.state_bits or recipe.state_bits
+def _stage_width(workload: Workload, meshes: Meshes) -> Floats:
+    """Width of the moments at a ZeRO stage over the recipe's, where both are free."""
+    recipe, training = workload.recipe, workload.training
+    values = np.ones(max(recipe.states) + 1)
+    if training.state_bits is None and not training.optimizer.endswith("8bit"):
+        for stage, entry in recipe.states.items():
+            values[stage] = (entry.state_bits or recipe.state_bits) / recipe.state_bits
     return values[meshes.zero]
 
 

@@ -112,6 +112,27 @@ def removed(workload: Workload, rule: str) -> int:
             job({}, config={"num_hidden_layers": 5}),
             job({"space": "full"}, config={"num_hidden_layers": 5}),
         ),
+        ("the framework has no pipeline", job({}, name="accelerate"), job({})),
+        (
+            "the framework has no expert parallelism",
+            job({}, config=TINY_MIXTRAL, name="accelerate"),
+            job({}, config=TINY_MIXTRAL),
+        ),
+        (
+            "ZeRO 2 and 3 need two ranks that share states",
+            job({}, name="accelerate"),
+            job({}, name="torchtitan"),
+        ),
+        (
+            "cp needs ZeRO 2 or 3",
+            job({"cp": 2}, name="accelerate"),
+            job({"cp": 2, "zero_stage": (2, 3)}, name="accelerate"),
+        ),
+        (
+            "replicas that tp or cp splits need shards",
+            job({"tp": 2}, name="accelerate"),
+            job({"tp": 8}, name="accelerate"),
+        ),
     ],
 )
 def test_a_rule_removes_where_it_should_and_not_elsewhere(

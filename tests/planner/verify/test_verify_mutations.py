@@ -175,7 +175,7 @@ MUTATIONS: dict[str, tuple[Any, str, Break, dict[str, Any], str]] = {
     "transient dropped": (table, "transient_bytes", scaled(0.0), MEGATRON, DEVICE),
     "states halved": (table, "state_bytes", half_the_states, MEGATRON, DEVICE),
     "blocks halved": (table, "BLOCK", constant(1024), MEGATRON, DEVICE),
-    "waiting gradients dropped": (table, "ACCUMULATOR", constant(0), ZERO_2, DEVICE),
+    "waiting gradients dropped": (table, "waiting_bytes", scaled(0.0), ZERO_2, DEVICE),
     "p2p dropped": (table, "stage_transfer", zeros_of_context, MEGATRON, STEP),
     "straggler ignored": (table, "straggler_factor", ones, MEGATRON, STEP),
     "optimizer halved": (table, "optimizer_time", scaled(0.5), MEGATRON, STEP),

@@ -22,6 +22,10 @@ DENSE: dict[str, Any] = {
 }
 MOE = DENSE | {"ep": 2, "stages": (4, 4)}
 TITAN = DENSE | {"zero_stage": 2}
+PLAIN = DENSE | {"sp": False, "pp": 1, "dp": 8, "micro_batch": 1, "stages": (13,)}
+"""A layout of accelerate: tp 2, and FSDP2 over the other ranks."""
+FSDP = PLAIN | {"zero_stage": 3, "dp_shard": 8}
+ACCELERATE: dict[str, Any] = {"framework": "accelerate"}
 INTERLEAVED = DENSE | {"vpp": 2, "schedule": "interleaved", "stages": (4, 4, 4, 1)}
 
 
@@ -48,6 +52,14 @@ def kept(layers: int, *kinds: tuple[int, str]) -> Stage:
         (MOE, {"model": "moe"}),
         (TITAN, {"framework": "torchtitan"}),
         (INTERLEAVED, {}),
+        (FSDP, ACCELERATE),
+        (FSDP | {"dp_shard": 4}, ACCELERATE),
+        (
+            PLAIN
+            | {"tp": 1, "dp": 16, "zero_stage": 0, "dp_shard": 16}
+            | {"grad_accum": 2},
+            ACCELERATE,
+        ),
         (DENSE | {"stages": (13, 0)}, {}),
         (DENSE | {"stages": (0, 13)}, {}),
         (DENSE | {"stages": (kept(7, (7, "full")), kept(6, (6, "full")))}, {}),
@@ -157,6 +169,33 @@ BROKEN: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         MOE | {"zero_stage": 2, "etp": 2},
         {"framework": "torchtitan", "model": "moe"},
         "torchtitan at tp 2 has etp 1, not 2",
+    ),
+    "no pipeline": (
+        DENSE | {"zero_stage": 3, "sp": False},
+        ACCELERATE,
+        "accelerate at tp 2 has pp 1, not 2",
+    ),
+    "no experts": (
+        FSDP | {"ep": 2, "stages": (8,)},
+        ACCELERATE | {"model": "moe"},
+        "accelerate at tp 2 has ep 1, not 2",
+    ),
+    "shards of one rank": (
+        PLAIN | {"tp": 1, "dp": 16, "dp_shard": 1, "zero_stage": 3, "grad_accum": 2},
+        ACCELERATE,
+        "accelerate has ZeRO 3 only where two or more ranks share the states",
+    ),
+    "split replicas": (
+        PLAIN | {"zero_stage": 0, "dp_shard": 8},
+        ACCELERATE,
+        "accelerate shards the replicas of a model that tp or cp splits",
+    ),
+    "cp without shards": (
+        PLAIN
+        | {"tp": 1, "cp": 16, "dp": 1, "zero_stage": 0, "dp_shard": 16}
+        | {"grad_accum": 32, "cp_kind": "ring"},
+        ACCELERATE,
+        "accelerate has cp 16 at ZeRO 2 and 3 only, not 0",
     ),
     "recompute kind": (
         DENSE | {"stages": (kept(7, (7, "ful")), kept(6, (6, "ful")))},
