@@ -232,8 +232,9 @@ def _with_options(framework: Framework, stack: Fields) -> tuple[Framework, Field
         elif name in _ALIASES:
             rest[name] = word
         else:
+            near = did_you_mean(str(word), words)
             raise BadInputError(
-                f"{framework.name} has no such {name}; {did_you_mean(str(word), words)}",
+                f"{framework.name} has no such {name}; {near}",
                 field=f"stack.{name}",
                 value=word,
                 allowed=", ".join(words),

@@ -15,6 +15,7 @@ def stack_in_force(workload: Workload) -> dict[str, object]:
     """
     profile = workload.profile.model_dump(exclude={"source"})
     recipe = workload.recipe
+    replayed = {"replay": recipe.replay, "loss": recipe.loss}
     return {
         "framework": workload.framework.name,
         **profile,
@@ -33,4 +34,5 @@ def stack_in_force(workload: Workload) -> dict[str, object]:
         "method": workload.training.method,
         "accumulates_unsharded": recipe.accumulates_unsharded,
         "gradients_reduced_per_group": recipe.gradients_reduced_per_group,
+        **(replayed if recipe.replay != "none" else {}),
     }

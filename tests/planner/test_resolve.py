@@ -34,6 +34,9 @@ GPUS = {
     "llama-3.1-405b-8k-h100": 8192,
     "llama-3.1-70b-1000-h100": 1000,
     "llama-3.1-70b-32-h100": 32,
+    "llama-3.1-70b-full-a100": 32,
+    "llama-3.1-70b-qlora-2-a6000": 2,
+    "llama-3.1-8b-lora-rtx-4090": 1,
     "mixtral-8x7b-64-h100": 64,
 }
 

@@ -59,5 +59,5 @@ RECIPE = Recipe(
     "none after every step. Loss of transformers' loss_utils.py: fp32 log-softmax, its "
     "gradient and that of the NLL, 12 B a logit, the 16-bit logits gone by then. With "
     "gradient accumulation the plan assumes sync_each_batch, so that gradients stay "
-    "sharded; accumulation: no_sync in the stack block is what Trainer does unless told",
+    "sharded; accumulation: no_sync in the stack block is Trainer's own default",
 )

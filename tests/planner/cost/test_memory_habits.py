@@ -73,6 +73,14 @@ def per_parameter(workload: Workload, *, zero: int = 0, dp: int = 1) -> float:
         ("torchtitan", "torchtitan", "bf16", 3, 0, 16),
         ("torchtune", "torchtitan", "bf16", 0, 8, 0),
         ("torchtune", "torchtitan", "bf16", 3, 0, 8),
+        ("hf-fsdp2", "accelerate", "bf16", 0, 8, 0),
+        ("hf-fsdp2", "accelerate", "bf16", 2, 2, 16),
+        ("hf-fsdp2", "accelerate", "bf16", 3, 0, 16),
+        ("hf-bf16", "accelerate", "bf16", 0, 8, 0),
+        ("hf-bf16", "accelerate", "bf16", 3, 0, 8),
+        ("hf-amp", "accelerate", "bf16", 0, 18, 0),
+        ("hf-amp", "accelerate", "bf16", 3, 0, 16),
+        ("hf-trainer", "accelerate", "bf16", 1, 6, 12),
     ],
 )
 def test_bytes_per_parameter(

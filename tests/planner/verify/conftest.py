@@ -127,13 +127,15 @@ def make_workload(
     stack: dict[str, Any] | None = None,
     scope: str = "plan",
     limits: dict[str, Any] | None = None,
+    recipe: dict[str, Any] | None = None,
     **search_block: Any,
 ) -> Workload:
     """A job on a few nodes, two in a rack whose uplinks are 3:1."""
     (its,) = (known for known in FRAMEWORKS if known.name == framework)
     profile = its.profile.model_copy(update=stack or {})
     can = replace(its.limits, **({"recompute_scope": scope, **(limits or {})}))
-    its = replace(its, profile=profile, limits=can)
+    habits = replace(its.recipe, **(recipe or {}))
+    its = replace(its, profile=profile, limits=can, recipe=habits)
     tiers = ({"name": "rack", "gpus": 16, "oversubscription": 3},)
     spec = {"name": "test", "node": node, "nodes": nodes, "tiers": tiers}
     cluster = resolve_cluster(ClusterSpec.model_validate(spec))

@@ -15,6 +15,20 @@ CASES: dict[str, tuple[dict[str, Any], Callable[[Layout], bool]]] = {
     "free": ({}, lambda _: True),
     "free moe": ({"model": "moe"}, lambda _: True),
     "free torchtitan": ({"framework": "torchtitan"}, lambda _: True),
+    "free accelerate": ({"framework": "accelerate"}, lambda x: x.pp == 1),
+    "whole replicas": (
+        {"framework": "accelerate", "zero_stage": 0, "tp": 1},
+        lambda x: x.zero_stage == 0,
+    ),
+    "waiting gradients at ZeRO-3": (
+        {
+            "framework": "accelerate",
+            "zero_stage": 3,
+            "recipe": {"accumulates_unsharded": True},
+            "micro_batch": 1,
+        },
+        lambda x: x.grad_accum > 1,
+    ),
     "free a100": ({"node": "dgx-a100-80gb", "nodes": 4}, lambda _: True),
     "zero 0": ({"zero_stage": 0, "tp": 1, "pp": 2}, lambda x: x.zero_stage == 0),
     "zero 1": ({"zero_stage": 1, "pp": 2}, lambda x: x.zero_stage == 1),

@@ -1,0 +1,183 @@
+"""What Hugging Face's Trainer keeps, one GPU or many, and the words of its settings."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from strategies import framework, small_job
+
+from planner.cost.activations import kept_bytes
+from planner.cost.meshes import Meshes
+from planner.cost.owned import layer_owned
+from planner.cost.room import root_bytes
+from planner.cost.states import moment_bytes, state_bytes, waiting_bytes
+from planner.cost.workload import Workload
+from planner.errors import BadInputError
+from planner.frameworks.stacks import with_stack
+from planner.models import preset
+from planner.predict import predict
+from planner.resolve import resolve
+from planner.specs.job import JobSpec
+from planner.specs.layout import PartialLayout
+from planner.specs.search import SearchSpec
+from planner.specs.training import TrainingSpec
+
+
+def job(stack: str = "hf-fsdp2", **training: object) -> Workload:
+    spec = {"seq_len": 2048, "global_batch": 8} | training
+    return replace(
+        small_job(SearchSpec(), nodes=1, name="accelerate"),
+        model=preset("llama-3-8b"),
+        training=TrainingSpec.model_validate(spec),
+        framework=with_stack(framework("accelerate"), stack),
+    )
+
+
+def mesh(*, zero: int = 0, dp: int = 1, accum: int = 4) -> Meshes:
+    return Meshes.from_rows([(1, 0, 1, 1, 1, 1, 1, dp, dp, zero, 1, accum, 0)])
+
+
+def resolved(**stack: Any) -> Workload:
+    spec = JobSpec.model_validate(
+        {
+            "model": "llama-3.1-8b",
+            "cluster": "dgx-a100-1-node",
+            "training": {"seq_len": 2048, "global_batch": 64},
+            "framework": "accelerate",
+            "stack": stack,
+        }
+    )
+    return resolve(spec, file="job.yaml", base=Path())[0]
+
+
+def test_an_eager_llama_block_keeps_what_pytorch_keeps() -> None:
+    """16 h + 4 a d + 4 g d + 4 a + 8 f a token, of transformers' LlamaDecoderLayer."""
+    workload = replace(job(), training=TrainingSpec(seq_len=1, global_batch=1))
+    kind, none = workload.kinds[0], workload.recipe.kinds["none"]
+    h, a, g, d, f = 4096, 32, 8, 128, 14336
+    by_hand = 16 * h + 4 * a * d + 4 * g * d + 4 * a + 8 * f
+    assert kept_bytes(workload, kind, none, mesh())[0] == by_hand
+    full = workload.recipe.kinds["full"]
+    assert kept_bytes(workload, kind, full, mesh())[0] == 2 * h
+
+
+def test_autocast_keeps_a_copy_for_every_consumer() -> None:
+    """26 h where weights in bf16 keep 16 h."""
+    plain, amp = (
+        replace(job(name), training=TrainingSpec(seq_len=1, global_batch=1))
+        for name in ("hf-fsdp2", "hf-amp")
+    )
+    each = [
+        kept_bytes(one, one.kinds[0], one.recipe.kinds["none"], mesh())[0]
+        for one in (plain, amp)
+    ]
+    assert each[1] - each[0] == 10 * 4096
+
+
+def test_replicas_reduce_gradients_in_buckets_of_their_own() -> None:
+    """DDP's reducer: another 2 B a parameter, from the second replica on."""
+    workload = job()
+    owned = layer_owned(workload, workload.kinds[0], mesh())
+    one, two = (state_bytes(workload, owned, mesh(dp=dp)).gradients[0] for dp in (1, 2))
+    assert two - one == 2 * owned.dense[0]
+
+
+def test_moments_have_the_width_of_the_weights() -> None:
+    """16 bits where weights are whole, 32 in fp32 shards; 8-bit Adam stays at 8."""
+    workload = job()
+    owned = layer_owned(workload, workload.kinds[0], mesh())
+    each = [
+        state_bytes(workload, owned, mesh(zero=zero, dp=1)).optimizer[0]
+        / owned.dense[0]
+        for zero in (0, 3)
+    ]
+    assert each == [4, 8]
+    small = job(optimizer="adamw-8bit")
+    bits = state_bytes(small, owned, mesh()).optimizer[0] / owned.dense[0]
+    assert bits == moment_bytes(small, owned) == 2
+    given = job(state_bits=32)
+    assert state_bytes(given, owned, mesh()).optimizer[0] / owned.dense[0] == 8
+
+
+def test_only_the_head_stays_whole_under_fsdp2() -> None:
+    """accelerate 1.15 makes the embedding a unit of its own: fsdp2_prepare_model."""
+    first, last = root_bytes(job(), mesh(zero=3, dp=8))
+    assert (first[0], last[0]) == (0, 4 * 128_256 * 4096)
+
+
+@pytest.mark.parametrize(
+    ("word", "zero", "accum", "each"),
+    [
+        ("no_sync", 3, 4, 2),
+        ("no_sync", 3, 1, 0),
+        ("no_sync", 2, 4, 2),
+        ("no_sync", 0, 4, 0),
+        ("sync_each_batch", 3, 4, 0),
+    ],
+)
+def test_whole_gradients_wait_only_without_sync(
+    word: str, zero: int, accum: int, each: float
+) -> None:
+    """Trainer's no_sync keeps whole 16-bit gradients between micro-batches."""
+    workload = resolved(accumulation=word)
+    meshes = mesh(zero=zero, dp=8, accum=accum)
+    owned = layer_owned(workload, workload.kinds[0], meshes)
+    assert waiting_bytes(workload, owned, meshes)[0] == each * owned.dense[0]
+
+
+def test_a_chunked_loss_needs_less_than_a_whole_one() -> None:
+    layout = PartialLayout(dp=8, zero_stage=3, recompute="full", micro_batch=4)
+    peaks = [
+        predict(resolved(loss=word), layout).estimate.memory.peak_allocated_gib.value
+        for word in ("hf", "chunked", "liger")
+    ]
+    assert peaks[0] > peaks[1] >= peaks[2]
+
+
+def test_the_words_of_attention() -> None:
+    """transformers' attn_implementation, and a kernel's own name as in every room."""
+    kernels = {
+        word: resolved(attention=word).profile.attention_kernel
+        for word in ("flash_attention_2", "eager", "unfused")
+    }
+    assert kernels == {
+        "flash_attention_2": "fa2",
+        "eager": "unfused",
+        "unfused": "unfused",
+    }
+    assert resolved(attention="sdpa").profile == resolved().profile
+
+
+def test_an_unknown_loss_names_the_known_ones() -> None:
+    with pytest.raises(BadInputError, match="did you mean liger") as error:
+        resolved(loss="ligr")
+    assert error.value.field == "stack.loss"
+    assert "hf, chunked, liger" in str(error.value)
+
+
+def test_a_setting_of_another_room_is_no_key() -> None:
+    spec = {"framework": "megatron", "stack": {"loss": "liger"}}
+    fields = {
+        "model": "llama-3.1-8b",
+        "cluster": "dgx-a100-1-node",
+        "training": {"seq_len": 2048, "global_batch": 64},
+    }
+    with pytest.raises(BadInputError, match="no such key"):
+        resolve(JobSpec.model_validate(fields | spec), file="j.yaml", base=Path())
+
+
+def test_one_gpu_holds_everything_whole() -> None:
+    """ZeRO 0 is the default of one GPU, ZeRO-3 of several."""
+    limits = framework("accelerate").limits
+    assert [limits.default_zero(pp=1, ranks=n) for n in (1, 2)] == [0, 3]
+    assert framework("torchtitan").limits.default_zero(pp=1, ranks=1) == 3
+
+
+def test_deepspeeds_plugin_has_its_own_limits() -> None:
+    """ZeRO 0 to 3 and Ulysses under hf-trainer; FSDP2 has neither ZeRO-1 nor it."""
+    room = framework("accelerate")
+    deepspeed = with_stack(room, "hf-trainer").limits
+    assert deepspeed.zero_stages == (0, 1, 2, 3)
+    assert deepspeed.cp_kinds == ("ulysses",)
+    assert room.limits.zero_stages == (0, 2, 3)
