@@ -194,6 +194,28 @@ def test_deepspeed_runs_the_loop_where_it_has_something_to_do(
 
 
 @pytest.mark.parametrize(
+    ("framework", "kind", "notes", "stack"),
+    [
+        ("HF Trainer", "none", "", "hf-fsdp2"),
+        ("HF Trainer", "ddp", "fp32 weights under autocast", "hf-amp"),
+        ("HF Trainer", "zero2", "fp32 weights under autocast", "hf-trainer"),
+        ("HF Trainer (FSDP)", "fsdp2", "", "hf-fsdp2"),
+        ("HF Trainer + DeepSpeed", "none", "", "hf-trainer"),
+    ],
+)
+def test_trainers_states_follow_what_shards_them(
+    make_row: MakeRow, framework: str, kind: str, notes: str, stack: str
+) -> None:
+    """Whole replicas and FSDP are accelerate's own; ZeRO is DeepSpeed's plugin."""
+    row = make_row(
+        job={"framework": framework},
+        normalised={"sharding": {"kind": kind}},
+        notes=notes,
+    )
+    assert stack_rule(row, "hopper").stack == stack
+
+
+@pytest.mark.parametrize(
     ("words", "fabric"),
     [("Omni-Path 4x100 Gbps per node", "omni-path"), ("fast", "infiniband")],
 )

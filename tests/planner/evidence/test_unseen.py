@@ -28,6 +28,7 @@ def software(make_row: MakeRow, framework: str, **blocks: Any) -> str:
         ("HAI-LLM", "megatron-2026"),
         ("DeepSpeed-Ulysses", "deepspeed-2022"),
         ("HF PEFT + DeepSpeed ZeRO-3", "hf-trainer"),
+        ("HF Trainer (FSDP)", "hf-fsdp2"),
         ("llm.c", "torchtitan"),
         ("PyTorch FSDP + torch.compile", "torchtitan"),
         ("Primus (torchtitan backend)", "torchtitan"),
