@@ -135,15 +135,24 @@ def kept_bytes(
 def _beside_bytes(
     workload: Workload, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
 ) -> Floats:
-    """Dropout masks, kept with the norms' inputs, and the adapters' inner columns."""
+    """Dropout masks, kept with the norms' inputs; adapters' inner columns; repeats."""
     local = tokens(workload, meshes)
     masks = kind.keeps.get("ffn_norm_input", 0.0) * workload.recipe.dropout_bytes
     halves = min(layer.norms, 2)
     total = masks * halves * layer.hidden * local * sequence_split(meshes)
     keeps_all = kind.keeps.get("qkv", 0.0)
-    inner = keeps_all * ELEMENT * adapter_widths(workload, layer)
+    columns = adapter_widths(workload, layer) + _repeated(workload, layer)
+    inner = keeps_all * ELEMENT * columns
     scores = kind.keeps.get("logsumexp", 0.0) * score_bytes(workload, layer)
     return total + (inner + scores) * local / meshes.tp
+
+
+def _repeated(workload: Workload, layer: LayerKind) -> float:
+    """Columns of keys and values beyond their own: ``2 (a - g) d`` if repeated. [1]."""
+    attention = layer.attention
+    if not workload.recipe.repeats_kv or not isinstance(attention, Attention):
+        return 0.0
+    return 2.0 * (attention.heads - attention.kv_heads) * attention.head_dim
 
 
 def score_bytes(workload: Workload, layer: LayerKind) -> float:

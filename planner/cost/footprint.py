@@ -1,8 +1,19 @@
-"""Memory of every rank at its peak, by category."""
+"""Memory of every rank at its peak and at every other moment, by category."""
+
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
 from planner.cost.meshes import Floats
+from planner.cost.moments import (
+    BACKWARD,
+    LOSS,
+    ORDER,
+    STEADY,
+    Addend,
+    Amount,
+    Moment,
+)
 from planner.cost.owned import embedding_owned, head_owned, layer_owned
 from planner.cost.pipeline import (
     Counts,
@@ -21,10 +32,14 @@ from planner.cost.room import (
 from planner.cost.states import States, state_bytes
 from planner.cost.table import CostTable
 from planner.schedules.inflight import Peak
-from planner.specs.estimate import StageMemory
+from planner.specs.estimate import MomentMemory, StageMemory
 from planner.specs.table import BLOCK, StageCosts
 
 GIB = 2**30
+CATEGORIES = ("weights", "gradients", "optimizer", "activations", "transient")
+"""What adds up to allocated memory."""
+Named = tuple[str, dict[str, float]]
+"""A moment and its categories. [B]"""
 
 
 def stage_memories(
@@ -42,9 +57,9 @@ def stage_memories(
     """
     vectors = stage_vectors(costs, counts)
     states = _states_by_rank(table, costs, counts)
-    moments = peak_vectors(costs.schedule, costs.pp, costs.vpp, costs.micro_batches)
+    idle = _idle(table, costs, counts, states)
     return tuple(
-        _rank_memory(table, costs, vectors, rank, moments[rank], states)
+        _rank_memory(table, costs, vectors, rank, states, idle[rank])
         for rank in range(costs.pp)
     )
 
@@ -82,31 +97,128 @@ def _rank_memory(
     costs: StageCosts,
     vectors: StageVectors,
     rank: int,
-    moments: tuple[Peak, ...],
     states: dict[str, Floats],
+    idle: Sequence[Named],
 ) -> StageMemory:
-    """Categories of one rank at its fullest moment. [GiB]."""
-    workload, meshes = table.workload, table.meshes
-    peak = max(moments, key=lambda moment: peak_blocks(costs, vectors, rank, moment))
+    """Every moment of one rank, and the fullest again. [GiB]."""
+    held = {name: float(values[rank]) for name, values in states.items()}
+    busy = (_busy(costs, vectors, rank, peak, held) for peak in _peaks(costs, rank))
+    moments = [
+        _with_device(table, name, parts)
+        for name, parts in _fullest([*busy, *idle], ORDER)
+    ]
+    top = max(moments, key=lambda moment: moment.allocated)
+    return StageMemory(stage=rank, moments=tuple(moments), **top.model_dump())
+
+
+def _peaks(costs: StageCosts, rank: int) -> tuple[Peak, ...]:
+    """Fullest backwards of a rank."""
+    shape = (costs.schedule, costs.pp, costs.vpp, costs.micro_batches)
+    return peak_vectors(*shape)[rank]
+
+
+def _busy(
+    costs: StageCosts,
+    vectors: StageVectors,
+    rank: int,
+    peak: Peak,
+    states: dict[str, float],
+) -> Named:
+    """A moment of the passes: states, what is in flight, the stage at work. [B]."""
     at = peak.chunk * costs.pp + rank
     total = peak_blocks(costs, vectors, rank, peak)
     passing = int(vectors.transient[at] + vectors.accumulated[at])
-    buffers = float(buffer_bytes(workload, meshes)[0])
-    transient = passing * BLOCK + buffers
-    activations = float((total - passing) * BLOCK)
-    held = {name: float(values[rank]) for name, values in states.items()}
-    allocated = sum(held.values()) + activations + transient
-    communication = float(communication_bytes(workload, meshes)[0])
-    fixed = communication + context_bytes(workload)
-    spread = device_bytes(workload, allocated, fixed) - allocated - fixed
     loss = at == costs.stages - 1 and vectors.transient[at] == costs.head.transient
-    return StageMemory(
-        stage=rank,
-        moment="loss backward" if loss else "steady",
-        **{name: value / GIB for name, value in held.items()},
-        activations=activations / GIB,
-        transient=transient / GIB,
+    parts = states | {
+        "activations": float((total - passing) * BLOCK),
+        "transient": float(passing * BLOCK),
+    }
+    return (LOSS if loss else STEADY), parts
+
+
+def _idle(
+    table: CostTable, costs: StageCosts, counts: Counts, states: dict[str, Floats]
+) -> list[list[Named]]:
+    """Idle moments of every rank, by category. [B], shape (pp, moments)."""
+    menu = [table.menu.index(name) for name in costs.menu]
+    return [
+        [
+            (moment.name, _idle_parts(moment, costs, counts, rank, states, menu))
+            for moment in table.moments
+            if _applies(moment)
+        ]
+        for rank in range(costs.pp)
+    ]
+
+
+def _applies(moment: Moment) -> bool:
+    """Whether a moment is there on the table's one mesh: it holds something."""
+    cells = [cell for row in moment.layers for cell in row]
+    units = [*cells, moment.embedding, moment.head]
+    whole = moment.name not in (STEADY, BACKWARD)
+    return whole or any(np.any(unit.held) or np.any(unit.beside) for unit in units)
+
+
+def _idle_parts(
+    moment: Moment,
+    costs: StageCosts,
+    counts: Counts,
+    rank: int,
+    states: dict[str, Floats],
+    menu: Sequence[int],
+) -> dict[str, float]:
+    """States and addends of one rank's units at an idle moment. [B]."""
+    units = list(_units(moment, costs, counts, rank, menu))
+    parts = dict.fromkeys(CATEGORIES, 0.0) | {
+        k: float(v[rank]) for k, v in states.items()
+    }
+    for name in CATEGORIES:
+        parts[name] += sum(n * _value(getattr(unit, name)) for n, unit in units)
+    parts["transient"] += max((_value(unit.beside) for _, unit in units), default=0.0)
+    return parts
+
+
+def _units(
+    moment: Moment, costs: StageCosts, counts: Counts, rank: int, menu: Sequence[int]
+) -> Iterator[tuple[int, Addend]]:
+    """Units of one rank: how many, and what each has."""
+    for stage in range(rank, costs.stages, costs.pp):
+        for kind, entry in np.argwhere(counts[stage] > 0).tolist():
+            yield int(counts[stage, kind, entry]), moment.entry(kind, menu[entry])
+        if stage == 0:
+            yield 1, moment.embedding
+        if stage == costs.stages - 1:
+            yield 1, moment.head
+
+
+def _value(amount: Amount) -> float:
+    """The amount on the table's one mesh. [B]."""
+    return float(np.asarray(amount).reshape(-1)[0])
+
+
+def _fullest(moments: Iterable[Named], order: Sequence[str]) -> list[Named]:
+    """The fullest moment of every name, in the order of a run."""
+    best: dict[str, dict[str, float]] = {}
+    for name, parts in moments:
+        known = best.get(name)
+        if known is None or sum(parts.values()) > sum(known.values()):
+            best[name] = parts
+    return sorted(best.items(), key=lambda named: order.index(named[0]))
+
+
+def _with_device(table: CostTable, name: str, parts: dict[str, float]) -> MomentMemory:
+    """Add buffers, and what the driver sees beside the allocator. [GiB]."""
+    workload, meshes = table.workload, table.meshes
+    buffers = float(buffer_bytes(workload, meshes)[0])
+    parts = parts | {"transient": parts["transient"] + buffers}
+    communication = float(communication_bytes(workload, meshes)[0])
+    context = context_bytes(workload)
+    fixed, allocated = communication + context, sum(parts.values())
+    spread = device_bytes(workload, allocated, fixed) - allocated - fixed
+    return MomentMemory(
+        moment=name,
+        **{category: value / GIB for category, value in parts.items()},
         communication=communication / GIB,
         fragmentation=spread / GIB,
-        context=context_bytes(workload) / GIB,
+        context=context / GIB,
     )

@@ -12,7 +12,7 @@ import numpy as np
 from planner.cost.pipeline import Counts, edge_gather, edge_scatter
 from planner.schedules.inflight import Peak
 from planner.schedules.simulator import Path
-from planner.specs.table import EndCosts, StageCosts
+from planner.specs.table import EndCosts, IdleMoment, StageCosts
 
 
 @dataclass(frozen=True)
@@ -116,4 +116,44 @@ def end_transient(costs: StageCosts, stage: int) -> int:
     """
     first = costs.embedding.transient if stage == 0 else 0
     last = costs.head.transient if stage == costs.stages - 1 else 0
+    return max(first, last)
+
+
+def idle_linear(costs: StageCosts, rank: int, moment: IdleMoment) -> Linear:
+    """Memory of a rank at an idle moment without what lies beside it.
+
+    Args:
+        costs: The inner problem.
+        rank: Pipeline rank. [1]
+        moment: One of its idle moments.
+
+    Returns:
+        Memory. [block]
+    """
+    shape = (costs.stages, len(costs.layers), len(costs.menu))
+    factors = np.zeros(shape, dtype=np.int64)
+    constant = moment.fixed
+    for stage in range(rank, costs.stages, costs.pp):
+        for k, layer in enumerate(costs.layers):
+            factors[stage, k, :] = layer.static + np.array(moment.layers[k])
+        if stage == 0:
+            constant += costs.embedding.static + moment.embedding
+        if stage == costs.stages - 1:
+            constant += costs.head.static + moment.head
+    return Linear(constant, factors)
+
+
+def idle_end_beside(costs: StageCosts, rank: int, moment: IdleMoment) -> int:
+    """Largest thing beside a rank at an idle moment that is no layer's.
+
+    Args:
+        costs: The inner problem.
+        rank: Pipeline rank. [1]
+        moment: One of its idle moments.
+
+    Returns:
+        Memory. [block]
+    """
+    first = moment.embedding_beside if rank == 0 else 0
+    last = moment.head_beside if rank == costs.pp - 1 else 0
     return max(first, last)

@@ -7,7 +7,7 @@ import numpy as np
 from planner.cost.adapters import adapter_parameters
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.owners import tensors_of
-from planner.cost.weights import linear_weights, newton_schulz_flops
+from planner.cost.weights import largest_matrix, linear_weights, newton_schulz_flops
 from planner.cost.workload import Workload
 from planner.models.blocks import LayerKind
 
@@ -32,6 +32,8 @@ class Owned:
     """Work of Muon's Newton-Schulz iterations. [FLOP], shape (meshes,)"""
     tensors: int = 1
     """Tensors that states are divided by where they stay whole. [1]"""
+    largest: tuple[Floats | float, Floats | float] = (0.0, 0.0)
+    """Shorter and longer side of the largest matrix. [1], shape (meshes,) each"""
 
 
 def layer_owned(workload: Workload, layer: LayerKind, meshes: Meshes) -> Owned:
@@ -50,12 +52,23 @@ def layer_owned(workload: Workload, layer: LayerKind, meshes: Meshes) -> Owned:
     dense = layer.sharded_parameters / meshes.tp + layer.replicated_parameters
     expert = layer.expert_parameters / (meshes.ep * meshes.etp)
     linears = linear_weights(layer, meshes)
+    largest = largest_matrix(layer, meshes)
     if workload.training.frozen:
         trained = adapter_parameters(workload, layer, meshes)
-        return Owned(*trained, frozen=dense, frozen_expert=expert, quantised=linears)
-    work = newton_schulz_flops(layer, meshes)
+        return Owned(
+            *trained,
+            frozen=dense,
+            frozen_expert=expert,
+            quantised=linears,
+            largest=largest,
+        )
     return Owned(
-        dense, expert, quantised=linears, orthogonal=work, tensors=tensors_of(layer)
+        dense,
+        expert,
+        quantised=linears,
+        orthogonal=newton_schulz_flops(layer, meshes),
+        tensors=tensors_of(layer),
+        largest=largest,
     )
 
 
@@ -63,10 +76,12 @@ def _unlayered(
     workload: Workload, dense: Floats, expert: Floats, linears: "Floats | float" = 0.0
 ) -> Owned:
     """Parameters outside the layers: frozen when only adapters train."""
+    hidden = float(workload.model.hidden)
+    largest = (np.minimum(hidden, dense / hidden), np.maximum(hidden, dense / hidden))
     if not workload.training.frozen:
-        return Owned(dense, expert, quantised=linears, matrices=False)
+        return Owned(dense, expert, quantised=linears, matrices=False, largest=largest)
     none = np.zeros(len(dense))
-    return Owned(none, none, dense, expert, linears, matrices=False)
+    return Owned(none, none, dense, expert, linears, matrices=False, largest=largest)
 
 
 def padded_vocab(workload: Workload, meshes: Meshes) -> Floats:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from planner.schedules.graph import Graph, Slots, pipeline_graph
 from planner.schedules.inflight import Peak, peaks
 from planner.schedules.simulator import makespan
-from planner.specs.table import EndCosts, StageCosts
+from planner.specs.table import EndCosts, IdleMoment, StageCosts
 
 Counts = npt.NDArray[np.int64]
 """Layers by (virtual stage, layer kind, entry of the recompute menu). [1]"""
@@ -231,7 +231,7 @@ def rank_blocks(costs: StageCosts, counts: Counts) -> Counts:
     """Peak memory of every rank for states and activations.
 
     ``max over backward starts of static + in-flight saved + accumulated
-    gradients and transient of the stage at work``.
+    gradients and transient of the stage at work``, and over the idle moments.
 
     Args:
         costs: The inner problem.
@@ -243,13 +243,40 @@ def rank_blocks(costs: StageCosts, counts: Counts) -> Counts:
     vectors = stage_vectors(costs, counts)
     static = by_rank(costs, vectors.static)
     table = peak_vectors(costs.schedule, costs.pp, costs.vpp, costs.micro_batches)
-    return np.array(
+    above = np.array(
         [
-            static[rank]
-            + max(peak_blocks(costs, vectors, rank, peak) for peak in table[rank])
+            max(peak_blocks(costs, vectors, rank, peak) for peak in table[rank])
             for rank in range(costs.pp)
         ]
     )
+    for moment in costs.idle:
+        if moment.may_be_fullest(first=True, last=True):
+            above = np.maximum(above, idle_blocks(costs, counts, moment))
+    blocks: Counts = static + above
+    return blocks
+
+
+def idle_blocks(costs: StageCosts, counts: Counts, moment: IdleMoment) -> Counts:
+    """Memory of every rank at an idle moment above the static states.
+
+    Args:
+        costs: The inner problem.
+        counts: Layers by stage, kind and menu entry. [1]
+        moment: One of its idle moments.
+
+    Returns:
+        Memory, negative where states are not there. [block], shape (pp,)
+    """
+    held = np.einsum("skm,km->s", counts, np.array(moment.layers, dtype=np.int64))
+    beside = np.where(counts > 0, np.array(moment.beside, dtype=np.int64), 0)
+    largest = beside.max(axis=(1, 2))
+    held[0] += moment.embedding
+    held[-1] += moment.head
+    largest[0] = max(largest[0], moment.embedding_beside)
+    largest[-1] = max(largest[-1], moment.head_beside)
+    by_chunk = largest.reshape(costs.vpp, costs.pp)
+    above: Counts = by_rank(costs, held) + by_chunk.max(axis=0) + moment.fixed
+    return above
 
 
 def peak_blocks(costs: StageCosts, vectors: StageVectors, rank: int, peak: Peak) -> int:

@@ -123,8 +123,10 @@ def layer_buffers(workload: Workload, layer: LayerKind, meshes: Meshes) -> Float
 
     Under ZeRO-3 ``w_g n_g + (w_r + 2) n_r``: parameters of the layers that are
     gathered, gradients as they are made and as they are reduced. Where linears are
-    gathered one by one, no more than a limit of them, the largest apart. One
-    gradient of the layer where the optimizer runs inside the backward.
+    gathered one by one, no more than a limit of them, the largest apart. Under
+    ZeRO-2 ``w_r n_r``: the buffer that a layer's gradients are reduced from, so that
+    a rank of few layers holds more than under ZeRO-1. One gradient of the layer
+    where the optimizer runs inside the backward.
 
     Args:
         workload: The job.
@@ -136,7 +138,7 @@ def layer_buffers(workload: Workload, layer: LayerKind, meshes: Meshes) -> Float
 
     References:
         PyTorch FSDP2 as its memory tracker sees it; DeepSpeed's
-        stage3_max_live_parameters and reduce_bucket_size.
+        stage3_max_live_parameters and reduce_bucket_size; Megatron-LM issue 6314.
     """
     recipe, owned = workload.recipe, layer_owned(workload, layer, meshes)
     trained = owned.dense + owned.expert
@@ -151,7 +153,9 @@ def layer_buffers(workload: Workload, layer: LayerKind, meshes: Meshes) -> Float
     each = recipe.gradient_bytes + ELEMENT
     sharded = recipe.gather_bytes * gathered + each * reduced
     inside = ELEMENT * trained * workload.training.optimizer_in_backward
-    return np.where(meshes.zero == 3, sharded, 0.0) + inside
+    unit = recipe.gradient_bytes * recipe.reduce_buffers * trained
+    reducing = np.where(meshes.zero == 2, recipe.reduces_units * unit, 0.0)
+    return np.where(meshes.zero == 3, sharded, reducing) + inside
 
 
 def _limited(whole: Floats, limit: float | None, largest: Floats) -> Floats:

@@ -9,11 +9,11 @@ from planner.cost.context import Context, Parts
 from planner.cost.ends import End, embedding_end, head_end
 from planner.cost.layers import layer_time
 from planner.cost.meshes import Floats, Ints, Meshes
+from planner.cost.moments import Held, IdleColumns, Moment, moments_of
 from planner.cost.owned import Owned, embedding_owned, head_owned, layer_owned
 from planner.cost.room import budget_bytes, head_buffers, layer_buffers, root_bytes
 from planner.cost.states import (
     DataGroups,
-    late_gradients,
     optimizer_time,
     state_bytes,
     waiting_bytes,
@@ -79,6 +79,10 @@ class CostTable:
     budget: Ints
     scatter_every: Ints
     slowdown: Floats
+    moments: tuple[Moment, ...] = ()
+    """Idle moments by category. [B]"""
+    idle: tuple[IdleColumns, ...] = ()
+    """The same in whole blocks."""
 
     def __len__(self) -> int:
         return len(self.meshes)
@@ -130,6 +134,7 @@ class CostTable:
             slowdown=float(self.slowdown[row]),
             overhead=self.overhead,
             extra_layers=self.extra_layers,
+            idle=tuple(columns.at(row, menu) for columns in self.idle),
         )
 
     def _layer(self, kind: int, row: int, menu: tuple[int, ...]) -> LayerCosts:
@@ -211,34 +216,61 @@ def fill_table(workload: Workload, meshes: Meshes, menu: tuple[str, ...]) -> Cos
     def column(index: int) -> Ints:
         return np.array([[cell[index] for cell in row] for row in cells])
 
+    saved, transient = column(2), column(3)
+    ends = _ends(context, data)
     first, last = edge_transfers(data, owned)
-    roots = root_bytes(workload, meshes)
+    moments = _moments(context, owned, (saved, transient), ends)
     return CostTable(
         workload,
         meshes,
         menu,
         forward=column(0),
         backward=column(1),
-        saved=column(2),
-        transient=column(3),
+        saved=saved,
+        transient=transient,
         units=tuple(_unit(data, own) for own in owned),
-        embedding=_with_root(
-            _end(data, embedding_end(context), embedding_owned(workload, meshes)),
-            roots[0],
-            np.zeros(len(meshes)),
-        ),
-        head=_with_root(
-            _end(data, head_end(context), head_owned(workload, meshes)),
-            roots[1],
-            head_buffers(workload, meshes),
-        ),
+        embedding=ends[0],
+        head=ends[1],
         first_gather=nanoseconds(first),
         last_scatter=nanoseconds(last),
         p2p=nanoseconds(stage_transfer(context)),
         budget=np.floor(budget_bytes(workload, meshes) / BLOCK).astype(np.int64),
         scatter_every=scatter_every(workload, meshes),
         slowdown=straggler_factor(workload, meshes),
+        moments=moments,
+        idle=tuple(IdleColumns.of(moment, meshes) for moment in moments),
     )
+
+
+def _ends(context: Context, data: DataGroups) -> tuple[EndColumns, EndColumns]:
+    """Embedding and head, with what ZeRO-3 keeps whole of them."""
+    workload, meshes = context.workload, context.meshes
+    first, last = root_bytes(workload, meshes)
+    embedding = _end(data, embedding_end(context), embedding_owned(workload, meshes))
+    head = _end(data, head_end(context), head_owned(workload, meshes))
+    return (
+        _with_root(embedding, first, np.zeros(len(meshes))),
+        _with_root(head, last, head_buffers(workload, meshes)),
+    )
+
+
+def _moments(
+    context: Context,
+    owned: list[Owned],
+    layers: tuple[Ints, Ints],
+    ends: tuple[EndColumns, EndColumns],
+) -> tuple[Moment, ...]:
+    """Idle moments of what the table already has in whole blocks."""
+    workload, meshes = context.workload, context.meshes
+    units = [
+        Held.of(workload, own, meshes, saved, transient)
+        for own, saved, transient in zip(owned, *layers, strict=True)
+    ]
+    embedding, head = (
+        Held.of(workload, own(workload, meshes), meshes, [end.saved], [end.transient])
+        for own, end in zip((embedding_owned, head_owned), ends, strict=True)
+    )
+    return moments_of(workload, meshes, units, embedding, head)
 
 
 def _layer_cell(
@@ -251,12 +283,7 @@ def _layer_cell(
     return (
         nanoseconds(forward.total),
         nanoseconds(backward.total),
-        blocks(
-            np.maximum(
-                saved_bytes(workload, layer, kind, meshes),
-                late_gradients(workload, owned, meshes),
-            )
-        ),
+        blocks(saved_bytes(workload, layer, kind, meshes)),
         blocks(
             transient_bytes(workload, layer, kind, meshes)
             + layer_buffers(workload, layer, meshes)
@@ -310,9 +337,7 @@ def _end(data: DataGroups, end: End, owned: Owned) -> EndColumns:
     return EndColumns(
         forward=nanoseconds(forward.total),
         backward=nanoseconds(backward.total),
-        saved=blocks(
-            np.maximum(end.saved, late_gradients(data.workload, owned, data.meshes))
-        ),
+        saved=blocks(end.saved),
         transient=blocks(end.transient),
         unit=_unit(data, owned),
     )

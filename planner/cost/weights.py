@@ -50,6 +50,24 @@ def linear_weights(layer: LayerKind, meshes: Meshes) -> Floats:
     return total
 
 
+def largest_matrix(layer: LayerKind, meshes: Meshes) -> tuple[Floats, Floats]:
+    """Sides of a layer's largest linear on a rank.
+
+    Args:
+        layer: Kind of layer. [-]
+        meshes: Any meshes. [-]
+
+    Returns:
+        The shorter and the longer side. [1], shape (meshes,) each
+    """
+    short, long = np.zeros(len(meshes)), np.zeros(len(meshes))
+    for _, inputs, outputs, _ in _shapes(layer, meshes):
+        larger = inputs * outputs > short * long
+        short = np.where(larger, np.minimum(inputs, outputs), short)
+        long = np.where(larger, np.maximum(inputs, outputs), long)
+    return short, long
+
+
 def largest_weight(layer: LayerKind, meshes: Meshes) -> Floats:
     """Weights of a layer's largest linear on a rank.
 
@@ -60,9 +78,8 @@ def largest_weight(layer: LayerKind, meshes: Meshes) -> Floats:
     Returns:
         Weights of one copy. [1], shape (meshes,)
     """
-    sizes = [inputs * outputs for _, inputs, outputs, _ in _shapes(layer, meshes)]
-    largest: Floats = np.maximum.reduce([np.zeros(len(meshes)), *sizes])
-    return largest
+    short, long = largest_matrix(layer, meshes)
+    return short * long
 
 
 def newton_schulz_flops(layer: LayerKind, meshes: Meshes) -> Floats:

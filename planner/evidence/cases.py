@@ -1,6 +1,6 @@
 """A measured row as a job that the cost model prices."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
 
@@ -21,6 +21,7 @@ from planner.evidence.rows import Row
 from planner.evidence.settle import settled
 from planner.evidence.software import stack_rule, year_of
 from planner.evidence.unsupported import UnsupportedError
+from planner.specs.framework import Framework
 from planner.specs.layout import PartialLayout
 
 
@@ -76,7 +77,7 @@ def _stated(row: Row) -> Case:
     workload = Workload(
         model=model,
         training=training_of(row, placed.layout, rule),
-        framework=software.framework,
+        framework=_from_scratch(software.framework),
         topology=ClusterTopology(cluster),
         calibration=achieved,
     )
@@ -90,6 +91,12 @@ def _stated(row: Row) -> Case:
         stack=rule.stack,
         flags=(*hardware.flags, *software.flags, *placed.flags, *latent),
     )
+
+
+def _from_scratch(framework: Framework) -> Framework:
+    """Measured runs were neither resumed nor saved while their memory was read."""
+    recipe = replace(framework.recipe, resume_copies=0.0, checkpoint="shards")
+    return replace(framework, recipe=recipe)
 
 
 def _scale(row: Row, workload: Workload, cluster: Cluster) -> Scale:

@@ -2,11 +2,17 @@
 
 from ortools.sat.python import cp_model as cp
 
-from planner.cost.linear import Linear, end_transient, peak_linear
+from planner.cost.linear import (
+    Linear,
+    end_transient,
+    idle_end_beside,
+    idle_linear,
+    peak_linear,
+)
 from planner.cost.pipeline import peak_vectors
 from planner.schedules.inflight import Peak
 from planner.search.variables import Variables
-from planner.specs.table import StageCosts
+from planner.specs.table import IdleMoment, StageCosts
 
 
 class Constraints:
@@ -17,7 +23,8 @@ class Constraints:
     sum_i n_i = L                                  every layer on one stage
     sum_{k,r} y_{i,k,r} = n_i                      counted by kind and menu
     sum_r y_{i,k,r} = overlap of run k with stage  layers stay in order
-    static_r + in flight + transient <= budget     every rank fits, always
+    static_r + in flight + transient <= budget     every rank fits in its passes
+    static_r + held + beside         <= budget     and at every idle moment
     T >= path_j(y)                                 every path found so far
     """
 
@@ -32,6 +39,7 @@ class Constraints:
         self._layers_counted_by_kind()
         self._layers_stay_in_order()
         self._every_rank_fits()
+        self._every_rank_fits_when_idle()
 
     def step_no_shorter_than(self, path: Linear) -> None:
         """T >= path: valid at every split, tight at the one it came from.
@@ -102,6 +110,26 @@ class Constraints:
                     some = self._present(stage, kind, entry)
                     excess = cp.LinearExpr.term(some, transient)
                     self.model.add(held + excess <= self.costs.budget)
+
+    def _every_rank_fits_when_idle(self) -> None:
+        last = self.costs.pp - 1
+        for moment in self.costs.idle:
+            for rank in range(self.costs.pp):
+                if moment.may_be_fullest(first=rank == 0, last=rank == last):
+                    self._fits_idle(rank, moment)
+
+    def _fits_idle(self, rank: int, moment: IdleMoment) -> None:
+        """One idle moment; beside it the largest unit of all the rank's chunks."""
+        costs, stages = self.costs, range(rank, self.costs.stages, self.costs.pp)
+        held = self._expression(idle_linear(costs, rank, moment))
+        end = idle_end_beside(costs, rank, moment)
+        self.model.add(held + end <= costs.budget)
+        for kind, row in enumerate(moment.beside):
+            for entry, beside in enumerate(row):
+                for stage in stages if beside > end else ():
+                    some = self._present(stage, kind, entry)
+                    excess = cp.LinearExpr.term(some, beside)
+                    self.model.add(held + excess <= costs.budget)
 
     def _present(self, stage: int, kind: int, entry: int) -> cp.IntVar:
         """1 if the stage holds such a layer; constant where it always does."""

@@ -59,12 +59,14 @@ class TimeBreakdown(BaseModel):
     other: float = 0.0
 
 
-class StageMemory(BaseModel):
-    """Memory of one pipeline rank at its peak, by category. [GiB]."""
+class MomentMemory(BaseModel):
+    """Memory of one pipeline rank at one moment, by category. [GiB].
+
+    The categories add up to what the device reports.
+    """
 
     model_config = ConfigDict(frozen=True)
 
-    stage: int
     moment: str
     weights: float
     gradients: float
@@ -82,9 +84,22 @@ class StageMemory(BaseModel):
         return states + self.activations + self.transient
 
     @property
+    def reserved(self) -> float:
+        """What ``torch.cuda.max_memory_reserved`` would say. [GiB]."""
+        return self.allocated + self.fragmentation
+
+    @property
     def device(self) -> float:
         """What ``nvidia-smi`` would say: the sum of all categories. [GiB]."""
-        return self.allocated + self.communication + self.fragmentation + self.context
+        return self.reserved + self.communication + self.context
+
+
+class StageMemory(MomentMemory):
+    """Memory of one pipeline rank at its fullest moment, and at all others. [GiB]."""
+
+    stage: int
+    moments: tuple[MomentMemory, ...] = ()
+    """Every moment in the order of a run, the fullest among them."""
 
 
 class MemoryEstimate(BaseModel):

@@ -16,6 +16,8 @@ ExpertDispatch = Literal["all-to-all", "deduplicated"]
 Fp8Recipe = Literal["delayed", "current", "blockwise"]
 ReplayPolicy = Literal["none", "bf16", "amp_bf16", "master_bf16"]
 LossForm = Literal["hf", "chunked", "liger"]
+OptimizerKernel = Literal["fused", "foreach", "for-loop"]
+CheckpointForm = Literal["shards", "units", "model"]
 
 SAVED_TENSORS = frozenset(
     {
@@ -214,6 +216,24 @@ class Recipe:
     where formulas count them. [text]"""
     loss: LossForm = "hf"
     """How the replayed loss is computed. [text]"""
+    optimizer_kernel: OptimizerKernel = "fused"
+    """How Adam runs: one kernel, list operations over all tensors, or a loop."""
+    step_gradient_bytes: float = 0.0
+    """Copy of a rank's gradients that its optimizer step makes, per parameter. [B]"""
+    gathers_in_place: bool = True
+    """ZeRO-1 and 2 gather parameters into the room that they are used from."""
+    resume_copies: float = 0.0
+    """Copies of the optimizer's moments on the GPU while they are loaded. [1]"""
+    checkpoint: CheckpointForm = "shards"
+    """What ZeRO-3 writes: shards, or units or the model made whole on the GPU."""
+    whole_embedding_gradient: bool = False
+    """The gradient of a table split over its rows is made whole (DTensor)."""
+    reduces_units: bool = False
+    """ZeRO-2 makes a unit's whole gradient in a buffer of its own, then shards it."""
+    overlap_buffers: int = 0
+    """Activations of a layer registered for overlapped exchanges over tp. [1]"""
+    repeats_kv: bool = False
+    """Keys and values are copied for every query head before attention."""
 
 
 class RecipeOverrides(BaseModel):
@@ -273,6 +293,24 @@ class RecipeOverrides(BaseModel):
     """The vocabulary is padded to a multiple of this times tp. [1]"""
     workspace_mib: dict[str, float] | None = None
     """Workspaces of the matrix libraries, by GPU architecture. [MiB]"""
+    optimizer_kernel: OptimizerKernel | None = None
+    """How Adam runs: one kernel, list operations over all tensors, or a loop."""
+    step_gradient_bytes: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """Copy of a rank's gradients that its optimizer step makes, per parameter. [B]"""
+    gathers_in_place: bool | None = None
+    """ZeRO-1 and 2 gather parameters into the room that they are used from."""
+    resume_copies: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """Copies of the optimizer's moments on the GPU while they are loaded. [1]"""
+    checkpoint: CheckpointForm | None = None
+    """What ZeRO-3 writes: shards, or units or the model made whole on the GPU."""
+    whole_embedding_gradient: bool | None = None
+    """The gradient of a table split over its rows is made whole (DTensor)."""
+    reduces_units: bool | None = None
+    """ZeRO-2 makes a unit's whole gradient in a buffer of its own, then shards it."""
+    overlap_buffers: int | None = Field(default=None, ge=0)
+    """Activations of a layer registered for overlapped exchanges over tp. [1]"""
+    repeats_kv: bool | None = None
+    """Keys and values are copied for every query head before attention."""
 
     def on(self, recipe: Recipe) -> Recipe:
         """A recipe with these in place of its own.

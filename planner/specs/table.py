@@ -49,6 +49,49 @@ class LayerCosts:
 
 
 @dataclass(frozen=True)
+class IdleMoment:
+    """A moment of every rank outside its schedule's backwards. [block].
+
+    ``sum over units of (static + held) + largest beside + fixed``: what a unit
+    has there above its states, or below them where negative, and beside all of it
+    the one unit that is worked on. Layer tuples are by layer kind, then by entry
+    of the menu.
+    """
+
+    name: str
+    layers: tuple[tuple[int, ...], ...]
+    beside: tuple[tuple[int, ...], ...]
+    embedding: int = 0
+    embedding_beside: int = 0
+    head: int = 0
+    head_beside: int = 0
+    fixed: int = 0
+
+    @cached_property
+    def on_layers(self) -> bool:
+        """Whether layers alone may make this the fullest moment of a rank."""
+        cells = (*self.layers, *self.beside, (self.fixed,))
+        return any(cell > 0 for row in cells for cell in row)
+
+    def may_be_fullest(self, *, first: bool, last: bool) -> bool:
+        """Whether a rank can hold more here than its states alone.
+
+        If not, the moment never decides: some backward holds its states and more.
+
+        Args:
+            first: The rank has the embedding.
+            last: The rank has the head.
+
+        Returns:
+            False only where nothing is above the states.
+        """
+        ends = max(self.embedding, self.embedding_beside) if first else 0
+        if last:
+            ends = max(ends, self.head, self.head_beside)
+        return self.on_layers or ends > 0
+
+
+@dataclass(frozen=True)
 class StageCosts:
     """Everything that the choice of stages needs for one mesh: the inner problem.
 
@@ -86,6 +129,8 @@ class StageCosts:
     """Host work of a step, after the optimizer of every rank. [ns]"""
     extra_layers: int = 0
     """Layers that a virtual stage may hold above the balanced count. [1]"""
+    idle: tuple[IdleMoment, ...] = ()
+    """Moments beside the backwards, in the order of a run."""
 
     @cached_property
     def stages(self) -> int:

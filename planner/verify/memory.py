@@ -11,6 +11,7 @@ from planner.cost.room import (
 from planner.schedules.order import Op, operations
 from planner.specs.layout import Layout
 from planner.specs.table import BLOCK
+from planner.verify.idle import idle_peak
 from planner.verify.prices import Price, Prices
 
 GIB = 2**30
@@ -74,7 +75,7 @@ def device_bytes(prices: Prices, peak: int) -> float:
 
 
 def peak_blocks(prices: Prices) -> list[int]:
-    """Fullest moment of every pipeline rank, from allocation to release.
+    """Fullest moment of every pipeline rank: in its passes, and beside them.
 
     Args:
         prices: The plan.
@@ -83,9 +84,10 @@ def peak_blocks(prices: Prices) -> list[int]:
         States and activations. [block], shape (pp,)
     """
     layout = prices.layout
+    ranks = [prices.stages[rank :: layout.pp] for rank in range(layout.pp)]
     return [
-        _replay(prices.stages[rank :: layout.pp], order)
-        for rank, order in enumerate(orders(layout))
+        max(_replay(chunks, order), idle_peak(prices, chunks))
+        for chunks, order in zip(ranks, orders(layout), strict=True)
     ]
 
 

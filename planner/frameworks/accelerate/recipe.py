@@ -48,6 +48,9 @@ RECIPE = Recipe(
     dummy_weight_gradients=False,
     gradients_reduced_per_group=True,
     gradients_freed=True,
+    gathers_in_place=False,
+    whole_embedding_gradient=True,
+    reduces_units=True,
     embedding_stays_whole=False,
     workspace_mib={"ampere": 8, "hopper": 32, "blackwell": 32},
     source="transformers 5 loads weights in the format of their checkpoint, bf16, "
@@ -56,7 +59,8 @@ RECIPE = Recipe(
     "accelerate 1.15 (utils/fsdp_utils.py) raises what trains to fp32 shards, "
     "computes and reduces in bf16, makes the embedding a unit of its own and keeps "
     "the final norm and the head whole from their forward on. Gradients are set to "
-    "none after every step. Loss of transformers' loss_utils.py: fp32 log-softmax, its "
+    "none after every step; adamw_torch_fused is the default optimizer, and FSDP2 writes "
+    "shards. Loss of transformers' loss_utils.py: fp32 log-softmax, its "
     "gradient and that of the NLL, 12 B a logit, the 16-bit logits gone by then. With "
     "gradient accumulation the plan assumes sync_each_batch, so that gradients stay "
     "sharded; accumulation: no_sync in the stack block is Trainer's own default",

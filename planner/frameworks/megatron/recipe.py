@@ -42,6 +42,9 @@ RECIPE = Recipe(
     gradients_reduced_per_group=False,
     keeps_fp8=True,
     vocab_multiple=128,
+    resume_copies=1.0,
+    reduces_units=True,
+    overlap_buffers=8,
     workspace_mib={"ampere": 12, "hopper": 64, "blackwell": 64},
     source="Megatron-LM docs/user-guide/features/dist_optimizer.md (6 + 12/d "
     "bytes a parameter with fp32 main gradients, 4 + 16/d with fp16 ones and "
@@ -49,5 +52,9 @@ RECIPE = Recipe(
     "megatron/training/theoretical_memory_usage.py; cached dummy weight "
     "gradients: TransformerEngine's fused weight-gradient accumulation; loss: "
     "core/tensor_parallel/cross_entropy.py works in place, 16-bit logits and one "
-    "fp32 copy; workspaces: cuBLAS and TransformerEngine, 32 MiB each from Hopper on",
+    "fp32 copy; workspaces: cuBLAS and TransformerEngine, 32 MiB each from Hopper on; "
+    "resume: Megatron-LM issues 1509 and 2339 and Megatron-Bridge pull request 4936, "
+    "the moments are loaded beside those of the optimizer; ZeRO-2 and 3: Megatron-LM "
+    "issue 6314, a bucket of whole main gradients; overlap buffers: "
+    "TransformerEngine's initialize_ub, gathers and scatters of four linears",
 )

@@ -54,6 +54,9 @@ RECIPE = Recipe(
     dummy_weight_gradients=False,
     gradients_reduced_per_group=True,
     gradients_freed=True,
+    gathers_in_place=False,
+    whole_embedding_gradient=True,
+    reduces_units=True,
     workspace_mib={"ampere": 8, "hopper": 32, "blackwell": 32},
     source="PyTorch FSDP2 mixed precision (fp32 shards, bf16 compute); "
     "torchtitan distributed/activation_checkpoint.py: the operator policy saves "
