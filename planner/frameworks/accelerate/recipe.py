@@ -59,7 +59,7 @@ RECIPE = Recipe(
     "accelerate 1.15 (utils/fsdp_utils.py) raises what trains to fp32 shards, "
     "computes and reduces in bf16, makes the embedding a unit of its own and keeps "
     "the final norm and the head whole from their forward on. Gradients are set to "
-    "none after every step; adamw_torch_fused is the default optimizer, and FSDP2 writes "
+    "none after every step; optim is adamw_torch_fused, and FSDP2 writes "
     "shards. Loss of transformers' loss_utils.py: fp32 log-softmax, its "
     "gradient and that of the NLL, 12 B a logit, the 16-bit logits gone by then. With "
     "gradient accumulation the plan assumes sync_each_batch, so that gradients stay "
