@@ -15,6 +15,7 @@ FLOORS = {
     "planner.models": 2,
     "planner.schedules": 2,
     "planner.frameworks": 2,
+    "planner.eager": 2,
     "planner.cost": 3,
     "planner.search": 4,
     "planner.verify": 4,

@@ -1,0 +1,26 @@
+"""Memory of eager PyTorch, byte by byte, without PyTorch.
+
+``replay`` runs one training iteration of a Hugging Face model over tensors that have
+shapes, types and storages but no numbers, and follows every allocation: the counterpart
+of ``torch.cuda.max_memory_allocated``.
+"""
+
+from planner.eager.case import EagerCase, LoraCase, Peak, Replay, Unsupported
+from planner.eager.iteration import Iteration
+
+__all__ = ["EagerCase", "LoraCase", "Peak", "Replay", "Unsupported", "replay"]
+
+
+def replay(case: EagerCase) -> Replay:
+    """Replay one training iteration.
+
+    Args:
+        case: The model and the way of training it. [case]
+
+    Returns:
+        Peaks by phase and category. [replay]
+
+    Raises:
+        Unsupported: When there are no operations for the case.
+    """
+    return Iteration(case).run()

@@ -1,0 +1,189 @@
+"""Nodes of the backward graph and the engine that runs them.
+
+The order is PyTorch's (torch/csrc/autograd/engine.cpp): of the nodes whose
+consumers have all run, the one made last goes first, gradient accumulation before all;
+a node's incoming gradients go when it is done, then its saved tensors, then its results
+are added into the buffers of the nodes they are for.
+"""
+
+from __future__ import annotations
+
+import heapq
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from planner.eager.storage import Shape, Tensor
+
+Grads = Sequence["Tensor | None"]
+Backward = Callable[..., Grads]
+Edge = tuple["Node", int]
+LAST = sys.maxsize
+
+
+class Node:
+    """One step of the backward pass, with the tensors it saved in its closure."""
+
+    __slots__ = ("edges", "meta", "name", "outputs", "run", "sequence")
+
+    def __init__(
+        self,
+        name: str,
+        sequence: int,
+        inputs: Sequence[Tensor | None],
+        run: Backward | None,
+        outputs: int = 1,
+    ) -> None:
+        self.name, self.sequence, self.run = name, sequence, run
+        self.outputs = outputs
+        self.edges: list[Edge | None] = [_edge(tensor) for tensor in inputs]
+        self.meta: list[tuple[Shape, str] | None] = [
+            None if tensor is None else (tensor.shape, tensor.dtype)
+            for tensor in inputs
+        ]
+
+
+def _edge(tensor: Tensor | None) -> Edge | None:
+    """Where the gradient of a tensor goes."""
+    if tensor is None or not tensor.requires_grad:
+        return None
+    if tensor.node is not None:
+        return tensor.node, tensor.slot
+    if tensor.accumulator is None:
+        tensor.accumulator = Node("accumulate", LAST, (), _Accumulate(tensor))
+    return tensor.accumulator, 0
+
+
+class _Accumulate:
+    """Puts a gradient into a leaf: the first is kept as it is, others are added."""
+
+    __slots__ = ("after", "leaf")
+
+    def __init__(self, leaf: Tensor) -> None:
+        self.leaf = leaf
+        self.after: Callable[[Tensor], None] | None = None
+
+    def __call__(self, grad: Tensor | None) -> Grads:
+        leaf = self.leaf
+        if grad is None:
+            return ()
+        if leaf.grad is None:
+            leaf.grad = grad.alias()
+            grad.storage.relabel("grads")
+        if self.after is not None:
+            self.after(leaf)
+        return ()
+
+
+def after_accumulation(leaf: Tensor, hook: Callable[[Tensor], None]) -> None:
+    """Call a hook whenever the gradient of a leaf has been added.
+
+    Args:
+        leaf: A parameter. [tensor]
+        hook: Called with the leaf, as ``register_post_accumulate_grad_hook`` does.
+            [callable]
+    """
+    edge = _edge(leaf)
+    assert edge is not None
+    accumulate = edge[0].run
+    assert isinstance(accumulate, _Accumulate)
+    accumulate.after = hook
+
+
+def _dependencies(root: Node) -> dict[Node, int]:
+    """How many results each reachable node waits for."""
+    waits: dict[Node, int] = {root: 0}
+    todo = [root]
+    while todo:
+        for edge in todo.pop().edges:
+            if edge is None:
+                continue
+            child = edge[0]
+            if child not in waits:
+                waits[child] = 0
+                todo.append(child)
+            waits[child] += 1
+    return waits
+
+
+class Engine:
+    """One backward pass from a root."""
+
+    def __init__(self, root: Tensor, grad: Tensor) -> None:
+        assert root.node is not None
+        self.waits = _dependencies(root.node)
+        self.buffers: dict[Node, list[Tensor | None]] = {}
+        self.ready: list[tuple[int, int, Node]] = []
+        self.pushed = 0
+        self._buffer(root.node)[root.slot] = grad
+        self._push(root.node)
+
+    def _push(self, node: Node) -> None:
+        self.pushed += 1
+        heapq.heappush(self.ready, (-node.sequence, self.pushed, node))
+
+    def _buffer(self, node: Node) -> list[Tensor | None]:
+        found = self.buffers.get(node)
+        if found is None:
+            found = self.buffers[node] = [None] * node.outputs
+        return found
+
+    def run(self) -> None:
+        """Run every node once, freeing what each leaves behind."""
+        while self.ready:
+            node = heapq.heappop(self.ready)[2]
+            results = self._call(node)
+            if node.sequence != LAST:
+                node.run = None
+            self._hand_on(node, results)
+
+    def _call(self, node: Node) -> list[Tensor | None]:
+        """Run a node; its incoming gradients are gone when this returns."""
+        grads = self.buffers.pop(node, None) or [None] * node.outputs
+        assert node.run is not None, f"{node.name} ran before"
+        results = list(node.run(*grads))
+        for i, meta in enumerate(node.meta):
+            result = results[i]
+            if result is not None and meta is not None:
+                results[i] = _fit(result, *meta)
+        return results
+
+    def _hand_on(self, node: Node, results: list[Tensor | None]) -> None:
+        for i, edge in enumerate(node.edges):
+            result, results[i] = results[i], None
+            if edge is None:
+                continue
+            child, slot = edge
+            self.waits[child] -= 1
+            if result is not None:
+                buffer = self._buffer(child)
+                buffer[slot] = add(buffer[slot], result)
+            del result
+            if not self.waits[child]:
+                self._push(child)
+
+
+def add(held: Tensor | None, new: Tensor) -> Tensor:
+    """Sum of two gradients in a tensor of its own.
+
+    PyTorch adds in place when it owns the held one alone; tensors with Python dispatch
+    (fake tensors, DTensor) never do, and this replay follows them.
+
+    Args:
+        held: What came before, if anything. [tensor]
+        new: What comes now. [tensor]
+
+    Returns:
+        The sum. [tensor]
+    """
+    return new if held is None else new.tape.pointwise(held, new)
+
+
+def _fit(grad: Tensor, shape: Shape, dtype: str) -> Tensor:
+    """Sum what was broadcast and take the input's type, as validate_outputs does."""
+    if grad.shape != shape:
+        grad = grad.tape.new(shape, grad.dtype)
+    if grad.dtype != dtype:
+        grad = grad.tape.new(shape, dtype)
+    return grad

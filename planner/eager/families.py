@@ -1,0 +1,112 @@
+"""What a configuration means for the operations: sizes and traits of its family."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict
+
+from planner.eager.case import EagerCase, Unsupported
+
+
+class Traits(BaseModel):
+    """How the modules of a family differ from Llama's."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    norm: Literal["rms", "rms_plus_one", "layer"] = "rms"
+    mlp: Literal["gated", "gated_fused", "plain"] = "gated"
+    qkv_bias: bool = False
+    qk_norm: Literal["head"] | None = None
+    fused_qkv: bool = False
+    sandwich: bool = False
+    scaled_embedding: bool = False
+    softcaps: bool = False
+    alternating_masks: bool = False
+    experts: Literal["mixtral", "qwen2_moe", "qwen3_moe"] | None = None
+
+
+class Architecture(BaseModel):
+    """Sizes of a decoder in the words of the reports, with its family's traits."""
+
+    model_config = ConfigDict(frozen=True)
+
+    family: str
+    traits: Traits
+    h: int
+    f: int
+    layers: int
+    a: int
+    g: int
+    d: int
+    vocabulary: int
+    tied: bool
+    activation: str
+    fields: dict[str, Any]
+
+
+@cache
+def _table() -> dict[str, Any]:
+    text = files("planner.eager").joinpath("families.yaml").read_text()
+    table: dict[str, Any] = yaml.safe_load(text)
+    return table
+
+
+def families() -> list[str]:
+    """Families that the replay knows.
+
+    Returns:
+        Their names as ``model_type`` spells them. [names]
+    """
+    return sorted(_table())
+
+
+NAMES = {
+    "h": ("hidden_size", "n_embd"),
+    "f": ("intermediate_size", "n_inner"),
+    "layers": ("num_hidden_layers", "n_layer"),
+    "a": ("num_attention_heads", "n_head"),
+    "g": ("num_key_value_heads",),
+    "activation": ("hidden_act", "hidden_activation", "activation_function"),
+}
+
+
+def architecture(case: EagerCase) -> Architecture:
+    """Read the model of a case.
+
+    Args:
+        case: The case. [case]
+
+    Returns:
+        Its sizes and traits. [architecture]
+
+    Raises:
+        Unsupported: When the family is not known or a size is missing.
+    """
+    given = dict(case.model)
+    family = given.pop("family", given.pop("model_type", "llama"))
+    if family not in _table():
+        raise Unsupported(f"no operations for the family {family}")
+    row = _table()[family]
+    fields = {**row["defaults"], **given}
+    short = {key: _first(fields, names) for key, names in NAMES.items()}
+    if case.layers is not None:
+        short["layers"] = case.layers
+    short["g"] = short["g"] or short["a"]
+    short["f"] = short["f"] or 4 * short["h"]
+    return Architecture(
+        family=family,
+        traits=Traits(**row.get("traits", {})),
+        d=fields.get("head_dim") or short["h"] // short["a"],
+        vocabulary=fields["vocab_size"],
+        tied=bool(fields["tie_word_embeddings"]),
+        fields=fields,
+        **short,
+    )
+
+
+def _first(fields: dict[str, Any], names: tuple[str, ...]) -> Any:
+    return next((fields[name] for name in names if name in fields), None)

@@ -1,0 +1,90 @@
+"""One iteration: forwards, backwards and the step, phase by phase."""
+
+from __future__ import annotations
+
+from planner.eager.build import build
+from planner.eager.case import EagerCase, Peak, Replay
+from planner.eager.families import architecture
+from planner.eager.losses import loss_of
+from planner.eager.optimizer import Optimizer
+from planner.eager.storage import I64, Tensor
+from planner.eager.tape import Tape
+
+
+class Iteration:
+    """The state of a replay between its phases."""
+
+    def __init__(self, case: EagerCase) -> None:
+        self.case, self.tape = case, Tape()
+        self.arch = architecture(case)
+        self.phases: dict[str, Peak] = {}
+        self.after: dict[str, dict[str, int]] = {}
+        self.model = build(case, self.arch, self.tape)
+        self.optimizer = Optimizer(case, self.model.parameters())
+        self.ids = self.tape.new((case.mbs, case.seq), I64, category="inputs")
+        self.kept: list[Tensor] = []
+        self.tape.ledger.restart()
+
+    def mark(self, name: str) -> None:
+        """Close a phase.
+
+        Args:
+            name: What it is called. [name]
+        """
+        total, parts = self.tape.ledger.restart()
+        self.phases[name] = Peak(total=total, by_category=parts)
+        self.after[name] = dict(self.tape.ledger.by_category)
+
+    def forward(self) -> Tensor:
+        """One forward pass to the loss.
+
+        Returns:
+            The loss. [tensor]
+        """
+        made = self.tape.new((self.case.seq,), I64)
+        with self.tape.casting(enabled=self.case.precision == "amp_bf16"):
+            hidden = self.model.model(self.ids)
+            loss = loss_of(self.case, self.model, self.ids, hidden, self.kept)
+        del made
+        return loss
+
+    def backward(self, out: Tensor) -> None:
+        """One backward pass from the loss or a stage's output.
+
+        Args:
+            out: Where it starts. [tensor]
+        """
+        self.tape.backward(out, self.tape.pointwise(out))
+
+    def run(self) -> Replay:
+        """Replay the iteration.
+
+        Returns:
+            Peaks by phase. [replay]
+        """
+        case, tape = self.case, self.tape
+        for i in range(case.ga):
+            tape.category = "activations"
+            live = [self.forward() for _ in range(case.pp - case.stage)]
+            self.mark(f"forward{i or ''}")
+            tape.category = "temp"
+            while live:
+                out = live.pop(0)
+                self.backward(out)
+                del out
+            self.mark(f"backward{i or ''}")
+        if case.optimizer != "none" or case.precision == "master_bf16":
+            tape.category = "optimizer"
+            self.optimizer.step()
+            self.mark("step")
+            self.optimizer.zero_grad()
+        return self._told()
+
+    def _told(self) -> Replay:
+        weights = self.model.parameters()
+        return Replay(
+            phases=self.phases,
+            after=self.after,
+            parameters=sum(p.numel for p in weights),
+            trainable=sum(p.numel for p in weights if p.requires_grad),
+        )

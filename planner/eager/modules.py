@@ -1,0 +1,182 @@
+"""Modules: parameters and a forward; calling one keeps its arguments until it returns.
+
+``torch.nn.Module.__call__`` holds the arguments for as long as ``forward`` runs, even
+where ``forward`` rebinds their names; that is part of the peak.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from planner.eager.ops.norm import layer_norm, rms_norm, rms_norm_plus_one
+from planner.eager.ops.pointwise import embedding
+from planner.eager.ops.products import linear
+from planner.eager.storage import Tensor
+from planner.eager.tape import Tape
+
+
+class Module:
+    """Something with parameters and a forward."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the forward, holding the arguments meanwhile.
+
+        Args:
+            *args: What forward takes. [any]
+            **kwargs: What forward takes. [any]
+
+        Returns:
+            What forward gives. [any]
+        """
+        return self.forward(*args, **kwargs)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Compute the result; every module has its own.
+
+        Args:
+            *args: The inputs. [any]
+            **kwargs: The inputs. [any]
+
+        Returns:
+            The result. [any]
+
+        Raises:
+            NotImplementedError: When a module has none.
+        """
+        raise NotImplementedError(type(self).__name__)
+
+    def children(self) -> Iterator[tuple[str, Module]]:
+        """Modules inside this one, in the order they were made.
+
+        Yields:
+            Name and module. [name, module]
+        """
+        for name, value in vars(self).items():
+            if isinstance(value, Module):
+                yield name, value
+            elif isinstance(value, list):
+                for i, item in enumerate(value):
+                    if isinstance(item, Module):
+                        yield f"{name}.{i}", item
+
+    def modules(self) -> Iterator[tuple[str, Module]]:
+        """This module and all below it.
+
+        Yields:
+            Dotted name and module. [name, module]
+        """
+        yield "", self
+        for name, child in self.children():
+            for below, module in child.modules():
+                yield f"{name}.{below}" if below else name, module
+
+    def parameters(self) -> list[Tensor]:
+        """Every parameter once, tied ones too.
+
+        Returns:
+            The leaves, in the order they were made. [tensors]
+        """
+        found: dict[int, Tensor] = {}
+        for _, module in self.modules():
+            for value in vars(module).values():
+                if isinstance(value, Tensor):
+                    found.setdefault(id(value), value)
+        return list(found.values())
+
+
+class Linear(Module):
+    """A weight [n, k] and, where asked, a bias [n]."""
+
+    def __init__(
+        self, tape: Tape, k: int, n: int, dtype: str, *, bias: bool = False
+    ) -> None:
+        self.k, self.n = k, n
+        self.weight = tape.parameter((n, k), dtype)
+        self.bias = tape.parameter((n,), dtype) if bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x @ weight^T + bias.
+
+        Args:
+            x: The input [..., k]. [tensor]
+
+        Returns:
+            The output [..., n]. [tensor]
+        """
+        return linear(x, self.weight, self.bias)
+
+
+class RMSNorm(Module):
+    """RMSNorm in single operations, with Llama's or Gemma's gain."""
+
+    def __init__(
+        self, tape: Tape, h: int, dtype: str, *, plus_one: bool = False
+    ) -> None:
+        self.weight = tape.parameter((h,), dtype)
+        self.plus_one = plus_one
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise the last dimension.
+
+        Args:
+            x: The input. [tensor]
+
+        Returns:
+            The normalised input. [tensor]
+        """
+        if self.plus_one:
+            return rms_norm_plus_one(x, self.weight)
+        return rms_norm(x, self.weight)
+
+
+class LayerNorm(Module):
+    """LayerNorm as one kernel."""
+
+    def __init__(self, tape: Tape, h: int, dtype: str, *, bias: bool = True) -> None:
+        self.weight = tape.parameter((h,), dtype)
+        self.bias = tape.parameter((h,), dtype) if bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise the last dimension.
+
+        Args:
+            x: The input. [tensor]
+
+        Returns:
+            The normalised input. [tensor]
+        """
+        return layer_norm(x, self.weight, self.bias)
+
+
+class Embedding(Module):
+    """A table of rows [V, h]."""
+
+    def __init__(self, tape: Tape, rows: int, h: int, dtype: str) -> None:
+        self.weight = tape.parameter((rows, h), dtype)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Look up rows.
+
+        Args:
+            ids: Which rows. [tensor]
+
+        Returns:
+            The rows. [tensor]
+        """
+        return embedding(ids, self.weight)
+
+
+class Identity(Module):
+    """Gives back what it gets, as where a pipeline stage has no norm or head."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Nothing.
+
+        Args:
+            x: The input. [tensor]
+
+        Returns:
+            The input. [tensor]
+        """
+        return x

@@ -1,0 +1,92 @@
+"""Normalisation: RMSNorm in single operations, LayerNorm as one kernel."""
+
+from __future__ import annotations
+
+from planner.eager.ops.pointwise import (
+    mean_last,
+    mul,
+    power,
+    rsqrt,
+    shift,
+    to,
+)
+from planner.eager.storage import F32, Tensor
+
+Grad = Tensor | None
+
+
+def rms_norm(x: Tensor, weight: Tensor) -> Tensor:
+    """RMSNorm of Llama: fp32 inside, cast back, then the weight.
+
+    Keeps the fp32 copy, the reciprocal root and the cast product: 6h + 4 bytes a token
+    with bf16 weights.
+
+    Args:
+        x: The input [..., h]. [tensor]
+        weight: The gain [h]. [tensor]
+
+    Returns:
+        The normalised input. [tensor]
+    """
+    dtype = x.dtype
+    x = to(x, F32)
+    variance = mean_last(power(x))
+    x = mul(x, rsqrt(shift(variance)))
+    return mul(weight, to(x, dtype))
+
+
+def rms_norm_plus_one(x: Tensor, weight: Tensor) -> Tensor:
+    """RMSNorm of Gemma: the gain is 1 + weight, applied in fp32 before the cast.
+
+    Args:
+        x: The input [..., h]. [tensor]
+        weight: The gain less one [h]. [tensor]
+
+    Returns:
+        The normalised input. [tensor]
+    """
+    out = _unit(to(x, F32))
+    out = mul(out, shift(to(weight, F32)))
+    return to(out, x.dtype)
+
+
+def _unit(x: Tensor) -> Tensor:
+    """The input over its root mean square."""
+    return mul(x, rsqrt(shift(mean_last(power(x)))))
+
+
+def layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    """LayerNorm as one kernel: keeps its input, mean and reciprocal deviation.
+
+    Under autocast it runs in fp32 (the fp32 list of ``torch.autocast``).
+
+    Args:
+        x: The input [..., h]. [tensor]
+        weight: The gain [h], if any. [tensor]
+        bias: The bias [h], if any. [tensor]
+
+    Returns:
+        The normalised input. [tensor]
+    """
+    tape = x.tape
+    if tape.autocast:
+        x = to(x, F32)
+    on = tape.recording and x.requires_grad
+    rows = (*x.shape[:-1], 1)
+    kept = [tape.save(x)] if on else []
+    kept += [tape.save(t) for t in (weight, bias) if on and t is not None]
+    out = tape.new(x.shape, x.dtype)
+    mean, deviation = tape.new(rows, F32), tape.new(rows, F32)
+    if on:
+        kept += [tape.save(mean), tape.save(deviation)]
+    affine = weight is not None
+
+    def backward(_: Tensor) -> tuple[Grad, Grad, Grad]:
+        held = [take() for take in kept]
+        to_x = tape.new(held[0].shape, held[0].dtype)
+        if not affine:
+            return to_x, None, None
+        gains = [tape.new(t.shape, t.dtype) for t in held[1:3] if t.requires_grad]
+        return to_x, gains[0] if gains else None, gains[1] if len(gains) > 1 else None
+
+    return tape.record("layer_norm", out, (x, weight, bias), backward)

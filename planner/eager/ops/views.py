@@ -1,0 +1,199 @@
+"""Views and copies: reshape, transpose, slice, split, cat, contiguous, expand."""
+
+from __future__ import annotations
+
+from planner.eager.storage import BF16, Shape, Tensor, view_strides
+from planner.eager.tape import dense_like
+
+Grad = Tensor | None
+
+
+def _reshaped(tensor: Tensor, shape: Shape) -> Tensor:
+    """A view of another shape, or a dense copy; outside the graph."""
+    strides = view_strides(tensor, shape)
+    if strides is None:
+        return tensor.tape.new(shape, tensor.dtype)
+    return tensor.alias(shape, strides)
+
+
+def reshape(x: Tensor, *shape: int) -> Tensor:
+    """Another shape: a view where the layout allows, else a dense copy.
+
+    Args:
+        x: The tensor. [tensor]
+        *shape: The wanted lengths. [elements]
+
+    Returns:
+        The view or copy. [tensor]
+    """
+    before = x.shape
+
+    def backward(grad: Tensor) -> tuple[Grad]:
+        return (_reshaped(grad, before),)
+
+    return x.tape.record("view", _reshaped(x, shape), (x,), backward)
+
+
+def _swapped(x: Tensor, i: int, j: int) -> Tensor:
+    shape, strides = list(x.shape), list(x.strides)
+    shape[i], shape[j] = shape[j], shape[i]
+    strides[i], strides[j] = strides[j], strides[i]
+    return x.alias(tuple(shape), tuple(strides))
+
+
+def transpose(x: Tensor, i: int, j: int) -> Tensor:
+    """Two dimensions exchanged; a view.
+
+    Args:
+        x: The tensor. [tensor]
+        i: The one. [dimension]
+        j: The other. [dimension]
+
+    Returns:
+        The view. [tensor]
+    """
+
+    def backward(grad: Tensor) -> tuple[Grad]:
+        return (_swapped(grad, i, j),)
+
+    return x.tape.record("transpose", _swapped(x, i, j), (x,), backward)
+
+
+def _part(x: Tensor, dim: int, length: int) -> Tensor:
+    shape = list(x.shape)
+    shape[dim] = length
+    return x.alias(tuple(shape), x.strides)
+
+
+def narrow(x: Tensor, dim: int, length: int) -> Tensor:
+    """A slice of one dimension; its backward fills a zero tensor of the full shape.
+
+    Args:
+        x: The tensor. [tensor]
+        dim: Which dimension. [dimension]
+        length: How much of it. [elements]
+
+    Returns:
+        The view. [tensor]
+    """
+    full = x.shape
+
+    def backward(grad: Tensor) -> tuple[Grad]:
+        return (grad.tape.new(full, grad.dtype),)
+
+    if length == full[dim]:
+        return x
+    return x.tape.record("slice", _part(x, dim, length), (x,), backward)
+
+
+def split(x: Tensor, dim: int, lengths: tuple[int, ...]) -> tuple[Tensor, ...]:
+    """Parts of one dimension; the backward joins them, with zeros for unused ones.
+
+    Args:
+        x: The tensor. [tensor]
+        dim: Which dimension. [dimension]
+        lengths: How it is cut. [elements]
+
+    Returns:
+        The views. [tensors]
+    """
+    tape, full, dtype = x.tape, x.shape, x.dtype
+
+    def backward(*grads: Grad) -> tuple[Grad]:
+        fill = [
+            tape.new((*full[:dim], n, *full[dim + 1 :]), dtype)
+            for n, grad in zip(lengths, grads, strict=True)
+            if grad is None
+        ]
+        joined = tape.new(full, dtype)
+        del fill
+        return (joined,)
+
+    parts = tuple(_part(x, dim, length) for length in lengths)
+    return tape.record_many("split", parts, (x,), backward)
+
+
+def cat(parts: tuple[Tensor, ...], dim: int) -> Tensor:
+    """Tensors joined along a dimension; the backward slices without copies.
+
+    Args:
+        parts: The tensors. [tensors]
+        dim: Along which. [dimension]
+
+    Returns:
+        The joined tensor. [tensor]
+    """
+    first = parts[0]
+    shape = list(first.shape)
+    shape[dim] = sum(part.shape[dim] for part in parts)
+    lengths = [part.shape[dim] for part in parts]
+    strides = None
+    if not first.is_contiguous:
+        strides = dense_like(
+            Tensor(first.tape, first.storage, tuple(shape), BF16, first.strides)
+        )
+    out = first.tape.new(tuple(shape), first.dtype, strides)
+
+    def backward(grad: Tensor) -> tuple[Grad, ...]:
+        return tuple(_part(grad, dim, length) for length in lengths)
+
+    return first.tape.record("cat", out, parts, backward)
+
+
+def contiguous(x: Tensor) -> Tensor:
+    """The tensor itself when row-major, else a dense copy.
+
+    Args:
+        x: The tensor. [tensor]
+
+    Returns:
+        The same or the copy. [tensor]
+    """
+    if x.is_contiguous:
+        return x
+    out = x.tape.new(x.shape, x.dtype)
+    return x.tape.record("clone", out, (x,), lambda grad: (grad,))
+
+
+def expand(x: Tensor, shape: Shape) -> Tensor:
+    """Dimensions of length one repeated without memory; the backward sums them.
+
+    Args:
+        x: The tensor. [tensor]
+        shape: The wanted lengths. [elements]
+
+    Returns:
+        The view. [tensor]
+    """
+    strides = tuple(
+        0 if have != want else step
+        for have, want, step in zip(x.shape, shape, x.strides, strict=True)
+    )
+    if shape == x.shape:
+        return x
+    return x.tape.record("expand", x.alias(shape, strides), (x,), lambda grad: (grad,))
+
+
+def repeat_heads(x: Tensor, times: int) -> Tensor:
+    """Key or value heads repeated for grouped queries, in a dense copy.
+
+    Args:
+        x: Heads as [batch, g, s, d]. [tensor]
+        times: a / g. [1]
+
+    Returns:
+        Heads as [batch, a, s, d]. [tensor]
+    """
+    if times == 1:
+        return x
+    b, g, s, d = x.shape
+    bs, gs, ss, ds = x.strides
+    out = x.alias((b, g, 1, s, d), (bs, gs, 0, ss, ds))
+    x = x.tape.record("unsqueeze", out, (x,), _drop_third)
+    return reshape(expand(x, (b, g, times, s, d)), b, g * times, s, d)
+
+
+def _drop_third(grad: Tensor) -> tuple[Grad]:
+    b, g, _, s, d = grad.shape
+    bs, gs, _, ss, ds = grad.strides
+    return (grad.alias((b, g, s, d), (bs, gs, ss, ds)),)

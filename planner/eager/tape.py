@@ -1,0 +1,304 @@
+"""What is in force while operations run: ledger, phase, hooks, policy, autocast."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from planner.eager.autograd import Backward, Engine, Node
+from planner.eager.storage import F32, SIZE, Ledger, Shape, Storage, Tensor
+
+Unpack = Callable[[], Tensor]
+Pack = Callable[[Tensor], Unpack]
+
+
+class Tape:
+    """Creates tensors, saves them for backward and records nodes."""
+
+    def __init__(self) -> None:
+        self.ledger = Ledger()
+        self.category = "activations"
+        self.sequence = 0
+        self.packs: list[Pack] = []
+        self.keeper: Keeper | None = None
+        self.autocast = False
+        self.casts: dict[int, Tensor] = {}
+        self.recording = True
+        self.after_backward: list[Callable[[], None]] = []
+        self.trace: list[tuple[str, int]] | None = None
+
+    def new(
+        self,
+        shape: Shape,
+        dtype: str,
+        strides: Shape | None = None,
+        category: str | None = None,
+    ) -> Tensor:
+        """Allocate a tensor.
+
+        Args:
+            shape: Its lengths. [elements]
+            dtype: Its type. [name]
+            strides: Its layout; row-major when left out. [elements]
+            category: What it holds; the phase's when left out. [name]
+
+        Returns:
+            The tensor, outside the graph. [tensor]
+        """
+        size = math.prod(shape) * SIZE[dtype]
+        storage = Storage(self.ledger, size, category or self.category)
+        return Tensor(self, storage, shape, dtype, strides)
+
+    def pointwise(self, *tensors: Tensor, dtype: str | None = None) -> Tensor:
+        """Allocate the result of an elementwise operation of tensors.
+
+        Shape by broadcasting, type by promotion, layout of the first operand that has
+        the result's shape (aten/src/ATen/TensorIterator.cpp).
+
+        Args:
+            *tensors: The operands. [tensors]
+            dtype: The result's type; promoted when left out. [name]
+
+        Returns:
+            The result, outside the graph. [tensor]
+        """
+        first = tensors[0]
+        shape = first.shape
+        kind = dtype or first.dtype
+        for other in tensors[1:]:
+            if other.shape != shape:
+                shape = broadcast(shape, other.shape)
+            if dtype is None and SIZE[other.dtype] > SIZE[kind] and other.shape:
+                kind = other.dtype
+        return self.new(shape, kind, _layout(tensors, shape))
+
+    def save(self, tensor: Tensor) -> Unpack:
+        """Keep a tensor for the backward pass, through the hooks in force.
+
+        Args:
+            tensor: What the backward formula reads. [tensor]
+
+        Returns:
+            A function that gives it back. [callable]
+        """
+        kept = tensor.alias()
+        if self.packs:
+            return self.packs[-1](kept)
+        return lambda: kept
+
+    def record(
+        self,
+        name: str,
+        output: Tensor,
+        inputs: Sequence[Tensor | None],
+        backward: Backward,
+    ) -> Tensor:
+        """Give a result its node; without inputs that need gradients, none.
+
+        Args:
+            name: The operation. [name]
+            output: Its result. [tensor]
+            inputs: What it read, in the order of the gradients. [tensors]
+            backward: From the result's gradient to the inputs'. [callable]
+
+        Returns:
+            The result, in the graph. [tensor]
+        """
+        return self.record_many(name, (output,), inputs, backward)[0]
+
+    def record_many(
+        self,
+        name: str,
+        outputs: tuple[Tensor, ...],
+        inputs: Sequence[Tensor | None],
+        backward: Backward,
+    ) -> tuple[Tensor, ...]:
+        """Give several results of one operation their node.
+
+        Args:
+            name: The operation. [name]
+            outputs: Its results. [tensors]
+            inputs: What it read, in the order of the gradients. [tensors]
+            backward: From the results' gradients to the inputs'. [callable]
+
+        Returns:
+            The results, in the graph. [tensors]
+        """
+        if not self.recording or not needs(*inputs):
+            return outputs
+        self.sequence += 1
+        node = Node(name, self.sequence, inputs, backward, len(outputs))
+        for slot, output in enumerate(outputs):
+            output.node, output.slot, output.requires_grad = node, slot, True
+        return outputs
+
+    def backward(self, root: Tensor, grad: Tensor) -> None:
+        """Run the backward pass from a tensor.
+
+        Args:
+            root: The loss, or a stage's output. [tensor]
+            grad: Its gradient, held until the end. [tensor]
+        """
+        Engine(root, grad).run()
+        for callback in self.after_backward:
+            callback()
+
+    @contextmanager
+    def packing(self, pack: Pack) -> Iterator[None]:
+        """Send every saved tensor through a hook.
+
+        Args:
+            pack: From the tensor to the function that gives it back. [callable]
+        """
+        self.packs.append(pack)
+        try:
+            yield
+        finally:
+            self.packs.pop()
+
+    @contextmanager
+    def casting(self, *, enabled: bool) -> Iterator[None]:
+        """Run matrix products in bf16, as ``torch.autocast`` does.
+
+        Casts of parameters are kept until the outermost context ends.
+
+        Args:
+            enabled: Whether autocast is on. [flag]
+        """
+        before, self.autocast = self.autocast, enabled
+        try:
+            yield
+        finally:
+            self.autocast = before
+            if not before:
+                self.casts.clear()
+
+    @contextmanager
+    def no_grad(self) -> Iterator[None]:
+        """Record nothing, as ``torch.no_grad`` does."""
+        before, self.recording = self.recording, False
+        try:
+            yield
+        finally:
+            self.recording = before
+
+    def parameter(
+        self, shape: Shape, dtype: str = F32, *, trainable: bool = True
+    ) -> Tensor:
+        """Allocate a weight.
+
+        Args:
+            shape: Its lengths. [elements]
+            dtype: Its type. [name]
+            trainable: Whether it gets a gradient. [flag]
+
+        Returns:
+            The leaf. [tensor]
+        """
+        weight = self.new(shape, dtype, category="params")
+        weight.requires_grad = trainable
+        return weight
+
+
+class Keeper:
+    """Keeps the results of some operations across a recomputation, by policy."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        self.names = names
+        self.kept: list[tuple[Tensor, ...]] = []
+        self.replaying = False
+        self.position = 0
+
+    def run(
+        self, name: str, compute: Callable[[], tuple[Tensor, ...]]
+    ) -> tuple[Tensor, ...]:
+        """Run an operation, or give back what its first run made.
+
+        Args:
+            name: The operation. [name]
+            compute: Allocates its results. [callable]
+
+        Returns:
+            The results, outside the graph. [tensors]
+        """
+        if name not in self.names:
+            return compute()
+        if not self.replaying:
+            results = compute()
+            self.kept.append(tuple(result.alias() for result in results))
+            return results
+        results, self.kept[self.position] = self.kept[self.position], ()
+        self.position += 1
+        return results
+
+
+def kept(
+    tape: Tape, name: str, compute: Callable[[], tuple[Tensor, ...]]
+) -> tuple[Tensor, ...]:
+    """Run an operation under the policy in force.
+
+    Args:
+        tape: What is in force. [tape]
+        name: The operation. [name]
+        compute: Allocates its results. [callable]
+
+    Returns:
+        The results, outside the graph. [tensors]
+    """
+    return compute() if tape.keeper is None else tape.keeper.run(name, compute)
+
+
+def needs(*tensors: Tensor | None) -> bool:
+    """Whether any tensor needs a gradient.
+
+    Args:
+        *tensors: What to look at. [tensors]
+
+    Returns:
+        True when one does. [flag]
+    """
+    return any(tensor is not None and tensor.requires_grad for tensor in tensors)
+
+
+def broadcast(a: Shape, b: Shape) -> Shape:
+    """Shape of two broadcast shapes.
+
+    Args:
+        a: The one. [elements]
+        b: The other. [elements]
+
+    Returns:
+        The common shape. [elements]
+    """
+    if len(a) < len(b):
+        a = (1,) * (len(b) - len(a)) + a
+    if len(b) < len(a):
+        b = (1,) * (len(a) - len(b)) + b
+    return tuple(y if x == 1 else x for x, y in zip(a, b, strict=True))
+
+
+def _layout(tensors: Sequence[Tensor], shape: Shape) -> Shape | None:
+    """Dense strides in the order of the first operand of the full shape."""
+    for tensor in tensors:
+        if tensor.shape == shape:
+            return None if tensor.is_contiguous else dense_like(tensor)
+    return None
+
+
+def dense_like(tensor: Tensor) -> Shape:
+    """Strides of a dense copy that keeps a tensor's order of dimensions.
+
+    Args:
+        tensor: The model. [tensor]
+
+    Returns:
+        One stride per dimension. [elements]
+    """
+    rank = range(len(tensor.shape))
+    order = sorted(rank, key=lambda i: (-tensor.strides[i], i))
+    strides, step = [0] * len(tensor.shape), 1
+    for i in reversed(order):
+        strides[i] = step
+        step *= tensor.shape[i]
+    return tuple(strides)
