@@ -1,4 +1,4 @@
-"""Block-wise formats of weights and moments: their bytes, and the GPUs that run them."""
+"""Block-wise formats of weights and moments: bytes, and the GPUs that run them."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -63,7 +63,6 @@ class _FormatsFile(BaseModel):
     moments: Mapping[str, BlockFormat]
 
 
-@remembered
 def block_format(use: FormatUse, name: str) -> BlockFormat:
     """A block-wise format by what it is for and its name.
 
@@ -77,9 +76,14 @@ def block_format(use: FormatUse, name: str) -> BlockFormat:
     Raises:
         UnknownNameError: No such format; lists those there are.
     """
-    known: Mapping[str, BlockFormat] = getattr(
-        read(find("calibration", "formats"), _FormatsFile), use
-    )
+    known = _formats(use)
     if name not in known:
         raise UnknownNameError(f"no format {name!r}; known are {', '.join(known)}")
     return known[name]
+
+
+@remembered
+def _formats(use: FormatUse) -> Mapping[str, BlockFormat]:
+    """Formats of one use by name."""
+    file = read(find("calibration", "formats"), _FormatsFile)
+    return file.weights if use == "weights" else file.moments

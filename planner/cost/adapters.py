@@ -14,7 +14,7 @@ from planner.models.linears import linear_names, linears
 from planner.models.parts import Gemm
 from planner.specs.training import LoraSpec
 
-_OF_TARGET = {
+MEGATRON_TARGETS = {
     "qkv": ("qkv", "q", "q_a", "q_b", "kv_a", "kv_b"),
     "proj": ("attention_out",),
     "fc1": ("fc1", "shared_fc1", "expert_fc1"),
@@ -63,10 +63,10 @@ def adapter_outputs(
     found: dict[str, tuple[int, ...]] = {}
     names = set(lora.modules) if lora.modules else set(linear_names(family))
     for gemm in layer.gemms():
-        if any(gemm.name in _OF_TARGET.get(name, ()) for name in names):
+        if any(gemm.name in MEGATRON_TARGETS.get(name, ()) for name in names):
             found[gemm.name] = (gemm.outputs,)
     for linear in linears(layer, family):
-        if linear.name in names - _OF_TARGET.keys():
+        if linear.name in names - MEGATRON_TARGETS.keys():
             found[linear.gemm] = (*found.get(linear.gemm, ()), linear.outputs)
     return found
 

@@ -50,6 +50,20 @@ def host_update_time(workload: Workload, updated: Floats) -> Floats:
     return share * updated * (wire + memory)
 
 
+def paging_time(workload: Workload, moments: Floats) -> Floats:
+    """Time of paged moments on their way to the GPU and back, once a step.
+
+    Args:
+        workload: The job. [-]
+        moments: Moments of a unit on a rank. [B], shape (meshes,)
+
+    Returns:
+        Time, as if the GPU had no room for any between two steps. [s],
+        shape (meshes,)
+    """
+    return 2.0 * moments / copy_bandwidth(workload)
+
+
 def fetch_time(workload: Workload, sharded: Floats) -> Floats:
     """Time until a rank's shard of a unit is back from the host.
 
@@ -91,12 +105,21 @@ def kept_share(workload: Workload, meshes: Meshes) -> dict[str, "Floats | float"
         meshes: Any meshes. [-]
 
     Returns:
-        Share by ``weights``, ``gradients`` and ``optimizer``. [1]
+        Share by ``weights``, ``gradients``, ``optimizer`` (the master copy) and
+        ``moments``, which paged optimizers leave to the host. [1]
+
+    References:
+        Ren et al. 2021, arXiv 2101.06840: gradients go to the host as they are
+        reduced; bitsandbytes, functional.py, get_paged: managed memory, of which the
+        GPU holds what has room, here none but one tensor's at the step.
     """
     offload = workload.offload
-    weights = np.where(meshes.zero == 3, 1.0 - offload.parameters, 1.0)
+    gradients = offload.gradients
+    if workload.recipe.offload_takes_gradients:
+        gradients = max(gradients, offload.optimizer)
     return {
-        "weights": weights,
-        "gradients": np.where(meshes.zero >= 2, 1.0 - offload.gradients, 1.0),
+        "weights": np.where(meshes.zero == 3, 1.0 - offload.parameters, 1.0),
+        "gradients": np.where(meshes.zero >= 2, 1.0 - gradients, 1.0),
         "optimizer": 1.0 - offload.optimizer,
+        "moments": 0.0 if workload.training.paged else 1.0 - offload.optimizer,
     }

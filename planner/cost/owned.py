@@ -7,7 +7,7 @@ import numpy as np
 from planner.cost.adapters import adapter_parameters, adapter_sums, is_frozen
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.owners import tensors_of
-from planner.cost.quantised import quantised_savings
+from planner.cost.quantised import HALF, quantised_savings
 from planner.cost.shapes import factored_elements
 from planner.cost.weights import linear_weights, newton_schulz_flops
 from planner.cost.workload import Workload
@@ -44,6 +44,13 @@ class Owned:
     """The same of the local experts. [1], shape (meshes,)"""
     passes_back: bool = True
     """Whether a backward passes, and needs the parameters again."""
+
+    @property
+    def packed(self) -> tuple[Floats | float, Floats | float]:
+        """Frozen parameters, dense and of experts, by what 16 bits would hold. [1]."""
+        return self.frozen - self.saved / HALF, (
+            self.frozen_expert - self.saved_expert / HALF
+        )
 
 
 def layer_owned(workload: Workload, layer: LayerKind, meshes: Meshes) -> Owned:

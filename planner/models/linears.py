@@ -96,7 +96,9 @@ def split_widths(layer: LayerKind) -> Mapping[str, tuple[int, ...]]:
     found: dict[str, tuple[int, ...]] = {}
     for _, (gemm, columns) in _parts(layer):
         found[gemm] = (*found.get(gemm, ()), columns)
-    whole = {gemm.name: (gemm.outputs,) for gemm in layer.gemms()}
+    whole: dict[str, tuple[int, ...]] = {
+        gemm.name: (gemm.outputs,) for gemm in layer.gemms()
+    }
     if not isinstance(layer.ffn, Mlp) and layer.ffn.gated:
         whole["expert_fc1"] = (layer.ffn.ffn, layer.ffn.ffn)
     return whole | found
