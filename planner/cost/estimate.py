@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from planner.cost.breakdown import time_breakdown
 from planner.cost.footprint import stage_memories
+from planner.cost.host_memory import host_assumptions, host_memory
 from planner.cost.layouts import counts_of, recompute_kinds
 from planner.cost.meshes import Meshes
 from planner.cost.pipeline import Counts, step_ns
@@ -82,6 +83,7 @@ def estimate(workload: Workload, layout: Layout) -> Estimate:
     wanted = workload.training.tokens
     breakdown = time_breakdown(priced.table, priced.costs, priced.counts)
     band = workload.uncertainty.step(breakdown.other / step)
+    memory = memory_estimate(priced)
     return Estimate(
         step_time_s=Interval.around(step, band),
         tokens_per_s_per_gpu=tokens / workload.gpus,
@@ -93,9 +95,9 @@ def estimate(workload: Workload, layout: Layout) -> Estimate:
         ),
         hfu=_hardware_tflops(priced, tokens) / peak,
         time_breakdown_s=breakdown,
-        memory=memory_estimate(priced),
+        memory=memory,
         stack=stack_in_force(workload),
-        assumptions=assumptions(workload),
+        assumptions=(*assumptions(workload), *host_assumptions(priced.table, memory)),
         time_to_train_s=None if wanted is None else wanted / tokens,
     )
 
@@ -194,6 +196,7 @@ def memory_estimate(priced: Priced) -> MemoryEstimate:
         capacity_gib=capacity,
         verdict=_verdict(device, capacity),
         stages=stages,
+        host=host_memory(priced.table, priced.costs, priced.counts, priced.layout),
     )
 
 
