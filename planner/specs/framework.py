@@ -209,6 +209,8 @@ class Recipe:
     """ZeRO stages at which ``accumulates_unsharded`` holds. [1]"""
     accumulator_bytes: float = 4.0
     """Format of the whole gradients that wait. [B]"""
+    offload_takes_gradients: bool = False
+    """Reduced gradients go to the host where the optimizer is kept there."""
     workspace_mib: dict[str, float] = field(default_factory=dict)
     """Workspaces of the matrix libraries, by GPU architecture. [MiB]"""
     replay: ReplayPolicy = "none"
@@ -291,6 +293,8 @@ class RecipeOverrides(BaseModel):
     """How the replayed loss is computed. [text]"""
     vocab_multiple: int | None = Field(default=None, ge=1)
     """The vocabulary is padded to a multiple of this times tp. [1]"""
+    offload_takes_gradients: bool | None = None
+    """Reduced gradients go to the host where the optimizer is kept there."""
     workspace_mib: dict[str, float] | None = None
     """Workspaces of the matrix libraries, by GPU architecture. [MiB]"""
     optimizer_kernel: OptimizerKernel | None = None

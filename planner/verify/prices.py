@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-import numpy as np
 
 from planner.cost import meshes as axes
 from planner.cost.activations import saved_bytes, transient_bytes
@@ -248,14 +247,15 @@ class Prices:
         copies out of and into a collective's buffer come after either.
         """
         gather = _one(gather_time(self.data, owned))
-        both = gather + _one(scatter_time(self.data, owned))
+        again = gather if owned.passes_back else 0.0
+        both = again + _one(scatter_time(self.data, owned))
         profile = self.workload.profile
         kappa = profile.overlap_contention
         trained = owned.dense + owned.expert
         held = trained + owned.frozen + owned.frozen_expert
         rate = stream_rate(self.workload)
         there = profile.gather_copy * _one(held) / rate
-        back = there + profile.scatter_copy * _one(trained) / rate
+        back = there * owned.passes_back + profile.scatter_copy * _one(trained) / rate
         return (
             max(forward, gather) + kappa * min(forward, gather) + there,
             max(backward, both) + kappa * min(backward, both) + back,
