@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from planner.cost.adapters import HALF
 from planner.cost.hosts import kept_share
 from planner.cost.kernels import ELEMENT
 from planner.cost.meshes import Floats, Meshes
+from planner.cost.optimizers import moment_bytes
 from planner.cost.owned import Owned, padded_vocab
-from planner.cost.states import moment_bytes
+from planner.cost.quantised import HALF
 from planner.cost.workload import Workload
 
 ADAM = frozenset({"adamw", "lamb"})
@@ -63,7 +63,7 @@ def step_copies(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
         torch.optim.adam, ``_multi_tensor_adam``; DeepSpeed stage_1_and_2.py.
     """
     training, recipe = workload.training, workload.recipe
-    here = kept_share(workload, meshes)["optimizer"]
+    here = kept_share(workload, meshes)["moments"]
     each = recipe.step_gradient_bytes
     if recipe.optimizer_kernel == "foreach" and training.optimizer in ADAM:
         each = each + moment_bytes(workload, owned) / 2
@@ -103,9 +103,11 @@ def step_working(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
     shards = np.where(meshes.zero > 0, meshes.dp_shard, 1)
     tensor = owned.largest[0] * owned.largest[1] / shards
     if training.optimizer == "adafactor":
-        return SQUARES * SINGLE * tensor
+        squares: Floats = SQUARES * SINGLE * tensor
+        return squares
     if recipe.optimizer_kernel == "for-loop" and training.optimizer in ADAM:
-        return moment_bytes(workload, owned) / 2 * tensor
+        one: Floats = moment_bytes(workload, owned) / 2 * tensor
+        return one
     return nothing
 
 
@@ -123,7 +125,7 @@ def load_copies(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
     References:
         Megatron-LM issues 1509 and 2339; Megatron-Bridge pull request 4936.
     """
-    here = kept_share(workload, meshes)["optimizer"]
+    here = kept_share(workload, meshes)["moments"]
     each = workload.recipe.resume_copies * moment_bytes(workload, owned)
     return each * here * _updated(owned, meshes)
 

@@ -11,7 +11,8 @@ from planner.cost.activations import kept_bytes
 from planner.cost.meshes import Meshes
 from planner.cost.owned import layer_owned
 from planner.cost.room import root_bytes
-from planner.cost.states import moment_bytes, state_bytes, waiting_bytes
+from planner.cost.optimizers import moment_bytes
+from planner.cost.states import state_bytes, waiting_bytes
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.frameworks.stacks import with_stack
@@ -95,7 +96,7 @@ def test_moments_have_the_width_of_the_weights() -> None:
     assert each == [4, 8]
     small = job(optimizer="adamw-8bit")
     bits = state_bytes(small, owned, mesh()).optimizer[0] / owned.dense[0]
-    assert bits == moment_bytes(small, owned) == 2
+    assert bits == moment_bytes(small, owned) == pytest.approx(2, rel=0.02)
     given = job(state_bits=32)
     assert state_bytes(given, owned, mesh()).optimizer[0] / owned.dense[0] == 8
 
