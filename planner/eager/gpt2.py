@@ -69,7 +69,7 @@ class Gpt2Attention(Module):
         k, v = self._heads(k), self._heads(v)
         q = self._heads(q)
         if self.setting.attention == "sdpa":
-            out, weights = sdpa(q, k, v, mask), None
+            out, weights = sdpa(q, k, v, mask, drop=self.drop), None
         else:
             out, weights = by_hand(q, k, v, mask, drop=self.drop, upcast=False)
         out = reshape(out, b, s, h)
