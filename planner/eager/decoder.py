@@ -183,7 +183,7 @@ def attend(
     fields = setting.arch.fields
     drop = bool(fields.get("attention_dropout", 0.0))
     if setting.attention == "sdpa":
-        return sdpa(q, k, v, mask), None
+        return sdpa(q, k, v, mask, drop=drop), None
     cap = fields.get("attn_logit_softcapping") is not None
     return by_hand(q, k, v, mask, drop=drop, softcap=cap)
 

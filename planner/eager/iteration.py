@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from planner.eager.build import build
 from planner.eager.case import EagerCase, Peak, Replay
 from planner.eager.families import architecture
@@ -14,12 +16,12 @@ from planner.eager.tape import Tape
 class Iteration:
     """The state of a replay between its phases."""
 
-    def __init__(self, case: EagerCase) -> None:
+    def __init__(self, case: EagerCase, depths: Sequence[int] | None = None) -> None:
         self.case, self.tape = case, Tape()
         self.arch = architecture(case)
         self.phases: dict[str, Peak] = {}
         self.after: dict[str, dict[str, int]] = {}
-        self.model = build(case, self.arch, self.tape)
+        self.model = build(case, self.arch, self.tape, depths)
         self.optimizer = Optimizer(case, self.model.parameters())
         self.ids = self.tape.new((case.mbs, case.seq), I64, category="inputs")
         self.kept: list[Tensor] = []

@@ -171,6 +171,7 @@ def loss_of(
         return scalar(logits, "sum")
     if case.zero:
         return plain_loss(logits, ids)
+    loss = causal_loss(logits, ids)
     if case.keep_outputs:
-        kept.append(logits)
-    return causal_loss(logits, ids)
+        kept += [logits, loss]
+    return loss

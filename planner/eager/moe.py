@@ -55,11 +55,13 @@ def grouped(x: Tensor, weight: Tensor, offsets: Tensor) -> Tensor:
     """
     tape, sides = x.tape, (x.shape, weight.shape)
     kept = [tape.save(t) for t in (x, weight, offsets)]
+    wanted = x.requires_grad, weight.requires_grad
 
     def backward(grad: Tensor) -> tuple[Grad, Grad]:
         held = [take() for take in kept]
-        to_weight = tape.new(sides[1], grad.dtype) if held[1].requires_grad else None
-        return tape.new(sides[0], grad.dtype), to_weight
+        to_weight = tape.new(sides[1], grad.dtype) if wanted[1] else None
+        to_x = tape.new(sides[0], held[0].dtype) if wanted[0] else None
+        return to_x, to_weight
 
     out = tape.new((x.shape[0], weight.shape[1]), x.dtype)
     return tape.record("grouped_mm", out, (x, weight), backward)

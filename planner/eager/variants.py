@@ -15,9 +15,9 @@ from planner.eager.decoder import (
 )
 from planner.eager.modules import Embedding, Linear, Module, RMSNorm
 from planner.eager.moe import ExpertLayer, has_experts
-from planner.eager.ops.pointwise import add, mul, to
+from planner.eager.ops.pointwise import add, mul
 from planner.eager.ops.views import narrow, reshape, split, transpose
-from planner.eager.storage import F32, Tensor
+from planner.eager.storage import Tensor
 from planner.eager.tape import Tape
 
 
@@ -121,7 +121,7 @@ class ScaledEmbedding(Embedding):
 
     def __init__(self, tape: Tape, rows: int, h: int, dtype: str) -> None:
         super().__init__(tape, rows, h, dtype)
-        self.buffers = [tape.new((), F32, category="buffers")]
+        self.buffers = [tape.new((), dtype, category="buffers")]
 
     def forward(self, ids: Tensor) -> Tensor:
         """Look up rows and scale them.
@@ -132,7 +132,7 @@ class ScaledEmbedding(Embedding):
         Returns:
             The scaled rows. [tensor]
         """
-        return mul(super().forward(ids), to(self.buffers[0], self.weight.dtype))
+        return mul(super().forward(ids), self.buffers[0])
 
 
 def block(setting: Setting, layer: int) -> Module:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.eager.storage import BOOL, Tensor
+from planner.eager.storage import BOOL, F32, Tensor
 
 Grad = Tensor | None
 
@@ -95,6 +95,8 @@ def to(x: Tensor, dtype: str) -> Tensor:
 def power(x: Tensor) -> Tensor:
     """x to a whole power; grad * (n * x^(n-1)) in three steps.
 
+    On the fp32 list of ``torch.autocast``, as are softmax and sums.
+
     Args:
         x: The tensor. [tensor]
 
@@ -102,6 +104,8 @@ def power(x: Tensor) -> Tensor:
         x^n. [tensor]
     """
     tape = x.tape
+    if tape.autocast:
+        x = to(x, F32)
     kept = tape.save(x) if x.requires_grad and tape.recording else None
 
     def backward(grad: Tensor) -> tuple[Grad]:
@@ -257,7 +261,7 @@ def softmax(x: Tensor) -> Tensor:
     Returns:
         The probabilities. [tensor]
     """
-    return _keeps_result(x, "softmax")
+    return _keeps_result(to(x, F32) if x.tape.autocast else x, "softmax")
 
 
 def dropout(x: Tensor) -> Tensor:
@@ -318,4 +322,5 @@ def scalar(x: Tensor, name: str) -> Tensor:
     def backward(grad: Tensor) -> tuple[Grad]:
         return (grad.alias(shape, (0,) * len(shape)),)
 
-    return tape.record(name, tape.new((), x.dtype), (x,), backward)
+    dtype = F32 if tape.autocast else x.dtype
+    return tape.record(name, tape.new((), dtype), (x,), backward)
