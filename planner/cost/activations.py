@@ -5,9 +5,10 @@ from typing import cast
 import numpy as np
 
 from planner.cost.adapters import adapter_widths, copied_bytes, is_frozen, is_kept
+from planner.cost.eager_bytes import replayed_block
 from planner.cost.kernels import ELEMENT, NARROW, is_unfused
 from planner.cost.meshes import Floats, Meshes
-from planner.cost.weights import keeps_quantised
+from planner.cost.weights import keeps_quantised, linear_weights
 from planner.cost.workload import Workload
 from planner.models.blocks import Attention, LayerKind, Mlp, Moe
 from planner.models.parts import SavedTensor
@@ -101,12 +102,37 @@ def kept_bytes(
 ) -> Floats:
     """Bytes that one layer keeps per micro-batch under a kind of recompute.
 
+    Replayed where the framework's eager operators are known, else
+    :func:`counted_bytes`.
+
+    Args:
+        workload: The job.
+        layer: Kind of layer.
+        kind: Kind of recompute.
+        meshes: Any meshes.
+
+    Returns:
+        Memory. [B], shape (meshes,)
+    """
+    replayed, _ = replayed_block(workload, layer, kind.name, meshes)
+    known = ~np.isnan(replayed)
+    if known.all():
+        return replayed
+    return np.where(known, replayed, counted_bytes(workload, layer, kind, meshes))
+
+
+def counted_bytes(
+    workload: Workload, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
+) -> Floats:
+    """Bytes that one layer keeps per micro-batch, by formula.
+
     The sum over its saved tensors of width x element size x the share of the
     tokens or columns that the rank holds, each times the share that the
     recompute kind keeps, and nothing below all that trains. Fused dense blocks
     without recompute keep
     ``8 h tau sigma + [2 (a+2g) d + 2 a d + 4 a + 2 n_m f] tau / t``. Dropout adds
-    its masks; frozen linears drop the inputs that no adapter reads.
+    its masks; frozen linears drop the inputs that no adapter reads; autocast keeps a
+    16-bit copy of every weight.
 
     Args:
         workload: The job.
@@ -133,6 +159,8 @@ def kept_bytes(
             total += keep * width * _share(workload, tensor, kind, meshes)
     if kind.keeps_output:
         total += ELEMENT * layer.hidden * tokens(workload, meshes)
+    if workload.recipe.replay == "amp_bf16" and not kind.rebuilds_layer:
+        total += (meshes.zero == 0) * ELEMENT * linear_weights(layer, meshes)
     return total + _beside_bytes(workload, layer, kind, meshes)
 
 
@@ -246,7 +274,7 @@ def transient_bytes(
     The larger of its two halves: two gathered inputs and the gradients of the
     inner activations, or the gradients of Q, K, V with the fp32 query
     accumulator; plus the whole layer's activations when they are rebuilt. Below all
-    that trains there is no backward.
+    that trains there is no backward. Replayed where the eager operators are known.
 
     Args:
         workload: The job.
@@ -257,8 +285,24 @@ def transient_bytes(
     Returns:
         Memory. [B], shape (meshes,)
 
-    Leaves out workspaces inside kernels other than the query accumulator.
+    Leaves out workspaces inside kernels other than the query accumulator; where it is
+    replayed that one too.
     """
+    _, replayed = replayed_block(workload, layer, kind.name, meshes)
+    known = ~np.isnan(replayed)
+    peak = replayed
+    if not known.all():
+        peak = np.where(known, peak, _counted_transient(workload, layer, kind, meshes))
+    if workload.offload.activations:
+        staged = STAGED_LAYERS * workload.offload.activations
+        peak = peak + staged * kept_bytes(workload, layer, kind, meshes)
+    return peak
+
+
+def _counted_transient(
+    workload: Workload, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
+) -> Floats:
+    """The same by formula, whatever is offloaded."""
     if layer.role == "below":
         return np.zeros(len(meshes))
     local = tokens(workload, meshes)
@@ -277,11 +321,8 @@ def transient_bytes(
     peak = gathered + np.maximum(ffn, attention)
     if kind.rebuilds_layer:
         none = workload.recipe.kinds["none"]
-        kept = kept_bytes(workload, layer, kind, meshes)
-        peak = peak + kept_bytes(workload, layer, none, meshes) - kept
-    if workload.offload.activations:
-        staged = STAGED_LAYERS * workload.offload.activations
-        peak = peak + staged * kept_bytes(workload, layer, kind, meshes)
+        kept = counted_bytes(workload, layer, kind, meshes)
+        peak = peak + counted_bytes(workload, layer, none, meshes) - kept
     return peak
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from planner.cost import collectives as wire
 from planner.cost.activations import saved_bytes
 from planner.cost.context import Context, Parts
+from planner.cost.eager_bytes import replayed_ends
 from planner.cost.kernels import ELEMENT, gemm_rate, gemm_time, memory_time
 from planner.cost.launch import launched
 from planner.cost.layers import layer_time
@@ -68,16 +69,23 @@ def embedding_end(context: Context) -> End:
     backward = Parts().plus("compute", behind).plus("tp_comm", once)
     return End(
         *launched(context, forward, backward, share=EMBEDDING_KERNELS),
-        TOKEN_ID * context.local + masks + sent,
+        TOKEN_ID * context.local + masks + sent + _constants(context),
         np.zeros(len(context.meshes)),
     )
+
+
+def _constants(context: Context) -> Floats:
+    """What all blocks share, where eager operators are replayed."""
+    constants = replayed_ends(context.workload, context.meshes).constants
+    return np.where(np.isnan(constants), 0.0, constants)
 
 
 def head_end(context: Context) -> End:
     """Final norm, head GEMM and cross-entropy, and any MTP modules before them.
 
     The logits live only from the forward to the backward of one micro-batch:
-    ``kappa tau V / t``, beside the gathered input of the head.
+    ``kappa tau V / t``, beside the gathered input of the head; or as the framework's
+    eager operators are replayed.
 
     Args:
         context: Shared columns.
@@ -112,7 +120,14 @@ def head_end(context: Context) -> End:
         kept = kept + model.mtp_layers * saved_bytes(
             workload, model.mtp_kind, kind, meshes
         )
-    return End(parts[0], parts[1], kept, logits + gathered)
+    loss = replayed_ends(workload, meshes).loss
+    known = ~np.isnan(loss)
+    return End(
+        parts[0],
+        parts[1],
+        np.where(known, 0.0, kept),
+        np.where(known, loss, logits + gathered),
+    )
 
 
 def _head_pass(context: Context) -> tuple[Parts, Parts]:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from planner.cost.activations import sequence_split, tokens
+from planner.cost.eager_bytes import is_replayed
 from planner.cost.kernels import ELEMENT
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.owned import layer_owned
@@ -89,9 +90,9 @@ def _stage_messages(workload: Workload, meshes: Meshes) -> Floats:
 def buffer_bytes(workload: Workload, meshes: Meshes) -> Floats:
     """Buffers that a framework keeps whatever the split.
 
-    The weight that is dequantised, the libraries' workspaces, messages between
-    stages, a bucket of gradients, and TransformerEngine's cached dummy weight
-    gradients.
+    The weight that is dequantised unless a replay has it among a block's own, the
+    libraries' workspaces, messages between stages, a bucket of gradients, and
+    TransformerEngine's cached dummy weight gradients.
 
     Args:
         workload: The job.
@@ -102,9 +103,10 @@ def buffer_bytes(workload: Workload, meshes: Meshes) -> Floats:
     """
     recipe = workload.recipe
     total = np.full(len(meshes), recipe.workspace_mib.get(workload.gpu.arch, 0.0) * MIB)
-    room = total
+    room, counted = total, ~is_replayed(workload, meshes)
     for kind in workload.kinds:
-        total = np.maximum(total, room + dequantised_bytes(workload, kind, meshes))
+        passing = counted * dequantised_bytes(workload, kind, meshes)
+        total = np.maximum(total, room + passing)
     total = total + _stage_messages(workload, meshes)
     if recipe.reduced_parameters is not None:
         bucketed = (meshes.zero == 1) | (meshes.zero == 2)

@@ -26,6 +26,9 @@ class BlockMemory(BaseModel):
         description="most in its backward beyond what stood, the incoming gradient "
         "of the stream included, less the gradients it leaves [B]"
     )
+    working: int = Field(
+        description="the same at its highest, less the gradients made by then [B]"
+    )
     gradients: int = Field(description="weight gradients it leaves [B]")
     cached: int = Field(
         description="casts of its weights that live until the forward ends, beyond "
@@ -58,6 +61,7 @@ class _Boundary(Module):
     def __init__(self, ledger: Ledger, *, alone: bool) -> None:
         self.ledger, self.alone = ledger, alone
         self.stood = self.peak = self.passed = 0
+        self.left = self.made = 0
 
     def forward(self, x: Tensor, *_: object) -> Tensor:
         """Pass the stream on.
@@ -71,7 +75,9 @@ class _Boundary(Module):
         """
 
         def backward(grad: Tensor) -> tuple[Grad]:
-            self.peak, _ = self.ledger.restart()
+            self.peak, parts = self.ledger.restart()
+            self.made = parts.get("grads", 0)
+            self.left = self.ledger.by_category.get("grads", 0)
             self.stood = self.ledger.live - grad.storage.size
             return (grad,)
 
@@ -120,9 +126,11 @@ def block_memory(case: EagerCase, layer: int = 0) -> BlockMemory:
     gradients = sum(
         p.grad.storage.size for p in run.block.parameters() if p.grad is not None
     )
+    beyond = run.first.peak - run.second.stood
     return BlockMemory(
         saved=run.saved - fewer.saved,
-        transient=max(0, run.first.peak - run.second.stood - gradients),
+        transient=max(0, beyond - gradients),
+        working=beyond - (run.first.made - run.second.left),
         gradients=gradients,
         cached=run.second.passed - run.first.passed - (run.saved - fewer.saved),
     )

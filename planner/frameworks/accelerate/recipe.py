@@ -51,6 +51,7 @@ RECIPE = Recipe(
     gathers_in_place=False,
     whole_embedding_gradient=True,
     reduces_units=True,
+    replay="bf16",
     embedding_stays_whole=False,
     workspace_mib={"ampere": 8, "hopper": 32, "blackwell": 32},
     source="transformers 5 loads weights in the format of their checkpoint, bf16, "

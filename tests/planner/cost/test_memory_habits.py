@@ -78,7 +78,7 @@ def per_parameter(workload: Workload, *, zero: int = 0, dp: int = 1) -> float:
         ("hf-fsdp2", "accelerate", "bf16", 3, 0, 16),
         ("hf-bf16", "accelerate", "bf16", 0, 8, 0),
         ("hf-bf16", "accelerate", "bf16", 3, 0, 8),
-        ("hf-amp", "accelerate", "bf16", 0, 18, 0),
+        ("hf-amp", "accelerate", "bf16", 0, 16, 0),
         ("hf-amp", "accelerate", "bf16", 3, 0, 16),
         ("hf-trainer", "accelerate", "bf16", 1, 6, 12),
     ],

@@ -1,0 +1,267 @@
+"""Bytes of eager PyTorch, replayed operator by operator, in place of formulas.
+
+Where a recipe names a precision policy to replay, a block's saved tensors, what its
+backward needs beside them, and the same of the ends come from ``planner.eager``. A mesh
+or a model that the replay has no operators for keeps the formulas.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.cost.adapters import MEGATRON_TARGETS
+from planner.cost.kernels import is_unfused
+from planner.cost.meshes import Floats, Meshes
+from planner.cost.workload import Workload
+from planner.eager import (
+    BlockMemory,
+    EagerCase,
+    EndsMemory,
+    Unsupported,
+    block_memory,
+    ends_memory,
+)
+from planner.eager.families import families
+from planner.models.blocks import Attention, LayerKind, Mlp
+from planner.models.linears import linears
+from planner.specs.training import FreezeSpec
+
+NOTHING = "none"
+"""Recompute kind that keeps everything, and policy that replays nothing. [text]"""
+REPLAYED_KINDS = frozenset({"none", "full", "selective"})
+"""Recompute kinds that the replay has. [text]"""
+UNKNOWN = float("nan")
+"""Where the formulas count. [B]"""
+
+
+@dataclass(frozen=True)
+class EagerEnds:
+    """The two ends on every mesh. [B], shape (meshes,); nan where formulas count."""
+
+    constants: Floats
+    """Kept once for all blocks: angles, masks."""
+    loss: Floats
+    """Most that norm, head and loss have at one time."""
+
+
+def replayed_block(
+    workload: Workload, layer: LayerKind, kind: str, meshes: Meshes
+) -> tuple[Floats, Floats]:
+    """What one block keeps, and what its backward needs beside that.
+
+    Where gradients appear late, in the room of the activations that go, the second
+    is less all gradients that the block leaves, which its moments add; elsewhere it
+    is less those made by the time of the peak.
+
+    Args:
+        workload: The job.
+        layer: Kind of layer.
+        kind: Kind of recompute. [text]
+        meshes: Any meshes.
+
+    Returns:
+        Saved and transient, nan where formulas count. [B], shape (meshes,) each
+
+    Leaves out workspaces inside kernels, as the replay does.
+    """
+    saved, transient = (np.full(len(meshes), UNKNOWN) for _ in range(2))
+    index = _index(workload, layer)
+    if index is None or kind not in REPLAYED_KINDS:
+        return saved, transient
+    for case, rows in _cases(workload, kind, meshes):
+        block = _block(case.model_dump_json(), index)
+        if block is None:
+            continue
+        copies = _copies_beyond(workload, case)
+        late = workload.recipe.gradients_freed & (meshes.zero[rows] == 0)
+        late = late & (meshes.micro_batches[rows] == 1)
+        saved[rows] = block.saved + copies / workload.model.layers
+        transient[rows] = np.where(late, block.transient, block.working)
+    return saved, transient
+
+
+def replayed_ends(workload: Workload, meshes: Meshes) -> EagerEnds:
+    """What embedding, norm, head and loss have outside the blocks.
+
+    Args:
+        workload: The job.
+        meshes: Any meshes.
+
+    Returns:
+        The ends, nan where formulas count. [B]
+    """
+    constants, loss = (np.full(len(meshes), UNKNOWN) for _ in range(2))
+    for case, rows in _cases(workload, NOTHING, meshes):
+        ends = _ends(case.model_dump_json())
+        if ends is not None:
+            constants[rows] = ends.constants
+            loss[rows] = ends.saved + _most(ends)
+    return EagerEnds(constants, loss)
+
+
+def _copies_beyond(workload: Workload, case: EagerCase) -> int:
+    """What autocast's copies of weights add to the fullest moment of the loss. [B].
+
+    Blocks that are recomputed keep no copy for their backward, but the forward has
+    all of them until it ends. They are booked with the blocks, evenly.
+    """
+    if case.precision != "amp_bf16":
+        return 0
+    text = case.model_dump_json()
+    blocks = [(_block(text, start), count) for start, count in _starts(workload)]
+    copies = sum(count * block.cached for block, count in blocks if block)
+    ends = _ends(text)
+    beyond = 0 if ends is None else ends.forward + copies - _most(ends)
+    return max(beyond, 0)
+
+
+def _most(ends: EndsMemory) -> int:
+    """Most that head and loss need beside what they keep, either way. [B]."""
+    return max(ends.head_transient, ends.forward)
+
+
+def _starts(workload: Workload) -> Iterator[tuple[int, int]]:
+    """First block and number of blocks of every run."""
+    start = 0
+    for _, count in workload.model.runs:
+        yield start, count
+        start += count
+
+
+@cache
+def _block(case: str, index: int) -> BlockMemory | None:
+    """One block of a case given as JSON, which can be looked up again."""
+    try:
+        return block_memory(EagerCase.model_validate_json(case), index)
+    except Unsupported:
+        return None
+
+
+@cache
+def _ends(case: str) -> EndsMemory | None:
+    """The ends of a case given as JSON."""
+    try:
+        return ends_memory(EagerCase.model_validate_json(case))
+    except Unsupported:
+        return None
+
+
+def _index(workload: Workload, layer: LayerKind) -> int | None:
+    """The first place of a kind of layer that trains; None outside the model."""
+    if layer.role != "trained":
+        return None
+    starts = zip(workload.model.runs, _starts(workload), strict=True)
+    return next((start for (kind, _), (start, _) in starts if kind == layer), None)
+
+
+def _cases(
+    workload: Workload, kind: str, meshes: Meshes
+) -> Iterator[tuple[EagerCase, npt.NDArray[np.int64]]]:
+    """Distinct cases of the meshes that can be replayed, each with its rows."""
+    eager, legal = is_unfused(workload), is_replayed(workload, meshes)
+    sharded = (meshes.zero >= 2).astype(np.int64)
+    columns = np.stack([meshes.micro_batch, meshes.cp, sharded], axis=1)
+    for key in np.unique(columns[legal], axis=0):
+        micro_batch, cp, shards = (int(value) for value in key)
+        rows = np.flatnonzero(legal & (columns == key).all(axis=1))
+        policy = "bf16" if shards else workload.recipe.replay
+        case = EagerCase.model_validate(
+            {
+                "model": _fields(workload),
+                "seq": workload.training.seq_len // cp,
+                "mbs": micro_batch,
+                "attention": "eager" if eager else "sdpa",
+                "precision": policy,
+                "optimizer": NOTHING,
+                "recompute": kind,
+                "loss": workload.recipe.loss,
+                "lora": _lora(workload),
+                "experts_implementation": "grouped_mm",
+            }
+        )
+        yield case, rows
+
+
+def is_replayed(workload: Workload, meshes: Meshes) -> npt.NDArray[np.bool_]:
+    """Where the replay has the policy, the formats, the family and the degrees.
+
+    Args:
+        workload: The job.
+        meshes: Any meshes.
+
+    Returns:
+        False where formulas count. [-], shape (meshes,)
+    """
+    training, model = workload.training, workload.model
+    known = workload.recipe.replay != NOTHING and training.precision == "bf16"
+    known = known and model.family in families() and not model.mtp_layers
+    known = known and not _special(workload)
+    if not known:
+        return np.zeros(len(meshes), dtype=np.bool_)
+    whole_sequence = (meshes.cp == 1) | (not is_unfused(workload))
+    return np.asarray((meshes.tp == 1) & whole_sequence)
+
+
+def _special(workload: Workload) -> bool:
+    """Attention, frozen parts, formats or adapters that the replay lacks."""
+    training = workload.training
+    if not all(isinstance(kind.attention, Attention) for kind in workload.kinds):
+        return True
+    if training.freeze != FreezeSpec():
+        return True
+    if not training.frozen:
+        return False
+    packed = training.quantization in (None, "nf4") and training.double_quantization
+    return (training.method == "qlora" and not packed) or _lora(workload) is None
+
+
+def _lora(workload: Workload) -> dict[str, object] | None:
+    """Adapters under the names of the model's code; None where it has none."""
+    training, model = workload.training, workload.model
+    if not training.frozen:
+        return None
+    wanted = set(training.lora.modules)
+    names: list[str] = []
+    for linear in linears(workload.kinds[0], model.family):
+        short = any(linear.gemm in MEGATRON_TARGETS.get(t, ()) for t in wanted)
+        if short or linear.name in wanted or not wanted:
+            names.append(linear.name)
+    if not names or not isinstance(workload.kinds[0].ffn, Mlp):
+        return None
+    return {
+        "r": training.lora.rank,
+        "targets": tuple(dict.fromkeys(names)),
+        "fp32": training.lora.precision == "fp32",
+        "dropout": training.lora.dropout,
+        "quant": "nf4" if training.method == "qlora" else None,
+    }
+
+
+def _fields(workload: Workload) -> dict[str, object]:
+    """The model in the words of a Hugging Face configuration."""
+    model, kind = workload.model, workload.kinds[0]
+    attention, ffn = kind.attention, kind.ffn
+    assert isinstance(attention, Attention)
+    plain: dict[str, object] = {
+        "family": model.family,
+        "hidden_size": model.hidden,
+        "num_hidden_layers": model.layers,
+        "num_attention_heads": attention.heads,
+        "num_key_value_heads": attention.kv_heads,
+        "head_dim": attention.head_dim,
+        "vocab_size": model.vocab,
+        "tie_word_embeddings": model.tied_embeddings,
+    }
+    if isinstance(ffn, Mlp):
+        return plain | {"intermediate_size": ffn.ffn}
+    return plain | {
+        "intermediate_size": ffn.ffn,
+        "moe_intermediate_size": ffn.ffn,
+        "num_local_experts": ffn.experts,
+        "num_experts": ffn.experts,
+        "num_experts_per_tok": ffn.top_k,
+        "shared_expert_intermediate_size": ffn.shared_ffn,
+    }
