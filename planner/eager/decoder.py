@@ -12,13 +12,16 @@ from planner.eager.checkpoint import checkpoint
 from planner.eager.families import Architecture
 from planner.eager.modules import Embedding, Linear, Module, RMSNorm
 from planner.eager.ops.attention import by_hand, sdpa
+from planner.eager.ops.masks import causal_mask
 from planner.eager.ops.pointwise import add, gelu, mul, relu, scale, silu
 from planner.eager.ops.views import cat, narrow, reshape, transpose
 from planner.eager.storage import F32, Tensor
 from planner.eager.tape import Tape
 
 Angles = tuple[Tensor, Tensor]
-Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
+Attended = tuple[Tensor, Tensor | None]
+Shared = tuple[Angles | None, list[Tensor | None], Tensor]
+"""What all blocks read: angles, masks by turn, positions."""
 ACTIVATIONS = {
     "silu": silu,
     "gelu": gelu,
@@ -102,6 +105,22 @@ class Setting:
         self.tape, self.arch, self.dtype = tape, arch, dtype
         self.attention, self.padding = attention, padding
 
+    def masks(self, embedded: Tensor) -> list[Tensor | None]:
+        """The causal masks that blocks read by turn, where the attention needs them.
+
+        Args:
+            embedded: [b, s, h]. [tensor]
+
+        Returns:
+            One, or two where windows alternate; [b, 1, s, s], additive for ``eager``,
+            boolean for padded ``sdpa``. [tensors]
+        """
+        if self.attention == "sdpa" and not self.padding:
+            return [None]
+        additive = self.attention == "eager"
+        turns = 2 if self.arch.traits.alternating_masks else 1
+        return [causal_mask(embedded, additive=additive) for _ in range(turns)]
+
 
 class Attention(Module):
     """Rotary grouped-query attention with separate projections."""
@@ -120,7 +139,7 @@ class Attention(Module):
             self.q_norm = RMSNorm(tape, arch.d, dtype)
             self.k_norm = RMSNorm(tape, arch.d, dtype)
 
-    def forward(self, x: Tensor, angles: Angles, mask: Tensor | None) -> Tensor:
+    def forward(self, x: Tensor, angles: Angles, mask: Tensor | None) -> Attended:
         """Attend over the sequence.
 
         Args:
@@ -129,15 +148,15 @@ class Attention(Module):
             mask: Added to the scores, or for padding. [tensor]
 
         Returns:
-            [b, s, h]. [tensor]
+            [b, s, h], and the probabilities where they exist. [tensors]
         """
         q = self._heads(self.q_proj(x), "q_norm")
         k = self._heads(self.k_proj(x), "k_norm")
         v = self._heads(self.v_proj(x), None)
         q, k = rotary(q, k, angles)
-        out = attend(self.setting, q, k, v, mask)
+        out, weights = attend(self.setting, q, k, v, mask)
         out = reshape(out, *x.shape[:2], out.shape[2] * out.shape[3])
-        return self.o_proj(out)  # type: ignore[no-any-return]
+        return self.o_proj(out), weights
 
     def _heads(self, x: Tensor, norm: str | None) -> Tensor:
         x = reshape(x, *x.shape[:2], x.shape[2] // self.d, self.d)
@@ -148,7 +167,7 @@ class Attention(Module):
 
 def attend(
     setting: Setting, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None
-) -> Tensor:
+) -> Attended:
     """Attention by the implementation the model was loaded with.
 
     Args:
@@ -159,12 +178,12 @@ def attend(
         mask: Added to the scores, or for padding. [tensor]
 
     Returns:
-        [b, s, a, d]. [tensor]
+        [b, s, a, d], and the probabilities where they exist. [tensors]
     """
     fields = setting.arch.fields
     drop = bool(fields.get("attention_dropout", 0.0))
     if setting.attention == "sdpa":
-        return sdpa(q, k, v, mask, drop=drop)
+        return sdpa(q, k, v, mask), None
     cap = fields.get("attn_logit_softcapping") is not None
     return by_hand(q, k, v, mask, drop=drop, softcap=cap)
 
@@ -197,10 +216,9 @@ class GatedMlp(Module):
 class Block(Module):
     """Attention and feed-forward, each normalised before and added to the stream."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: Setting, attention: Module, mlp: Module) -> None:
         tape, arch, dtype = setting.tape, setting.arch, setting.dtype
-        self.self_attn: Module = Attention(setting)
-        self.mlp: Module = GatedMlp(setting, arch.f)
+        self.self_attn, self.mlp = attention, mlp
         self.input_layernorm: Module = RMSNorm(tape, arch.h, dtype)
         self.post_attention_layernorm: Module = RMSNorm(tape, arch.h, dtype)
 
@@ -217,7 +235,7 @@ class Block(Module):
         """
         residual = x
         x = self.input_layernorm(x)
-        x = self.self_attn(x, angles, mask)
+        x, _ = self.self_attn(x, angles, mask)
         x = add(residual, x)
         residual = x
         x = self.post_attention_layernorm(x)
@@ -228,15 +246,15 @@ class Block(Module):
 class Decoder(Module):
     """Embedding, blocks and final norm."""
 
-    def __init__(self, setting: Setting, layers: int) -> None:
-        tape, arch, dtype = setting.tape, setting.arch, setting.dtype
+    def __init__(
+        self, setting: Setting, embedding: Module, layers: list[Module], norm: Module
+    ) -> None:
+        tape, arch = setting.tape, setting.arch
         self.setting = setting
         self.recompute = "none"
-        self.embed_tokens: Module | None = Embedding(
-            tape, arch.vocabulary, arch.h, dtype
-        )
-        self.layers: list[Module] = [Block(setting) for _ in range(layers)]
-        self.norm: Module = RMSNorm(tape, arch.h, dtype)
+        self.grad_inputs = False
+        self.embed_tokens: Module | None = embedding
+        self.layers, self.norm = layers, norm
         self.buffers = [
             tape.new((arch.d // 2,), F32, category="buffers") for _ in range(2)
         ]
@@ -251,37 +269,52 @@ class Decoder(Module):
         Returns:
             [b, s, h]. [tensor]
         """
-        embedded = ids if self.embed_tokens is None else self.embed_tokens(ids)
+        embedded = self.embedded(ids)
         if positions is None:
             positions = made_positions(embedded)
-        mask = None
+        masks = self.setting.masks(embedded)
         x = embedded
         angles = rotary_angles(x, positions, self.setting.arch.d)
-        for layer in self.layers:
-            x = self.run_layer(layer, x, angles, mask)
+        for i, layer in enumerate(self.layers):
+            x = self.run_layer(i, layer, x, (angles, masks, positions))
         return self.norm(x)  # type: ignore[no-any-return]
 
-    def run_layer(
-        self, layer: Module, x: Tensor, angles: Angles, mask: Tensor | None
-    ) -> Tensor:
-        """One block, recomputed in the backward pass where asked.
+    def embedded(self, ids: Tensor) -> Tensor:
+        """The stream's start, with a gradient of its own where adapters need one.
 
         Args:
-            layer: The block. [module]
-            x: [b, s, h]. [tensor]
-            angles: cos and sin. [tensors]
-            mask: Added to the scores, or for padding. [tensor]
+            ids: [b, s], or [b, s, h] without an embedding. [tensor]
 
         Returns:
             [b, s, h]. [tensor]
         """
+        if self.embed_tokens is None:
+            return ids
+        made: Tensor = self.embed_tokens(ids)
+        made.requires_grad = made.requires_grad or self.grad_inputs
+        return made
+
+    def run_layer(self, i: int, layer: Module, x: Tensor, shared: Shared) -> Tensor:
+        """One block, recomputed in the backward pass where asked.
+
+        Args:
+            i: Which, from 0. [1]
+            layer: The block. [module]
+            x: [b, s, h]. [tensor]
+            shared: What all blocks read. [tensors]
+
+        Returns:
+            [b, s, h]. [tensor]
+        """
+        angles, masks, _ = shared
+        mask = masks[i % len(masks)]
         if self.recompute == "none":
             return layer(x, angles, mask)  # type: ignore[no-any-return]
-        return checkpoint(
-            lambda y: layer.forward(y, angles, mask),
-            x,
-            selective=self.recompute == "selective",
-        )
+
+        def again(y: Tensor) -> Tensor:
+            return layer.forward(y, *shared[:1], mask)  # type: ignore[no-any-return]
+
+        return checkpoint(again, x, selective=self.recompute == "selective")
 
 
 def made_positions(embedded: Tensor) -> Tensor:
@@ -301,5 +334,5 @@ def made_positions(embedded: Tensor) -> Tensor:
 class CausalModel(Module):
     """A decoder with its language-model head."""
 
-    def __init__(self, model: Decoder, head: Module) -> None:
-        self.model, self.lm_head = model, head
+    def __init__(self, model: Decoder, head: Module, *, final_cap: bool) -> None:
+        self.model, self.lm_head, self.final_cap = model, head, final_cap

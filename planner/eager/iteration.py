@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from planner.eager.build import build
 from planner.eager.case import EagerCase, Peak, Replay
-from planner.eager.decoder import CausalModel, Decoder, Setting
 from planner.eager.families import architecture
-from planner.eager.modules import Linear
-from planner.eager.ops.loss import cross_entropy
-from planner.eager.ops.pointwise import to
-from planner.eager.ops.views import reshape
-from planner.eager.storage import BF16, F32, I64, Tensor
+from planner.eager.losses import loss_of
+from planner.eager.optimizer import Optimizer
+from planner.eager.storage import I64, Tensor
 from planner.eager.tape import Tape
 
 
@@ -19,44 +17,13 @@ class Iteration:
     def __init__(self, case: EagerCase) -> None:
         self.case, self.tape = case, Tape()
         self.arch = architecture(case)
-        self.dtype = F32 if case.precision in {"fp32", "amp_bf16"} else BF16
         self.phases: dict[str, Peak] = {}
         self.after: dict[str, dict[str, int]] = {}
-        self.model = self.build()
-        self.states = self.optimizer_states()
+        self.model = build(case, self.arch, self.tape)
+        self.optimizer = Optimizer(case, self.model.parameters())
         self.ids = self.tape.new((case.mbs, case.seq), I64, category="inputs")
+        self.kept: list[Tensor] = []
         self.tape.ledger.restart()
-
-    def build(self) -> CausalModel:
-        """Make the model.
-
-        Returns:
-            The model with its parameters. [module]
-        """
-        case, arch, tape = self.case, self.arch, self.tape
-        setting = Setting(tape, arch, self.dtype, case.attention, padding=case.padding)
-        model = Decoder(setting, arch.layers)
-        model.recompute = case.recompute
-        head = Linear(tape, arch.h, arch.vocabulary, self.dtype)
-        if arch.tied and model.embed_tokens is not None:
-            head.weight = model.embed_tokens.weight  # type: ignore[attr-defined]
-        return CausalModel(model, head)
-
-    def optimizer_states(self) -> list[Tensor]:
-        """What the optimizer keeps from earlier steps.
-
-        Returns:
-            Its tensors. [tensors]
-        """
-        tape = self.tape
-        states = []
-        for p in self.model.parameters():
-            if p.requires_grad:
-                states += [
-                    tape.new(p.shape, p.dtype, category="optimizer") for _ in (0, 1)
-                ]
-                states.append(tape.new((), F32, category="optimizer"))
-        return states
 
     def mark(self, name: str) -> None:
         """Close a phase.
@@ -75,11 +42,19 @@ class Iteration:
             The loss. [tensor]
         """
         made = self.tape.new((self.case.seq,), I64)
-        hidden = self.model.model(self.ids)
-        logits = self.model.lm_head(hidden)
-        loss = causal_loss(logits, self.ids)
+        with self.tape.casting(enabled=self.case.precision == "amp_bf16"):
+            hidden = self.model.model(self.ids)
+            loss = loss_of(self.case, self.model, self.ids, hidden, self.kept)
         del made
         return loss
+
+    def backward(self, out: Tensor) -> None:
+        """One backward pass from the loss or a stage's output.
+
+        Args:
+            out: Where it starts. [tensor]
+        """
+        self.tape.backward(out, self.tape.pointwise(out))
 
     def run(self) -> Replay:
         """Replay the iteration.
@@ -95,10 +70,17 @@ class Iteration:
             tape.category = "temp"
             while live:
                 out = live.pop(0)
-                tape.backward(out, tape.pointwise(out))
+                self.backward(out)
                 del out
             self.mark(f"backward{i or ''}")
-        self.mark("step")
+        if case.optimizer != "none" or case.precision == "master_bf16":
+            tape.category = "optimizer"
+            self.optimizer.step()
+            self.mark("step")
+            self.optimizer.zero_grad()
+        return self._told()
+
+    def _told(self) -> Replay:
         weights = self.model.parameters()
         return Replay(
             phases=self.phases,
@@ -106,22 +88,3 @@ class Iteration:
             parameters=sum(p.numel for p in weights),
             trainable=sum(p.numel for p in weights if p.requires_grad),
         )
-
-
-def causal_loss(logits: Tensor, labels: Tensor) -> Tensor:
-    """Cross entropy of the next token in fp32, labels shifted by padding.
-
-    Args:
-        logits: [b, s, V]. [tensor]
-        labels: [b, s]. [tensor]
-
-    Returns:
-        The loss. [tensor]
-    """
-    tape = logits.tape
-    logits = to(logits, F32)
-    b, s, v = logits.shape
-    labels = tape.new((b, s + 1), I64)
-    if b > 1:
-        labels = tape.new((b, s), I64)
-    return cross_entropy(reshape(logits, b * s, v), labels)

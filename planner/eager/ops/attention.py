@@ -7,8 +7,8 @@ from collections.abc import Callable
 from planner.eager.ops.pointwise import add, dropout, scale, softmax, tanh, to
 from planner.eager.ops.products import batched, cast
 from planner.eager.ops.views import contiguous, repeat_heads, transpose
-from planner.eager.storage import BF16, F32, I64, Tensor
-from planner.eager.tape import kept, needs
+from planner.eager.storage import BF16, BOOL, F32, I64, Tensor
+from planner.eager.tape import Tape, kept, needs
 
 Grad = Tensor | None
 FLASH_HEAD = 256
@@ -97,7 +97,8 @@ def by_hand(
     *,
     drop: bool = False,
     softcap: bool = False,
-) -> Tensor:
+    upcast: bool = True,
+) -> tuple[Tensor, Tensor]:
     """Attention in single operations, as the ``eager`` implementation runs it.
 
     The scores are scaled (and capped), masked, softmaxed in fp32 and cast back.
@@ -109,9 +110,10 @@ def by_hand(
         mask: What is added to the scores, if anything. [tensor]
         drop: Whether dropout thins the probabilities. [flag]
         softcap: Whether the scores are capped by a tanh. [flag]
+        upcast: Whether the softmax runs in fp32. [flag]
 
     Returns:
-        The output [b, s, a, d]. [tensor]
+        The output [b, s, a, d] and the probabilities [b, a, s, s]. [tensors]
     """
     keys = repeat_heads(k, q.shape[1] // k.shape[1])
     values = repeat_heads(v, q.shape[1] // v.shape[1])
@@ -122,15 +124,15 @@ def by_hand(
         weights = scale(weights)
     if mask is not None:
         weights = add(weights, mask)
-    weights = to(softmax(weights, F32), q.dtype)
+    weights = softmax(to(weights, F32) if upcast else weights)
+    weights = to(weights, v.dtype)
     if drop:
         weights = dropout(weights)
-    return contiguous(transpose(batched(weights, values), 1, 2))
+    out = batched(weights, values)
+    return contiguous(transpose(out, 1, 2)), weights
 
 
-def sdpa(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, drop: bool = False
-) -> Tensor:
+def sdpa(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
     """The kernel that ``scaled_dot_product_attention`` picks on a CUDA device.
 
     Flash for half precision without a mask and heads up to 256; memory-efficient
@@ -141,7 +143,6 @@ def sdpa(
         k: Keys [b, g, s, d]. [tensor]
         v: Values [b, g, s, d]. [tensor]
         mask: A boolean mask, if any. [tensor]
-        drop: Whether dropout is on. [flag]
 
     Returns:
         The output [b, s, a, d]. [tensor]
@@ -153,10 +154,43 @@ def sdpa(
     if q.dtype == BF16 and mask is None and q.shape[-1] <= FLASH_HEAD:
         out = flash(q, k, v)
     elif groups > 1:
-        out = plain(q, k, v, drop=drop)
+        out = plain(q, k, v)
     else:
         out = efficient(q, k, v, None if mask is None else _bias(mask, q))
     return contiguous(transpose(out, 1, 2))
+
+
+def plain(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Causal attention in single operations, where no fused kernel takes the case.
+
+    Queries and keys are scaled, an additive mask [s, s] is made, the keys and values
+    of grouped queries are repeated (``_scaled_dot_product_attention_math``,
+    aten/src/ATen/native/transformers/attention.cpp).
+
+    Args:
+        q: Queries [b, a, s, d]. [tensor]
+        k: Keys [b, g, s, d]. [tensor]
+        v: Values [b, g, s, d]. [tensor]
+
+    Returns:
+        The output [b, a, s, d]. [tensor]
+    """
+    tape, s = q.tape, q.shape[2]
+    q = scale(q)
+    mask = _additive(tape, s, q.dtype)
+    groups = q.shape[1] // k.shape[1]
+    k, v = repeat_heads(k, groups), repeat_heads(v, groups)
+    scores = batched(q, scale(transpose(k, 2, 3)))
+    scores = add(scores, mask)
+    scores = softmax(scores)
+    return batched(scores, v)
+
+
+def _additive(tape: Tape, s: int, dtype: str) -> Tensor:
+    ones = tape.new((s, s), BOOL)
+    lower = tape.pointwise(ones)
+    del ones
+    return tape.pointwise(lower, dtype=dtype)
 
 
 def _bias(mask: Tensor, q: Tensor) -> Tensor:

@@ -45,11 +45,14 @@ def rms_norm_plus_one(x: Tensor, weight: Tensor) -> Tensor:
     Returns:
         The normalised input. [tensor]
     """
-    inner = to(x, F32)
-    out = mul(inner, rsqrt(shift(mean_last(power(to(x, F32))))))
-    del inner
+    out = _unit(to(x, F32))
     out = mul(out, shift(to(weight, F32)))
     return to(out, x.dtype)
+
+
+def _unit(x: Tensor) -> Tensor:
+    """The input over its root mean square."""
+    return mul(x, rsqrt(shift(mean_last(power(x)))))
 
 
 def layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:

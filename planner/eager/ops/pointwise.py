@@ -148,7 +148,6 @@ def rsqrt(x: Tensor) -> Tensor:
         assert kept is not None
         cube = tape.pointwise(kept())
         half = tape.pointwise(cube)
-        del cube
         return (tape.pointwise(half, grad),)
 
     return tape.record("rsqrt", out, (x,), backward)
@@ -249,25 +248,16 @@ def silu(x: Tensor) -> Tensor:
     return tape.record("silu", tape.pointwise(x), (x,), backward)
 
 
-def softmax(x: Tensor, dtype: str) -> Tensor:
-    """Softmax of the last dimension, computed and kept in a given type.
+def softmax(x: Tensor) -> Tensor:
+    """Softmax of the last dimension; keeps its result.
 
     Args:
         x: The tensor. [tensor]
-        dtype: Type of the result. [name]
 
     Returns:
         The probabilities. [tensor]
     """
-    tape, before = x.tape, x.dtype
-    out = tape.new(x.shape, dtype)
-    kept = tape.save(out) if x.requires_grad and tape.recording else None
-
-    def backward(grad: Tensor) -> tuple[Grad]:
-        assert kept is not None
-        return (tape.new(kept().shape, before),)
-
-    return tape.record("softmax", out, (x,), backward)
+    return _keeps_result(x, "softmax")
 
 
 def dropout(x: Tensor) -> Tensor:

@@ -1,0 +1,83 @@
+"""From a case to a model: family, adapters, recomputation."""
+
+from __future__ import annotations
+
+from planner.eager.case import EagerCase, Unsupported
+from planner.eager.decoder import CausalModel, Decoder, Setting
+from planner.eager.families import Architecture
+from planner.eager.gpt2 import Gpt2Block, Gpt2Decoder
+from planner.eager.lora import adapt
+from planner.eager.modules import Embedding, LayerNorm, Linear, Module, RMSNorm
+from planner.eager.moe import check
+from planner.eager.storage import BF16, F32
+from planner.eager.tape import Tape
+from planner.eager.variants import ScaledEmbedding, block
+
+
+def weight_type(case: EagerCase) -> str:
+    """Type of the weights that the model is made with.
+
+    Args:
+        case: The case. [case]
+
+    Returns:
+        fp32 for fp32, autocast and FSDP2's mixed precision; else bf16. [name]
+    """
+    if case.precision in {"fp32", "amp_bf16"} or (case.zero and case.mp):
+        return F32
+    return BF16
+
+
+def build(case: EagerCase, arch: Architecture, tape: Tape) -> CausalModel:
+    """Make the model of a case on one GPU.
+
+    Args:
+        case: The case. [case]
+        arch: Its sizes and traits. [architecture]
+        tape: Where it is made. [tape]
+
+    Returns:
+        The model with its parameters. [module]
+
+    Raises:
+        Unsupported: When an attention or expert kernel has no counterpart here.
+    """
+    dtype = weight_type(case)
+    setting = Setting(tape, arch, dtype, case.attention, padding=case.padding)
+    _check(case, setting)
+    model = _decoder(setting)
+    model.recompute = case.recompute
+    head = Linear(tape, arch.h, arch.vocabulary, dtype)
+    if arch.tied:
+        assert isinstance(model.embed_tokens, Embedding)
+        head.weight = model.embed_tokens.weight
+    cap = arch.fields.get("final_logit_softcapping") is not None
+    whole = CausalModel(model, head, final_cap=cap)
+    if case.lora is not None:
+        adapt(whole, model.layers, case.lora, dtype)
+        model.grad_inputs = case.recompute != "none"
+    return whole
+
+
+def _check(case: EagerCase, setting: Setting) -> None:
+    arch = setting.arch
+    if arch.traits.softcaps and case.attention == "sdpa":
+        raise Unsupported(f"{arch.family} has no sdpa attention: it caps its scores")
+    if arch.traits.experts is not None:
+        check(setting, case.experts_implementation)
+
+
+def _decoder(setting: Setting) -> Decoder:
+    """Embedding, blocks and norm of a family."""
+    tape, arch, dtype = setting.tape, setting.arch, setting.dtype
+    table = ScaledEmbedding if arch.traits.scaled_embedding else Embedding
+    embedding = table(tape, arch.vocabulary, arch.h, dtype)
+    if arch.family == "gpt2":
+        layers: list[Module] = [Gpt2Block(setting) for _ in range(arch.layers)]
+        norm = LayerNorm(tape, arch.h, dtype)
+        return Gpt2Decoder(setting, embedding, layers, norm)
+    layers = [block(setting, i) for i in range(arch.layers)]
+    plus_one = arch.traits.norm == "rms_plus_one"
+    return Decoder(
+        setting, embedding, layers, RMSNorm(tape, arch.h, dtype, plus_one=plus_one)
+    )

@@ -1,0 +1,176 @@
+"""From the normalised stream to the loss, in the ways trainers do it."""
+
+from __future__ import annotations
+
+from planner.eager.case import EagerCase
+from planner.eager.checkpoint import checkpoint
+from planner.eager.decoder import CausalModel
+from planner.eager.modules import Linear
+from planner.eager.ops.loss import cross_entropy
+from planner.eager.ops.pointwise import add, scalar, scale, tanh, to
+from planner.eager.ops.products import cast, product
+from planner.eager.ops.views import reshape, split
+from planner.eager.storage import F32, I64, Tensor
+
+Grad = Tensor | None
+CHUNKS = 8
+"""Pieces of the chunked loss. [1]"""
+
+
+def logits_of(model: CausalModel, hidden: Tensor) -> Tensor:
+    """Logits of the head, capped where the family caps them.
+
+    Args:
+        model: The model. [module]
+        hidden: [b, s, h]. [tensor]
+
+    Returns:
+        [b, s, V]. [tensor]
+    """
+    logits: Tensor = model.lm_head(hidden)
+    if model.final_cap:
+        logits = scale(logits)
+        logits = tanh(logits)
+        logits = scale(logits)
+    return logits
+
+
+def causal_loss(logits: Tensor, ids: Tensor) -> Tensor:
+    """Cross entropy of the next token in fp32, labels shifted by padding.
+
+    Args:
+        logits: [b, s, V]. [tensor]
+        ids: [b, s]. [tensor]
+
+    Returns:
+        The loss. [tensor]
+    """
+    tape = logits.tape
+    logits = to(logits, F32)
+    b, s, v = logits.shape
+    padded = tape.new((b, s + 1), I64)
+    shifted = tape.new(ids.shape, I64) if b > 1 else padded
+    return cross_entropy(reshape(logits, b * s, v), shifted)
+
+
+def plain_loss(logits: Tensor, ids: Tensor) -> Tensor:
+    """Cross entropy in fp32 without a shift.
+
+    Args:
+        logits: [b, s, V]. [tensor]
+        ids: [b, s]. [tensor]
+
+    Returns:
+        The loss. [tensor]
+    """
+    b, s, v = logits.shape
+    return cross_entropy(reshape(to(logits, F32), b * s, v), ids)
+
+
+def chunked_loss(hidden: Tensor, weight: Tensor, ids: Tensor) -> Tensor:
+    """Head and cross entropy over pieces of the tokens, each recomputed in backward.
+
+    Args:
+        hidden: [b, s, h]. [tensor]
+        weight: The head [V, h]. [tensor]
+        ids: [b, s]. [tensor]
+
+    Returns:
+        The loss. [tensor]
+    """
+    tape = hidden.tape
+    tokens = hidden.shape[0] * hidden.shape[1]
+    rows = reshape(hidden, tokens, hidden.shape[2])
+    each = -(-tokens // CHUNKS)
+    lengths = tuple(min(each, tokens - i) for i in range(0, tokens, each))
+    total = tape.new((), F32)
+
+    def one(piece: Tensor) -> Tensor:
+        return cross_entropy(to(product(cast(piece), cast(weight)), F32), ids)
+
+    for piece in split(rows, 0, lengths):
+        total = add(total, checkpoint(one, piece))
+    return scale(total)
+
+
+def fused_loss(hidden: Tensor, weight: Tensor, ids: Tensor) -> Tensor:
+    """Liger's fused linear cross entropy: gradients made in the forward, by pieces.
+
+    Pieces of next_pow2(tokens / ceil(V / h)) tokens; kept are the gradient of the
+    stream and, where the head is trained, of its weight
+    (linkedin/Liger-Kernel, src/liger_kernel/ops/fused_linear_cross_entropy.py).
+
+    Args:
+        hidden: [b, s, h]. [tensor]
+        weight: The head [V, h]. [tensor]
+        ids: [b, s]. [tensor]
+
+    Returns:
+        The loss. [tensor]
+    """
+    del ids
+    tape, shape = hidden.tape, hidden.shape
+    hidden, weight = cast(hidden), cast(weight)
+    tokens, h, v = shape[0] * shape[1], shape[2], weight.shape[0]
+    piece = 1 << (max(1, -(-tokens // -(-v // h))) - 1).bit_length()
+    to_hidden = tape.new((tokens, h), hidden.dtype)
+    to_weight = tape.new((v, h), weight.dtype) if weight.requires_grad else None
+    losses = tape.new((tokens,), F32)
+    _piece(tape.new((min(piece, tokens), v), hidden.dtype), weight, to_weight)
+    loss = tape.new((), F32)
+    del losses
+    kept = [tape.save(to_hidden)]
+    kept += [] if to_weight is None else [tape.save(to_weight)]
+    trained = to_weight is not None
+    del to_hidden, to_weight
+
+    def backward(_: Tensor) -> tuple[Grad, Grad]:
+        held = [take() for take in kept]
+        grad = held[0].alias(shape, None)
+        return _viewed(grad, shape), held[1] if trained else None
+
+    return tape.record("fused_loss", loss, (hidden, weight), backward)
+
+
+def _viewed(grad: Tensor, shape: tuple[int, ...]) -> Tensor:
+    return Tensor(grad.tape, grad.storage, shape, grad.dtype)
+
+
+def _piece(logits: Tensor, weight: Tensor, to_weight: Tensor | None) -> None:
+    """Temporaries of one piece: its rows' gradient, then the weight's share."""
+    tape = logits.tape
+    rows = tape.new((logits.shape[0], weight.shape[1]), logits.dtype)
+    del rows
+    if to_weight is not None:
+        tape.new(weight.shape, weight.dtype)
+
+
+def loss_of(
+    case: EagerCase, model: CausalModel, ids: Tensor, hidden: Tensor, kept: list[Tensor]
+) -> Tensor:
+    """The loss as the case asks for it.
+
+    Args:
+        case: The case. [case]
+        model: The model. [module]
+        ids: [b, s]. [tensor]
+        hidden: [b, s, h]. [tensor]
+        kept: Where the logits go if the caller keeps them. [tensors]
+
+    Returns:
+        The loss. [tensor]
+    """
+    head = model.lm_head
+    assert isinstance(head, Linear)
+    if case.loss == "chunked":
+        return chunked_loss(hidden, head.weight, ids)
+    if case.loss == "liger":
+        return fused_loss(hidden, head.weight, ids)
+    logits = logits_of(model, hidden)
+    if case.loss == "none":
+        return scalar(logits, "sum")
+    if case.zero:
+        return plain_loss(logits, ids)
+    if case.keep_outputs:
+        kept.append(logits)
+    return causal_loss(logits, ids)
