@@ -14,13 +14,12 @@ _fsdp_collectives.py). What a step allocates beyond the shards:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from planner.eager.modules import Module
-from planner.eager.storage import BF16, F32, SIZE, Tensor
+from planner.eager.storage import BF16, F32, SIZE, Replicated, Tensor
 from planner.eager.tape import Tape, needs
 
 IDLE, FORWARD, PRE_BACKWARD, POST_BACKWARD = "idle", "forward", "pre", "post"
@@ -99,7 +98,10 @@ class Weight:
         """
         if self.whole is None or self.whole.grad is None:
             return None
-        grad, self.whole.grad = self.whole.grad, None
+        grad = self.whole.grad
+        if isinstance(grad, Replicated):
+            grad = grad.cut()
+        self.whole.grad = None
         return grad
 
 
@@ -349,17 +351,3 @@ def sharding(world: int, zero: int, dtype: str, *, mixed: bool) -> Policy:
     """
     compute, reduce = (BF16, F32) if mixed else (dtype, dtype)
     return Policy(world=world, compute=compute, reduce=reduce, reshard=zero == 3)
-
-
-def shard_bytes(shape: tuple[int, ...], world: int, dtype: str) -> int:
-    """Bytes of the largest shard of a parameter: ceil(rows / world) rows.
-
-    Args:
-        shape: The whole. [elements]
-        world: Ranks. [GPUs]
-        dtype: Its type. [name]
-
-    Returns:
-        Bytes of the first rank's shard. [B]
-    """
-    return -(-shape[0] // world) * math.prod(shape[1:]) * SIZE[dtype]
