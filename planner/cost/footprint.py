@@ -169,7 +169,9 @@ def _idle_parts(
 ) -> dict[str, float]:
     """States and addends of one rank's units at an idle moment. [B]."""
     units = list(_units(moment, costs, counts, rank, menu))
-    parts = dict.fromkeys(CATEGORIES, 0.0) | {k: float(v[rank]) for k, v in states.items()}
+    parts = dict.fromkeys(CATEGORIES, 0.0) | {
+        k: float(v[rank]) for k, v in states.items()
+    }
     for name in CATEGORIES:
         parts[name] += sum(n * _value(getattr(unit, name)) for n, unit in units)
     parts["transient"] += max((_value(unit.beside) for _, unit in units), default=0.0)
@@ -204,9 +206,7 @@ def _fullest(moments: Iterable[Named], order: Sequence[str]) -> list[Named]:
     return sorted(best.items(), key=lambda named: order.index(named[0]))
 
 
-def _with_device(
-    table: CostTable, name: str, parts: dict[str, float]
-) -> MomentMemory:
+def _with_device(table: CostTable, name: str, parts: dict[str, float]) -> MomentMemory:
     """Add buffers, and what the driver sees beside the allocator. [GiB]."""
     workload, meshes = table.workload, table.meshes
     buffers = float(buffer_bytes(workload, meshes)[0])

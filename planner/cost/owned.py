@@ -81,9 +81,7 @@ def _unlayered(
     if not workload.training.frozen:
         return Owned(dense, expert, quantised=linears, matrices=False, largest=largest)
     none = np.zeros(len(dense))
-    return Owned(
-        none, none, dense, expert, linears, matrices=False, largest=largest
-    )
+    return Owned(none, none, dense, expert, linears, matrices=False, largest=largest)
 
 
 def padded_vocab(workload: Workload, meshes: Meshes) -> Floats:
