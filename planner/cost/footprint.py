@@ -1,9 +1,11 @@
 """Memory of every rank at its peak and at every other moment, by category."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from planner.cost.communicators import communication_bytes
 from planner.cost.meshes import Floats
 from planner.cost.moments import (
     BACKWARD,
@@ -24,13 +26,13 @@ from planner.cost.pipeline import (
 )
 from planner.cost.room import (
     buffer_bytes,
-    communication_bytes,
     context_bytes,
     device_bytes,
     root_bytes,
 )
 from planner.cost.states import States, state_bytes
 from planner.cost.table import CostTable
+from planner.cost.workload import Workload
 from planner.schedules.inflight import Peak
 from planner.specs.estimate import MomentMemory, StageMemory
 from planner.specs.table import BLOCK, StageCosts
@@ -57,11 +59,26 @@ def stage_memories(
     """
     vectors = stage_vectors(costs, counts)
     states = _states_by_rank(table, costs, counts)
+    workload, meshes = table.workload, table.meshes
     idle = _idle(table, costs, counts, states)
+    beside = Beside(
+        workload,
+        float(buffer_bytes(workload, meshes)[0]),
+        float(communication_bytes(workload, meshes)[0]),
+    )
     return tuple(
-        _rank_memory(table, costs, vectors, rank, states, idle[rank])
+        _rank_memory(beside, costs, vectors, rank, states, idle[rank])
         for rank in range(costs.pp)
     )
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What is there at every moment of every rank. [B]."""
+
+    workload: Workload
+    buffers: float
+    communication: float
 
 
 def _states_by_rank(
@@ -93,7 +110,7 @@ def _states_by_rank(
 
 
 def _rank_memory(
-    table: CostTable,
+    beside: Beside,
     costs: StageCosts,
     vectors: StageVectors,
     rank: int,
@@ -104,7 +121,7 @@ def _rank_memory(
     held = {name: float(values[rank]) for name, values in states.items()}
     busy = (_busy(costs, vectors, rank, peak, held) for peak in _peaks(costs, rank))
     moments = [
-        _with_device(table, name, parts)
+        _with_device(beside, name, parts)
         for name, parts in _fullest([*busy, *idle], ORDER)
     ]
     top = max(moments, key=lambda moment: moment.allocated)
@@ -206,12 +223,10 @@ def _fullest(moments: Iterable[Named], order: Sequence[str]) -> list[Named]:
     return sorted(best.items(), key=lambda named: order.index(named[0]))
 
 
-def _with_device(table: CostTable, name: str, parts: dict[str, float]) -> MomentMemory:
+def _with_device(beside: Beside, name: str, parts: dict[str, float]) -> MomentMemory:
     """Add buffers, and what the driver sees beside the allocator. [GiB]."""
-    workload, meshes = table.workload, table.meshes
-    buffers = float(buffer_bytes(workload, meshes)[0])
-    parts = parts | {"transient": parts["transient"] + buffers}
-    communication = float(communication_bytes(workload, meshes)[0])
+    workload, communication = beside.workload, beside.communication
+    parts = parts | {"transient": parts["transient"] + beside.buffers}
     context = context_bytes(workload)
     fixed, allocated = communication + context, sum(parts.values())
     spread = device_bytes(workload, allocated, fixed) - allocated - fixed

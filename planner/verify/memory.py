@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
+from planner.cost.communicators import communication_bytes
 from planner.cost.room import (
     budget_bytes,
     buffer_bytes,
-    communication_bytes,
     context_bytes,
 )
 from planner.schedules.order import Op, operations
