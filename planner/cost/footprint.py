@@ -67,7 +67,7 @@ def stage_memories(
         float(communication_bytes(workload, meshes)[0]),
     )
     return tuple(
-        _rank_memory(beside, costs, vectors, rank, states, idle[rank])
+        _rank_memory(beside, costs, vectors, counts, rank, states, idle[rank])
         for rank in range(costs.pp)
     )
 
@@ -113,13 +113,14 @@ def _rank_memory(
     beside: Beside,
     costs: StageCosts,
     vectors: StageVectors,
+    counts: Counts,
     rank: int,
     states: dict[str, Floats],
     idle: Sequence[Named],
 ) -> StageMemory:
     """Every moment of one rank, and the fullest again. [GiB]."""
     held = {name: float(values[rank]) for name, values in states.items()}
-    busy = (_busy(costs, vectors, rank, peak, held) for peak in _peaks(costs, rank))
+    busy = _busy(costs, vectors, counts, rank, held)
     moments = [
         _with_device(beside, name, parts)
         for name, parts in _fullest([*busy, *idle], ORDER)
@@ -137,20 +138,38 @@ def _peaks(costs: StageCosts, rank: int) -> tuple[Peak, ...]:
 def _busy(
     costs: StageCosts,
     vectors: StageVectors,
+    counts: Counts,
     rank: int,
-    peak: Peak,
     states: dict[str, float],
-) -> Named:
-    """A moment of the passes: states, what is in flight, the stage at work. [B]."""
-    at = peak.chunk * costs.pp + rank
-    total = peak_blocks(costs, vectors, rank, peak)
-    passing = int(vectors.transient[at] + vectors.accumulated[at])
-    loss = at == costs.stages - 1 and vectors.transient[at] == costs.head.transient
-    parts = states | {
-        "activations": float((total - passing) * BLOCK),
-        "transient": float(passing * BLOCK),
-    }
-    return (LOSS if loss else STEADY), parts
+) -> Iterator[Named]:
+    """Moments of the passes: states, what is in flight, the stage at work. [B].
+
+    On the head's stage the loss and the layers each have their own.
+    """
+    for peak in _peaks(costs, rank):
+        at = peak.chunk * costs.pp + rank
+        held = peak_blocks(costs, vectors, rank, peak) - int(vectors.transient[at])
+        waiting = int(vectors.accumulated[at])
+        layers = _layers_at_work(costs, counts[at])
+        works = {STEADY: layers if at else max(layers, costs.embedding.transient)}
+        if at == costs.stages - 1:
+            works[LOSS] = costs.head.transient
+        for name, working in works.items():
+            activations = float((held - waiting) * BLOCK)
+            transient = float((waiting + working) * BLOCK)
+            parts = {"activations": activations, "transient": transient}
+            yield name, states | parts
+
+
+def _layers_at_work(costs: StageCosts, counts: Counts) -> int:
+    """Largest transient of the layers that a stage holds. [block]."""
+    return max(
+        (
+            costs.layers[kind].transient[entry]
+            for kind, entry in np.argwhere(counts > 0).tolist()
+        ),
+        default=0,
+    )
 
 
 def _idle(

@@ -73,15 +73,19 @@ def layer_owned(workload: Workload, layer: LayerKind, meshes: Meshes) -> Owned:
 
 
 def _unlayered(
-    workload: Workload, dense: Floats, expert: Floats, linears: "Floats | float" = 0.0
+    workload: Workload,
+    dense: Floats,
+    expert: Floats,
+    table: Floats,
+    linears: "Floats | float" = 0.0,
 ) -> Owned:
     """Parameters outside the layers: frozen when only adapters train."""
     hidden = float(workload.model.hidden)
-    largest = (np.minimum(hidden, dense / hidden), np.maximum(hidden, dense / hidden))
+    sides = np.minimum(hidden, table / hidden), np.maximum(hidden, table / hidden)
     if not workload.training.frozen:
-        return Owned(dense, expert, quantised=linears, matrices=False, largest=largest)
+        return Owned(dense, expert, quantised=linears, matrices=False, largest=sides)
     none = np.zeros(len(dense))
-    return Owned(none, none, dense, expert, linears, matrices=False, largest=largest)
+    return Owned(none, none, dense, expert, linears, matrices=False, largest=sides)
 
 
 def padded_vocab(workload: Workload, meshes: Meshes) -> Floats:
@@ -118,7 +122,7 @@ def embedding_owned(workload: Workload, meshes: Meshes) -> Owned:
     model = workload.model
     table = padded_vocab(workload, meshes) * model.hidden / meshes.tp
     dense = table + model.position_parameters
-    return _unlayered(workload, dense, np.zeros(len(meshes)))
+    return _unlayered(workload, dense, np.zeros(len(meshes)), table)
 
 
 def head_owned(workload: Workload, meshes: Meshes) -> Owned:
@@ -135,8 +139,8 @@ def head_owned(workload: Workload, meshes: Meshes) -> Owned:
     """
     model = workload.model
     copies = np.where((meshes.pp > 1) | (not model.tied_embeddings), 1.0, 0.0)
-    dense = copies * padded_vocab(workload, meshes) * model.hidden / meshes.tp
-    dense = dense + model.final_norm_parameters
+    table = copies * padded_vocab(workload, meshes) * model.hidden / meshes.tp
+    dense = table + model.final_norm_parameters
     expert = np.zeros(len(meshes))
     if model.mtp_layers:
         module, depth = model.mtp_kind, model.mtp_layers
@@ -145,5 +149,5 @@ def head_owned(workload: Workload, meshes: Meshes) -> Owned:
         dense = dense + depth * (each + projection)
         expert = depth * module.expert_parameters / (meshes.ep * meshes.etp)
         linears = depth * linear_weights(module, meshes)
-        return _unlayered(workload, dense, expert, linears)
-    return _unlayered(workload, dense, expert)
+        return _unlayered(workload, dense, expert, table, linears)
+    return _unlayered(workload, dense, expert, table)
