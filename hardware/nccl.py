@@ -54,6 +54,49 @@ class ProtocolFactors(_Constants):
     pat: Fraction
 
 
+class CommunicatorMemory(_Constants):
+    """What one communicator allocates on a GPU, outside of any framework's allocator.
+
+    Attributes:
+        source: Where it is from. [-]
+        ll: Buffer of one connection for LL. [B]
+        ll128: The same for LL128. [B]
+        simple: The same for Simple. [B]
+        channels: Architecture to channels of collectives inside a domain. [1]
+        default_channels: The same for all other architectures. [1]
+        channels_per_nic: Channels that leave the domain at one NIC. [1]
+        p2p_channels: Channels of sends and receives. [1]
+        p2p_channels_per_peer: Of these, those to one peer. [1]
+        net_chunk: Bytes of one step of a send over the network. [B]
+        net_steps: Steps of a channel in the pools of sends and of receives. [1]
+        nvls_channels: Architecture to channels that reduce in the switch. [1]
+        nvls_buffer: One of two buffers of a head on such a channel. [B]
+        nvls_least: GPUs in a domain from which on the switch reduces. [1]
+        nvls_heads: Most heads. [1]
+    """
+
+    source: str = Field(min_length=1)
+    ll: Bytes
+    ll128: Bytes
+    simple: Bytes
+    channels: Mapping[str, int]
+    default_channels: int = Field(ge=1)
+    channels_per_nic: int = Field(ge=1)
+    p2p_channels: int = Field(ge=1)
+    p2p_channels_per_peer: int = Field(ge=1)
+    net_chunk: Bytes
+    net_steps: int = Field(ge=1)
+    nvls_channels: Mapping[str, int]
+    nvls_buffer: Bytes
+    nvls_least: int = Field(ge=2)
+    nvls_heads: int = Field(ge=1)
+
+    @property
+    def connection(self) -> float:
+        """Buffers of one connection on one channel, of all protocols. [B]."""
+        return self.ll + self.ll128 + self.simple
+
+
 class NcclConstants(_Constants):
     """NCCL's tuning constants, architectures by name.
 
@@ -73,6 +116,7 @@ class NcclConstants(_Constants):
         tree_per_channel: Architecture to cap of a channel for 1, 2, at least 4
             nodes. [B/s]
         nvls_efficiency: Architecture to part of the link rate in the switch. [1]
+        memory: What a communicator allocates. [B]
     """
 
     source: str = Field(min_length=1)
@@ -90,6 +134,7 @@ class NcclConstants(_Constants):
         str, tuple[BytesPerSecond, BytesPerSecond, BytesPerSecond]
     ]
     nvls_efficiency: Mapping[str, Fraction]
+    memory: CommunicatorMemory
 
 
 @cache

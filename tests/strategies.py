@@ -22,7 +22,7 @@ from planner.search.paths import even_counts
 from planner.search.space import enumerate_space
 from planner.specs.framework import Framework
 from planner.specs.search import SearchSpec
-from planner.specs.table import EndCosts, LayerCosts, StageCosts
+from planner.specs.table import EndCosts, IdleMoment, LayerCosts, StageCosts
 from planner.specs.training import TrainingSpec
 
 MOST_SPLITS = 400
@@ -63,6 +63,20 @@ def end_costs(draw: st.DrawFn) -> EndCosts:
     if draw(st.booleans()):
         return EndCosts()
     return EndCosts(*(draw(term()) for _ in range(9)))
+
+
+@st.composite
+def idle_moments(draw: st.DrawFn, kinds: int, entries: int) -> IdleMoment:
+    """Any moment; states may be missing, but no more than a few blocks of them."""
+
+    def cells(low: int) -> tuple[tuple[int, ...], ...]:
+        return tuple(
+            tuple(draw(st.one_of(st.integers(low, 0), term())) for _ in range(entries))
+            for _ in range(kinds)
+        )
+
+    ends = [draw(st.one_of(st.just(0), term())) for _ in range(4)]
+    return IdleMoment("any", cells(-2), cells(0), *ends)
 
 
 @st.composite
@@ -114,6 +128,7 @@ def inner_problems(draw: st.DrawFn) -> StageCosts:
         slowdown=draw(st.sampled_from([1.0, 1.008, 1.0253])),
         overhead=draw(st.sampled_from([0, 7, 1000])),
         extra_layers=draw(st.sampled_from([0, 0, 1])),
+        idle=tuple(draw(st.lists(idle_moments(kinds, entries), max_size=2))),
     )
     assume(1 <= count_plans(costs) <= MOST_SPLITS)
     return replace(costs, budget=draw(budgets(costs)))

@@ -1,9 +1,11 @@
 """Memory of every rank at its peak and at every other moment, by category."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from planner.cost.communicators import communication_bytes
 from planner.cost.meshes import Floats
 from planner.cost.moments import (
     BACKWARD,
@@ -24,13 +26,13 @@ from planner.cost.pipeline import (
 )
 from planner.cost.room import (
     buffer_bytes,
-    communication_bytes,
     context_bytes,
     device_bytes,
     root_bytes,
 )
 from planner.cost.states import States, state_bytes
 from planner.cost.table import CostTable
+from planner.cost.workload import Workload
 from planner.schedules.inflight import Peak
 from planner.specs.estimate import MomentMemory, StageMemory
 from planner.specs.table import BLOCK, StageCosts
@@ -57,11 +59,26 @@ def stage_memories(
     """
     vectors = stage_vectors(costs, counts)
     states = _states_by_rank(table, costs, counts)
+    workload, meshes = table.workload, table.meshes
     idle = _idle(table, costs, counts, states)
+    beside = Beside(
+        workload,
+        float(buffer_bytes(workload, meshes)[0]),
+        float(communication_bytes(workload, meshes)[0]),
+    )
     return tuple(
-        _rank_memory(table, costs, vectors, rank, states, idle[rank])
+        _rank_memory(beside, costs, vectors, counts, rank, states, idle[rank])
         for rank in range(costs.pp)
     )
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What is there at every moment of every rank. [B]."""
+
+    workload: Workload
+    buffers: float
+    communication: float
 
 
 def _states_by_rank(
@@ -93,18 +110,19 @@ def _states_by_rank(
 
 
 def _rank_memory(
-    table: CostTable,
+    beside: Beside,
     costs: StageCosts,
     vectors: StageVectors,
+    counts: Counts,
     rank: int,
     states: dict[str, Floats],
     idle: Sequence[Named],
 ) -> StageMemory:
     """Every moment of one rank, and the fullest again. [GiB]."""
     held = {name: float(values[rank]) for name, values in states.items()}
-    busy = (_busy(costs, vectors, rank, peak, held) for peak in _peaks(costs, rank))
+    busy = _busy(costs, vectors, counts, rank, held)
     moments = [
-        _with_device(table, name, parts)
+        _with_device(beside, name, parts)
         for name, parts in _fullest([*busy, *idle], ORDER)
     ]
     top = max(moments, key=lambda moment: moment.allocated)
@@ -120,20 +138,38 @@ def _peaks(costs: StageCosts, rank: int) -> tuple[Peak, ...]:
 def _busy(
     costs: StageCosts,
     vectors: StageVectors,
+    counts: Counts,
     rank: int,
-    peak: Peak,
     states: dict[str, float],
-) -> Named:
-    """A moment of the passes: states, what is in flight, the stage at work. [B]."""
-    at = peak.chunk * costs.pp + rank
-    total = peak_blocks(costs, vectors, rank, peak)
-    passing = int(vectors.transient[at] + vectors.accumulated[at])
-    loss = at == costs.stages - 1 and vectors.transient[at] == costs.head.transient
-    parts = states | {
-        "activations": float((total - passing) * BLOCK),
-        "transient": float(passing * BLOCK),
-    }
-    return (LOSS if loss else STEADY), parts
+) -> Iterator[Named]:
+    """Moments of the passes: states, what is in flight, the stage at work. [B].
+
+    On the head's stage the loss and the layers each have their own.
+    """
+    for peak in _peaks(costs, rank):
+        at = peak.chunk * costs.pp + rank
+        held = peak_blocks(costs, vectors, rank, peak) - int(vectors.transient[at])
+        waiting = int(vectors.accumulated[at])
+        layers = _layers_at_work(costs, counts[at])
+        works = {STEADY: layers if at else max(layers, costs.embedding.transient)}
+        if at == costs.stages - 1:
+            works[LOSS] = costs.head.transient
+        for name, working in works.items():
+            activations = float((held - waiting) * BLOCK)
+            transient = float((waiting + working) * BLOCK)
+            parts = {"activations": activations, "transient": transient}
+            yield name, states | parts
+
+
+def _layers_at_work(costs: StageCosts, counts: Counts) -> int:
+    """Largest transient of the layers that a stage holds. [block]."""
+    return max(
+        (
+            costs.layers[kind].transient[entry]
+            for kind, entry in np.argwhere(counts > 0).tolist()
+        ),
+        default=0,
+    )
 
 
 def _idle(
@@ -206,12 +242,10 @@ def _fullest(moments: Iterable[Named], order: Sequence[str]) -> list[Named]:
     return sorted(best.items(), key=lambda named: order.index(named[0]))
 
 
-def _with_device(table: CostTable, name: str, parts: dict[str, float]) -> MomentMemory:
+def _with_device(beside: Beside, name: str, parts: dict[str, float]) -> MomentMemory:
     """Add buffers, and what the driver sees beside the allocator. [GiB]."""
-    workload, meshes = table.workload, table.meshes
-    buffers = float(buffer_bytes(workload, meshes)[0])
-    parts = parts | {"transient": parts["transient"] + buffers}
-    communication = float(communication_bytes(workload, meshes)[0])
+    workload, communication = beside.workload, beside.communication
+    parts = parts | {"transient": parts["transient"] + beside.buffers}
     context = context_bytes(workload)
     fixed, allocated = communication + context, sum(parts.values())
     spread = device_bytes(workload, allocated, fixed) - allocated - fixed

@@ -132,7 +132,7 @@ def idle_linear(costs: StageCosts, rank: int, moment: IdleMoment) -> Linear:
     """
     shape = (costs.stages, len(costs.layers), len(costs.menu))
     factors = np.zeros(shape, dtype=np.int64)
-    constant = moment.fixed
+    constant = 0
     for stage in range(rank, costs.stages, costs.pp):
         for k, layer in enumerate(costs.layers):
             factors[stage, k, :] = layer.static + np.array(moment.layers[k])

@@ -205,8 +205,8 @@ class _Filler:
         first or last layer is the fullest; these are the first two moments. Where
         signs differ ``sum of max(a, g)`` bounds every order; that is the third.
         """
-        late = 1.0 * (self._late() > 0)
-        mixed = late * self._signs_differ()
+        late: Floats = np.where(self._late() > 0, 1.0, 0.0)
+        mixed: Floats = late * self._signs_differ()
         yield self._passes(STEADY, late, lambda unit, i: (unit.saved[i], 0.0, 0.0))
         yield self._passes(
             BACKWARD_END, late, lambda unit, i: (0.0, unit.late, unit.saved[i])
@@ -351,7 +351,7 @@ class IdleColumns:
             size = np.broadcast_to(np.asarray(amount, dtype=np.float64), len(meshes))
             return np.ceil(size / BLOCK).astype(np.int64)
 
-        rows = [[cell for cell in row] for row in moment.layers]
+        rows = moment.layers
         return cls(
             moment.name,
             np.array([[whole(cell.held) for cell in row] for row in rows]),

@@ -111,11 +111,11 @@ def _unlayered(
 ) -> Owned:
     """Parameters of a table and its vectors: frozen when only adapters train."""
     hidden = float(workload.model.hidden)
-    largest = (np.minimum(hidden, dense / hidden), np.maximum(hidden, dense / hidden))
+    table = np.maximum(dense - vectors, 0.0)
+    largest = (np.minimum(hidden, table / hidden), np.maximum(hidden, table / hidden))
     if frozen:
         none = np.zeros(len(dense))
         return Owned(none, none, dense, expert, matrices=False, largest=largest)
-    table = np.maximum(dense - vectors, 0.0)
     sums = np.where(table > 0, table / hidden + hidden, 0.0) + vectors
     return Owned(dense, expert, matrices=False, factored=sums, largest=largest)
 

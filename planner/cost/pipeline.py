@@ -275,7 +275,7 @@ def idle_blocks(costs: StageCosts, counts: Counts, moment: IdleMoment) -> Counts
     largest[0] = max(largest[0], moment.embedding_beside)
     largest[-1] = max(largest[-1], moment.head_beside)
     by_chunk = largest.reshape(costs.vpp, costs.pp)
-    above: Counts = by_rank(costs, held) + by_chunk.max(axis=0) + moment.fixed
+    above: Counts = by_rank(costs, held) + by_chunk.max(axis=0)
     return above
 
 

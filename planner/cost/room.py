@@ -3,6 +3,7 @@
 import numpy as np
 
 from planner.cost.activations import sequence_split, tokens
+from planner.cost.communicators import communication_bytes
 from planner.cost.eager_bytes import is_replayed
 from planner.cost.kernels import ELEMENT
 from planner.cost.meshes import Floats, Meshes
@@ -14,48 +15,6 @@ from planner.models.blocks import LayerKind
 
 GB = 1e9
 MIB = 2**20
-
-
-def communicators(workload: Workload, meshes: Meshes) -> Floats:
-    """Communicators of a rank: the world's, and one per axis that is in use.
-
-    Tied tables on two stages share their gradient over one more.
-
-    Args:
-        workload: The job.
-        meshes: Any meshes.
-
-    Returns:
-        Count. [1], shape (meshes,)
-    """
-    used = [
-        np.ones(len(meshes), dtype=bool),
-        meshes.tp > 1,
-        meshes.cp > 1,
-        meshes.pp > 1,
-        (meshes.pp > 1) & workload.model.tied_embeddings,
-        meshes.dp * meshes.cp > 1,
-        meshes.dp_shard < meshes.dp * meshes.cp,
-    ]
-    if workload.model.expert_parameters:
-        used += [meshes.ep > 1, meshes.etp > 1, meshes.expert_dp > 1]
-    count: Floats = np.sum(used, axis=0).astype(np.float64)
-    return count
-
-
-def communication_bytes(workload: Workload, meshes: Meshes) -> Floats:
-    """NCCL's buffers on a rank. [B], shape (meshes,).
-
-    Args:
-        workload: The job.
-        meshes: Any meshes.
-
-    Returns:
-        Memory. [B], shape (meshes,)
-    """
-    each = workload.profile.communicator_gb * GB
-    size: Floats = each * communicators(workload, meshes)
-    return size
 
 
 def context_bytes(workload: Workload) -> float:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from planner.cost.communicators import communication_bytes
 from planner.cost.pipeline import fits, rank_blocks, step_ns
 from planner.cost.room import (
     buffer_bytes,
-    communication_bytes,
     context_bytes,
     device_bytes,
 )

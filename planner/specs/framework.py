@@ -430,8 +430,8 @@ class Profile(BaseModel):
     """The same where the allocator has given back every cache it can. [1]"""
     context_gb: float = Field(ge=0)
     """CUDA context, modules and workspaces. [GB]"""
-    communicator_gb: float = Field(ge=0)
-    """NCCL buffers of one communicator. [GB]"""
+    communicator_gb: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """NCCL buffers of every communicator; null: by its ranks and channels. [GB]"""
     bucket_parameters: float | None = Field(gt=0)
     """Fewest parameters that share one gradient collective; null: a layer. [1]"""
     bucket_parameters_per_rank: float = Field(ge=0)

@@ -52,7 +52,7 @@ class LayerCosts:
 class IdleMoment:
     """A moment of every rank outside its schedule's backwards. [block].
 
-    ``sum over units of (static + held) + largest beside + fixed``: what a unit
+    ``sum over units of (static + held) + largest beside``: what a unit
     has there above its states, or below them where negative, and beside all of it
     the one unit that is worked on. Layer tuples are by layer kind, then by entry
     of the menu.
@@ -65,12 +65,11 @@ class IdleMoment:
     embedding_beside: int = 0
     head: int = 0
     head_beside: int = 0
-    fixed: int = 0
 
     @cached_property
     def on_layers(self) -> bool:
         """Whether layers alone may make this the fullest moment of a rank."""
-        cells = (*self.layers, *self.beside, (self.fixed,))
+        cells = (*self.layers, *self.beside)
         return any(cell > 0 for row in cells for cell in row)
 
     def may_be_fullest(self, *, first: bool, last: bool) -> bool:

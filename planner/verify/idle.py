@@ -1,73 +1,91 @@
-"""Memory of a rank at the moments beside its schedule's backwards, added up again."""
+"""What one unit has at the moments beside a schedule's backwards. [B]."""
 
-from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from planner.verify.prices import Price, Prices
-
-
-def idle_peak(prices: Prices, chunks: Sequence[Sequence[Price]]) -> int:
-    """The fullest of a rank's moments beside the schedule's backwards.
-
-    Start-up, the last layers of the only backward, the embedding's backward, the
-    optimizer step, the gather of updated parameters, a checkpoint and a resume.
-
-    Args:
-        prices: The plan. [-]
-        chunks: What the rank holds, by chunk. [block]
-
-    Returns:
-        States and all that is there at the moment. [block]
-    """
-    units = [unit for chunk in chunks for unit in chunk]
-    ends = [u for u in units if u is prices.embedding or u is prices.head]
-    layers = [u for u in units if not any(u is end for end in ends)]
-    static = sum(unit.static for unit in units)
-    moments = [*_around(units), _embedding_backward(prices, units)]
-    if any(unit.idle.late for unit in layers):
-        moments += _one_backward(prices, units, layers)
-    return static + max(moments)
+from planner.cost.handling import (
+    embedding_temporaries,
+    load_copies,
+    quantising_bytes,
+    save_staging,
+    step_copies,
+    step_working,
+    tied_gradient,
+    unit_bytes,
+)
+from planner.cost.meshes import Meshes
+from planner.cost.owned import Owned
+from planner.cost.states import late_gradients, state_bytes
+from planner.cost.workload import Workload
 
 
-def _around(units: Sequence[Price]) -> Iterator[int]:
-    """Above the states: start-up, step, gather, checkpoint, resume. [block]."""
-    idles = [unit.idle for unit in units]
-    outside = -sum(idle.root for idle in idles)
-    yield outside - sum(i.optimizer for i in idles) + max(i.quantised for i in idles)
-    step = sum(idle.late + idle.copied for idle in idles)
-    yield outside + step + max(idle.worked for idle in idles)
-    yield outside + max(idle.gathered for idle in idles)
-    saved = sum(idle.saved for idle in idles)
-    yield outside + saved + max(idle.saved_whole for idle in idles)
-    yield outside + sum(idle.loaded for idle in idles)
+@dataclass(frozen=True)
+class Idle:
+    """What a unit has beside the schedule's backwards, in whole and odd bytes. [B]."""
 
+    late: float = 0.0
+    """Gradients that its own backward makes room for."""
+    tied: float = 0.0
+    """Gradient of a head that shares the embedding's table."""
+    optimizer: float = 0.0
+    """Optimizer states, not there before the first step."""
+    root: float = 0.0
+    """What ZeRO-3 keeps whole of it within a step alone."""
+    made: float = 0.0
+    """Beside an end while the embedding has its backward."""
+    copied: float = 0.0
+    """Copies in the optimizer step."""
+    worked: float = 0.0
+    """The largest tensor's working memory in the optimizer step."""
+    gathered: float = 0.0
+    """Whole parameters on their way into place."""
+    saved: float = 0.0
+    """Parameters made whole for a checkpoint, with all others."""
+    saved_alone: float = 0.0
+    """The same one unit at a time."""
+    loaded: float = 0.0
+    """Second copy of its moments when a run is resumed."""
+    quantised: float = 0.0
+    """A 16-bit linear beside its 4-bit form at start-up."""
 
-def _embedding_backward(prices: Prices, units: Sequence[Price]) -> int:
-    """All gradients are there, and what makes the embedding's. [block]."""
-    late = sum(unit.idle.late + unit.idle.made for unit in units)
-    has_table = any(unit is prices.embedding for unit in units)
-    return late + has_table * prices.embedding.saved
+    @classmethod
+    def of(cls, job: Workload, owned: Owned, meshes: Meshes) -> "Idle":
+        """Look up what a unit has.
 
+        Args:
+            job: The job. [-]
+            owned: Parameters of the unit on a rank. [-]
+            meshes: The one mesh of a layout. [-]
 
-def _one_backward(
-    prices: Prices, units: Sequence[Price], layers: Sequence[Price]
-) -> Iterator[int]:
-    """A rank's only backward: its first layer, its last, and any between. [block].
+        Returns:
+            Its memory. [B]
+        """
+        zero = int(meshes.zero.item())
+        through = zero in (1, 2) and not job.recipe.gathers_in_place
+        everything, alone = save_staging(job, owned, meshes)
+        return cls(
+            late=late_gradients(job, owned, meshes).item(),
+            optimizer=state_bytes(job, owned, meshes).optimizer.item(),
+            copied=step_copies(job, owned, meshes).item(),
+            worked=step_working(job, owned, meshes).item(),
+            gathered=unit_bytes(job, owned).item() if through else 0.0,
+            saved=everything.item(),
+            saved_alone=alone.item(),
+            loaded=load_copies(job, owned, meshes).item(),
+            quantised=quantising_bytes(job, owned, meshes).item(),
+        )
 
-    Gradients take the place of activations; where some layers are larger by the
-    one and some by the other, no order of them holds more than the larger of both.
-    """
-    head = sum(u.idle.late + u.idle.tied for u in units if u is prices.head)
-    table = sum(u.saved for u in units if u is prices.embedding)
-    saved = sum(layer.saved for layer in layers)
-    late = sum(layer.idle.late for layer in layers)
-    yield head + table + saved + max(layer.transient for layer in layers)
-    last = max(layer.saved + layer.transient for layer in layers)
-    yield head + table + late + last
-    gains = {layer.idle.late > layer.saved for layer in layers if _changes(layer)}
-    if len(gains) > 1:
-        both = sum(max(layer.saved, layer.idle.late) for layer in layers)
-        yield head + table + both + max(layer.transient for layer in layers)
+    def at_end(self, job: Workload, meshes: Meshes, which: int, root: float) -> "Idle":
+        """The same of an end, with its part of the embedding's backward.
 
+        Args:
+            job: The job. [-]
+            meshes: The one mesh of a layout. [-]
+            which: 0 for the embedding, 1 for the head. [1]
+            root: What ZeRO-3 keeps whole of it. [B]
 
-def _changes(layer: Price) -> bool:
-    return layer.idle.late != layer.saved
+        Returns:
+            Its memory. [B]
+        """
+        made = embedding_temporaries(job, meshes)[which].item()
+        tied = tied_gradient(job, meshes).item() if which else 0.0
+        return replace(self, root=root, made=made, tied=tied)

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 
+from planner.cost.communicators import communication_bytes
 from planner.cost.room import (
     budget_bytes,
     buffer_bytes,
-    communication_bytes,
     context_bytes,
 )
 from planner.schedules.order import Op, operations
 from planner.specs.layout import Layout
 from planner.specs.table import BLOCK
-from planner.verify.idle import idle_peak
+from planner.verify.moments import idle_moments
 from planner.verify.prices import Price, Prices
 
 GIB = 2**30
@@ -86,7 +86,7 @@ def peak_blocks(prices: Prices) -> list[int]:
     layout = prices.layout
     ranks = [prices.stages[rank :: layout.pp] for rank in range(layout.pp)]
     return [
-        max(_replay(chunks, order), idle_peak(prices, chunks))
+        max(_replay(chunks, order), *idle_moments(prices, chunks).values())
         for chunks, order in zip(ranks, orders(layout), strict=True)
     ]
 

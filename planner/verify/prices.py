@@ -4,22 +4,11 @@ import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-
 from planner.cost import meshes as axes
 from planner.cost.activations import saved_bytes, transient_bytes
 from planner.cost.collectives import send_time
 from planner.cost.context import Context
 from planner.cost.ends import End, embedding_end, head_end
-from planner.cost.handling import (
-    embedding_temporaries,
-    load_copies,
-    quantising_bytes,
-    save_staging,
-    step_copies,
-    step_working,
-    tied_gradient,
-    unit_bytes,
-)
 from planner.cost.kernels import stream_rate
 from planner.cost.layers import layer_time
 from planner.cost.meshes import Floats, Meshes
@@ -28,7 +17,6 @@ from planner.cost.room import head_buffers, layer_buffers, root_bytes
 from planner.cost.states import (
     DataGroups,
     gather_time,
-    late_gradients,
     optimizer_time,
     scatter_time,
     state_bytes,
@@ -37,41 +25,13 @@ from planner.cost.workload import Workload
 from planner.models.blocks import LayerKind
 from planner.specs.layout import Layout
 from planner.specs.table import BLOCK
+from planner.verify.idle import Idle
 from planner.verify.legality import stage_kinds
 
 NANO = 1e9
 """Nanoseconds in a second. [1]"""
 ACTIVATION = 2
 """Bytes of one number handed to the next stage. [B]"""
-
-
-@dataclass(frozen=True)
-class Idle:
-    """What a unit has beside the schedule's backwards. Memory in blocks of 512 B."""
-
-    late: int = 0
-    """Gradients that its own backward makes room for."""
-    tied: int = 0
-    """Gradient of a head that shares the embedding's table."""
-    optimizer: int = 0
-    """Optimizer states, not there before the first step."""
-    root: int = 0
-    """What ZeRO-3 keeps whole of it within a step alone."""
-    made: int = 0
-    """Beside an end while the embedding has its backward."""
-    copied: int = 0
-    """Copies in the optimizer step."""
-    worked: int = 0
-    """The largest tensor's working memory in the optimizer step."""
-    gathered: int = 0
-    """Whole parameters on their way into place."""
-    saved: int = 0
-    saved_whole: int = 0
-    """Parameters made whole for a checkpoint: with all others, and alone."""
-    loaded: int = 0
-    """Second copy of its moments when a run is resumed."""
-    quantised: int = 0
-    """A 16-bit linear beside its 4-bit form at start-up."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +47,7 @@ class Price:
     gather: int
     scatter: int
     optimizer: int
-    idle: Idle = Idle()
+    idle: Idle = field(default_factory=Idle)
 
 
 @dataclass(frozen=True)
@@ -138,22 +98,22 @@ class Prices:
         """The embedding, on the first virtual stage."""
         owned = embedding_owned(self.workload, self.meshes)
         price = self._end(embedding_end(self.context), owned)
-        root = blocks(_one(root_bytes(self.workload, self.meshes)[0]))
-        idle = self._idle_end(price, root, 0)
-        return replace(price, static=price.static + root, idle=idle)
+        root = _one(root_bytes(self.workload, self.meshes)[0])
+        idle = price.idle.at_end(self.workload, self.meshes, 0, root)
+        return replace(price, static=price.static + blocks(root), idle=idle)
 
     @cached_property
     def head(self) -> Price:
         """Norm, head, loss and MTP modules, on the last virtual stage."""
         owned = head_owned(self.workload, self.meshes)
         price = self._end(head_end(self.context), owned)
-        root = blocks(_one(root_bytes(self.workload, self.meshes)[1]))
+        root = _one(root_bytes(self.workload, self.meshes)[1])
         ahead = blocks(_one(head_buffers(self.workload, self.meshes)))
         return replace(
             price,
-            static=price.static + root,
+            static=price.static + blocks(root),
             transient=price.transient + ahead,
-            idle=self._idle_end(price, root, 1),
+            idle=price.idle.at_end(self.workload, self.meshes, 1, root),
         )
 
     def layer(self, kind: LayerKind, recompute: str) -> Price:
@@ -209,33 +169,7 @@ class Prices:
             gather=nanoseconds(gather),
             scatter=nanoseconds(scatter),
             optimizer=nanoseconds(self._optimizer(owned, gather, scatter)),
-            idle=self._idle(owned),
-        )
-
-    def _idle(self, owned: Owned) -> Idle:
-        """What one unit has at every moment beside the backwards. [block]."""
-        job, meshes = self.workload, self.meshes
-        zero, recipe = self.layout.zero_stage, job.recipe
-        through = zero in (1, 2) and not recipe.gathers_in_place
-        everything, alone = save_staging(job, owned, meshes)
-        return Idle(
-            late=blocks(_one(late_gradients(job, owned, meshes))),
-            optimizer=blocks(_one(state_bytes(job, owned, meshes).optimizer)),
-            copied=blocks(_one(step_copies(job, owned, meshes))),
-            worked=blocks(_one(step_working(job, owned, meshes))),
-            gathered=blocks(_one(unit_bytes(job, owned))) if through else 0,
-            saved=blocks(_one(everything)),
-            saved_whole=blocks(_one(alone)),
-            loaded=blocks(_one(load_copies(job, owned, meshes))),
-            quantised=blocks(_one(quantising_bytes(job, owned, meshes))),
-        )
-
-    def _idle_end(self, price: Price, root: int, which: int) -> Idle:
-        """The same of an end, with its part of the embedding's backward. [block]."""
-        made = embedding_temporaries(self.workload, self.meshes)[which]
-        tied = _one(tied_gradient(self.workload, self.meshes)) if which else 0.0
-        return replace(
-            price.idle, root=root, made=blocks(_one(made)), tied=blocks(tied)
+            idle=Idle.of(self.workload, owned, self.meshes),
         )
 
     def _sharded(

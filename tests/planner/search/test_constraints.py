@@ -11,7 +11,7 @@ from strategies import small_problem
 from planner.cost.linear import Linear
 from planner.search.constraints import Constraints
 from planner.search.variables import Variables
-from planner.specs.table import EndCosts, LayerCosts, StageCosts
+from planner.specs.table import EndCosts, IdleMoment, LayerCosts, StageCosts
 
 Choice = Callable[[Constraints], None]
 """Which constraint to add."""
@@ -120,6 +120,64 @@ def test_an_empty_end_stage_has_no_transient_of_layers(
         budget=budget,
     )
     assert admits(costs, Constraints._every_rank_fits, [0, 1, 1, 0]) is legal
+
+
+IDLE = {
+    "layers": (IdleMoment("step", ((20,),), ((0,),)), 54),
+    "largest layer": (IdleMoment("save", ((0,),), ((50,),)), 64),
+    "embedding": (IdleMoment("end", ((0,),), ((0,),), embedding=60), 74),
+    "beside the embedding": (
+        IdleMoment("end", ((0,),), ((3,),), embedding_beside=60),
+        74,
+    ),
+    "layers and embedding": (IdleMoment("end", ((9,),), ((0,),), embedding=40), 72),
+}
+"""Rank 0 has two layers of 7 blocks: 14 + 2 * 20, 14 + 50, 14 + 60, 14 + 18 + 40."""
+
+
+@pytest.mark.parametrize("spare", [0, -1])
+@pytest.mark.parametrize("name", IDLE)
+def test_every_rank_fits_at_every_idle_moment(name: str, spare: int) -> None:
+    """One moment decides at a time; a block less than it needs is too little."""
+    moment, peak = IDLE[name]
+    costs = small_problem(idle=(moment,), budget=peak + spare)
+    add = Constraints._every_rank_fits_when_idle
+    assert admits(costs, add, [2, 1]) is (spare == 0)
+
+
+@pytest.mark.parametrize(("budget", "legal"), [(57, True), (56, False)])
+def test_the_head_is_the_last_ranks(budget: int, legal: bool) -> None:  # noqa: FBT001
+    """Rank 1 has one layer: 7 + 30 + max(5, 20) = 57; rank 0 has 2 (7) + 5."""
+    moment = IdleMoment("step", ((0,),), ((5,),), head=30, head_beside=20)
+    costs = small_problem(idle=(moment,), budget=budget)
+    assert admits(costs, Constraints._every_rank_fits_when_idle, [2, 1]) is legal
+
+
+@pytest.mark.parametrize(("full", "budget"), [(0, 36), (2, 24)])
+def test_an_idle_moment_depends_on_the_recompute_of_each_layer(
+    full: int, budget: int
+) -> None:
+    """Two layers of 7, all alike: 2 (7 + 9) + 4 = 36, or 2 (7 + 1) + 8 = 24."""
+    layer = LayerCosts((10, 15), (20, 25), (5, 1), (1, 2), 7, 0, 0, 0, 0)
+    moment = IdleMoment("end", ((9, 1),), ((4, 8),))
+    counts = {(0, 0, 0): 2 - full, (0, 0, 1): full}
+    for spare, legal in ((0, True), (-1, False)):
+        costs = small_problem(
+            menu=("none", "full"),
+            layers=(layer,),
+            idle=(moment,),
+            budget=budget + spare,
+        )
+        add = Constraints._every_rank_fits_when_idle
+        assert admits(costs, add, [2, 1], counts) is legal
+
+
+def test_a_moment_below_the_states_decides_nothing() -> None:
+    """Before the optimizer has states a rank holds less than in any backward."""
+    moment = IdleMoment("start-up", ((-4,),), ((0,),), embedding=-1)
+    assert not moment.may_be_fullest(first=True, last=True)
+    costs = small_problem(idle=(moment,), budget=0)
+    assert admits(costs, Constraints._every_rank_fits_when_idle, [2, 1])
 
 
 @pytest.mark.parametrize(("step", "legal"), [(130, True), (129, False)])

@@ -60,6 +60,8 @@ def longer(line: Linear) -> Linear:
 
 INNER = {
     "no memory": drop("_every_rank_fits"),
+    "no idle memory": drop("_every_rank_fits_when_idle"),
+    "idle memory too strict": shift([constraints], "idle_linear", longer),
     "no order": drop("_layers_stay_in_order"),
     "no total": drop("_every_layer_on_one_stage"),
     "layers not counted": drop("_layers_counted_by_kind"),

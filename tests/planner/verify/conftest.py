@@ -13,11 +13,11 @@ from hardware.calibration import calibration
 from hardware.catalog import resolve_cluster
 from hardware.specs import ClusterSpec
 from hardware.topology import ClusterTopology
+from planner.cost.communicators import communication_bytes
 from planner.cost.meshes import CP_KINDS, ORDERS
 from planner.cost.pipeline import rank_blocks
 from planner.cost.room import (
     buffer_bytes,
-    communication_bytes,
     context_bytes,
     device_bytes,
 )

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from planner.schedules import peaks
 from planner.specs.layout import Layout
 from planner.verify import memory
+from planner.verify.idle import Idle
 from planner.verify.memory import peak_blocks
 from planner.verify.prices import Prices, blocks
 
@@ -23,10 +24,16 @@ SIZES = st.integers(0, 99)
 def prices(shape: dict[str, Any], stages: list[list[tuple[int, ...]]]) -> Any:
     """Stand-in for Prices: units of (static, saved, transient, accumulated)."""
     held = [
-        [SimpleNamespace(**dict(zip(NAMES, unit, strict=True))) for unit in stage]
+        [
+            SimpleNamespace(**dict(zip(NAMES, unit, strict=True)), idle=Idle())
+            for unit in stage
+        ]
         for stage in stages
     ]
-    return SimpleNamespace(layout=Layout(**shape), stages=held)
+    none = SimpleNamespace(saved=0)
+    return SimpleNamespace(
+        layout=Layout(**shape), stages=held, embedding=none, head=none
+    )
 
 
 def test_a_pipeline_by_hand() -> None:
