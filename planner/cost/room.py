@@ -1,6 +1,7 @@
 """Memory of a rank that depends on no stage split: what is left to divide."""
 
 import numpy as np
+import numpy.typing as npt
 
 from planner.cost.activations import sequence_split, tokens
 from planner.cost.communicators import communication_bytes
@@ -129,7 +130,8 @@ def head_buffers(workload: Workload, meshes: Meshes) -> Floats:
     """What is whole of what ZeRO-3 shards while the loss has its backward.
 
     The layer whose parameters are gathered ahead, and the head with its gradient
-    unless these stay whole for the entire step and are counted with the states.
+    unless these stay whole for the entire step and are counted with the states. A
+    replayed loss has its gradient already, and is over when a layer is gathered.
 
     Args:
         workload: The job.
@@ -146,8 +148,9 @@ def head_buffers(workload: Workload, meshes: Meshes) -> Floats:
     if recipe.live_parameters is not None:
         ahead = np.zeros(len(meshes))
     total = recipe.gather_bytes * ahead
-    if not recipe.head_stays_whole:
-        total = total + head_bytes(workload, meshes)
+    apart, replayed = not recipe.head_stays_whole, is_replayed(workload, meshes)
+    total = np.where(replayed, 0.0, total)
+    total = total + apart * head_bytes(workload, meshes, made=replayed)
     return np.where(meshes.zero == 3, total, 0.0)
 
 
@@ -178,19 +181,23 @@ def root_bytes(workload: Workload, meshes: Meshes) -> tuple[Floats, Floats]:
     return embedding, np.where(whole, head_bytes(workload, meshes), 0.0)
 
 
-def head_bytes(workload: Workload, meshes: Meshes) -> Floats:
+def head_bytes(
+    workload: Workload, meshes: Meshes, *, made: "npt.NDArray[np.bool_] | bool" = False
+) -> Floats:
     """The whole head as gathered, and its gradient if it has one.
 
     Args:
         workload: The job.
         meshes: Any meshes.
+        made: Where the gradient is counted with the loss. [-]
 
     Returns:
         Memory. [B], shape (meshes,)
     """
     head = workload.model.vocab * workload.model.hidden / meshes.tp
     training = workload.training
-    gradient = 0 if training.frozen or training.freeze.head else ELEMENT
+    trained = not (training.frozen or training.freeze.head)
+    gradient = ELEMENT * trained * np.logical_not(made)
     return head * (workload.recipe.gather_bytes + gradient)
 
 

@@ -96,8 +96,9 @@ def appears_late(workload: Workload, meshes: Meshes) -> npt.NDArray[np.bool_]:
 
     Freed after every step and made one by one in the only backward of the next,
     they take the room of the activations that go; or they are never kept, where
-    the optimizer runs inside the backward. Shards keep their room: they are made
-    on a stream of their own, whose blocks the allocator lends to no other.
+    the optimizer runs inside the backward. Shards are made on a stream of their own,
+    whose blocks the allocator lends to no other until it has to give caches back: a
+    recipe says whether they are counted as kept or as freed.
 
     Args:
         workload: The job.
@@ -106,7 +107,8 @@ def appears_late(workload: Workload, meshes: Meshes) -> npt.NDArray[np.bool_]:
     Returns:
         True where gradients are no part of the states. [-], shape (meshes,)
     """
-    freed = workload.recipe.gradients_freed & (meshes.zero == 0)
+    recipe = workload.recipe
+    freed = recipe.gradients_freed & ((meshes.zero == 0) | recipe.shards_freed)
     late = freed & (meshes.micro_batches == 1)
     return np.asarray(late | workload.training.optimizer_in_backward)
 
@@ -122,10 +124,13 @@ def late_gradients(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
     Returns:
         Memory, zero where they are part of the states. [B], shape (meshes,)
     """
-    each = _by_stage(workload, meshes, "gradients")
+    whole = _by_stage(workload, meshes, "gradients")
+    divided = _by_stage(workload, meshes, "sharded_gradients")
     late = appears_late(workload, meshes)
     kept = late & (not workload.training.optimizer_in_backward)
-    return np.where(kept, each * (owned.dense + owned.expert), 0.0)
+    each = owned.dense * (whole + divided / meshes.dp_shard)
+    each = each + owned.expert * (whole + divided / meshes.expert_shard)
+    return np.where(kept, each, 0.0)
 
 
 def _replica_buckets(workload: Workload, meshes: Meshes) -> Floats:

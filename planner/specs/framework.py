@@ -205,6 +205,8 @@ class Recipe:
     """The vocabulary is padded to a multiple of this times tp. [1]"""
     embedding_stays_whole: bool = True
     """The embedding is gathered once too, as the head is."""
+    shards_freed: bool = False
+    """Sharded gradients are freed after every step too, and count as freed."""
     accumulates_at: tuple[int, ...] = (2,)
     """ZeRO stages at which ``accumulates_unsharded`` holds. [1]"""
     accumulator_bytes: float = 4.0
@@ -283,6 +285,8 @@ class RecipeOverrides(BaseModel):
     """Mask kept per element by each of a layer's two dropouts. [B]"""
     embedding_stays_whole: bool | None = None
     """The embedding is gathered once too, as the head is."""
+    shards_freed: bool | None = None
+    """Sharded gradients are freed after every step too, and count as freed."""
     accumulates_at: tuple[int, ...] | None = None
     """ZeRO stages at which ``accumulates_unsharded`` holds. [1]"""
     accumulator_bytes: float | None = Field(default=None, gt=0, allow_inf_nan=False)

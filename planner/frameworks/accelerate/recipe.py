@@ -52,14 +52,16 @@ RECIPE = Recipe(
     whole_embedding_gradient=True,
     reduces_units=True,
     replay="bf16",
+    head_stays_whole=False,
     embedding_stays_whole=False,
+    shards_freed=True,
     workspace_mib={"ampere": 8, "hopper": 32, "blackwell": 32},
     source="transformers 5 loads weights in the format of their checkpoint, bf16, "
     "and Adam's moments are made in the format of the weights: 2 + 2 + 4 B on one GPU "
     "and under DDP, whose reducer has a bucket for every gradient. Under FSDP2 "
     "accelerate 1.15 (utils/fsdp_utils.py) raises what trains to fp32 shards, "
-    "computes and reduces in bf16, makes the embedding a unit of its own and keeps "
-    "the final norm and the head whole from their forward on. Gradients are set to "
+    "computes and reduces in bf16, and makes units of the embedding and of the final "
+    "norm with the head, which stay whole over the loss. Gradients are set to "
     "none after every step; optim is adamw_torch_fused, and FSDP2 writes "
     "shards. Loss of transformers' loss_utils.py: fp32 log-softmax, its "
     "gradient and that of the NLL, 12 B a logit, the 16-bit logits gone by then. With "
