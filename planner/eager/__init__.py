@@ -9,7 +9,20 @@ from planner.eager.case import EagerCase, LoraCase, Peak, Replay, Unsupported
 from planner.eager.iteration import Iteration
 from planner.eager.parallel import ParallelIteration, parallel
 
-__all__ = ["EagerCase", "LoraCase", "Peak", "Replay", "Unsupported", "replay"]
+from planner.eager.parts import BlockMemory, EndsMemory, block_memory, ends_memory
+
+__all__ = [
+    "BlockMemory",
+    "EagerCase",
+    "EndsMemory",
+    "LoraCase",
+    "Peak",
+    "Replay",
+    "Unsupported",
+    "block_memory",
+    "ends_memory",
+    "replay",
+]
 
 
 def replay(case: EagerCase) -> Replay:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from planner.eager.case import EagerCase, Unsupported
 from planner.eager.decoder import CausalModel, Decoder, Setting
 from planner.eager.families import Architecture
@@ -28,13 +30,16 @@ def weight_type(case: EagerCase) -> str:
     return BF16
 
 
-def build(case: EagerCase, arch: Architecture, tape: Tape) -> CausalModel:
+def build(
+    case: EagerCase, arch: Architecture, tape: Tape, depths: Sequence[int] | None = None
+) -> CausalModel:
     """Make the model of a case on one GPU.
 
     Args:
         case: The case. [case]
         arch: Its sizes and traits. [architecture]
         tape: Where it is made. [tape]
+        depths: Which blocks it has, from 0; all when left out. [1]
 
     Returns:
         The model with its parameters. [module]
@@ -45,7 +50,7 @@ def build(case: EagerCase, arch: Architecture, tape: Tape) -> CausalModel:
     dtype = weight_type(case)
     setting = Setting(tape, arch, dtype, case.attention, padding=case.padding)
     _check(case, setting)
-    model = _decoder(setting)
+    model = _decoder(setting, range(arch.layers) if depths is None else depths)
     model.recompute = case.recompute
     head = Linear(tape, arch.h, arch.vocabulary, dtype)
     if arch.tied:
@@ -67,16 +72,16 @@ def _check(case: EagerCase, setting: Setting) -> None:
         check(setting, case.experts_implementation)
 
 
-def _decoder(setting: Setting) -> Decoder:
+def _decoder(setting: Setting, depths: Sequence[int]) -> Decoder:
     """Embedding, blocks and norm of a family."""
     tape, arch, dtype = setting.tape, setting.arch, setting.dtype
     table = ScaledEmbedding if arch.traits.scaled_embedding else Embedding
     embedding = table(tape, arch.vocabulary, arch.h, dtype)
     if arch.family == "gpt2":
-        layers: list[Module] = [Gpt2Block(setting) for _ in range(arch.layers)]
+        layers: list[Module] = [Gpt2Block(setting) for _ in depths]
         norm = LayerNorm(tape, arch.h, dtype)
         return Gpt2Decoder(setting, embedding, layers, norm)
-    layers = [block(setting, i) for i in range(arch.layers)]
+    layers = [block(setting, i) for i in depths]
     plus_one = arch.traits.norm == "rms_plus_one"
     return Decoder(
         setting, embedding, layers, RMSNorm(tape, arch.h, dtype, plus_one=plus_one)

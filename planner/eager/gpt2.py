@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.eager.decoder import Attended, Decoder, Setting, made_positions
-from planner.eager.modules import Embedding, LayerNorm, Linear, Module
+from planner.eager.modules import Conv1D, Embedding, LayerNorm, Module
 from planner.eager.ops.attention import by_hand, sdpa
 from planner.eager.ops.pointwise import (
     add,
@@ -49,8 +49,8 @@ class Gpt2Attention(Module):
     def __init__(self, setting: Setting) -> None:
         tape, arch, dtype = setting.tape, setting.arch, setting.dtype
         self.setting, self.d = setting, arch.d
-        self.c_attn = Linear(tape, arch.h, 3 * arch.h, dtype, bias=True)
-        self.c_proj = Linear(tape, arch.h, arch.h, dtype, bias=True)
+        self.c_attn = Conv1D(tape, arch.h, 3 * arch.h, dtype, bias=True)
+        self.c_proj = Conv1D(tape, arch.h, arch.h, dtype, bias=True)
         self.drop = bool(arch.fields["attn_pdrop"])
         self.drop_out = bool(arch.fields["resid_pdrop"])
 
@@ -69,7 +69,7 @@ class Gpt2Attention(Module):
         k, v = self._heads(k), self._heads(v)
         q = self._heads(q)
         if self.setting.attention == "sdpa":
-            out, weights = sdpa(q, k, v, mask), None
+            out, weights = sdpa(q, k, v, mask, drop=self.drop), None
         else:
             out, weights = by_hand(q, k, v, mask, drop=self.drop, upcast=False)
         out = reshape(out, b, s, h)
@@ -88,8 +88,8 @@ class Gpt2Mlp(Module):
     def __init__(self, setting: Setting) -> None:
         tape, arch, dtype = setting.tape, setting.arch, setting.dtype
         self.act = ACTIVATIONS[arch.activation]
-        self.c_fc = Linear(tape, arch.h, arch.f, dtype, bias=True)
-        self.c_proj = Linear(tape, arch.f, arch.h, dtype, bias=True)
+        self.c_fc = Conv1D(tape, arch.h, arch.f, dtype, bias=True)
+        self.c_proj = Conv1D(tape, arch.f, arch.h, dtype, bias=True)
         self.drop_out = bool(arch.fields["resid_pdrop"])
 
     def forward(self, x: Tensor) -> Tensor:

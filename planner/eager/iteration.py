@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from planner.eager.build import build
 from planner.eager.case import EagerCase, Peak, Replay
 from planner.eager.families import architecture
@@ -15,11 +17,12 @@ from planner.eager.tape import Tape
 class Iteration:
     """The state of a replay between its phases."""
 
-    def __init__(self, case: EagerCase) -> None:
+    def __init__(self, case: EagerCase, depths: Sequence[int] | None = None) -> None:
         self.case, self.tape = case, Tape()
         self.arch = architecture(case)
         self.phases: dict[str, Peak] = {}
         self.after: dict[str, dict[str, int]] = {}
+        self.depths = depths
         self.parameters = self.trainable = 0
         self.model = self.make()
         self.optimizer = self.optimizer_of(self.model)
@@ -33,7 +36,7 @@ class Iteration:
         Returns:
             The model with its parameters. [module]
         """
-        model = build(self.case, self.arch, self.tape)
+        model = build(self.case, self.arch, self.tape, self.depths)
         self.count(model)
         return model
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from planner.eager.ops.norm import layer_norm, rms_norm, rms_norm_plus_one
 from planner.eager.ops.pointwise import embedding
-from planner.eager.ops.products import linear
+from planner.eager.ops.products import cast, linear, product
+from planner.eager.ops.views import reshape
 from planner.eager.storage import Tensor
 from planner.eager.tape import Tape
 
@@ -105,6 +106,26 @@ class Linear(Module):
             The output [..., n]. [tensor]
         """
         return linear(x, self.weight, self.bias)
+
+
+class Conv1D(Linear):
+    """GPT-2's linear layer, a weight [k, n] and a bias: ``addmm`` with the bias first."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """bias + x @ weight.
+
+        Args:
+            x: The input [..., k]. [tensor]
+
+        Returns:
+            The output [..., n]. [tensor]
+        """
+        rows = reshape(x, x.numel // self.k, self.k)
+        assert self.bias is not None
+        weight = cast(self.weight)
+        rows = cast(rows)
+        bias = cast(self.bias)
+        return reshape(product(rows, weight, bias), *x.shape[:-1], self.n)
 
 
 class RMSNorm(Module):

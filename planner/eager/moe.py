@@ -33,10 +33,11 @@ def rows_of(x: Tensor, index: Tensor) -> Tensor:
     kept = tape.save(index) if x.requires_grad and tape.recording else None
 
     def backward(grad: Tensor) -> tuple[Grad]:
-        assert kept is not None
-        kept()
+        held = None if kept is None else kept()
         zeros = tape.new(shape, grad.dtype)
-        return (tape.pointwise(zeros),)
+        made = tape.pointwise(zeros)
+        del held, zeros
+        return (made,)
 
     out = tape.new((index.shape[0], *shape[1:]), x.dtype)
     return tape.record("index", out, (x,), backward)
@@ -55,11 +56,13 @@ def grouped(x: Tensor, weight: Tensor, offsets: Tensor) -> Tensor:
     """
     tape, sides = x.tape, (x.shape, weight.shape)
     kept = [tape.save(t) for t in (x, weight, offsets)]
+    wanted = x.requires_grad, weight.requires_grad
 
     def backward(grad: Tensor) -> tuple[Grad, Grad]:
         held = [take() for take in kept]
-        to_weight = tape.new(sides[1], grad.dtype) if held[1].requires_grad else None
-        return tape.new(sides[0], grad.dtype), to_weight
+        to_weight = tape.new(sides[1], grad.dtype) if wanted[1] else None
+        to_x = tape.new(sides[0], held[0].dtype) if wanted[0] else None
+        return to_x, to_weight
 
     out = tape.new((x.shape[0], weight.shape[1]), x.dtype)
     return tape.record("grouped_mm", out, (x, weight), backward)
@@ -80,10 +83,11 @@ def picked(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
     kept = tape.save(index) if x.requires_grad and tape.recording else None
 
     def backward(grad: Tensor) -> tuple[Grad]:
-        assert kept is not None
-        kept()
+        held = None if kept is None else kept()
         zeros = tape.new(shape, grad.dtype)
-        return (tape.pointwise(zeros),)
+        made = tape.pointwise(zeros)
+        del held, zeros
+        return (made,)
 
     return tape.record("topk", values, (x,), backward), index
 

@@ -132,7 +132,9 @@ def by_hand(
     return contiguous(transpose(out, 1, 2)), weights
 
 
-def sdpa(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+def sdpa(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, drop: bool = False
+) -> Tensor:
     """The kernel that ``scaled_dot_product_attention`` picks on a CUDA device.
 
     Flash for half precision without a mask and heads up to 256; memory-efficient
@@ -143,6 +145,7 @@ def sdpa(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
         k: Keys [b, g, s, d]. [tensor]
         v: Values [b, g, s, d]. [tensor]
         mask: A boolean mask, if any. [tensor]
+        drop: Whether dropout is on; the fused kernels keep no mask for it. [flag]
 
     Returns:
         The output [b, s, a, d]. [tensor]
@@ -154,13 +157,13 @@ def sdpa(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
     if q.dtype == BF16 and mask is None and q.shape[-1] <= FLASH_HEAD:
         out = flash(q, k, v)
     elif groups > 1:
-        out = plain(q, k, v)
+        out = plain(q, k, v, drop=drop)
     else:
         out = efficient(q, k, v, None if mask is None else _bias(mask, q))
     return contiguous(transpose(out, 1, 2))
 
 
-def plain(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+def plain(q: Tensor, k: Tensor, v: Tensor, *, drop: bool) -> Tensor:
     """Causal attention in single operations, where no fused kernel takes the case.
 
     Queries and keys are scaled, an additive mask [s, s] is made, the keys and values
@@ -171,6 +174,7 @@ def plain(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         q: Queries [b, a, s, d]. [tensor]
         k: Keys [b, g, s, d]. [tensor]
         v: Values [b, g, s, d]. [tensor]
+        drop: Whether dropout thins the probabilities. [flag]
 
     Returns:
         The output [b, a, s, d]. [tensor]
@@ -183,6 +187,8 @@ def plain(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     scores = batched(q, scale(transpose(k, 2, 3)))
     scores = add(scores, mask)
     scores = softmax(scores)
+    if drop:
+        scores = dropout(scores)
     return batched(scores, v)
 
 

@@ -79,14 +79,14 @@ def layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
     mean, deviation = tape.new(rows, F32), tape.new(rows, F32)
     if on:
         kept += [tape.save(mean), tape.save(deviation)]
-    affine = weight is not None
+    gains = [
+        (t.shape, t.dtype) if t is not None and t.requires_grad else None
+        for t in (weight, bias)
+    ]
 
-    def backward(_: Tensor) -> tuple[Grad, Grad, Grad]:
+    def backward(_: Tensor) -> tuple[Grad, ...]:
         held = [take() for take in kept]
         to_x = tape.new(held[0].shape, held[0].dtype)
-        if not affine:
-            return to_x, None, None
-        gains = [tape.new(t.shape, t.dtype) for t in held[1:3] if t.requires_grad]
-        return to_x, gains[0] if gains else None, gains[1] if len(gains) > 1 else None
+        return to_x, *(None if like is None else tape.new(*like) for like in gains)
 
     return tape.record("layer_norm", out, (x, weight, bias), backward)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.eager.storage import BOOL, Tensor
+from planner.eager.storage import BOOL, F32, Tensor
 
 Grad = Tensor | None
 
@@ -22,8 +22,10 @@ def mul(a: Tensor, b: Tensor) -> Tensor:
     second = tape.save(b) if a.requires_grad and tape.recording else None
 
     def backward(grad: Tensor) -> tuple[Grad, Grad]:
-        to_b = None if first is None else tape.pointwise(grad, first())
-        to_a = None if second is None else tape.pointwise(grad, second())
+        b_held = None if second is None else second()
+        a_held = None if first is None else first()
+        to_b = None if a_held is None else tape.pointwise(grad, a_held)
+        to_a = None if b_held is None else tape.pointwise(grad, b_held)
         return to_a, to_b
 
     return tape.record("mul", tape.pointwise(a, b), (a, b), backward)
@@ -95,6 +97,8 @@ def to(x: Tensor, dtype: str) -> Tensor:
 def power(x: Tensor) -> Tensor:
     """x to a whole power; grad * (n * x^(n-1)) in three steps.
 
+    On the fp32 list of ``torch.autocast``, as are softmax and sums.
+
     Args:
         x: The tensor. [tensor]
 
@@ -102,11 +106,14 @@ def power(x: Tensor) -> Tensor:
         x^n. [tensor]
     """
     tape = x.tape
+    if tape.autocast:
+        x = to(x, F32)
     kept = tape.save(x) if x.requires_grad and tape.recording else None
 
     def backward(grad: Tensor) -> tuple[Grad]:
         assert kept is not None
-        lower = tape.pointwise(kept())
+        held = kept()
+        lower = tape.pointwise(held)
         scaled = tape.pointwise(lower)
         return (tape.pointwise(grad, scaled),)
 
@@ -146,7 +153,8 @@ def rsqrt(x: Tensor) -> Tensor:
 
     def backward(grad: Tensor) -> tuple[Grad]:
         assert kept is not None
-        cube = tape.pointwise(kept())
+        held = kept()
+        cube = tape.pointwise(held)
         half = tape.pointwise(cube)
         return (tape.pointwise(half, grad),)
 
@@ -257,7 +265,7 @@ def softmax(x: Tensor) -> Tensor:
     Returns:
         The probabilities. [tensor]
     """
-    return _keeps_result(x, "softmax")
+    return _keeps_result(to(x, F32) if x.tape.autocast else x, "softmax")
 
 
 def dropout(x: Tensor) -> Tensor:
@@ -295,9 +303,10 @@ def embedding(ids: Tensor, weight: Tensor) -> Tensor:
     kept = tape.save(ids) if weight.requires_grad and tape.recording else None
 
     def backward(grad: Tensor) -> tuple[Grad]:
-        assert kept is not None
-        kept()
-        return (tape.new(shape, grad.dtype),)
+        held = None if kept is None else kept()
+        made = tape.new(shape, grad.dtype)
+        del held
+        return (made,)
 
     out = tape.new((*ids.shape, shape[1]), weight.dtype)
     return tape.record("embedding", out, (weight,), backward)
@@ -318,4 +327,5 @@ def scalar(x: Tensor, name: str) -> Tensor:
     def backward(grad: Tensor) -> tuple[Grad]:
         return (grad.alias(shape, (0,) * len(shape)),)
 
-    return tape.record(name, tape.new((), x.dtype), (x,), backward)
+    dtype = F32 if tape.autocast else x.dtype
+    return tape.record(name, tape.new((), dtype), (x,), backward)
