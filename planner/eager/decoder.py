@@ -13,7 +13,7 @@ from planner.eager.families import Architecture
 from planner.eager.modules import Embedding, Linear, Module, RMSNorm
 from planner.eager.ops.attention import by_hand, sdpa
 from planner.eager.ops.masks import causal_mask
-from planner.eager.ops.pointwise import add, gelu, mul, relu, scale, silu
+from planner.eager.ops.pointwise import add, dropout, gelu, mul, relu, scale, silu
 from planner.eager.ops.views import cat, narrow, reshape, transpose
 from planner.eager.storage import F32, Tensor
 from planner.eager.tape import Tape
@@ -85,9 +85,21 @@ def rotary(q: Tensor, k: Tensor, angles: Angles) -> tuple[Tensor, Tensor]:
     Returns:
         Both, rotated. [tensors]
     """
-    cos, sin = angles
-    turned = add(mul(q, cos), mul(rotate_half(q), sin))
-    return turned, add(mul(k, cos), mul(rotate_half(k), sin))
+    turned = rotated(q, angles)
+    return turned, rotated(k, angles)
+
+
+def rotated(x: Tensor, angles: Angles) -> Tensor:
+    """Heads times cosines plus their rotated halves times sines.
+
+    Args:
+        x: [b, a, s, d]. [tensor]
+        angles: cos and sin. [tensors]
+
+    Returns:
+        The rotated heads. [tensor]
+    """
+    return add(mul(x, angles[0]), mul(rotate_half(x), angles[1]))
 
 
 class Setting:
@@ -219,6 +231,7 @@ class Block(Module):
     def __init__(self, setting: Setting, attention: Module, mlp: Module) -> None:
         tape, arch, dtype = setting.tape, setting.arch, setting.dtype
         self.self_attn, self.mlp = attention, mlp
+        self.drop = bool(arch.fields.get("resid_pdrop", 0.0))
         self.input_layernorm: Module = RMSNorm(tape, arch.h, dtype)
         self.post_attention_layernorm: Module = RMSNorm(tape, arch.h, dtype)
 
@@ -236,11 +249,11 @@ class Block(Module):
         residual = x
         x = self.input_layernorm(x)
         x, _ = self.self_attn(x, angles, mask)
-        x = add(residual, x)
+        x = add(residual, dropout(x) if self.drop else x)
         residual = x
         x = self.post_attention_layernorm(x)
         x = self.mlp(x)
-        return add(residual, x)
+        return add(residual, dropout(x) if self.drop else x)
 
 
 class Decoder(Module):
@@ -274,7 +287,7 @@ class Decoder(Module):
             positions = made_positions(embedded)
         masks = self.setting.masks(embedded)
         x = embedded
-        angles = rotary_angles(x, positions, self.setting.arch.d)
+        angles = rotary_angles(x, positions, self.setting.arch.rotary)
         for i, layer in enumerate(self.layers):
             x = self.run_layer(i, layer, x, (angles, masks, positions))
         return self.norm(x)  # type: ignore[no-any-return]

@@ -47,6 +47,14 @@ class Architecture(BaseModel):
     activation: str
     fields: dict[str, Any]
 
+    @property
+    def rotary(self) -> int:
+        """Elements of a head that are rotated. [elements]"""
+        given = self.fields.get("rope_parameters") or {}
+        part = self.fields.get("partial_rotary_factor")
+        part = given.get("partial_rotary_factor", 1.0) if part is None else part
+        return int(self.d * part)
+
 
 @cache
 def _table() -> dict[str, Any]:

@@ -208,7 +208,7 @@ class Group:
         tape, policy = self.tape, self.policy
         total = sum(weight.padded for weight in weights)
         buffer = tape.new((total,), policy.reduce, category="reduce_scatter")
-        last = grads[-1] if policy.world > 1 else None
+        last = grads[-1]
         grads.clear()
         mine = tape.new((total // policy.world,), policy.reduce, category="grads")
         stored = weights[0].shard.dtype

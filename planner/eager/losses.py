@@ -9,7 +9,7 @@ from planner.eager.modules import Linear
 from planner.eager.ops.loss import cross_entropy
 from planner.eager.ops.pointwise import add, scalar, scale, tanh, to
 from planner.eager.ops.products import cast, product
-from planner.eager.ops.views import reshape, split
+from planner.eager.ops.views import reshape, split, transpose
 from planner.eager.storage import F32, I64, Tensor
 
 Grad = Tensor | None
@@ -70,6 +70,8 @@ def plain_loss(logits: Tensor, ids: Tensor) -> Tensor:
 def chunked_loss(hidden: Tensor, weight: Tensor, ids: Tensor) -> Tensor:
     """Head and cross entropy over pieces of the tokens, each recomputed in backward.
 
+    The head is used through a transposed view, whose casts autocast does not keep.
+
     Args:
         hidden: [b, s, h]. [tensor]
         weight: The head [V, h]. [tensor]
@@ -86,11 +88,16 @@ def chunked_loss(hidden: Tensor, weight: Tensor, ids: Tensor) -> Tensor:
     total = tape.new((), F32)
 
     def one(piece: Tensor) -> Tensor:
-        return cross_entropy(to(product(cast(piece), cast(weight)), F32), ids)
+        return cross_entropy(to(_scores(piece, weight), F32), ids)
 
     for piece in split(rows, 0, lengths):
         total = add(total, checkpoint(one, piece))
     return scale(total)
+
+
+def _scores(piece: Tensor, weight: Tensor) -> Tensor:
+    matrix = transpose(cast(transpose(weight, 0, 1)), 0, 1)
+    return product(cast(piece), matrix)
 
 
 def fused_loss(hidden: Tensor, weight: Tensor, ids: Tensor) -> Tensor:
@@ -110,7 +117,7 @@ def fused_loss(hidden: Tensor, weight: Tensor, ids: Tensor) -> Tensor:
     """
     del ids
     tape, shape = hidden.tape, hidden.shape
-    hidden, weight = cast(hidden), cast(weight)
+    weight, hidden = cast(weight), cast(hidden)
     tokens, h, v = shape[0] * shape[1], shape[2], weight.shape[0]
     piece = 1 << (max(1, -(-tokens // -(-v // h))) - 1).bit_length()
     to_hidden = tape.new((tokens, h), hidden.dtype)

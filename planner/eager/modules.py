@@ -122,7 +122,9 @@ class Conv1D(Linear):
         """
         rows = reshape(x, x.numel // self.k, self.k)
         assert self.bias is not None
-        bias, rows, weight = cast(self.bias), cast(rows), cast(self.weight)
+        weight = cast(self.weight)
+        rows = cast(rows)
+        bias = cast(self.bias)
         return reshape(product(rows, weight, bias), *x.shape[:-1], self.n)
 
 

@@ -33,10 +33,11 @@ def rows_of(x: Tensor, index: Tensor) -> Tensor:
     kept = tape.save(index) if x.requires_grad and tape.recording else None
 
     def backward(grad: Tensor) -> tuple[Grad]:
-        assert kept is not None
-        kept()
+        held = None if kept is None else kept()
         zeros = tape.new(shape, grad.dtype)
-        return (tape.pointwise(zeros),)
+        made = tape.pointwise(zeros)
+        del held, zeros
+        return (made,)
 
     out = tape.new((index.shape[0], *shape[1:]), x.dtype)
     return tape.record("index", out, (x,), backward)
@@ -82,10 +83,11 @@ def picked(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
     kept = tape.save(index) if x.requires_grad and tape.recording else None
 
     def backward(grad: Tensor) -> tuple[Grad]:
-        assert kept is not None
-        kept()
+        held = None if kept is None else kept()
         zeros = tape.new(shape, grad.dtype)
-        return (tape.pointwise(zeros),)
+        made = tape.pointwise(zeros)
+        del held, zeros
+        return (made,)
 
     return tape.record("topk", values, (x,), backward), index
 

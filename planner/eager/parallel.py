@@ -22,6 +22,7 @@ class ParallelIteration(Iteration):
     def __init__(self, case: EagerCase) -> None:
         self.sharded: ShardedModel | None = None
         self.stream: Tensor | None = None
+        self.received: list[Tensor] = []
         super().__init__(case)
         if case.stage > 0:
             self.stream = self._from_the_stage_before()
@@ -98,10 +99,21 @@ class ParallelIteration(Iteration):
         with self.tape.casting(enabled=case.precision == "amp_bf16"):
             if self.sharded is not None:
                 self.sharded.before_forward()
-            hidden = self.model.model(start, given)
+            hidden = [self.model.model(start, given)]
             if case.stage < case.pp - 1:
-                return self.left(hidden)
+                return self.left(hidden.pop())
             return self._loss(hidden)
+
+    def backward(self, out: Tensor) -> None:
+        """One backward pass; what the next stage sent stays in its buffer.
+
+        Args:
+            out: The loss, or the stream given to the next stage. [tensor]
+        """
+        grad = self.tape.pointwise(out)
+        if self.case.stage < self.case.pp - 1:
+            self.received.append(grad)
+        self.tape.backward(out, grad)
 
     def left(self, out: Tensor) -> Tensor:
         """What the model gives, past the root's hooks.
@@ -114,11 +126,12 @@ class ParallelIteration(Iteration):
         """
         return out if self.sharded is None else self.sharded.after_forward(out)
 
-    def _loss(self, hidden: Tensor) -> Tensor:
+    def _loss(self, hidden: list[Tensor]) -> Tensor:
+        """The loss; the stream leaves its list once the head has read it."""
         case, model = self.case, self.model
         if case.tp == 1 and not case.zero:
-            return loss_of(case, model, self.ids, hidden, self.kept)
-        logits = self.left(logits_of(model, hidden))
+            return loss_of(case, model, self.ids, hidden.pop(), self.kept)
+        logits = self.left(logits_of(model, hidden.pop()))
         if case.loss == "none" and case.tp == 1:
             return scalar(logits, "sum")
         if case.tp == 1:

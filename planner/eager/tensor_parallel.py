@@ -237,24 +237,32 @@ def split_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
 
 def _log_softmax(x: Tensor) -> Tensor:
     tape = x.tape
+    rows = (*x.shape[:-1], 1)
+    most = tape.new(rows, F32)
     shifted = tape.pointwise(x)
     grown = tape.pointwise(x)
+    total = tape.new(rows, F32)
     del grown
+    log = tape.new(rows, F32)
     out = tape.pointwise(x)
-    del shifted
+    del most, total, log, shifted
     return tape.record("log_softmax", out, (x,), lambda grad: (grad,))
 
 
-def _nll(x: Tensor, labels: Tensor) -> Tensor:
-    tape = x.tape
-    kept = [tape.save(x), tape.save(labels)]
+def _nll(x: Tensor, right: Tensor) -> Tensor:
+    tape, labels = x.tape, x.shape[:-1]
+    kept = [tape.save(x), tape.save(right)]
 
     def backward(_: Tensor) -> tuple[Tensor]:
         held = [take() for take in kept]
+        targets = [tape.new(labels, I64) for _ in range(4)]
+        mask = tape.new(labels, BOOL)
         ones = tape.pointwise(held[0])
         grown = tape.pointwise(held[0])
         total = tape.pointwise(ones)
         del grown
-        return (tape.pointwise(total),)
+        out = tape.pointwise(total)
+        del ones, targets, mask
+        return (out,)
 
     return tape.record("nll", tape.new((), F32), (x,), backward)

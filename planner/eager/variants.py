@@ -11,14 +11,32 @@ from planner.eager.decoder import (
     GatedMlp,
     Setting,
     attend,
-    rotary,
+    rotated,
 )
 from planner.eager.modules import Embedding, Linear, Module, RMSNorm
 from planner.eager.moe import ExpertLayer, has_experts
 from planner.eager.ops.pointwise import add, mul
-from planner.eager.ops.views import narrow, reshape, split, transpose
+from planner.eager.ops.views import cat, narrow, reshape, split, transpose
 from planner.eager.storage import Tensor
 from planner.eager.tape import Tape
+
+
+def partly_rotary(q: Tensor, k: Tensor, angles: Angles) -> tuple[Tensor, Tensor]:
+    """Rotary position embedding of the first part of each head, joined with the rest.
+
+    Args:
+        q: [b, a, s, d]. [tensor]
+        k: [b, g, s, d]. [tensor]
+        angles: cos and sin of the part. [tensors]
+
+    Returns:
+        Both, rotated, in row-major copies. [tensors]
+    """
+    part = angles[0].shape[-1]
+    q_turned, q_rest = narrow(q, -1, part), narrow(q, -1, q.shape[-1] - part)
+    k_turned, k_rest = narrow(k, -1, part), narrow(k, -1, k.shape[-1] - part)
+    turned = cat((rotated(q_turned, angles), q_rest), -1)
+    return turned, cat((rotated(k_turned, angles), k_rest), -1)
 
 
 class FusedAttention(Module):
@@ -48,7 +66,7 @@ class FusedAttention(Module):
         k = narrow(qkv, 2, self.widths[1])
         v = narrow(qkv, 2, self.widths[1])
         q, k, v = self._heads(q), self._heads(k), self._heads(v)
-        q, k = rotary(q, k, angles)
+        q, k = partly_rotary(q, k, angles)
         out, weights = attend(self.setting, q, k, v, mask)
         out = reshape(out, *x.shape[:2], out.shape[2] * out.shape[3])
         return self.o_proj(out), weights

@@ -22,8 +22,8 @@ def log_softmax(x: Tensor) -> Tensor:
 
     def backward(grad: Tensor) -> tuple[Grad]:
         assert kept is not None
-        kept()
-        return (tape.pointwise(grad),)
+        held = kept()
+        return (tape.pointwise(held, dtype=grad.dtype),)
 
     return tape.record("log_softmax", out, (x,), backward)
 

@@ -22,8 +22,10 @@ def mul(a: Tensor, b: Tensor) -> Tensor:
     second = tape.save(b) if a.requires_grad and tape.recording else None
 
     def backward(grad: Tensor) -> tuple[Grad, Grad]:
-        to_b = None if first is None else tape.pointwise(grad, first())
-        to_a = None if second is None else tape.pointwise(grad, second())
+        b_held = None if second is None else second()
+        a_held = None if first is None else first()
+        to_b = None if a_held is None else tape.pointwise(grad, a_held)
+        to_a = None if b_held is None else tape.pointwise(grad, b_held)
         return to_a, to_b
 
     return tape.record("mul", tape.pointwise(a, b), (a, b), backward)
@@ -110,7 +112,8 @@ def power(x: Tensor) -> Tensor:
 
     def backward(grad: Tensor) -> tuple[Grad]:
         assert kept is not None
-        lower = tape.pointwise(kept())
+        held = kept()
+        lower = tape.pointwise(held)
         scaled = tape.pointwise(lower)
         return (tape.pointwise(grad, scaled),)
 
@@ -150,7 +153,8 @@ def rsqrt(x: Tensor) -> Tensor:
 
     def backward(grad: Tensor) -> tuple[Grad]:
         assert kept is not None
-        cube = tape.pointwise(kept())
+        held = kept()
+        cube = tape.pointwise(held)
         half = tape.pointwise(cube)
         return (tape.pointwise(half, grad),)
 
@@ -299,9 +303,10 @@ def embedding(ids: Tensor, weight: Tensor) -> Tensor:
     kept = tape.save(ids) if weight.requires_grad and tape.recording else None
 
     def backward(grad: Tensor) -> tuple[Grad]:
-        assert kept is not None
-        kept()
-        return (tape.new(shape, grad.dtype),)
+        held = None if kept is None else kept()
+        made = tape.new(shape, grad.dtype)
+        del held
+        return (made,)
 
     out = tape.new((*ids.shape, shape[1]), weight.dtype)
     return tape.record("embedding", out, (weight,), backward)

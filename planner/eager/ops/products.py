@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from planner.eager.ops.pointwise import to
 from planner.eager.ops.views import reshape
@@ -15,6 +14,8 @@ Grad = Tensor | None
 
 def cast(x: Tensor) -> Tensor:
     """The bf16 form of an operand under autocast; casts of weights are made once.
+
+    Operands are cast from the last argument to the first, as compilers evaluate them.
 
     Args:
         x: The operand. [tensor]
@@ -46,8 +47,9 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     Returns:
         The output [..., n]. [tensor]
     """
-    x, weight = cast(x), cast(weight)
     bias = None if bias is None else cast(bias)
+    weight = cast(weight)
+    x = cast(x)
     rows = reshape(x, x.numel // x.shape[-1], x.shape[-1])
     out = product(rows, weight, bias)
     return reshape(out, *x.shape[:-1], weight.shape[0])
@@ -68,29 +70,24 @@ def product(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     shape = (rows.shape[0], weight.shape[0])
     left = tape.save(rows) if weight.requires_grad and tape.recording else None
     right = tape.save(weight) if rows.requires_grad and tape.recording else None
-    biased = bias is not None and bias.requires_grad
+    with_bias, biased = bias is not None, bias is not None and bias.requires_grad
     sides = rows.shape, weight.shape
 
     def backward(grad: Tensor) -> tuple[Grad, ...]:
+        held = [take() for take in (left, right) if take is not None]
         to_rows = None
-        if bias is not None and right is not None:
-            right()
+        if with_bias and right is not None:
             to_rows = tape.new(sides[0], dtype)
-        to_weight = None if left is None else _matrix(left, sides[1])
-        if bias is None and right is not None:
-            to_rows = _matrix(right, sides[0])
+        to_weight = None if left is None else tape.new(sides[1], dtype)
+        if not with_bias and right is not None:
+            to_rows = tape.new(sides[0], dtype)
+        del held
         return to_rows, to_weight, grad if biased else None
 
     (out,) = kept(
         tape, "mm" if bias is None else "addmm", lambda: (tape.new(shape, dtype),)
     )
     return tape.record("linear", out, (rows, weight, bias), backward)
-
-
-def _matrix(saved: Callable[[], Tensor], shape: tuple[int, ...]) -> Tensor:
-    """A product with a saved operand, which is read just before."""
-    operand = saved()
-    return operand.tape.new(shape, operand.dtype)
 
 
 def batched(a: Tensor, b: Tensor) -> Tensor:
@@ -103,7 +100,8 @@ def batched(a: Tensor, b: Tensor) -> Tensor:
     Returns:
         The products [..., m, n]. [tensor]
     """
-    a, b = cast(a), cast(b)
+    b = cast(b)
+    a = cast(a)
     lead = a.shape[:-2]
     m, n = a.shape[-2], b.shape[-1]
     count = math.prod(lead)
@@ -127,8 +125,10 @@ def bmm(a: Tensor, b: Tensor) -> Tensor:
     right = tape.save(b) if a.requires_grad and tape.recording else None
 
     def backward(_: Tensor) -> tuple[Grad, Grad]:
-        to_b = None if left is None else _matrix(left, sides[1])
-        to_a = None if right is None else _matrix(right, sides[0])
+        held = [take() for take in (left, right) if take is not None]
+        to_b = None if left is None else tape.new(sides[1], dtype)
+        to_a = None if right is None else tape.new(sides[0], dtype)
+        del held
         return to_a, to_b
 
     out = tape.new((a.shape[0], a.shape[1], b.shape[2]), dtype)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from planner.eager.storage import BF16, Shape, Tensor, view_strides
-from planner.eager.tape import dense_like
+from planner.eager.storage import Shape, Tensor, view_strides
 
 Grad = Tensor | None
 
@@ -127,12 +126,7 @@ def cat(parts: tuple[Tensor, ...], dim: int) -> Tensor:
     shape = list(first.shape)
     shape[dim] = sum(part.shape[dim] for part in parts)
     lengths = [part.shape[dim] for part in parts]
-    strides = None
-    if not first.is_contiguous:
-        strides = dense_like(
-            Tensor(first.tape, first.storage, tuple(shape), BF16, first.strides)
-        )
-    out = first.tape.new(tuple(shape), first.dtype, strides)
+    out = first.tape.new(tuple(shape), first.dtype)
 
     def backward(grad: Tensor) -> tuple[Grad, ...]:
         return tuple(_part(grad, dim, length) for length in lengths)
