@@ -7,6 +7,7 @@ of ``torch.cuda.max_memory_allocated``.
 
 from planner.eager.case import EagerCase, LoraCase, Peak, Replay, Unsupported
 from planner.eager.iteration import Iteration
+from planner.eager.parallel import ParallelIteration, parallel
 
 from planner.eager.parts import BlockMemory, EndsMemory, block_memory, ends_memory
 
@@ -36,4 +37,5 @@ def replay(case: EagerCase) -> Replay:
     Raises:
         Unsupported: When there are no operations for the case.
     """
-    return Iteration(case).run()
+    kind = ParallelIteration if parallel(case) else Iteration
+    return kind(case).run()

@@ -11,10 +11,7 @@ from __future__ import annotations
 import heapq
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from planner.eager.storage import Shape, Tensor
+from planner.eager.storage import Replicated, Shape, Tensor
 
 Grads = Sequence["Tensor | None"]
 Backward = Callable[..., Grads]
@@ -177,7 +174,21 @@ def add(held: Tensor | None, new: Tensor) -> Tensor:
     Returns:
         The sum. [tensor]
     """
-    return new if held is None else new.tape.pointwise(held, new)
+    if held is None:
+        return new
+    return new.tape.pointwise(cut(held), cut(new))
+
+
+def cut(grad: Tensor) -> Tensor:
+    """A gradient in its parameter's shard, cut out where it is whole on every rank.
+
+    Args:
+        grad: The gradient. [tensor]
+
+    Returns:
+        The same, or a copy of this rank's part. [tensor]
+    """
+    return grad.cut() if isinstance(grad, Replicated) else grad
 
 
 def _fit(grad: Tensor, shape: Shape, dtype: str) -> Tensor:

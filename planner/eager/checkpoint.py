@@ -13,7 +13,7 @@ from collections.abc import Callable
 from planner.eager.storage import Tensor
 from planner.eager.tape import Keeper, Tape, Unpack
 
-SELECTIVE = frozenset({"mm", "addmm", "flash", "efficient"})
+SELECTIVE = frozenset({"mm", "addmm", "flash", "efficient", "reduce_scatter"})
 """What selective recomputation keeps: matrix products and fused attention."""
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from planner.eager.build import build
 from planner.eager.case import EagerCase, Peak, Replay
 from planner.eager.families import architecture
+from planner.eager.decoder import CausalModel
 from planner.eager.losses import loss_of
 from planner.eager.optimizer import Optimizer
 from planner.eager.storage import I64, Tensor
@@ -21,11 +22,44 @@ class Iteration:
         self.arch = architecture(case)
         self.phases: dict[str, Peak] = {}
         self.after: dict[str, dict[str, int]] = {}
-        self.model = build(case, self.arch, self.tape, depths)
-        self.optimizer = Optimizer(case, self.model.parameters())
+        self.parameters = self.trainable = 0
+        self.depths = depths
+        self.model = self.make()
+        self.optimizer = self.optimizer_of(self.model)
         self.ids = self.tape.new((case.mbs, case.seq), I64, category="inputs")
         self.kept: list[Tensor] = []
         self.tape.ledger.restart()
+
+    def make(self) -> CausalModel:
+        """Make the model.
+
+        Returns:
+            The model with its parameters. [module]
+        """
+        model = build(self.case, self.arch, self.tape, self.depths)
+        self.count(model)
+        return model
+
+    def count(self, model: CausalModel) -> None:
+        """Note how many parameters a model has.
+
+        Args:
+            model: The model, before it is sharded. [module]
+        """
+        weights = model.parameters()
+        self.parameters = sum(p.numel for p in weights)
+        self.trainable = sum(p.numel for p in weights if p.requires_grad)
+
+    def optimizer_of(self, model: CausalModel) -> Optimizer:
+        """The optimizer over the model's parameters.
+
+        Args:
+            model: The model. [module]
+
+        Returns:
+            The optimizer with its states. [optimizer]
+        """
+        return Optimizer(self.case, model.parameters())
 
     def mark(self, name: str) -> None:
         """Close a phase.
@@ -83,10 +117,9 @@ class Iteration:
         return self._told()
 
     def _told(self) -> Replay:
-        weights = self.model.parameters()
         return Replay(
             phases=self.phases,
             after=self.after,
-            parameters=sum(p.numel for p in weights),
-            trainable=sum(p.numel for p in weights if p.requires_grad),
+            parameters=self.parameters,
+            trainable=self.trainable,
         )

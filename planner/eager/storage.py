@@ -176,6 +176,51 @@ class Tensor:
         return True
 
 
+class Replicated(Tensor):
+    """A gradient that is whole on every rank although its parameter is sharded."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, tape: Tape, whole: Shape, shard: Shape, dtype: str) -> Replicated:
+        """Allocate one.
+
+        Args:
+            tape: Where. [tape]
+            whole: Lengths of what is allocated. [elements]
+            shard: Lengths of the parameter's shard. [elements]
+            dtype: Its type. [name]
+
+        Returns:
+            A tensor of the shard's shape that takes the whole's room. [tensor]
+        """
+        room = tape.new(whole, dtype)
+        return cls(tape, room.storage, shard, dtype)
+
+    def alias(
+        self, shape: Shape | None = None, strides: Shape | None = None
+    ) -> Replicated:
+        """Another tensor on the same storage, still whole on every rank.
+
+        Args:
+            shape: Not given. [elements]
+            strides: Not given. [elements]
+
+        Returns:
+            The alias. [tensor]
+        """
+        del shape, strides
+        return Replicated(self.tape, self.storage, self.shape, self.dtype)
+
+    def cut(self) -> Tensor:
+        """Copy this rank's part.
+
+        Returns:
+            The part, in the shard's shape. [tensor]
+        """
+        return self.tape.new(self.shape, self.dtype)
+
+
 def view_strides(tensor: Tensor, shape: Shape) -> Shape | None:
     """Strides of a view of another shape, when the layout allows one.
 

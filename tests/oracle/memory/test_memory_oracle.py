@@ -1,0 +1,49 @@
+"""Our replay of a training step agrees with PyTorch's trackers of the same step.
+
+The trackers (torch.distributed._tools: MemTracker, FSDPMemTracker) follow every
+storage that PyTorch's own operators, autograd and optimizers allocate on fake
+tensors; the replay has no torch. What neither counts: the CUDA context, buffers
+of NCCL and cuBLAS, scratch inside kernels, fragmentation.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tracked_step import tracked_peaks
+
+from planner.eager import EagerCase, replay
+
+pytestmark = pytest.mark.oracle
+
+SAID = yaml.safe_load(Path(__file__).with_name("live_cases.yaml").read_text())
+CASES: dict[str, dict[str, Any]] = {
+    name: case | {"model": SAID["models"][case["model"]]}
+    for name, case in SAID["cases"].items()
+}
+WITHIN = 0.01
+"""Largest relative error that we allow ourselves."""
+
+
+def test_eight_families_at_least_are_counted() -> None:
+    assert len({case["model"]["family"] for case in CASES.values()}) >= 8
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_replay_agrees_with_pytorchs_trackers(name: str) -> None:
+    """The largest total over forward, backward and optimizer step."""
+    case = EagerCase(**CASES[name])
+    counted = max(tracked_peaks(case).values())
+    assert replay(case).peak.total == pytest.approx(counted, rel=WITHIN)
+
+
+def test_trackers_feel_what_a_case_says() -> None:
+    """Each of these changes the count, so the agreement above is no coincidence."""
+    plain = CASES["llama"]
+    changes = ({"seq": 1024}, {"recompute": "full"}, {"attention": "eager"})
+    counts = [
+        max(tracked_peaks(EagerCase(**plain | change)).values())
+        for change in ({}, *changes)
+    ]
+    assert len(set(counts)) == len(counts)
