@@ -161,11 +161,13 @@ def _cases(
     workload: Workload, kind: str, meshes: Meshes
 ) -> Iterator[tuple[EagerCase, npt.NDArray[np.int64]]]:
     """Distinct cases of the meshes that can be replayed, each with its rows."""
-    eager, legal = is_unfused(workload), is_replayed(workload, meshes)
+    eager, legal = is_unfused(workload), _may_replay(workload, meshes)
     sharded = (meshes.zero >= 2).astype(np.int64)
-    columns = np.stack([meshes.micro_batch, meshes.cp, sharded], axis=1)
+    columns = np.stack(
+        [meshes.micro_batch, meshes.cp, sharded, meshes.tp, meshes.sp], axis=1
+    )
     for key in np.unique(columns[legal], axis=0):
-        micro_batch, cp, shards = (int(value) for value in key)
+        micro_batch, cp, shards, tp, sp = (int(value) for value in key)
         rows = np.flatnonzero(legal & (columns == key).all(axis=1))
         policy = "bf16" if shards else workload.recipe.replay
         case = EagerCase.model_validate(
@@ -173,6 +175,9 @@ def _cases(
                 "model": _fields(workload),
                 "seq": workload.training.seq_len // cp,
                 "mbs": micro_batch,
+                "tp": tp,
+                "world": tp,
+                "sp": bool(sp),
                 "attention": "eager" if eager else "sdpa",
                 "precision": policy,
                 "optimizer": NOTHING,
@@ -195,14 +200,18 @@ def is_replayed(workload: Workload, meshes: Meshes) -> npt.NDArray[np.bool_]:
     Returns:
         False where formulas count. [-], shape (meshes,)
     """
+    return ~np.isnan(replayed_ends(workload, meshes).loss)
+
+
+def _may_replay(workload: Workload, meshes: Meshes) -> npt.NDArray[np.bool_]:
+    """The same before the replay is asked whether it has the operators."""
     training, model = workload.training, workload.model
     known = workload.recipe.replay != NOTHING and training.precision == "bf16"
     known = known and model.family in families() and not model.mtp_layers
     known = known and not _special(workload)
-    if not known:
-        return np.zeros(len(meshes), dtype=np.bool_)
+    plain = (meshes.tp == 1) | (not training.frozen)
     whole_sequence = (meshes.cp == 1) | (not is_unfused(workload))
-    return np.asarray((meshes.tp == 1) & whole_sequence)
+    return np.asarray(known & plain & whole_sequence)
 
 
 def _special(workload: Workload) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from planner.eager.build import weight_type
 from planner.eager.case import EagerCase, Unsupported
 from planner.eager.decoder import CausalModel
@@ -19,11 +21,11 @@ from planner.eager.tensor_parallel import Replicated, split_cross_entropy, split
 class ParallelIteration(Iteration):
     """An iteration whose model is cut, split and sharded after it was made."""
 
-    def __init__(self, case: EagerCase) -> None:
+    def __init__(self, case: EagerCase, depths: Sequence[int] | None = None) -> None:
         self.sharded: ShardedModel | None = None
         self.stream: Tensor | None = None
         self.received: list[Tensor] = []
-        super().__init__(case)
+        super().__init__(case, depths)
         if case.stage > 0:
             self.stream = self._from_the_stage_before()
         self.tape.ledger.restart()
