@@ -9,9 +9,9 @@ from strategies import framework, small_job
 
 from planner.cost.activations import kept_bytes
 from planner.cost.meshes import Meshes
+from planner.cost.optimizers import moment_bytes
 from planner.cost.owned import layer_owned
 from planner.cost.room import root_bytes
-from planner.cost.optimizers import moment_bytes
 from planner.cost.states import state_bytes, waiting_bytes
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
