@@ -139,7 +139,7 @@ def _check_formats(training: TrainingSpec, gpu: GpuSpec) -> None:
     if wanted is not None and gpu.arch not in _runs_on("weights", wanted):
         runs = [name for name in FORMATS if gpu.arch in _runs_on("weights", name)]
         raise BadInputError(
-            f"{gpu.name} ({gpu.arch}) cannot train on {wanted} weights",
+            f"{gpu.name} cannot train on {wanted} weights",
             field="training.quantization",
             value=wanted,
             allowed=", ".join(runs) or "none; method full or lora",
@@ -147,7 +147,7 @@ def _check_formats(training: TrainingSpec, gpu: GpuSpec) -> None:
     for name in _moment_formats(training):
         if gpu.arch not in _runs_on("moments", name):
             raise BadInputError(
-                f"{gpu.name} ({gpu.arch}) has no {name} optimizers",
+                f"{gpu.name} has no {name} optimizers",
                 field="training.optimizer",
                 value=training.optimizer,
                 allowed="adamw, lamb, lion, sgd, sgd-momentum, adafactor or muon",
