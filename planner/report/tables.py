@@ -253,8 +253,8 @@ def host_words(memory: MemoryEstimate) -> str:
         return ""
 
     def part(needed: float, there: float | None) -> str:
-        known = "an unknown size" if there is None else f"{there:,.0f} GiB"
-        return f"{needed:,.0f} GiB of {known}"
+        known = "an unknown size" if there is None else f"{there:,.1f} GiB"
+        return f"{needed:,.1f} GiB of {known}"
 
     told = f"; host {part(host.needed_gib, host.available_gib)} a node"
     if not host.nvme_needed_gib:

@@ -116,7 +116,7 @@ def test_a_report_says_what_the_host_keeps() -> None:
     """Needed and there, on the line of the verdict; nothing where nothing is."""
     assert host_words(priced(job("llama-3-8b")).memory) == ""
     told = host_words(priced(job("llama-3-8b"), optimizer=1.0, device="nvme").memory)
-    assert re.search(r"host \d+ GiB of 2,048 GiB a node, NVMe 90 GiB of", told)
+    assert re.search(r"host [\d.]+ GiB of 2,048.0 GiB a node, NVMe 89.7 GiB of", told)
 
 
 def test_what_stays_on_the_gpu_needs_no_host() -> None:
