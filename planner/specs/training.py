@@ -91,6 +91,8 @@ class FreezeSpec(BaseModel):
 
     A frozen part has weights alone: no gradient, no master copy, no moments. Blocks
     below the first part that trains have no backward and keep nothing for one.
+    Leaves out that a trainer may ask for the input's gradient all the same, as
+    transformers does with adapters and recomputation (enable_input_require_grads).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
