@@ -11,7 +11,7 @@ JOB = """
 model: {model}
 cluster: {{name: mine, node: {node}, nodes: 1}}
 framework: torchtitan
-stack: {{name: hf-trainer}}
+stack: {{name: deepspeed-zero3}}
 training: {{seq_len: 2048, global_batch: 8, {training}}}
 layout: {{zero_stage: 3, recompute: full, stages: even{layout}}}
 """

@@ -29,7 +29,7 @@ def job(model: str, node: str = NODE, nodes: int = 1, **fields: object) -> Workl
         {"seq_len": 2048, "global_batch": 16 * nodes, **fields}
     )
     workload = small_job(SearchSpec(), node=node, nodes=nodes)
-    room = with_stack(framework("torchtitan"), "hf-trainer")
+    room = with_stack(framework("torchtitan"), "deepspeed-zero3")
     return replace(workload, model=preset(model), training=training, framework=room)
 
 
