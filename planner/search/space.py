@@ -13,11 +13,15 @@ import numpy as np
 from planner.cost.meshes import CP_KINDS, ORDERS, Ints, Meshes
 from planner.cost.workload import Workload
 from planner.models.blocks import Mlp, Moe
+from planner.specs.offload import CATEGORIES, LEAST_ZERO
 
 MOST_DEFAULT_MICRO_BATCH = 8
 """Sequences in the largest micro-batch of the default space. [1]"""
 MOST_DEFAULT_CONTEXT = 64
 """Largest context degree of the default space. [1]"""
+
+NO_RECOMPUTE = "none"
+"""Kind under which a layer keeps everything for its backward. [text]"""
 
 
 def divisors(n: int) -> list[int]:
@@ -85,6 +89,8 @@ class Enumerator:
         self.search = workload.search
         self.removed: Counter[str] = Counter()
         self.full = workload.search.space == "full"
+        shares = workload.offload
+        self.offloaded = [name for name in CATEGORIES if getattr(shares, name) > 0]
 
     def space(self) -> Space:
         """Enumerate meshes, schedules and recompute settings.
@@ -92,9 +98,9 @@ class Enumerator:
         Returns:
             The declared space.
         """
-        rows = list(self._rows())
-        meshes = Meshes.from_rows(rows)
         menu = self._recompute_menu()
+        meshes = Meshes.from_rows(list(self._rows()) if menu else [])
+        menu = menu or (NO_RECOMPUTE,)
         tied = self.limits.recompute_scope == "plan" or len(menu) == 1
         entries = list(range(len(menu))) if tied else [-1]
         mesh, vpp = self._chunks(meshes)
@@ -191,7 +197,15 @@ class Enumerator:
         if pp > self.workload.model.layers + (2 if pp > 1 else 0):
             self.removed["more stages than layers"] += 1
             return False
+        if pp > 1 and self._activations_alone():
+            self.removed["offload of activations needs pp = 1"] += 1
+            return False
         return True
+
+    def _activations_alone(self) -> bool:
+        """Whether offloaded activations rule out a pipeline and recompute."""
+        alone = self.limits.offloads_activations_alone
+        return alone and "activations" in self.offloaded
 
     def _micro_batches(self, dp: int) -> Iterator[int]:
         """Micro-batches that divide the sequences of a replica."""
@@ -280,7 +294,7 @@ class Enumerator:
     def _sharding(self, cp: int, dp: int) -> Iterator[tuple[int, int]]:
         """ZeRO stages and shard groups; smaller ones only with hybrid sharding."""
         for zero in self.limits.zero_stages:
-            if not self._keep("zero_stage", zero):
+            if not (self._offload_legal(zero) and self._keep("zero_stage", zero)):
                 continue
             for replicas in divisors(dp):
                 if replicas > 1 and (zero == 0 or not self.limits.hybrid_sharding):
@@ -289,12 +303,26 @@ class Enumerator:
                 if self._keep("dp_shard", shard):
                     yield zero, shard
 
+    def _offload_legal(self, zero: int) -> bool:
+        """Only what is sharded, and as the framework shards it, can be offloaded."""
+        for name in self.offloaded:
+            least = max(
+                LEAST_ZERO.get(name, 0), self.limits.offload_least_zero.get(name, 0)
+            )
+            if zero < least:
+                self.removed[f"offload of {name} needs ZeRO-{least}"] += 1
+                return False
+        return True
+
     def _recompute_menu(self) -> tuple[str, ...]:
-        return tuple(
-            name
-            for name in self.limits.recompute
-            if self.search.allows_text("recompute", name)
-        )
+        known = self.limits.recompute
+        if self._activations_alone():
+            known = tuple(name for name in known if name == NO_RECOMPUTE)
+            dropped = len(self.limits.recompute) - len(known)
+            self.removed["offload of activations needs recompute none"] += dropped
+        kept = [name for name in known if self.search.allows_text("recompute", name)]
+        self.removed["limit:recompute"] += len(known) - len(kept)
+        return tuple(kept)
 
     def _chunks(self, meshes: Meshes) -> tuple[Ints, Ints]:
         """Chunk counts of every mesh: 1, and those that interleaving allows."""

@@ -84,6 +84,13 @@ class Limits:
     """Whether etp may differ from 1."""
     experts_need_sp: bool
     source: str
+    offload: frozenset[str] = frozenset()
+    """What may lie in host memory: categories, with + between those that only move
+    together; any union of them can be chosen."""
+    offload_least_zero: dict[str, int] = field(default_factory=dict)
+    """ZeRO stage that a category needs beyond being sharded, to be offloaded. [1]"""
+    offloads_activations_alone: bool = False
+    """Activations are offloaded only without a pipeline and without recompute."""
 
 
 @dataclass(frozen=True)
