@@ -18,7 +18,11 @@ from planner.specs.training import TrainingSpec
 STEPPED = frozenset({"optimizer", "activations"})
 """Categories that the full space also offloads by half, where they move alone."""
 
-ONLY_WITH = {"lora": ("lora", "qlora")}
+ONLY_WITH = {
+    "lora": ("lora", "qlora"),
+    "quantization": ("qlora",),
+    "quantized_experts": ("qlora",),
+}
 """Blocks of a training block that only some methods read. [text]"""
 
 
