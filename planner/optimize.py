@@ -73,7 +73,10 @@ def optimize(
 
 def _rules(outcomes: Sequence[SearchOutcome]) -> str:
     counted = _report(outcomes).pruned
-    ranked = sorted(counted.items(), key=lambda item: -item[1])
+    # The few that offload removes would be lost among those of the degrees.
+    ranked = sorted(
+        counted.items(), key=lambda item: (not item[0].startswith("offload"), -item[1])
+    )
     limits = outcomes[0].table.workload.search.limits()
     return "; ".join(_rule(rule, count, limits) for rule, count in ranked[:4] if count)
 

@@ -20,6 +20,7 @@ CAUSE_WORDS = {
     "straggler": "stragglers",
     "other": "other",
 }
+NO_DIFFERENCE = "equal in every cause"
 SHOWN = 0.0005
 """Differences below this share of the step go unmentioned. [1]"""
 
@@ -48,7 +49,7 @@ def why_slower(best: Estimate, other: Estimate) -> str:
     changed = _differences(best, other)
     worse = [f"{CAUSE_WORDS[c]} +{d:.1%}" for c, d in changed[:2] if d > SHOWN]
     better = [f"{CAUSE_WORDS[c]} {d:.1%}" for c, d in changed[-1:] if d < -SHOWN]
-    return ", ".join(worse + better) or "equal in every cause"
+    return ", ".join(worse + better) or NO_DIFFERENCE
 
 
 def explanation(plans: Sequence[RankedPlan]) -> Explanation:
@@ -71,10 +72,10 @@ def _runner_up(plans: Sequence[RankedPlan]) -> str:
         return "No other set of degrees fits, or none was close enough to list."
     best, second = plans[0], plans[1]
     changes = _changes(best, second)
-    return (
-        f"It beats {changes} by {second.slower:.2%}, which would pay "
-        f"{second.why} of the step."
-    )
+    beats = f"It beats {changes} by {second.slower:.2%}"
+    if second.why == NO_DIFFERENCE:
+        return f"{beats}; the two are {NO_DIFFERENCE}."
+    return f"{beats}, which would pay {second.why} of the step."
 
 
 def _changes(best: RankedPlan, other: RankedPlan) -> str:

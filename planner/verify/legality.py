@@ -260,11 +260,12 @@ def _offload(workload: Workload, layout: Layout) -> Sentences:
     for name in held:
         if zero < limits.offload_least_zero.get(name, 0):
             yield f"{workload.framework.name} offloads no {name} at ZeRO-{zero}"
-    piped = layout.pp > 1 or _kinds_used(layout) != [NO_RECOMPUTE]
-    if limits.offloads_activations_alone and "activations" in held and piped:
+    kinds = _kinds_used(layout)
+    others = layout.pp > 1 or kinds != [NO_RECOMPUTE]
+    if limits.offloads_activations_alone and "activations" in held and others:
         yield (
             f"{workload.framework.name} offloads activations only without pipeline "
-            f"and recompute, not at pp {layout.pp}"
+            f"and recompute, not at pp {layout.pp} with {', '.join(kinds)}"
         )
 
 
