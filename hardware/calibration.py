@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 _FOLDER = "calibration"
-_NOT_GPUS = frozenset({"host", "network", "nccl"})
+_NOT_GPUS = frozenset({"formats", "host", "network", "nccl"})
 _OWN = frozenset({"name", "base", "transferred", "borrowed", "scale_up_on"})
 """Fields that a base does not hand down."""
 
@@ -363,7 +363,7 @@ def scaled_links(base: ScaleUpCalibration, factor: float) -> ScaleUpCalibration:
 @reader(_FOLDER)
 def _check_file(name: str) -> object:
     """What one file of the folder holds; only GPUs and networks can be laid over."""
-    if name in ("host", "nccl"):
-        whose = {"host": "the host's", "nccl": "NCCL's"}[name]
+    owners = {"host": "the host's", "nccl": "NCCL's", "formats": "the formats'"}
+    if whose := owners.get(name):
         raise CatalogError(f"{find(_FOLDER, name)}: {whose} constants are not replaced")
     return networks() if name == "network" else calibration(name)

@@ -247,6 +247,8 @@ class NodeSpec(_FullySourced):
         nic: Name of the scale-out link of one NIC. [-]
         nics_per_node: NICs that carry training traffic. [1]
         host_memory: Memory of the host, where known. [B]
+        nvme_drives: Local NVMe drives for scratch data, where known. [1]
+        nvme_capacity: Room on all of them, where known. [B]
         max_power: Rated power of the node, where known. [W]
     """
 
@@ -257,6 +259,8 @@ class NodeSpec(_FullySourced):
     nic: str
     nics_per_node: PositiveInt
     host_memory: Bytes | None = None
+    nvme_drives: PositiveInt | None = None
+    nvme_capacity: Bytes | None = None
     max_power: Watts | None = None
 
     @model_validator(mode="after")

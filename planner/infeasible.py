@@ -1,5 +1,6 @@
 """Why no variant of a job fits, and what would make one fit: in words."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -65,6 +66,7 @@ def infeasibility(outcomes: Sequence[SearchOutcome]) -> tuple[str, ...]:
         f"The tightest reaches {least.needed:.1f} GiB on stage {least.stage.stage}: "
         f"{_words(least)}.",
         *_remedies(least),
+        *_host_memory(outcomes),
         *_with_offload([outcome.table.workload for outcome in outcomes]),
     )
 
@@ -165,6 +167,19 @@ def _remedies(footprint: Footprint) -> tuple[str, ...]:
     return (
         f"Activations and transients fill it: sequences of {longer} tokens or GPUs "
         f"with {excess:.1f} times the memory would fit (cp is {footprint.layout.cp}).",
+    )
+
+
+def _host_memory(outcomes: Sequence[SearchOutcome]) -> tuple[str, ...]:
+    """How many layouts that offload more the hosts' own memory rules out."""
+    counted: Counter[str] = Counter()
+    for outcome in outcomes:
+        counted.update(
+            {r: n for r, n in outcome.pruned.items() if r.startswith("host")}
+        )
+    return tuple(
+        f"{count:,} layouts more are ruled out by {rule}."
+        for rule, count in counted.items()
     )
 
 

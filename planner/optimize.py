@@ -75,7 +75,8 @@ def _rules(outcomes: Sequence[SearchOutcome]) -> str:
     counted = _report(outcomes).pruned
     # The few that offload removes would be lost among those of the degrees.
     ranked = sorted(
-        counted.items(), key=lambda item: (not item[0].startswith("offload"), -item[1])
+        counted.items(),
+        key=lambda item: (not item[0].startswith(("offload", "host")), -item[1]),
     )
     limits = outcomes[0].table.workload.search.limits()
     return "; ".join(_rule(rule, count, limits) for rule, count in ranked[:4] if count)
@@ -124,6 +125,9 @@ def _verify(workload: Workload, layout: Layout, predicted: Estimate) -> None:
         step_s=predicted.step_time_s.value,
         device_gib=[stage.device for stage in predicted.memory.stages],
     )
+    host = predicted.memory.host
+    if host is not None and not host.is_enough:
+        objections.append(f"hosts lack memory: {host}")
     if objections:
         raise AssertionError("verify objects: " + "; ".join(objections))
 

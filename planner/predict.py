@@ -12,6 +12,7 @@ from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.search.paths import even_counts
 from planner.search.solve import in_class, solve_mesh
+from planner.specs.estimate import MemoryEstimate
 from planner.specs.layout import (
     Layout,
     PartialLayout,
@@ -41,11 +42,38 @@ def predict(workload: Workload, partial: PartialLayout) -> RankedPlan:
 
     Raises:
         BadInputError: The layout cannot exist on this cluster, for this model or
-            in this framework; says which numbers clash.
+            in this framework, or the host is too small for what it offloads; says
+            which numbers clash.
     """
     workload = replace(workload, search=SearchSpec(space=workload.search.space))
     layout = complete(workload, partial)
-    return RankedPlan(rank=1, layout=layout, estimate=estimate(workload, layout))
+    priced = estimate(workload, layout)
+    refuse_host(workload, priced.memory)
+    return RankedPlan(rank=1, layout=layout, estimate=priced)
+
+
+def refuse_host(workload: Workload, memory: MemoryEstimate) -> None:
+    """Refuse what a node's own memory or drives cannot take from its GPUs.
+
+    Args:
+        workload: The job.
+        memory: Memory of its layout.
+
+    Raises:
+        BadInputError: A node needs more than it has; says both.
+    """
+    host, node = memory.host, workload.topology.cluster.node.name
+    if host is None or host.is_enough:
+        return
+    needs, has, what = host.needed_gib, host.available_gib, "host memory"
+    if has is None or needs <= has:
+        needs, has, what = host.nvme_needed_gib, host.nvme_available_gib, "NVMe"
+    raise BadInputError(
+        f"{what} of {node} is too small: {needs:,.0f} GiB a node needed, "
+        f"{has:,.0f} GiB there",
+        field="training.optimizer" if workload.training.paged else "layout.offload",
+        allowed="less of it off the GPUs, or more GPUs to share the states",
+    )
 
 
 def complete(workload: Workload, partial: PartialLayout) -> Layout:

@@ -20,6 +20,7 @@ from planner.cost.workload import Workload
 from planner.errors import BadInputError, did_you_mean
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import stack_names, with_stack
+from planner.methods import check_method, frozen_model
 from planner.models import (
     Architecture,
     find_config,
@@ -97,10 +98,11 @@ def _resolve(
     measured = _told("cluster", lambda: _calibration(gpu.name, own))
     for training in trainings(spec.training, spec.search):
         _check_priced(training, cluster, measured)
+        check_method(training, model, gpu)
     workloads = tuple(
         with_uncertainty(
             Workload(
-                model=model,
+                model=frozen_model(spec.training, model),
                 training=spec.training,
                 framework=_with_stack(
                     framework, spec.stack, file, lambda on: with_deviation(on, gpu, own)

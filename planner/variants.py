@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
+from planner.methods import frozen_model
 from planner.specs.framework import Limits
 from planner.specs.invalid import explained
 from planner.specs.layout import Offload
@@ -44,7 +45,7 @@ def variants(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
     """
     _refuse_impossible(workloads)
     every = [
-        replace(workload, training=training, offload=offload)
+        replace(_under(workload, training), offload=offload)
         for workload in workloads
         for training in trainings(workload.training, workload.search)
         for offload in _offloads(workload, training)
@@ -94,7 +95,13 @@ def with_settings(workload: Workload, settings: Mapping[str, object]) -> Workloa
     """
     if not settings:
         return workload
-    return replace(workload, training=_changed(workload.training, settings))
+    return _under(workload, _changed(workload.training, settings))
+
+
+def _under(workload: Workload, training: TrainingSpec) -> Workload:
+    """The job with another training block, which decides what its layers do."""
+    model = frozen_model(training, workload.model)
+    return replace(workload, training=training, model=model)
 
 
 def _offloads(workload: Workload, training: TrainingSpec) -> Iterator[Offload]:

@@ -4,7 +4,7 @@ from typing import cast
 
 import numpy as np
 
-from planner.cost.adapters import adapter_widths, is_kept
+from planner.cost.adapters import adapter_widths, copied_bytes, is_frozen, is_kept
 from planner.cost.kernels import ELEMENT, NARROW, is_unfused
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.weights import keeps_quantised
@@ -103,7 +103,8 @@ def kept_bytes(
 
     The sum over its saved tensors of width x element size x the share of the
     tokens or columns that the rank holds, each times the share that the
-    recompute kind keeps. Fused dense blocks without recompute keep
+    recompute kind keeps, and nothing below all that trains. Fused dense blocks
+    without recompute keep
     ``8 h tau sigma + [2 (a+2g) d + 2 a d + 4 a + 2 n_m f] tau / t``. Dropout adds
     its masks; frozen linears drop the inputs that no adapter reads.
 
@@ -120,12 +121,15 @@ def kept_bytes(
         Korthikanti et al., arXiv:2205.05198, section 4.
     """
     total = np.zeros(len(meshes))
+    if layer.role == "below":
+        return total
     for tensor in layer.saved():
         keep = kind.keeps.get(tensor.name, 0.0)
         if kind.drops_key and tensor.name == "qkv":
             keep *= 1.0 - key_share(layer)
         if keep:
             width = tensor.width * _element(workload, layer, tensor, kind)
+            width += copied_bytes(workload, layer, tensor.name)
             total += keep * width * _share(workload, tensor, kind, meshes)
     if kind.keeps_output:
         total += ELEMENT * layer.hidden * tokens(workload, meshes)
@@ -209,7 +213,7 @@ def _element(
     that runs again keeps its input alone; an input that only a weight's gradient
     needs is not there without that gradient.
     """
-    profile, frozen = workload.profile, workload.training.frozen
+    profile, frozen = workload.profile, is_frozen(workload, layer)
     if tensor.precision == "fp32" or workload.training.precision in WIDE:
         return FP32
     kept = is_kept(workload, layer, tensor.name)
@@ -232,7 +236,8 @@ def transient_bytes(
 
     The larger of its two halves: two gathered inputs and the gradients of the
     inner activations, or the gradients of Q, K, V with the fp32 query
-    accumulator; plus the whole layer's activations when they are rebuilt.
+    accumulator; plus the whole layer's activations when they are rebuilt. Below all
+    that trains there is no backward.
 
     Args:
         workload: The job.
@@ -245,6 +250,8 @@ def transient_bytes(
 
     Leaves out workspaces inside kernels other than the query accumulator.
     """
+    if layer.role == "below":
+        return np.zeros(len(meshes))
     local = tokens(workload, meshes)
     gathered = np.where(meshes.sp > 0, 2.0 * ELEMENT * layer.hidden * local, 0.0)
     ffn = _ffn_gradients(workload, layer, meshes)

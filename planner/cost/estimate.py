@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from planner.cost.breakdown import time_breakdown
 from planner.cost.footprint import stage_memories
+from planner.cost.host_memory import host_assumptions, host_memory
 from planner.cost.layouts import counts_of, recompute_kinds
 from planner.cost.meshes import Meshes
 from planner.cost.pipeline import Counts, step_ns
@@ -82,6 +83,7 @@ def estimate(workload: Workload, layout: Layout) -> Estimate:
     wanted = workload.training.tokens
     breakdown = time_breakdown(priced.table, priced.costs, priced.counts)
     band = workload.uncertainty.step(breakdown.other / step)
+    memory = memory_estimate(priced)
     return Estimate(
         step_time_s=Interval.around(step, band),
         tokens_per_s_per_gpu=tokens / workload.gpus,
@@ -93,9 +95,9 @@ def estimate(workload: Workload, layout: Layout) -> Estimate:
         ),
         hfu=_hardware_tflops(priced, tokens) / peak,
         time_breakdown_s=breakdown,
-        memory=memory_estimate(priced),
+        memory=memory,
         stack=stack_in_force(workload),
-        assumptions=assumptions(workload),
+        assumptions=(*assumptions(workload), *host_assumptions(priced.table, memory)),
         time_to_train_s=None if wanted is None else wanted / tokens,
     )
 
@@ -112,7 +114,8 @@ def _model_tflops(workload: Workload, tokens_per_s: float) -> ByConvention:
 def flops_per_token(workload: Workload, attention: AttentionConvention) -> float:
     """Training FLOPs per token: ``6 N_mm + 3 F_core``, or ``4 N_mm + 3 F_core``.
 
-    A frozen linear has no weight gradient: a third of its work is not there.
+    A frozen linear has no weight gradient: a third of its work is not there; a
+    layer below all that trains has its forward alone, ``2 N_mm + F_core``.
 
     Args:
         workload: The job. [-]
@@ -125,9 +128,24 @@ def flops_per_token(workload: Workload, attention: AttentionConvention) -> float
     """
     seq_len, model = workload.training.seq_len, workload.model
     flops = model.model_flops_per_token(seq_len, attention)
-    if not workload.training.frozen:
-        return flops
-    return flops - 2.0 * model.matmul_parameters
+    if workload.training.frozen:
+        flops -= 2.0 * model.matmul_parameters
+    elif workload.training.freeze.head:
+        flops -= 2.0 * model.vocab * model.hidden
+    return flops - _frozen_flops(workload, attention)
+
+
+def _frozen_flops(workload: Workload, attention: AttentionConvention) -> float:
+    """FLOPs per token that layers which do not train leave out. [FLOP]."""
+    model, adapted = workload.model, workload.training.frozen
+    total = 0.0
+    for kind, count in model.runs:
+        weights = 0.0 if adapted else 2.0 * kind.matmul_parameters
+        whole = model.layer_flops(kind, workload.training.seq_len, attention)
+        passed = 2.0 * whole - 2.0 * kind.matmul_parameters * adapted
+        left = {"trained": 0.0, "passed": weights, "below": passed}
+        total += count * left[kind.role]
+    return total
 
 
 def _hardware_tflops(priced: Priced, tokens_per_s: float) -> float:
@@ -178,6 +196,7 @@ def memory_estimate(priced: Priced) -> MemoryEstimate:
         capacity_gib=capacity,
         verdict=_verdict(device, capacity),
         stages=stages,
+        host=host_memory(priced.table, priced.costs, priced.counts, priced.layout),
     )
 
 

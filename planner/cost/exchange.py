@@ -4,7 +4,7 @@ import numpy as np
 
 from planner.cost import collectives as wire
 from planner.cost.activations import expert_tokens
-from planner.cost.adapters import carries
+from planner.cost.adapters import carries, is_frozen
 from planner.cost.context import Context
 from planner.cost.kernels import (
     ELEMENT,
@@ -122,7 +122,8 @@ def _in_pieces(
     """
     meshes, profile = context.meshes, context.workload.profile
     again = profile.gathered_inputs == "regathered"
-    products = 1 if context.workload.training.frozen else 2
+    frozen = is_frozen(context.workload, layer)
+    products = 1 if frozen else 2
 
     def shown(gemm: Floats) -> Floats:
         less = np.minimum(gemm, exchange)
@@ -133,7 +134,7 @@ def _in_pieces(
     for region in _exchanging(layer):
         column, row = (_of(beside, region, split) for split in ("column", "row"))
         trained = _is_trained(context, layer, region)
-        adapted = trained and context.workload.training.frozen
+        adapted = trained and frozen
         ahead = ahead + (exchange if adapted else shown(column[0])) + shown(row[0])
         times = 1 + again * trained
         behind = behind + times * shown(column[1] / products)
@@ -153,7 +154,7 @@ def _exchanging(layer: LayerKind) -> tuple[str, ...]:
 def _is_trained(context: Context, layer: LayerKind, region: str) -> bool:
     """Whether a weight gradient reads the gathered input of a half."""
     return any(
-        carries(context.workload, gemm.name)
+        carries(context.workload, layer, gemm.name)
         for gemm in layer.gemms()
         if gemm.split == "column" and gemm.region.startswith(region)
     )

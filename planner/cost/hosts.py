@@ -2,10 +2,12 @@
 
 import numpy as np
 
-from hardware.host import host
+from hardware.host import host, nvme
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.workload import Workload
 
+ADAM_STATES = 12.0
+"""Master weight and two moments of a parameter, read from NVMe and written. [B]"""
 HOST_TRAFFIC = 28.0
 """Host memory that Adam moves per parameter: reads 4 numbers, writes 3. [B]"""
 
@@ -30,7 +32,8 @@ def host_update_time(workload: Workload, updated: Floats) -> Floats:
     """Optimizer step on the host: gradients down, Adam in host memory, weights up.
 
     ``o P ((w_grad + w_param) / B_host + 28 / B_memory)`` with o the share that
-    the layout keeps there; nothing overlaps.
+    the layout keeps there; states on NVMe are read and written besides. Nothing
+    overlaps.
 
     Args:
         workload: The job, with what its layout offloads. [-]
@@ -40,14 +43,50 @@ def host_update_time(workload: Workload, updated: Floats) -> Floats:
         Time. [s], shape (meshes,)
 
     References:
-        Ren et al. 2021, arXiv 2101.06840 (ZeRO-Offload).
+        Ren et al. 2021, arXiv 2101.06840 (ZeRO-Offload); Rajbhandari et al. 2021,
+        arXiv 2104.07857 (ZeRO-Infinity).
     """
     recipe = workload.recipe
     share = workload.offload.optimizer
     wire = (recipe.gradient_bytes + recipe.gather_bytes) / copy_bandwidth(workload)
     link = workload.topology.cluster.host_link
     memory = HOST_TRAFFIC / host(link.name).memory_bandwidth
-    return share * updated * (wire + memory)
+    drives = 0.0
+    if workload.offload.device == "nvme":
+        reads, writes = nvme_bandwidth(workload)
+        drives = ADAM_STATES * (1 / reads + 1 / writes)
+    return share * updated * (wire + memory + drives)
+
+
+def nvme_bandwidth(workload: Workload) -> tuple[float, float]:
+    """One GPU's share of the drives of its node, all its GPUs at work.
+
+    Args:
+        workload: The job. [-]
+
+    Returns:
+        Reads and writes; one drive where a node's are not known. [B/s]
+
+    References:
+        Rajbhandari et al. 2021, arXiv 2104.07857, figure 2b.
+    """
+    node, drive = workload.topology.cluster.node, nvme()
+    share = (node.nvme_drives or 1) / node.gpus_per_node
+    return share * drive.read_bandwidth, share * drive.write_bandwidth
+
+
+def paging_time(workload: Workload, moments: Floats) -> Floats:
+    """Time of paged moments on their way to the GPU and back, once a step.
+
+    Args:
+        workload: The job. [-]
+        moments: Moments of a unit on a rank. [B], shape (meshes,)
+
+    Returns:
+        Time, as if the GPU had no room for any between two steps. [s],
+        shape (meshes,)
+    """
+    return 2.0 * moments / copy_bandwidth(workload)
 
 
 def fetch_time(workload: Workload, sharded: Floats) -> Floats:
@@ -61,7 +100,10 @@ def fetch_time(workload: Workload, sharded: Floats) -> Floats:
         Time. [s], shape (meshes,)
     """
     moved = workload.offload.parameters * workload.recipe.gather_bytes * sharded
-    return moved / copy_bandwidth(workload)
+    rate = copy_bandwidth(workload)
+    if workload.offload.device == "nvme":
+        rate = min(rate, nvme_bandwidth(workload)[0])
+    return moved / rate
 
 
 def exposed_copies(workload: Workload, saved: Floats, beside: Floats) -> Floats:
@@ -91,12 +133,21 @@ def kept_share(workload: Workload, meshes: Meshes) -> dict[str, "Floats | float"
         meshes: Any meshes. [-]
 
     Returns:
-        Share by ``weights``, ``gradients`` and ``optimizer``. [1]
+        Share by ``weights``, ``gradients``, ``optimizer`` (the master copy) and
+        ``moments``, which paged optimizers leave to the host. [1]
+
+    References:
+        Ren et al. 2021, arXiv 2101.06840: gradients go to the host as they are
+        reduced; bitsandbytes, functional.py, get_paged: managed memory, of which the
+        GPU holds what has room, here none but one tensor's at the step.
     """
     offload = workload.offload
-    weights = np.where(meshes.zero == 3, 1.0 - offload.parameters, 1.0)
+    gradients = offload.gradients
+    if workload.recipe.offload_takes_gradients:
+        gradients = max(gradients, offload.optimizer)
     return {
-        "weights": weights,
-        "gradients": np.where(meshes.zero >= 2, 1.0 - offload.gradients, 1.0),
+        "weights": np.where(meshes.zero == 3, 1.0 - offload.parameters, 1.0),
+        "gradients": np.where(meshes.zero >= 2, 1.0 - gradients, 1.0),
         "optimizer": 1.0 - offload.optimizer,
+        "moments": 0.0 if workload.training.paged else 1.0 - offload.optimizer,
     }

@@ -3,7 +3,7 @@
 import numpy as np
 
 from planner.cost.activations import expert_tokens, kept_bytes, key_share
-from planner.cost.adapters import adapter_times
+from planner.cost.adapters import adapter_times, is_frozen
 from planner.cost.context import Context, Parts
 from planner.cost.exchange import (
     GemmTimes,
@@ -37,7 +37,8 @@ def layer_time(
 
     GEMMs, attention core and memory-bound operators add up; collectives add
     what is not hidden; recompute adds its share of the forward. Each pass lasts
-    at least as long as the host takes to launch it.
+    at least as long as the host takes to launch it. A layer below all that trains
+    has no backward.
 
     Args:
         context: Shared columns.
@@ -76,6 +77,8 @@ def layer_time(
     if routed:
         waits = expert_waits(context, layer)
         passes = passes[0].plus("other", waits[0]), passes[1].plus("other", waits[1])
+    if layer.role == "below":
+        return passes[0], Parts().plus("compute", np.zeros(len(context.meshes)))
     if not context.workload.offload.activations:
         return passes
     return _with_copies(context, layer, kind, passes)
@@ -136,8 +139,8 @@ def gemm_times(context: Context, layer: LayerKind, gemm: Gemm) -> tuple[Floats, 
     forward = gemm_time(rate, rows, outputs, inputs)
     backward = gemm_time(rate, rows, inputs, outputs)
     forward, backward = forward + casts[0], backward + casts[1]
-    if workload.training.frozen:
-        extra = adapter_times(workload, gemm, rows, outputs, inputs)
+    if is_frozen(workload, layer):
+        extra = adapter_times(workload, layer, gemm, (rows, outputs, inputs))
         return forward + extra[0], backward + extra[1]
     gradient = gemm_time(rate, inputs, outputs, rows, wgrad=True)
     return forward, backward + gradient
@@ -179,8 +182,9 @@ def _expert_times(
     forward = gemm_time(rate, copies, outputs, inputs) + weights
     backward = gemm_time(rate, copies, inputs, outputs) + weights
     forward, backward = forward + casts[0], backward + casts[1]
-    if context.workload.training.frozen:
-        extra = adapter_times(context.workload, gemm, copies, outputs, inputs)
+    if is_frozen(context.workload, layer):
+        shape = (copies, outputs, inputs)
+        extra = adapter_times(context.workload, layer, gemm, shape)
         return forward + extra[0], backward + extra[1]
     gradient = gemm_time(rate, inputs, outputs, copies, wgrad=True)
     gradients = rate.gradient / rate.element * weights

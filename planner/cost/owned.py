@@ -1,12 +1,14 @@
 """Parameters of one unit, a layer, the embedding or the head, on a rank."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.cost.adapters import adapter_parameters
+from planner.cost.adapters import adapter_parameters, adapter_sums, is_frozen
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.owners import tensors_of
+from planner.cost.quantised import HALF, quantised_savings
+from planner.cost.shapes import factored_elements
 from planner.cost.weights import linear_weights, newton_schulz_flops
 from planner.cost.workload import Workload
 from planner.models.blocks import LayerKind
@@ -32,6 +34,23 @@ class Owned:
     """Work of Muon's Newton-Schulz iterations. [FLOP], shape (meshes,)"""
     tensors: int = 1
     """Tensors that states are divided by where they stay whole. [1]"""
+    saved: Floats | float = 0.0
+    """What quantisation saves over 16 bits of the dense ones. [B], shape (meshes,)"""
+    saved_expert: Floats | float = 0.0
+    """The same of the local experts. [B], shape (meshes,)"""
+    factored: Floats | float = 0.0
+    """Rows, columns and vectors of what trains, densely. [1], shape (meshes,)"""
+    factored_expert: Floats | float = 0.0
+    """The same of the local experts. [1], shape (meshes,)"""
+    passes_back: bool = True
+    """Whether a backward passes, and needs the parameters again."""
+
+    @property
+    def packed(self) -> tuple[Floats | float, Floats | float]:
+        """Frozen parameters, dense and of experts, by what 16 bits would hold. [1]."""
+        return self.frozen - self.saved / HALF, (
+            self.frozen_expert - self.saved_expert / HALF
+        )
 
 
 def layer_owned(workload: Workload, layer: LayerKind, meshes: Meshes) -> Owned:
@@ -50,23 +69,49 @@ def layer_owned(workload: Workload, layer: LayerKind, meshes: Meshes) -> Owned:
     dense = layer.sharded_parameters / meshes.tp + layer.replicated_parameters
     expert = layer.expert_parameters / (meshes.ep * meshes.etp)
     linears = linear_weights(layer, meshes)
-    if workload.training.frozen:
-        trained = adapter_parameters(workload, layer, meshes)
-        return Owned(*trained, frozen=dense, frozen_expert=expert, quantised=linears)
+    if is_frozen(workload, layer):
+        saved = quantised_savings(workload, layer, meshes)
+        sums = adapter_sums(workload, layer, meshes)
+        return Owned(
+            *adapter_parameters(workload, layer, meshes),
+            dense,
+            expert,
+            linears,
+            saved=saved[0],
+            saved_expert=saved[1],
+            factored=sums[0],
+            factored_expert=sums[1],
+            passes_back=layer.role != "below",
+        )
     work = newton_schulz_flops(layer, meshes)
+    sums = factored_elements(layer, meshes)
     return Owned(
-        dense, expert, quantised=linears, orthogonal=work, tensors=tensors_of(layer)
+        dense,
+        expert,
+        quantised=linears,
+        orthogonal=work,
+        tensors=tensors_of(layer),
+        factored=sums[0],
+        factored_expert=sums[1],
     )
 
 
 def _unlayered(
-    workload: Workload, dense: Floats, expert: Floats, linears: "Floats | float" = 0.0
+    workload: Workload,
+    dense: Floats,
+    expert: Floats,
+    *,
+    frozen: bool,
+    vectors: float = 0.0,
 ) -> Owned:
-    """Parameters outside the layers: frozen when only adapters train."""
-    if not workload.training.frozen:
-        return Owned(dense, expert, quantised=linears, matrices=False)
-    none = np.zeros(len(dense))
-    return Owned(none, none, dense, expert, linears, matrices=False)
+    """Parameters of a table and its vectors: frozen when only adapters train."""
+    if frozen:
+        none = np.zeros(len(dense))
+        return Owned(none, none, dense, expert, matrices=False)
+    hidden = workload.model.hidden
+    table = np.maximum(dense - vectors, 0.0)
+    sums = np.where(table > 0, table / hidden + hidden, 0.0) + vectors
+    return Owned(dense, expert, matrices=False, factored=sums)
 
 
 def padded_vocab(workload: Workload, meshes: Meshes) -> Floats:
@@ -103,7 +148,8 @@ def embedding_owned(workload: Workload, meshes: Meshes) -> Owned:
     model = workload.model
     table = padded_vocab(workload, meshes) * model.hidden / meshes.tp
     dense = table + model.position_parameters
-    return _unlayered(workload, dense, np.zeros(len(meshes)))
+    frozen = workload.training.frozen or workload.training.freeze.embedding
+    return _unlayered(workload, dense, np.zeros(len(meshes)), frozen=frozen)
 
 
 def head_owned(workload: Workload, meshes: Meshes) -> Owned:
@@ -122,13 +168,41 @@ def head_owned(workload: Workload, meshes: Meshes) -> Owned:
     copies = np.where((meshes.pp > 1) | (not model.tied_embeddings), 1.0, 0.0)
     dense = copies * padded_vocab(workload, meshes) * model.hidden / meshes.tp
     dense = dense + model.final_norm_parameters
-    expert = np.zeros(len(meshes))
-    if model.mtp_layers:
-        module, depth = model.mtp_kind, model.mtp_layers
-        each = module.sharded_parameters / meshes.tp + module.replicated_parameters
-        projection = 2.0 * model.hidden**2 / meshes.tp + 3 * model.final_norm_parameters
-        dense = dense + depth * (each + projection)
-        expert = depth * module.expert_parameters / (meshes.ep * meshes.etp)
-        linears = depth * linear_weights(module, meshes)
-        return _unlayered(workload, dense, expert, linears)
-    return _unlayered(workload, dense, expert)
+    head = _unlayered(
+        workload,
+        dense,
+        np.zeros(len(meshes)),
+        frozen=workload.training.frozen or workload.training.freeze.head,
+        vectors=model.final_norm_parameters,
+    )
+    return _with_modules(workload, head, meshes) if model.mtp_layers else head
+
+
+def _with_modules(workload: Workload, head: Owned, meshes: Meshes) -> Owned:
+    """The head with the modules of multi-token prediction beside it."""
+    model = workload.model
+    module, depth = model.mtp_kind, model.mtp_layers
+    each = module.sharded_parameters / meshes.tp + module.replicated_parameters
+    projection = 2.0 * model.hidden**2 / meshes.tp + 3 * model.final_norm_parameters
+    dense = depth * (each + projection)
+    expert = depth * module.expert_parameters / (meshes.ep * meshes.etp)
+    linears = depth * linear_weights(module, meshes)
+    if workload.training.frozen:
+        saved = [depth * s for s in quantised_savings(workload, module, meshes)]
+        return replace(
+            head,
+            frozen=head.frozen + dense,
+            frozen_expert=expert,
+            quantised=linears,
+            saved=saved[0],
+            saved_expert=saved[1],
+        )
+    sums = [depth * s for s in factored_elements(module, meshes)]
+    return replace(
+        head,
+        dense=head.dense + dense,
+        expert=expert,
+        quantised=linears,
+        factored=head.factored + sums[0],
+        factored_expert=sums[1],
+    )

@@ -3,10 +3,10 @@
 import numpy as np
 
 from planner.cost.activations import sequence_split, tokens
-from planner.cost.adapters import HALF
 from planner.cost.kernels import ELEMENT
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.owned import layer_owned
+from planner.cost.quantised import dequantised_bytes
 from planner.cost.weights import largest_weight
 from planner.cost.workload import Workload
 from planner.models.blocks import LayerKind
@@ -102,10 +102,9 @@ def buffer_bytes(workload: Workload, meshes: Meshes) -> Floats:
     """
     recipe = workload.recipe
     total = np.full(len(meshes), recipe.workspace_mib.get(workload.gpu.arch, 0.0) * MIB)
-    if workload.training.method == "qlora":
-        total = total + HALF * np.maximum.reduce(
-            [largest_weight(kind, meshes) for kind in workload.kinds]
-        )
+    room = total
+    for kind in workload.kinds:
+        total = np.maximum(total, room + dequantised_bytes(workload, kind, meshes))
     total = total + _stage_messages(workload, meshes)
     if recipe.reduced_parameters is not None:
         bucketed = (meshes.zero == 1) | (meshes.zero == 2)
@@ -140,7 +139,7 @@ def layer_buffers(workload: Workload, layer: LayerKind, meshes: Meshes) -> Float
     """
     recipe, owned = workload.recipe, layer_owned(workload, layer, meshes)
     trained = owned.dense + owned.expert
-    whole = recipe.gather_buffers * (trained + owned.frozen + owned.frozen_expert)
+    whole = recipe.gather_buffers * (trained + owned.packed[0] + owned.packed[1])
     largest = largest_weight(layer, meshes)
     gathered = _limited(whole, recipe.live_parameters, largest)
     reduced = _limited(
@@ -177,7 +176,7 @@ def head_buffers(workload: Workload, meshes: Meshes) -> Floats:
     recipe = workload.recipe
     units = [layer_owned(workload, kind, meshes) for kind in workload.kinds]
     ahead = np.maximum.reduce(
-        [unit.dense + unit.expert + unit.frozen + unit.frozen_expert for unit in units]
+        [unit.dense + unit.expert + unit.packed[0] + unit.packed[1] for unit in units]
     )
     if recipe.live_parameters is not None:
         ahead = np.zeros(len(meshes))
@@ -224,7 +223,8 @@ def head_bytes(workload: Workload, meshes: Meshes) -> Floats:
         Memory. [B], shape (meshes,)
     """
     head = workload.model.vocab * workload.model.hidden / meshes.tp
-    gradient = 0 if workload.training.frozen else ELEMENT
+    training = workload.training
+    gradient = 0 if training.frozen or training.freeze.head else ELEMENT
     return head * (workload.recipe.gather_bytes + gradient)
 
 

@@ -7,13 +7,19 @@ import numpy.typing as npt
 
 from planner.cost import collectives as wire
 from planner.cost import meshes as axes
-from planner.cost.adapters import HALF, QUANTISED_BYTES
 from planner.cost.collectives import Fabric
-from planner.cost.hosts import fetch_time, host_update_time, kept_share
+from planner.cost.hosts import (
+    fetch_time,
+    host_update_time,
+    kept_share,
+    paging_time,
+)
 from planner.cost.kernels import gemm_rate, stream_rate
 from planner.cost.meshes import Floats, Groups, Ints, Meshes
+from planner.cost.optimizers import rank_moments, shard_traffic
 from planner.cost.owned import Owned
 from planner.cost.owners import owner_turns
+from planner.cost.quantised import HALF
 from planner.cost.weights import (
     keeps_quantised,
     weight_copies,
@@ -21,17 +27,13 @@ from planner.cost.weights import (
 from planner.cost.workload import Workload
 from planner.specs.framework import StateBytes
 
-MOMENTS = {
-    "adamw": 2.0,
-    "adamw-8bit": 2.0,
-    "lamb": 2.0,
-    "sgd-momentum": 1.0,
-    "adafactor": 0.0,
-    "muon": 1.0,
+FP32_ADAPTERS = {
+    0: StateBytes(weights=4, gradients=4),
+    1: StateBytes(weights=4, gradients=4),
+    2: StateBytes(weights=4, sharded_gradients=4),
+    3: StateBytes(sharded_weights=4, sharded_gradients=4),
 }
-"""Moments per parameter; Adafactor's are rows and columns only. [1]"""
-SHARD_TRAFFIC = 42.0
-"""HBM bytes that Adam moves per parameter of its shard: norm, clip, update. [B]"""
+"""Adapters in fp32 need no master copy. [B]"""
 LOCAL_TRAFFIC = 12.0
 """The same per parameter of a whole gradient buffer: zeroing and scaling. [B]"""
 
@@ -67,28 +69,25 @@ def state_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> States:
     References:
         Rajbhandari et al., arXiv:1910.02054; Megatron-LM dist_optimizer.md.
     """
-    parts = []
-    for name, kept in kept_share(workload, meshes).items():
+    parts, shares = [], kept_share(workload, meshes)
+    for name in ("weights", "gradients", "optimizer"):
         whole, divided = (
             _by_stage(workload, meshes, prefix + name) for prefix in ("", "sharded_")
         )
-        if name == "optimizer":
-            moments = moment_bytes(workload, owned)
-            whole = whole + np.where(meshes.zero == 0, moments, 0.0)
-            divided = divided + np.where(meshes.zero > 0, moments, 0.0)
         if name == "gradients":
             lasting = ~appears_late(workload, meshes)
             whole, divided = lasting * whole, lasting * divided
         parts.append(
-            kept
+            shares[name]
             * (
                 owned.dense * (whole + divided / meshes.dp_shard)
                 + owned.expert * (whole + divided / meshes.expert_shard)
             )
         )
     weights, gradients, optimizer = parts
-    held = kept_share(workload, meshes)["weights"] * held_bytes(workload, owned, meshes)
-    return States(weights + held, gradients, optimizer)
+    held = shares["weights"] * held_bytes(workload, owned, meshes)
+    moments = shares["moments"] * rank_moments(workload, owned, meshes)
+    return States(weights + held, gradients, optimizer + moments)
 
 
 def appears_late(workload: Workload, meshes: Meshes) -> npt.NDArray[np.bool_]:
@@ -128,37 +127,14 @@ def late_gradients(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
     return np.where(kept, each * (owned.dense + owned.expert), 0.0)
 
 
-def moment_bytes(workload: Workload, owned: Owned) -> float:
-    """Bytes of optimizer moments per parameter, master weights apart.
-
-    Moments times their width; Muon keeps one for matrices and Adam's two for
-    embedding, head and norms.
-
-    Args:
-        workload: The job.
-        owned: Parameters of the unit on a rank.
-
-    Returns:
-        Memory. [B]
-
-    Leaves out the scales of 8-bit moments, 0.2 %, and Adafactor's vectors.
-    """
-    training = workload.training
-    bits = training.state_bits or workload.recipe.state_bits
-    if training.optimizer == "adamw-8bit":
-        bits = 8
-    count = MOMENTS[training.optimizer]
-    if training.optimizer == "muon" and not owned.matrices:
-        count = MOMENTS["adamw"]
-    return count * bits / 8
-
-
 def _by_stage(workload: Workload, meshes: Meshes, name: str) -> Floats:
     """Bytes per parameter of one entry of the recipe, by each mesh's ZeRO stage."""
     recipe = workload.recipe
     states: dict[int, StateBytes] = recipe.states
     if workload.training.precision == "fp16" and recipe.fp16_states:
         states = recipe.fp16_states
+    if workload.training.frozen and workload.training.lora.precision == "fp32":
+        states = FP32_ADAPTERS
     values = np.zeros(max(recipe.states) + 1)
     for stage, entry in (recipe.states | states).items():
         values[stage] = getattr(entry, name)
@@ -168,9 +144,10 @@ def _by_stage(workload: Workload, meshes: Meshes, name: str) -> Floats:
 def held_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
     """Bytes of frozen weights, and of weights kept in a quantised form.
 
-    Frozen: 2 B, for NF4 0.516 B in linears. Under fp8 a linear that keeps its
-    quantised weight adds 1 B, on GPUs whose tensor cores read one layout only a
-    transposed 1 B too, and gives back 2 B where no 16-bit copy stays.
+    Frozen: 2 B beside adapters, less in linears that are quantised; as the framework
+    keeps its weights where parts of the model are frozen. Under fp8 a linear that
+    keeps its quantised weight adds 1 B, on GPUs whose tensor cores read one layout
+    only a transposed 1 B too, and gives back 2 B where no 16-bit copy stays.
 
     Args:
         workload: The job.
@@ -184,19 +161,30 @@ def held_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
         Dettmers et al. 2023, arXiv 2305.14314 (NF4); TransformerEngine's
         Float8Tensor, MXFP8Tensor and NVFP4Tensor: one copy for each direction.
     """
-    frozen = HALF * (
-        owned.frozen / _divisor(meshes, meshes.dp_shard)
-        + owned.frozen_expert / _divisor(meshes, meshes.expert_shard)
+    dense, expert = (
+        _divisor(meshes, shards) for shards in (meshes.dp_shard, meshes.expert_shard)
     )
-    divisor = _divisor(meshes, meshes.dp_shard)
-    if workload.training.method == "qlora":
-        frozen = frozen - (HALF - QUANTISED_BYTES) * owned.quantised / divisor
+    saved = owned.saved / dense + owned.saved_expert / expert
+    frozen = _frozen_bytes(workload, owned, meshes) - saved
     if not keeps_quantised(workload):
         return np.zeros(len(meshes)) + frozen
     copies = weight_copies(workload)
     if workload.recipe.fp8_primary:
         copies -= HALF
-    return frozen + copies * owned.quantised / divisor
+    return frozen + copies * owned.quantised / dense
+
+
+def _frozen_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
+    """Frozen weights: 2 B beside adapters, else as the framework keeps weights."""
+    whole, divided = np.full(len(meshes), float(HALF)), np.zeros(len(meshes))
+    if workload.training.frozen:
+        whole, divided = np.where(meshes.zero == 3, [divided, whole], [whole, divided])
+    else:
+        whole = _by_stage(workload, meshes, "weights")
+        divided = _by_stage(workload, meshes, "sharded_weights")
+    return owned.frozen * (whole + divided / meshes.dp_shard) + owned.frozen_expert * (
+        whole + divided / meshes.expert_shard
+    )
 
 
 def _divisor(meshes: Meshes, shards: Ints) -> Ints:
@@ -252,8 +240,9 @@ def gather_time(data: DataGroups, owned: Owned) -> Floats:
     width = workload.recipe.gather_bytes
     sharded = meshes.zero == 3
     turns = _turns(data, owned)
-    held = owned.dense + np.where(sharded, owned.frozen, 0.0)
-    held_expert = owned.expert + np.where(sharded, owned.frozen_expert, 0.0)
+    frozen, frozen_expert = owned.packed
+    held = owned.dense + np.where(sharded, frozen, 0.0)
+    held_expert = owned.expert + np.where(sharded, frozen_expert, 0.0)
     dense = _bucketed(data, held, width, data.shard)
     time = turns + dense + _bucketed(data, held_expert, width, data.expert)
     if not workload.offload.parameters:
@@ -331,8 +320,9 @@ def _bucketed(
 def optimizer_time(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
     """Time of one unit's optimizer step.
 
-    ``(42 P / S + 12 P [whole gradients]) / (eta W)``; what the host keeps it
-    updates itself; Muon adds its Newton-Schulz iterations at the GEMM rate.
+    ``(42 P / S + 12 P [whole gradients]) / (eta W)`` for Adam; what the host keeps
+    it updates itself; paged moments come and go; Muon adds its Newton-Schulz
+    iterations at the GEMM rate.
 
     Args:
         workload: The job.
@@ -350,10 +340,12 @@ def optimizer_time(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
     updated = owned.dense / shards + owned.expert / expert_shards
     whole = np.where(meshes.zero < 2, owned.dense + owned.expert, 0.0)
     here = 1.0 - workload.offload.optimizer
-    moved = here * SHARD_TRAFFIC * updated + LOCAL_TRAFFIC * whole
+    moved = here * shard_traffic(workload, owned, updated) + LOCAL_TRAFFIC * whole
     time = moved / stream_rate(workload)
     if workload.offload.optimizer:
         time = time + host_update_time(workload, updated)
+    if workload.training.paged:
+        time = time + paging_time(workload, rank_moments(workload, owned, meshes))
     if workload.training.optimizer == "muon" and not workload.training.frozen:
         time = time + owned.orthogonal / shards / gemm_rate(workload).flops
     return time

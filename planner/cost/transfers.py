@@ -34,6 +34,7 @@ def sharded_parts(
     if not sharded.any():
         return forward, backward
     gather, scatter = gather_time(data, owned), scatter_time(data, owned)
+    again = gather * owned.passes_back
     profile = data.workload.profile
     kappa = profile.overlap_contention
     there, back = _copies(data, owned, profile.gather_copy, profile.scatter_copy)
@@ -44,7 +45,10 @@ def sharded_parts(
 
     return (
         forward.plus("dp_comm", shown(gather, forward.total, there)),
-        backward.plus("dp_comm", shown(gather + scatter, backward.total, there + back)),
+        backward.plus(
+            "dp_comm",
+            shown(again + scatter, backward.total, there * owned.passes_back + back),
+        ),
     )
 
 

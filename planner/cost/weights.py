@@ -1,36 +1,17 @@
 """Weights of a layer's linears: how many, in which formats, and Muon's work on them."""
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from planner.cost.kernels import NARROW
 from planner.cost.meshes import Floats, Meshes
+from planner.cost.shapes import weight_shapes
 from planner.cost.workload import Workload
-from planner.models.blocks import LayerKind, Moe
-from planner.models.parts import Gemm
+from planner.models.blocks import LayerKind
 
 NEWTON_SCHULZ = 5
 """Iterations of Muon's orthogonalisation. [1]"""
 ONE_LAYOUT = frozenset({"ada", "hopper"})
 """Architectures whose fp8 tensor cores read one layout: both are kept."""
-
-
-def _shapes(
-    layer: LayerKind, meshes: Meshes
-) -> Iterator[tuple[Gemm, Floats, Floats, "Floats | float"]]:
-    """Every linear with its inputs, outputs and copies on a rank."""
-    one = np.ones(len(meshes))
-    for gemm in layer.gemms():
-        expert = gemm.split.startswith("expert")
-        ways = meshes.etp if expert else meshes.tp
-        column = ways if gemm.split.endswith("column") else one
-        row = ways if gemm.split.endswith("row") else one
-        copies: Floats | float = 1.0
-        if expert:
-            assert isinstance(layer.ffn, Moe)
-            copies = layer.ffn.experts / meshes.ep
-        yield gemm, gemm.inputs / row, gemm.outputs / column, copies
 
 
 def linear_weights(layer: LayerKind, meshes: Meshes) -> Floats:
@@ -44,7 +25,7 @@ def linear_weights(layer: LayerKind, meshes: Meshes) -> Floats:
         Weights. [1], shape (meshes,)
     """
     total = np.zeros(len(meshes))
-    for gemm, inputs, outputs, copies in _shapes(layer, meshes):
+    for gemm, inputs, outputs, copies in weight_shapes(layer, meshes):
         if gemm.name != "router":
             total = total + copies * inputs * outputs
     return total
@@ -60,7 +41,7 @@ def largest_weight(layer: LayerKind, meshes: Meshes) -> Floats:
     Returns:
         Weights of one copy. [1], shape (meshes,)
     """
-    sizes = [inputs * outputs for _, inputs, outputs, _ in _shapes(layer, meshes)]
+    sizes = [inputs * outputs for _, inputs, outputs, _ in weight_shapes(layer, meshes)]
     largest: Floats = np.maximum.reduce([np.zeros(len(meshes)), *sizes])
     return largest
 
@@ -81,7 +62,7 @@ def newton_schulz_flops(layer: LayerKind, meshes: Meshes) -> Floats:
         Jordan et al. 2024, Muon; five iterations of a quintic polynomial.
     """
     total = np.zeros(len(meshes))
-    for _, inputs, outputs, copies in _shapes(layer, meshes):
+    for _, inputs, outputs, copies in weight_shapes(layer, meshes):
         short, long = np.minimum(inputs, outputs), np.maximum(inputs, outputs)
         each = NEWTON_SCHULZ * (4 * short**2 * long + 2 * short**3)
         total = total + copies * each

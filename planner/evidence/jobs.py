@@ -54,7 +54,7 @@ def training_of(row: Row, layout: PartialLayout, rule: StackRule) -> TrainingSpe
             "state_bits": None if words.state_bits == 32 else words.state_bits,
             "optimizer_in_backward": words.in_backward,
             "method": _method(row),
-            "lora": _lora(row, rule),
+            "lora": LoraSpec() if _method(row) == "full" else _lora(row, rule),
             "document": _document(row, rule),
         }
     )

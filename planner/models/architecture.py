@@ -1,11 +1,11 @@
 """A model: runs of layer kinds between an embedding and a head."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Literal
 
-from planner.models.blocks import NORM_VECTORS, LayerKind, Norm
+from planner.models.blocks import NORM_VECTORS, LayerKind, Norm, Role
 
 AttentionConvention = Literal["full", "causal"]
 
@@ -81,12 +81,44 @@ class Architecture:
 
     @property
     def mtp_kind(self) -> LayerKind:
-        """Kind of the layer inside an MTP module: that of the last run.
+        """Kind of the layer inside an MTP module: that of the last run, trained.
 
         Returns:
             Layer kind. [1]
         """
-        return self.runs[-1][0]
+        return replace(self.runs[-1][0], role="trained")
+
+    def with_frozen(self, layers: int, role: Role) -> "Architecture":
+        """The same model, whose first layers do not train.
+
+        Args:
+            layers: How many of them. [1]
+            role: What becomes of each: "passed" or "below". [-]
+
+        Returns:
+            Frozen layers as kinds of their own, named after their role. [-]
+        """
+        if not layers:
+            return self
+        every = [kind for kind, count in self.runs for _ in range(count)]
+        frozen = [
+            replace(kind, name=f"{kind.name} {role}", role=role)
+            for kind in every[:layers]
+        ]
+        return replace(self, runs=runs_of([*frozen, *every[layers:]]))
+
+    def thawed(self) -> "Architecture":
+        """The same model with every layer training again.
+
+        Returns:
+            The model that :meth:`with_frozen` was asked of. [-]
+        """
+        layers = (
+            replace(kind, name=kind.name.removesuffix(f" {kind.role}"), role="trained")
+            for kind, count in self.runs
+            for _ in range(count)
+        )
+        return replace(self, runs=runs_of(layers))
 
     @property
     def position_parameters(self) -> int:

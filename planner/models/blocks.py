@@ -19,10 +19,12 @@ __all__ = [
     "Moe",
     "Norm",
     "Region",
+    "Role",
     "SavedTensor",
     "Split",
 ]
 
+Role = Literal["trained", "passed", "below"]
 Norm = Literal["rmsnorm", "layernorm", "layernorm-no-bias", "layernorm-plain"]
 
 # RMSNorm has a weight; LayerNorm a weight and a bias, only the weight, or neither.
@@ -49,6 +51,9 @@ class LayerKind(Block):
         norms: Norms over the model width: 2 before the halves, 4 with norms after
             them too, 1 if the halves share it or one is absent. [1]
         parallel: Both halves read the layer's input and add up.
+        role: What a training does with it: "trained", "passed" (frozen, but the
+            gradient passes through), or "below" (frozen like all before it: no
+            backward).
     """
 
     name: str
@@ -57,6 +62,7 @@ class LayerKind(Block):
     norm: Norm
     norms: int = 2
     parallel: bool = False
+    role: Role = "trained"
 
     @property
     def hidden(self) -> int:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from planner.cost.host_bound import host_bound, leaves_the_gpus
 from planner.cost.meshes import CP_KINDS, ORDERS, Ints, Meshes
 from planner.cost.workload import Workload
 from planner.models.blocks import Mlp, Moe
@@ -104,6 +105,9 @@ class Enumerator:
         tied = self.limits.recompute_scope == "plan" or len(menu) == 1
         entries = list(range(len(menu))) if tied else [-1]
         mesh, vpp = self._chunks(meshes)
+        if len(mesh) and leaves_the_gpus(self.workload):
+            kept = self._host_holds(meshes.take(mesh), vpp, menu)
+            mesh, vpp = mesh[kept], vpp[kept]
         return Space(
             meshes=meshes,
             mesh=np.repeat(mesh, len(entries)),
@@ -112,6 +116,20 @@ class Enumerator:
             recompute=menu,
             removed=dict(self.removed),
         )
+
+    def _host_holds(self, meshes: Meshes, vpp: Ints, menu: tuple[str, ...]) -> Ints:
+        """Candidates whose hosts hold what leaves the GPUs, however layers split."""
+        room = self.workload.topology.cluster.node.host_memory
+        if room is None:
+            return np.arange(len(meshes))
+        layers = -(-self.workload.model.layers // (meshes.pp * vpp)) + int(self.full)
+        needed = host_bound(
+            self.workload, meshes, vpp=vpp, layers=layers, recompute=menu
+        )
+        kept = np.flatnonzero(needed <= room)
+        rule = f"host memory: {room / 1e9:,.0f} GB a node, less than is offloaded"
+        self.removed[rule] += len(needed) - len(kept)
+        return kept
 
     def _keep(self, axis: str, value: int) -> bool:
         """Apply the user's limit on an axis, and count what it removes."""

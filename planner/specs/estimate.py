@@ -87,6 +87,28 @@ class StageMemory(BaseModel):
         return self.allocated + self.communication + self.fragmentation + self.context
 
 
+class HostMemory(BaseModel):
+    """What the fullest node keeps for its GPUs, beside what it has. [GiB]."""
+
+    model_config = ConfigDict(frozen=True)
+
+    needed_gib: float
+    """States, activations and buffers in the node's memory."""
+    available_gib: float | None
+    """The node's memory; none where it is not known."""
+    nvme_needed_gib: float = 0.0
+    """States on the node's local drives."""
+    nvme_available_gib: float | None = None
+    """Room on the drives; none where it is not known."""
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether nothing that is known falls short."""
+        memory = self.available_gib is None or self.needed_gib <= self.available_gib
+        room = self.nvme_available_gib
+        return memory and (room is None or self.nvme_needed_gib <= room)
+
+
 class MemoryEstimate(BaseModel):
     """Peak memory over all ranks, and whether it fits. [GiB]."""
 
@@ -98,6 +120,8 @@ class MemoryEstimate(BaseModel):
     capacity_gib: float
     verdict: Verdict
     stages: tuple[StageMemory, ...]
+    host: HostMemory | None = None
+    """Of the host; none where nothing is kept there."""
 
 
 class Estimate(BaseModel):

@@ -153,6 +153,8 @@ class Recipe:
     """Mask kept per element by each of a layer's two dropouts. [B]"""
     vocab_multiple: int = 1
     """The vocabulary is padded to a multiple of this times tp. [1]"""
+    offload_takes_gradients: bool = False
+    """Reduced gradients go to the host where the optimizer is kept there."""
     workspace_mib: dict[str, float] = field(default_factory=dict)
     """Workspaces of the matrix libraries, by GPU architecture. [MiB]"""
 
@@ -202,6 +204,8 @@ class RecipeOverrides(BaseModel):
     """Mask kept per element by each of a layer's two dropouts. [B]"""
     vocab_multiple: int | None = Field(default=None, ge=1)
     """The vocabulary is padded to a multiple of this times tp. [1]"""
+    offload_takes_gradients: bool | None = None
+    """Reduced gradients go to the host where the optimizer is kept there."""
     workspace_mib: dict[str, float] | None = None
     """Workspaces of the matrix libraries, by GPU architecture. [MiB]"""
 

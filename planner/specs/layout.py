@@ -72,9 +72,13 @@ class CommDtype(BaseModel):
 
 
 class Offload(BaseModel):
-    """Fractions of the state kept in host memory. [1]."""
+    """Fractions of the state kept in host memory, or on its drives. [1]."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    device: Literal["cpu", "nvme"] = "cpu"
+    """Where optimizer states and parameters go: the host's memory, or its local
+    drives; gradients and activations go to memory."""
 
     optimizer: float = Field(default=0.0, ge=0.0, le=1.0)
     """Of the optimizer states, which the host's processors then update."""

@@ -5,9 +5,48 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Precision = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "mxfp8", "nvfp4"]
-Optimizer = Literal["adamw", "adamw-8bit", "lamb", "sgd-momentum", "adafactor", "muon"]
+Optimizer = Literal[
+    "adamw",
+    "adamw-8bit",
+    "paged-adamw",
+    "paged-adamw-8bit",
+    "lamb",
+    "lion",
+    "sgd",
+    "sgd-momentum",
+    "adafactor",
+    "muon",
+]
 Method = Literal["full", "lora", "qlora"]
-Target = Literal["qkv", "proj", "fc1", "fc2"]
+Quantization = Literal["nf4", "fp4", "int8"]
+Target = Literal[
+    "qkv",
+    "proj",
+    "fc1",
+    "fc2",
+    "q_proj",
+    "k_proj",
+    "v_proj",
+    "o_proj",
+    "out_proj",
+    "qkv_proj",
+    "query_key_value",
+    "Wqkv",
+    "c_attn",
+    "c_proj",
+    "c_fc",
+    "dense",
+    "dense_h_to_4h",
+    "dense_4h_to_h",
+    "gate_proj",
+    "up_proj",
+    "down_proj",
+    "gate_up_proj",
+    "q_a_proj",
+    "q_b_proj",
+    "kv_a_proj_with_mqa",
+    "kv_b_proj",
+]
 
 TARGETS: dict[str, tuple[Target, ...]] = {
     "attention": ("qkv", "proj"),
@@ -27,15 +66,39 @@ class LoraSpec(BaseModel):
 
     rank: int = Field(default=16, gt=0, strict=True)
     """Inner width of every adapter. [1]"""
-    targets: Literal["attention", "all"] | tuple[Target, ...] = "all"
-    """Linear layers that carry an adapter; fc1 is gate and up together."""
+    targets: Literal["attention", "all", "all-linear"] | tuple[Target, ...] = "all"
+    """Linear layers that carry an adapter, under the names of Megatron (fc1 is gate
+    and up together, experts included) or of transformers; all-linear is every one
+    that the model's code has there."""
+    dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
+    """Share of an adapter's input that is dropped; above 0 each adapter keeps the
+    dropped input and a mask. [1]"""
+    precision: Literal["bf16", "fp32"] = "bf16"
+    """Format of the adapters; in fp32 each keeps an fp32 copy of its input."""
 
     @property
     def modules(self) -> tuple[Target, ...]:
-        """Linear layers that carry an adapter, by name. [text]."""
+        """Linear layers that carry an adapter, by name; none for all-linear. [text]."""
         if isinstance(self.targets, str):
-            return TARGETS[self.targets]
+            return TARGETS.get(self.targets, ())
         return self.targets
+
+
+class FreezeSpec(BaseModel):
+    """Parts of the model whose weights stay as they are.
+
+    A frozen part has weights alone: no gradient, no master copy, no moments. Blocks
+    below the first part that trains have no backward and keep nothing for one.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    embedding: bool = False
+    """The embedding table, and the learned positions."""
+    layers: int = Field(default=0, ge=0, strict=True)
+    """The first so many blocks. [1]"""
+    head: bool = False
+    """The output projection, and the norm before it."""
 
 
 class TrainingSpec(BaseModel):
@@ -66,6 +129,15 @@ class TrainingSpec(BaseModel):
     method: Method = "full"
     lora: LoraSpec = LoraSpec()
     """Adapters of the methods lora and qlora."""
+    quantization: Quantization | None = None
+    """Format of the base weights under qlora; absent: nf4."""
+    double_quantization: bool = True
+    """The scales of nf4 and fp4 are kept in 8 bits themselves."""
+    quantized_experts: bool = False
+    """Routed experts are quantised too; where experts are one fused tensor, as in
+    transformers, they are no linear layers and stay in 16 bits."""
+    freeze: FreezeSpec = FreezeSpec()
+    """Parts that do not train; with adapters, blocks that carry none."""
 
     @property
     def span(self) -> int:
@@ -77,8 +149,18 @@ class TrainingSpec(BaseModel):
 
     @property
     def frozen(self) -> bool:
-        """Whether only adapters train."""
+        """Whether all weights are frozen and only adapters train."""
         return self.method != "full"
+
+    @property
+    def weight_format(self) -> Quantization | None:
+        """Format that the base weights are quantised to; none but under qlora."""
+        return (self.quantization or "nf4") if self.method == "qlora" else None
+
+    @property
+    def paged(self) -> bool:
+        """Whether the optimizer's moments may be paged out to the host."""
+        return self.optimizer.startswith("paged-")
 
     @model_validator(mode="after")
     def _one_batch(self) -> Self:
@@ -91,6 +173,19 @@ class TrainingSpec(BaseModel):
             raise ValueError(
                 f"global_batch_tokens {tokens} is no whole number of sequences "
                 f"of {self.seq_len} tokens"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _blocks_of_the_method(self) -> Self:
+        """What belongs to another method is no silent wish."""
+        if self.method == "full" and self.lora != LoraSpec():
+            raise ValueError("lora is given, but method full has no adapters")
+        quantised = (self.quantization, self.quantized_experts)
+        if self.method != "qlora" and quantised != (None, False):
+            raise ValueError(
+                f"quantization goes with method qlora; method {self.method} keeps "
+                "the weights in 16 bits"
             )
         return self
 

@@ -180,14 +180,15 @@ class Prices:
         copies out of and into a collective's buffer come after either.
         """
         gather = _one(gather_time(self.data, owned))
-        both = gather + _one(scatter_time(self.data, owned))
+        again = gather if owned.passes_back else 0.0
+        both = again + _one(scatter_time(self.data, owned))
         profile = self.workload.profile
         kappa = profile.overlap_contention
         trained = owned.dense + owned.expert
         held = trained + owned.frozen + owned.frozen_expert
         rate = stream_rate(self.workload)
         there = profile.gather_copy * _one(held) / rate
-        back = there + profile.scatter_copy * _one(trained) / rate
+        back = there * owned.passes_back + profile.scatter_copy * _one(trained) / rate
         return (
             max(forward, gather) + kappa * min(forward, gather) + there,
             max(backward, both) + kappa * min(backward, both) + back,

@@ -10,6 +10,7 @@ from planner.cost.activations import saved_bytes, score_bytes
 from planner.cost.context import Context
 from planner.cost.ends import embedding_end
 from planner.cost.meshes import Meshes
+from planner.cost.optimizers import moment_bytes
 from planner.cost.owned import layer_owned, padded_vocab
 from planner.cost.room import (
     buffer_bytes,
@@ -20,7 +21,6 @@ from planner.cost.room import (
 )
 from planner.cost.states import (
     held_bytes,
-    moment_bytes,
     optimizer_time,
     state_bytes,
 )
@@ -91,8 +91,13 @@ def test_bytes_per_parameter(
         ("adamw", None, 8),
         ("adamw", 16, 4),
         ("adamw", 8, 2),
-        ("adamw-8bit", None, 2),
+        ("adamw-8bit", None, 2 + 2 * 4 / 256),
+        ("paged-adamw", None, 8),
+        ("paged-adamw-8bit", None, 2 + 2 * 4 / 256),
         ("lamb", None, 8),
+        ("lion", None, 4),
+        ("lion", 8, 1),
+        ("sgd", None, 0),
         ("sgd-momentum", None, 4),
         ("adafactor", None, 0),
         ("muon", None, 4),

@@ -1,0 +1,89 @@
+"""Block-wise formats of weights and moments: bytes, and the GPUs that run them."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+
+from hardware.files import UnknownNameError, find, read, remembered
+from hardware.measured import Measured, Positive
+
+FormatUse = Literal["weights", "moments"]
+"""What a format is for."""
+
+
+class BlockFormat(Measured):
+    """A number format whose scales are shared by blocks or rows.
+
+    Attributes:
+        element_bytes: One element without its scales. [B]
+        block: Elements that share a scale; none without blocks. [1]
+        scale_bytes: The scale of a block. [B]
+        nested_scale_bytes: The same where scales are quantised too. [B]
+        nested_block: Scales that then share a scale of `scale_bytes`. [1]
+        row_scale_bytes: The scale of an output row. [B]
+        architectures: GPU architectures that the library runs it on. [text]
+    """
+
+    element_bytes: Positive
+    block: PositiveInt | None = None
+    scale_bytes: float = Field(default=0.0, ge=0)
+    nested_scale_bytes: float = Field(default=0.0, ge=0)
+    nested_block: PositiveInt | None = None
+    row_scale_bytes: float = Field(default=0.0, ge=0)
+    architectures: tuple[str, ...]
+
+    def bytes_each(self, *, nested: bool = False) -> float:
+        """Bytes of one element with its share of the scales of blocks.
+
+        ``b + s / B``, or ``b + (s_2 + s / B_2) / B`` where scales are quantised too.
+
+        Args:
+            nested: Scales are quantised themselves, where the format can. [-]
+
+        Returns:
+            Memory. [B]
+
+        Leaves out the scales of rows, which depend on the shape.
+        """
+        if self.block is None:
+            return self.element_bytes
+        scale = self.scale_bytes
+        if nested and self.nested_block is not None:
+            scale = self.nested_scale_bytes + self.scale_bytes / self.nested_block
+        return self.element_bytes + scale / self.block
+
+
+class _FormatsFile(BaseModel):
+    """Formats by use and name."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    weights: Mapping[str, BlockFormat]
+    moments: Mapping[str, BlockFormat]
+
+
+def block_format(use: FormatUse, name: str) -> BlockFormat:
+    """A block-wise format by what it is for and its name.
+
+    Args:
+        use: `weights` of a frozen base, or `moments` of an optimizer. [-]
+        name: Name of the format. [text]
+
+    Returns:
+        Its bytes and the GPUs that run it. [-]
+
+    Raises:
+        UnknownNameError: No such format; lists those there are.
+    """
+    known = _formats(use)
+    if name not in known:
+        raise UnknownNameError(f"no format {name!r}; known are {', '.join(known)}")
+    return known[name]
+
+
+@remembered
+def _formats(use: FormatUse) -> Mapping[str, BlockFormat]:
+    """Formats of one use by name."""
+    file = read(find("calibration", "formats"), _FormatsFile)
+    return file.weights if use == "weights" else file.moments
