@@ -11,6 +11,7 @@ from planner.cost.owned import Owned, embedding_owned, head_owned, layer_owned
 from planner.cost.states import state_bytes
 from planner.cost.workload import Workload
 from planner.specs.layout import Offload
+from planner.specs.table import BLOCK
 
 
 def leaves_the_gpus(workload: Workload) -> bool:
@@ -110,11 +111,16 @@ def _activations(
         for name in recompute
     ]
     context = Context.of(workload, meshes)
-    edges = embedding_end(context).saved + head_end(context).saved
+    edges = sum(_blocks(end(context).saved) for end in (embedding_end, head_end))
     batches, pp = meshes.micro_batches, meshes.pp
     chunks = np.where(
         vpp > 1, np.minimum(batches * vpp, pp * (vpp + 1)), np.minimum(batches, pp)
     )
-    held = np.minimum(layers, workload.model.layers) * np.max(kept, axis=0)
+    held = np.minimum(layers, workload.model.layers) * _blocks(np.max(kept, axis=0))
     depth = np.minimum(batches, pp)
     return np.asarray(workload.offload.activations * (chunks * held + depth * edges))
+
+
+def _blocks(size: Floats) -> Floats:
+    """Rounded up as the allocator, and the table, do. [B]."""
+    return np.asarray(np.ceil(size / BLOCK) * BLOCK)

@@ -4,12 +4,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from strategies import small_job, tightened, with_profile
+from strategies import small_job, tightened, with_host_memory, with_profile
 
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.infeasible import tightest
-from planner.optimize import optimize
+from planner.optimize import _status, optimize
 from planner.search.best_first import search
 from planner.specs.layout import Offload
 from planner.specs.result import Result
@@ -102,6 +102,32 @@ def test_what_is_promised_to_fit_does() -> None:
     assert "would fit" in " ".join(optimize([tight]).explanation.infeasible)
     block = tight.search.model_copy(update={"offload": True})
     assert optimize([replace(tight, search=block)]).status == "optimal"
+
+
+def test_the_host_needs_room_for_what_a_plan_offloads() -> None:
+    """A plan of 6 GB on the GPUs fits a node of 1 TB and none of 1 GB."""
+    tight = job(capacity=6.0, offload=True)
+    best = optimize([with_host_memory(tight, 1e12)]).plans[0]
+    host = best.estimate.memory.host
+    assert host is not None
+    assert host.is_enough
+    short = optimize([with_host_memory(tight, 1e9)])
+    assert short.status == "infeasible"
+    said = " ".join(short.explanation.infeasible)
+    assert "ruled out by host memory: 1 GB a node" in said
+
+
+def test_offload_is_not_proposed_to_a_host_without_room() -> None:
+    said = optimize([with_host_memory(job(capacity=6.0), 1e9)]).explanation.infeasible
+    assert "would fit" not in " ".join(said)
+
+
+def test_given_up_without_a_plan_is_not_infeasible() -> None:
+    """Neither a plan nor a proof: the bound is finite."""
+    outcome = search(job())
+    assert _status([replace(outcome, ranked=[], bound_s=1.0)], []) == "unknown"
+    ruled_out = replace(outcome, ranked=[], bound_s=float("inf"))
+    assert _status([ruled_out], []) == "infeasible"
 
 
 def test_the_tightest_layout_of_a_job_that_fits_is_within_the_capacity() -> None:

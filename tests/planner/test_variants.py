@@ -8,9 +8,10 @@ from strategies import framework, small_job
 
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
+from planner.methods import frozen_model
 from planner.specs.offload import CATEGORIES
 from planner.specs.search import SearchSpec
-from planner.specs.training import LoraSpec
+from planner.specs.training import FreezeSpec, LoraSpec
 from planner.variants import trainings, variants, with_settings
 
 Shares = dict[str, float]
@@ -103,6 +104,11 @@ def test_a_listed_offload_that_nothing_can_do_is_refused(
     assert "none" in str(refused.value.allowed)
 
 
+def test_a_paged_optimizer_is_not_offloaded_as_well() -> None:
+    open_to = job(optimizer=["paged-adamw-8bit"], offload=True)
+    assert all(not v.offload.optimizer for v in variants([open_to]))
+
+
 def test_under_any_a_listed_offload_needs_one_framework_that_can() -> None:
     limits = SearchSpec(offload=["none", "optimizer"])
     both = [small_job(limits, name=name) for name in ("megatron", "torchtitan")]
@@ -129,6 +135,20 @@ def test_full_training_reads_no_block_of_adapters() -> None:
     search = SearchSpec(method=["full", "lora"])
     ranks = {t.method: t.lora.rank for t in trainings(adapted, search)}
     assert ranks == {"full": LoraSpec().rank, "lora": 64}
+
+
+def test_every_method_gets_the_layers_that_it_freezes() -> None:
+    """Frozen layers pass the gradient on under full, and have none under lora."""
+    given = job(method=["full", "lora"])
+    training = given.training.model_copy(update={"freeze": FreezeSpec(layers=2)})
+    frozen = frozen_model(training, given.model)
+    start = replace(given, training=training, model=frozen)
+    roles = {v.training.method: v.model.runs[0] for v in variants([start])}
+    assert {name: (kind.role, n) for name, (kind, n) in roles.items()} == {
+        "full": ("passed", 2),
+        "lora": ("below", 2),
+    }
+    assert frozen.thawed() == given.model
 
 
 def test_a_plans_settings_lead_back_to_its_workload() -> None:

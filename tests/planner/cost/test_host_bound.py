@@ -2,12 +2,11 @@
 
 from dataclasses import replace
 from itertools import islice
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import framework, jobs, small_job
+from strategies import framework, jobs, small_job, with_host_memory
 
 from planner.cost.estimate import memory_estimate, price
 from planner.cost.host_bound import host_bound, leaves_the_gpus
@@ -114,21 +113,13 @@ def test_only_what_leaves_the_gpus_is_counted() -> None:
     assert leaves_the_gpus(replace(plain, training=paged))
 
 
-def with_host(workload: Workload, memory: float | None) -> Workload:
-    """The job on nodes of so much memory. [B]."""
-    topology = workload.topology
-    node = topology.cluster.node.model_copy(update={"host_memory": memory})
-    cluster: Any = replace(topology.cluster, node=node)
-    return replace(workload, topology=type(topology)(cluster))
-
-
 def test_the_space_leaves_out_what_the_host_cannot_hold() -> None:
     """Exactly enough, a byte less, and a host whose memory is not known."""
     workload, layout = flat(optimizer=1.0)
     enough = bound(workload, layout, workload.model.layers)
-    assert len(enumerate_space(with_host(workload, enough))) > 0
-    short = enumerate_space(with_host(workload, enough - 1))
+    assert len(enumerate_space(with_host_memory(workload, enough))) > 0
+    short = enumerate_space(with_host_memory(workload, enough - 1))
     assert len(short) == 0
     assert any(rule.startswith("host memory") for rule in short.removed)
-    unknown = enumerate_space(with_host(workload, None))
-    assert len(unknown) == len(enumerate_space(with_host(workload, enough)))
+    unknown = enumerate_space(with_host_memory(workload, None))
+    assert len(unknown) == len(enumerate_space(with_host_memory(workload, enough)))
