@@ -45,14 +45,16 @@ def frozen_model(training: TrainingSpec, model: Architecture) -> Architecture:
 
     Args:
         training: The training block. [-]
-        model: The model. [-]
+        model: The model, frozen for whatever training or for none. [-]
 
     Returns:
         The same where nothing is frozen; else the first layers have no backward if
         the embedding below them does not train either. [-]
     """
     below = not training.trains_embedding
-    return model.with_frozen(training.freeze.layers, "below" if below else "passed")
+    return model.thawed().with_frozen(
+        training.freeze.layers, "below" if below else "passed"
+    )
 
 
 def _check_frozen(training: TrainingSpec, model: Architecture) -> None:

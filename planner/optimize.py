@@ -6,8 +6,9 @@ from planner.cost.estimate import estimate
 from planner.cost.layouts import layout_of
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
-from planner.reasons import explanation, infeasibility, why_slower
-from planner.search.best_first import Progress, SearchOutcome, search
+from planner.infeasible import infeasibility
+from planner.reasons import explanation, why_slower
+from planner.search.best_first import Progress, SearchOutcome, search_all
 from planner.search.incumbents import Found
 from planner.specs.estimate import Estimate
 from planner.specs.layout import Layout
@@ -19,6 +20,7 @@ from planner.specs.result import (
     SearchReport,
     Status,
 )
+from planner.variants import variants
 from planner.verify import violations
 
 __all__ = ["Progress", "optimize"]
@@ -31,25 +33,27 @@ def optimize(
     time_limit: float = 120.0,
     progress: Callable[[Progress], None] | None = None,
 ) -> Result:
-    """Search every framework's space, keep the best, verify, explain.
+    """Search every variant's space together, keep the best, verify, explain.
+
+    A variant is a framework with a method, an optimizer and an offload that the
+    search block allows; none is favoured but by its step.
 
     Args:
         workloads: The job under each framework that may run it.
         top: Plans to list. [1]
-        time_limit: Wall time over all frameworks. [s]
+        time_limit: Wall time over all variants. [s]
         progress: Called about ten times a second with the state of a search.
 
     Returns:
         Status, plans, bound and what removed every other candidate.
 
     Raises:
-        BadInputError: The limits leave no legal layout.
+        BadInputError: The limits leave no legal layout, or name a setting that no
+            framework of the job has.
     """
-    share = time_limit / len(workloads)
-    outcomes = [
-        search(workload, top=top, time_limit=share, progress=progress)
-        for workload in workloads
-    ]
+    outcomes = search_all(
+        variants(workloads), top=top, time_limit=time_limit, progress=progress
+    )
     if not any(len(outcome.space) for outcome in outcomes):
         raise BadInputError(
             "no legal layout is left; removed by: " + _rules(outcomes),
@@ -69,7 +73,11 @@ def optimize(
 
 def _rules(outcomes: Sequence[SearchOutcome]) -> str:
     counted = _report(outcomes).pruned
-    ranked = sorted(counted.items(), key=lambda item: -item[1])
+    # The few that offload removes would be lost among those of the degrees.
+    ranked = sorted(
+        counted.items(),
+        key=lambda item: (not item[0].startswith(("offload", "host")), -item[1]),
+    )
     limits = outcomes[0].table.workload.search.limits()
     return "; ".join(_rule(rule, count, limits) for rule, count in ranked[:4] if count)
 
@@ -83,19 +91,15 @@ def _rule(rule: str, count: int, limits: dict[str, object]) -> str:
 
 
 def _plans(outcomes: Sequence[SearchOutcome], top: int) -> list[RankedPlan]:
-    """Estimates of the best of all frameworks, verified one by one."""
-    found = sorted(
-        (plan, index)
-        for index, outcome in enumerate(outcomes)
-        for plan in outcome.ranked
-    )[:top]
+    """Estimates of the best of all variants, verified one by one."""
+    found = sorted(plan for outcome in outcomes for plan in outcome.ranked)[:top]
     plans: list[RankedPlan] = []
-    for rank, (plan, index) in enumerate(found, start=1):
-        workload = outcomes[index].table.workload
-        layout = _layout(outcomes[index], plan)
+    for plan in found:
+        outcome = outcomes[plan.variant]
+        workload, layout = outcome.table.workload, _layout(outcome, plan)
         predicted = estimate(workload, layout)
         _verify(workload, layout, predicted)
-        plans.append(_ranked(rank, layout, predicted, plans))
+        plans.append(_ranked(workload, layout, predicted, plans))
     return plans
 
 
@@ -121,31 +125,33 @@ def _verify(workload: Workload, layout: Layout, predicted: Estimate) -> None:
         step_s=predicted.step_time_s.value,
         device_gib=[stage.device for stage in predicted.memory.stages],
     )
+    host = predicted.memory.host
+    if host is not None and not host.is_enough:
+        objections.append(f"hosts lack memory: {host}")
     if objections:
         raise AssertionError("verify objects: " + "; ".join(objections))
 
 
 def _ranked(
-    rank: int, layout: Layout, predicted: Estimate, before: list[RankedPlan]
+    workload: Workload, layout: Layout, predicted: Estimate, before: list[RankedPlan]
 ) -> RankedPlan:
-    if not before:
-        return RankedPlan(rank=rank, layout=layout, estimate=predicted)
-    best = before[0]
-    slower = predicted.step_time_s.value / best.estimate.step_time_s.value - 1
+    """A plan with its place, and what tells it from the first."""
+    best = before[0].estimate if before else predicted
     return RankedPlan(
-        rank=rank,
+        rank=len(before) + 1,
         layout=layout,
         estimate=predicted,
-        slower=slower,
-        why=why_slower(best.estimate, predicted),
+        slower=predicted.step_time_s.value / best.step_time_s.value - 1,
+        why=why_slower(best, predicted) if before else "",
+        settings=workload.search.settings_of(workload.training),
     )
 
 
 def _status(outcomes: Sequence[SearchOutcome], plans: list[RankedPlan]) -> Status:
-    finished = not any(outcome.timed_out for outcome in outcomes)
-    if not plans:
-        return "infeasible" if finished else "unknown"
+    """Infeasible only where every candidate of every variant is ruled out."""
     bound = min(outcome.bound_s for outcome in outcomes)
+    if not plans:
+        return "infeasible" if bound == float("inf") else "unknown"
     best = min(outcome.ranked[0].step_s for outcome in outcomes if outcome.ranked)
     return "optimal" if bound >= best else "feasible"
 
@@ -175,6 +181,7 @@ def _report(outcomes: Sequence[SearchOutcome]) -> SearchReport:
         pruned=pruned,
         solved=sum(outcome.solved for outcome in outcomes),
         seconds=sum(outcome.seconds for outcome in outcomes),
+        variants=len(outcomes),
     )
 
 

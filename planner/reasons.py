@@ -1,17 +1,10 @@
-"""Why a plan won, why another is slower, why nothing fits: in words."""
+"""Why a plan won and why another is slower: in words."""
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from planner.cost.estimate import memory_estimate, price
-from planner.cost.layouts import layout_of
-from planner.cost.workload import Workload
-from planner.search.best_first import SearchOutcome
-from planner.search.paths import even_counts
-from planner.search.solve import in_class
 from planner.specs.estimate import Estimate, StageMemory
 from planner.specs.layout import Layout
+from planner.specs.offload import offload_text
 from planner.specs.result import Explanation, RankedPlan
 
 CAUSE_WORDS = {
@@ -27,10 +20,9 @@ CAUSE_WORDS = {
     "straggler": "stragglers",
     "other": "other",
 }
+NO_DIFFERENCE = "equal in every cause"
 SHOWN = 0.0005
 """Differences below this share of the step go unmentioned. [1]"""
-TRIED_WHEN_INFEASIBLE = 64
-"""Candidates looked at for the smallest footprint. [1]"""
 
 
 def _differences(best: Estimate, other: Estimate) -> list[tuple[str, float]]:
@@ -57,7 +49,7 @@ def why_slower(best: Estimate, other: Estimate) -> str:
     changed = _differences(best, other)
     worse = [f"{CAUSE_WORDS[c]} +{d:.1%}" for c, d in changed[:2] if d > SHOWN]
     better = [f"{CAUSE_WORDS[c]} {d:.1%}" for c, d in changed[-1:] if d < -SHOWN]
-    return ", ".join(worse + better) or "equal in every cause"
+    return ", ".join(worse + better) or NO_DIFFERENCE
 
 
 def explanation(plans: Sequence[RankedPlan]) -> Explanation:
@@ -79,15 +71,35 @@ def _runner_up(plans: Sequence[RankedPlan]) -> str:
     if len(plans) < 2:
         return "No other set of degrees fits, or none was close enough to list."
     best, second = plans[0], plans[1]
-    changes = _changes(best.layout, second.layout)
-    return (
-        f"It beats {changes} by {second.slower:.2%}, which would pay "
-        f"{second.why} of the step."
+    changes = _changes(best, second)
+    beats = f"It beats {changes} by {second.slower:.2%}"
+    if second.why == NO_DIFFERENCE:
+        return f"{beats}; the two are {NO_DIFFERENCE}."
+    return f"{beats}, which would pay {second.why} of the step."
+
+
+def _changes(best: RankedPlan, other: RankedPlan) -> str:
+    """What differs between two plans, as the other has it."""
+    differing = [*_settings_changed(best, other), *_degrees_changed(best, other)]
+    return ", ".join(differing) or "its own variants"
+
+
+def _settings_changed(best: RankedPlan, other: RankedPlan) -> list[str]:
+    """Framework, method, optimizer and offload where they differ."""
+    ours, theirs = (
+        {"framework": plan.estimate.stack.get("framework")} | plan.settings
+        for plan in (best, other)
     )
+    changed = [
+        f"{name} {theirs[name]}" for name in theirs if theirs[name] != ours[name]
+    ]
+    if best.layout.offload != other.layout.offload:
+        changed.append(offload_text(other.layout.offload) or "offload none")
+    return changed
 
 
-def _changes(best: Layout, other: Layout) -> str:
-    """The degrees in which two layouts differ, as the other has them."""
+def _degrees_changed(best: RankedPlan, other: RankedPlan) -> list[str]:
+    """Degrees and recompute where they differ."""
     axes = (
         "tp",
         "sp",
@@ -102,17 +114,26 @@ def _changes(best: Layout, other: Layout) -> str:
         "micro_batch",
         "order",
     )
+    ours, theirs = best.layout, other.layout
     differing = [
-        f"{axis} {getattr(other, axis)}"
+        f"{axis} {getattr(theirs, axis)}"
         for axis in axes
-        if getattr(best, axis) != getattr(other, axis)
+        if getattr(ours, axis) != getattr(theirs, axis)
     ]
-    if _kinds(best) != _kinds(other):
-        differing.append(f"recompute {_kinds(other)}")
-    return ", ".join(differing) or "its own variants"
+    if recompute_words(ours) != recompute_words(theirs):
+        differing.append(f"recompute {recompute_words(theirs)}")
+    return differing
 
 
-def _kinds(layout: Layout) -> str:
+def recompute_words(layout: Layout) -> str:
+    """The recompute kinds that a layout uses.
+
+    Args:
+        layout: A complete layout. [-]
+
+    Returns:
+        Their names with + between them. [text]
+    """
     names = {part.kind for stage in layout.stages for part in stage.recompute}
     return "+".join(sorted(names)) or "none"
 
@@ -141,98 +162,4 @@ def _binding(best: Estimate) -> tuple[str, ...]:
         f"{memory.capacity_gib:.1f} GiB, most of it {largest} "
         f"({parts[largest]:.1f} GiB); beside the kernels "
         f"({times['compute'] / step:.1%} of the step) it pays {named or 'nothing'}.",
-    )
-
-
-def infeasibility(outcomes: Sequence[SearchOutcome]) -> tuple[str, ...]:
-    """Name the smallest footprint reached, and what would make it fit.
-
-    Args:
-        outcomes: Finished searches without a plan.
-
-    Returns:
-        Sentences. [text]
-    """
-    tightest = min(
-        (_tightest(outcome) for outcome in outcomes if len(outcome.space)),
-        key=lambda found: found[0],
-    )
-    needed, capacity, layout, stage, workload = tightest
-    kind = _kinds(layout)
-    sentences = [
-        f"{sum(len(outcome.space) for outcome in outcomes):,} legal layouts, none "
-        f"fits {capacity:.1f} GiB.",
-        f"The tightest reaches {needed:.1f} GiB on stage {stage.stage}: tp {layout.tp},"
-        f" pp {layout.pp}, cp {layout.cp}, dp {layout.dp}, ZeRO {layout.zero_stage}, "
-        f"micro-batch {layout.micro_batch}, recompute {kind}.",
-    ]
-    return (*sentences, *_remedies(workload, layout, stage, needed / capacity))
-
-
-def _tightest(
-    outcome: SearchOutcome,
-) -> tuple[float, float, Layout, StageMemory, Workload]:
-    """Exact footprint of the candidates with the least states and activations."""
-    table, space = outcome.table, outcome.space
-    mesh = space.mesh
-    pp = table.meshes.pp[mesh]
-    entry = np.maximum(space.menu, 0)
-    states = sum(
-        count * table.units[kind].static for kind, count in table.workload.runs
-    )
-    kept = sum(count * table.saved[kind] for kind, count in table.workload.runs)
-    ends = table.embedding.unit.static + table.head.unit.static
-    depth = np.minimum(table.meshes.micro_batches[mesh], pp)
-    rough = (np.asarray(states)[mesh] + np.asarray(kept)[entry, mesh] * depth) / pp
-    rough = rough + ends[mesh] + table.transient.max(axis=0)[entry, mesh]
-    rough = rough - table.budget[mesh]
-    best = np.argsort(rough, kind="stable")[:TRIED_WHEN_INFEASIBLE]
-    found = [_footprint(outcome, int(candidate)) for candidate in best]
-    return min((f for f in found if f is not None), key=lambda f: f[0])
-
-
-def _footprint(
-    outcome: SearchOutcome, candidate: int
-) -> tuple[float, float, Layout, StageMemory, Workload] | None:
-    table, space = outcome.table, outcome.space
-    row, vpp = int(space.mesh[candidate]), int(space.vpp[candidate])
-    entry = max(int(space.menu[candidate]), 0)
-    costs = table.stage_costs(
-        row, schedule=space.schedule(candidate), vpp=vpp, menu=(entry,)
-    )
-    counts = even_counts(costs)
-    if not in_class(costs, counts):
-        return None
-    layout = layout_of(
-        table.workload,
-        space.meshes,
-        row,
-        vpp=vpp,
-        menu=costs.menu,
-        counts=counts,
-    )
-    memory = memory_estimate(price(table.workload, layout))
-    worst = max(memory.stages, key=lambda stage: stage.device)
-    return worst.device, memory.capacity_gib, layout, worst, table.workload
-
-
-def _remedies(
-    workload: Workload, layout: Layout, stage: StageMemory, excess: float
-) -> tuple[str, ...]:
-    """What the fullest rank is full of decides what helps."""
-    states = stage.weights + stage.gradients + stage.optimizer
-    gpus = workload.gpus
-    if states > stage.activations + stage.transient:
-        more = (
-            f"about {int(np.ceil(gpus * excess))} GPUs of this size instead of {gpus}"
-        )
-        return (f"States are {states:.1f} GiB of it: {more} would hold them.",)
-    limits = workload.search.limits()
-    freed = ", ".join(f"{axis} {value}" for axis, value in limits.items())
-    if freed:
-        return (f"Activations and transients fill it: loosen the limits on {freed}.",)
-    longer = workload.training.seq_len // 2
-    return (
-        f"Activations and transients fill it: sequences of {longer} tokens or GPUs "
-        f"with {excess:.1f} times the memory would fit (cp is {layout.cp}).",
     )

@@ -34,6 +34,7 @@ from planner.specs.invalid import explained
 from planner.specs.job import JobSpec
 from planner.specs.read import Fields, cluster_fields, read_mapping
 from planner.specs.training import TrainingSpec
+from planner.variants import trainings
 
 PRICED_PRECISIONS = ("bf16", "fp16", "fp8", "mxfp8", "nvfp4")
 """Compute formats that the cost model has rates for."""
@@ -95,8 +96,9 @@ def _resolve(
     model = _model(spec, file, base)
     gpu = cluster.gpu
     measured = _told("cluster", lambda: _calibration(gpu.name, own))
-    _check_priced(spec.training, cluster, measured)
-    check_method(spec.training, model, gpu)
+    for training in trainings(spec.training, spec.search):
+        _check_priced(training, cluster, measured)
+        check_method(training, model, gpu)
     workloads = tuple(
         with_uncertainty(
             Workload(
@@ -327,6 +329,9 @@ def resolved_spec(
     return plain | {
         "model": _model_fields(spec, workload.model.name, base),
         "cluster": its_cluster.model_dump(mode="json"),
+        "training": workload.training.model_dump(
+            mode="json", by_alias=True, exclude_none=True
+        ),
         "framework": workload.framework.name,
     }
 

@@ -384,3 +384,10 @@ def with_profile(workload: Workload, **fields: object) -> Workload:
 
 def framework(name: str) -> Framework:
     return next(f for f in FRAMEWORKS if f.name == name)
+
+
+def with_host_memory(workload: Workload, memory: float | None) -> Workload:
+    """The job on nodes with so much memory of their own, or with none known. [B]."""
+    cluster = workload.topology.cluster
+    node = cluster.node.model_copy(update={"host_memory": memory})
+    return replace(workload, topology=ClusterTopology(replace(cluster, node=node)))

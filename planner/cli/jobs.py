@@ -12,6 +12,7 @@ from planner.specs.job import JobSpec
 from planner.specs.layout import PartialLayout
 from planner.specs.read import locate, read_spec
 from planner.specs.result import RankedPlan
+from planner.variants import with_settings
 
 
 @dataclass(frozen=True)
@@ -38,23 +39,25 @@ class Job:
         return (*cautions(self.workloads[0]), *self.notes)
 
     def workload_of(self, plan: RankedPlan | None) -> Workload:
-        """The workload of the framework that a plan is for; the first without one.
+        """The workload that a plan is for, with its settings; the first without one.
 
         Args:
             plan: A plan of this job, or None. [-]
 
         Returns:
-            One of the workloads. [-]
+            One of the workloads, with the plan's method and optimizer. [-]
         """
-        chosen = plan and plan.estimate.stack.get("framework")
+        if plan is None:
+            return self.workloads[0]
+        chosen = str(plan.estimate.stack.get("framework"))
         by_name = {w.framework.name: w for w in self.workloads}
-        return by_name.get(str(chosen), self.workloads[0])
+        return with_settings(by_name.get(chosen, self.workloads[0]), plan.settings)
 
     def resolved(self, plan: RankedPlan | None) -> dict[str, object]:
         """The spec with its names replaced by what they stand for.
 
         Args:
-            plan: The plan that decides the framework, or None. [-]
+            plan: The plan that decides framework and settings, or None. [-]
 
         Returns:
             Fields of a JobSpec, ready for JSON. [-]

@@ -113,8 +113,15 @@ def _stages_of_ranks(layout: Layout) -> npt.NDArray[np.int64]:
     return ranks // inside % layout.pp
 
 
-def _at_home(workload: Workload) -> Workload:
-    """The same job with everything on its GPUs."""
+def at_home(workload: Workload) -> Workload:
+    """The same job with everything on its GPUs.
+
+    Args:
+        workload: The job. [-]
+
+    Returns:
+        The job without offload, under the optimizer that is not paged. [-]
+    """
     plain = workload.training.optimizer.removeprefix("paged-")
     training = workload.training.model_copy(update={"optimizer": plain})
     return replace(workload, offload=Offload(), training=training)
@@ -142,7 +149,7 @@ def _ranks_states(
 
 def _away(workload: Workload, owned: Owned, meshes: Meshes) -> tuple[float, float]:
     """States of a unit that its rank keeps in host memory, and on drives. [B]."""
-    home = state_bytes(_at_home(workload), owned, meshes)
+    home = state_bytes(at_home(workload), owned, meshes)
     here = state_bytes(workload, owned, meshes)
     weights, gradients, optimizer = (
         float((getattr(home, name) - getattr(here, name))[0])

@@ -107,6 +107,19 @@ class Architecture:
         ]
         return replace(self, runs=runs_of([*frozen, *every[layers:]]))
 
+    def thawed(self) -> "Architecture":
+        """The same model with every layer training again.
+
+        Returns:
+            The model that :meth:`with_frozen` was asked of. [-]
+        """
+        layers = (
+            replace(kind, name=kind.name.removesuffix(f" {kind.role}"), role="trained")
+            for kind, count in self.runs
+            for _ in range(count)
+        )
+        return replace(self, runs=runs_of(layers))
+
     @property
     def position_parameters(self) -> int:
         """Learned position table: positions h.

@@ -42,6 +42,7 @@ def heading(workload: Workload) -> Heading:
     """
     training, framework = workload.training, workload.framework
     tokens = training.sequences * training.seq_len
+    method = f", {training.method}" if training.method != "full" else ""
     return Heading(
         model=workload.model.name,
         gpus=workload.gpus,
@@ -49,5 +50,6 @@ def heading(workload: Workload) -> Heading:
         cluster=workload.topology.cluster.spec.name,
         framework=f"{framework.title} {framework.profile.version}",
         job=f"{training.sequences:,} sequences of {training.seq_len:,} tokens a step "
-        f"({tokens / 1e6:,.1f}M tokens), {training.precision}, {training.optimizer}",
+        f"({tokens / 1e6:,.1f}M tokens), {training.precision}, {training.optimizer}"
+        f"{method}",
     )

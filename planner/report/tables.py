@@ -8,7 +8,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from planner.report.words import difference, layout_rows
+from planner.report.words import layout_rows, plan_difference
 from planner.specs.estimate import (
     Estimate,
     MemoryEstimate,
@@ -290,7 +290,7 @@ def runners_up_table(plans: Sequence[RankedPlan]) -> Table:
     table.add_column("why", ratio=2)
     for plan in others:
         step = f"{plan.estimate.step_time_s.value:.3f} s"
-        changed = difference(plan.layout, best.layout)
+        changed = plan_difference(plan, best)
         table.add_row(str(plan.rank), changed, step, f"{plan.slower:.2%}", plan.why)
     return table
 

@@ -36,7 +36,7 @@ def result_report(result: Result, title: Heading) -> RenderableType:
     best = result.plans[0]
     return Group(
         *_title(title),
-        section("Best layout", layout_table(best.layout)),
+        section("Best layout", _layout(best)),
         *_why(result),
         *_costs(best),
         section("Proof", certificate(result)),
@@ -61,7 +61,7 @@ def prediction_report(
     """
     return Group(
         *_title(title),
-        section("Layout", layout_table(plan.layout)),
+        section("Layout", _layout(plan)),
         *_costs(plan),
         *_small_print(plan, warnings),
     )
@@ -104,10 +104,15 @@ def certificate(result: Result) -> Text:
     line = Text(result.status, style=f"bold {style}")
     found = _gap(result.objective) if result.plans else ""
     return line.append(
-        f": {found}{search.space:,} candidates in the space, {search.priced:,} priced, "
+        f": {found}{search.space:,} candidates in the space{_over(search.variants)}, "
+        f"{search.priced:,} priced, "
         f"{search.solved:,} solved, {search.seconds:.1f} s",
         style="default not bold",
     )
+
+
+def _over(variants: int) -> str:
+    return f" of {variants} settings" if variants > 1 else ""
 
 
 def _gap(objective: Objective) -> str:
@@ -118,6 +123,12 @@ def _gap(objective: Objective) -> str:
 def _title(title: Heading) -> Iterator[RenderableType]:
     yield Text(str(title), style="bold")
     yield Text(title.job, style="dim")
+
+
+def _layout(plan: RankedPlan) -> RenderableType:
+    """The layout, and below it what else was chosen, where anything was."""
+    table = layout_table(plan.layout)
+    return Group(table, Text(plan.chosen)) if plan.chosen else table
 
 
 def _why(result: Result) -> Iterator[RenderableType]:

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from itertools import groupby
 
 from planner.specs.layout import Layout
+from planner.specs.offload import offload_text
+from planner.specs.result import RankedPlan
 
 _DIFFERENCE_FIELDS = (
     "tp",
@@ -121,6 +123,29 @@ def difference(layout: Layout, best: Layout) -> str:
     if not parts and layout.layers_per_stage != best.layers_per_stage:
         parts.append(f"layers {run_length(layout.layers_per_stage)}")
     return ", ".join(parts) or "the same"
+
+
+def plan_difference(plan: RankedPlan, best: RankedPlan) -> str:
+    """What tells a plan from the best: settings, offload, then the layout.
+
+    Args:
+        plan: A plan of the list. [-]
+        best: The plan of rank 1. [-]
+
+    Returns:
+        For example `method lora -> full, tp 8 -> 4`; `the same` for none. [-]
+    """
+    parts = [
+        f"{name} {best.settings.get(name)} -> {value}"
+        for name, value in plan.settings.items()
+        if value != best.settings.get(name)
+    ]
+    if plan.layout.offload != best.layout.offload:
+        parts.append(offload_text(plan.layout.offload) or "offload none")
+    changed = difference(plan.layout, best.layout)
+    if changed != "the same" or not parts:
+        parts.append(changed)
+    return ", ".join(parts)
 
 
 def _matters(name: str, layout: Layout) -> bool:

@@ -3,8 +3,8 @@
 import heapq
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -15,16 +15,19 @@ from planner.cost.room import (
     context_bytes,
     device_bytes,
 )
-from planner.cost.table import CostTable, fill_table
+from planner.cost.table import fill_table
 from planner.cost.workload import Workload
 from planner.search.bounds import relax, space_bounds
 from planner.search.candidate import CandidateWork
 from planner.search.incumbents import Found, Incumbents, degrees
 from planner.search.memory import cannot_fit
+from planner.search.outcome import Progress, SearchOutcome
 from planner.search.paths import ShapePaths, even_counts
 from planner.search.solve import ROUNDS, MeshAnswer, Outcome, in_class
-from planner.search.space import Space, enumerate_space
+from planner.search.space import enumerate_space
 from planner.specs.table import BLOCK, StageCosts
+
+__all__ = ["Progress", "SearchOutcome", "search", "search_all"]
 
 NO_FIT = "memory: no split can fit"
 BY_BOUND = "bound above the best"
@@ -36,121 +39,62 @@ RUNNER_UP_TRIES = 250
 """Candidates looked at for runners-up once the best is proven. [1]"""
 
 
-@dataclass(frozen=True)
-class Progress:
-    """Where a search stands."""
-
-    candidates_left: int
-    candidates: int
-    incumbent_s: float | None
-    bound_s: float | None
-
-    @property
-    def gap(self) -> float | None:
-        """Share by which the incumbent may still be beaten. [1]."""
-        if self.incumbent_s is None or self.bound_s is None:
-            return None
-        return max(0.0, 1.0 - self.bound_s / self.incumbent_s)
-
-
-@dataclass(frozen=True)
-class SearchOutcome:
-    """Everything that a search of one framework's space found and proved."""
-
-    table: CostTable
-    space: Space
-    ranked: list[Found]
-    bound_s: float
-    """No candidate is faster. [s]"""
-    timed_out: bool
-    pruned: dict[str, int]
-    solved: int
-    seconds: float
-
-    @property
-    def proven(self) -> bool:
-        """Whether the best plan meets the bound."""
-        return bool(self.ranked) and self.bound_s >= self.ranked[0].step_s
-
-
 class BestFirst:
-    """Visits candidates by lower bound, refining it, until none can matter."""
+    """The candidates of one variant by lower bound, refined as they are visited."""
 
     def __init__(
-        self,
-        workload: Workload,
-        *,
-        top: int,
-        deadline: float,
-        progress: Callable[[Progress], None] | None,
+        self, workload: Workload, incumbents: Incumbents, variant: int = 0
     ) -> None:
-        self.started = time.monotonic()
-        self.deadline = deadline
-        self.progress = progress
-        self.reported = 0.0
+        self.seconds = 0.0
+        self.incumbents, self.variant = incumbents, variant
+        self.refined: list[tuple[float, int]] = []
+        self.work: dict[int, CandidateWork] = {}
+        self.paths = ShapePaths()
+        self.solved, self.at = 0, 0
+        self.open_bound = float("inf")
+        self.timed_out = False
+        with self._clocked():
+            self._list_candidates(workload)
+
+    def _list_candidates(self, workload: Workload) -> None:
+        """First tier: enumerate, price and bound the whole space."""
         self.space = enumerate_space(workload)
         self.table = fill_table(workload, self.space.meshes, self.space.recompute)
         bounds = space_bounds(self.table, self.space)
         fits = np.flatnonzero(bounds.fits)
         self.order = fits[np.argsort(bounds.step[fits], kind="stable")]
         self.bounds = bounds.step
-        self.at = 0
-        self.refined: list[tuple[float, int]] = []
-        self.work: dict[int, CandidateWork] = {}
-        self.incumbents = Incumbents(top)
-        self.paths = ShapePaths()
         self.counted: Counter[str] = Counter(self.space.removed)
         self.counted[NO_FIT] += len(self.space) - len(fits)
-        self.solved = 0
-        self.open_bound = float("inf")
-        self.timed_out = False
 
-    def run(self) -> SearchOutcome:
-        """Visit candidates until the best is proven and the list is full.
+    @contextmanager
+    def _clocked(self) -> Iterator[None]:
+        """Adds the wall time of a block to this variant's own."""
+        started = time.monotonic()
+        yield
+        self.seconds += time.monotonic() - started
 
-        Returns:
-            The best plans, the bound, and what removed all others.
-        """
-        extra = 0
-        for bound, candidate, fresh in self._next():
-            best = self.incumbents.best
-            if best is not None and bound > best.step_s:
-                extra += 1
-                if extra > RUNNER_UP_TRIES:
-                    self._put_back(bound, candidate, fresh=fresh)
-                    break
-            if time.monotonic() > self.deadline:
-                self._put_back(bound, candidate, fresh=fresh)
-                self.timed_out = True
-                break
-            self._report(bound)
-            if fresh:
-                self._refine(candidate)
-            else:
-                self._solve(candidate, bound)
-        return self._outcome()
+    @property
+    def left(self) -> int:
+        """Candidates that are not settled. [1]."""
+        return len(self.order) - self.at + len(self.refined)
 
-    def _next(self) -> Iterator[tuple[float, int, bool]]:
-        """Candidates by bound, unrefined and refined ones merged."""
-        while True:
-            first = self._first_bound()
-            heap = self.refined[0][0] if self.refined else float("inf")
-            bound = min(first, heap)
-            if bound == float("inf") or bound > self.incumbents.threshold():
-                return
-            if heap <= first:
+    def next_bound(self) -> float:
+        """No candidate that is still to be visited is faster; inf without any. [s]."""
+        return min(self._first_bound(), self._refined_bound())
+
+    def visit(self) -> None:
+        """Settle, or bound better, the candidate with the least bound."""
+        with self._clocked():
+            if self._refined_bound() <= self._first_bound():
                 bound, candidate = heapq.heappop(self.refined)
-                yield bound, candidate, False
+                self._solve(candidate, bound)
             else:
                 self.at += 1
-                yield first, int(self.order[self.at - 1]), True
+                self._refine(int(self.order[self.at - 1]))
 
-    def _put_back(self, bound: float, candidate: int, *, fresh: bool) -> None:
-        """Undo the last step of :meth:`_next`."""
-        if fresh:
-            self.at -= 1
-        else:
-            heapq.heappush(self.refined, (bound, candidate))
+    def _refined_bound(self) -> float:
+        return self.refined[0][0] if self.refined else float("inf")
 
     def _first_bound(self) -> float:
         if self.at >= len(self.order):
@@ -167,7 +111,8 @@ class BestFirst:
 
     def _key(self, candidate: int) -> tuple[int, ...]:
         row = int(self.space.mesh[candidate])
-        return degrees(self.space.meshes, row, int(self.space.menu[candidate]))
+        menu = int(self.space.menu[candidate])
+        return (self.variant, *degrees(self.space.meshes, row, menu))
 
     def _slowdown(self, candidate: int) -> float:
         return float(self.table.slowdown[self.space.mesh[candidate]])
@@ -255,6 +200,7 @@ class BestFirst:
             step_s=answer.value * slowdown / 1e9,
             device_bytes=self.device_bytes(candidate, costs, answer),
             fields=self._fields(candidate),
+            variant=self.variant,
             candidate=candidate,
             counts=answer.counts,
         )
@@ -301,12 +247,90 @@ class BestFirst:
         fixed = float(communication_bytes(workload, row)[0]) + context_bytes(workload)
         return device_bytes(workload, held + buffers, fixed)
 
-    def _lower_bound(self) -> float:
-        """No candidate, visited or not, is faster."""
+    def lower_bound(self) -> float:
+        """No candidate of this variant, visited or not, is faster. [s]."""
         best = self.incumbents.best
-        waiting = self.refined[0][0] if self.refined else float("inf")
         value = best.step_s if best is not None else float("inf")
-        return min(value, waiting, self._first_bound(), self.open_bound)
+        return min(value, self.next_bound(), self.open_bound)
+
+    def outcome(self) -> SearchOutcome:
+        """What was found and proved.
+
+        Returns:
+            The listed plans of this variant, its bound, and what removed the rest.
+        """
+        rule = "not visited: time limit" if self.timed_out else BY_BOUND
+        counted = self.counted + Counter({rule: self.left})
+        ranked = self.incumbents.ranked()
+        return SearchOutcome(
+            table=self.table,
+            space=self.space,
+            ranked=[found for found in ranked if found.variant == self.variant],
+            bound_s=self.lower_bound(),
+            timed_out=self.timed_out,
+            pruned={rule: n for rule, n in sorted(counted.items()) if n},
+            solved=self.solved,
+            seconds=self.seconds,
+        )
+
+
+class Together:
+    """Visits the candidates of all variants in one order, by lower bound.
+
+    The plans found in one variant are the incumbents of all, so a variant whose
+    bound lies above them is never refined.
+    """
+
+    def __init__(
+        self,
+        workloads: Sequence[Workload],
+        *,
+        top: int,
+        time_limit: float,
+        progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self.deadline = time.monotonic() + time_limit
+        self.progress, self.reported = progress, 0.0
+        self.incumbents = Incumbents(top)
+        self.searches = [
+            BestFirst(workload, self.incumbents, index)
+            for index, workload in enumerate(workloads)
+        ]
+
+    def run(self) -> list[SearchOutcome]:
+        """Visit candidates until the best is proven and the list is full.
+
+        Returns:
+            The outcome of every variant.
+        """
+        extra = 0
+        while self._may_matter(least := self._first()):
+            extra += self._is_runner_up(least)
+            if extra > RUNNER_UP_TRIES:
+                break
+            if time.monotonic() > self.deadline:
+                self._stop()
+                break
+            self._report(least.next_bound())
+            least.visit()
+        return [search.outcome() for search in self.searches]
+
+    def _first(self) -> BestFirst:
+        """The variant with the least bound, the first of equals."""
+        return min(self.searches, key=BestFirst.next_bound)
+
+    def _may_matter(self, search: BestFirst) -> bool:
+        bound = search.next_bound()
+        return bound < float("inf") and bound <= self.incumbents.threshold()
+
+    def _is_runner_up(self, search: BestFirst) -> bool:
+        best = self.incumbents.best
+        return best is not None and search.next_bound() > best.step_s
+
+    def _stop(self) -> None:
+        """The time is over: say which variants are not done."""
+        for search in self.searches:
+            search.timed_out = self._may_matter(search)
 
     def _report(self, bound: float) -> None:
         now = time.monotonic()
@@ -314,25 +338,35 @@ class BestFirst:
             return
         self.reported = now
         best = self.incumbents.best
-        left = len(self.order) - self.at + len(self.refined)
         value = best.step_s if best is not None else None
         shown = min(bound, value) if value is not None else bound
-        self.progress(Progress(left, len(self.space), value, shown))
+        left = sum(search.left for search in self.searches)
+        candidates = sum(len(search.space) for search in self.searches)
+        self.progress(Progress(left, candidates, value, shown))
 
-    def _outcome(self) -> SearchOutcome:
-        left = len(self.order) - self.at + len(self.refined)
-        rule = "not visited: time limit" if self.timed_out else BY_BOUND
-        self.counted[rule] += left
-        return SearchOutcome(
-            table=self.table,
-            space=self.space,
-            ranked=self.incumbents.ranked(),
-            bound_s=self._lower_bound(),
-            timed_out=self.timed_out,
-            pruned={rule: n for rule, n in sorted(self.counted.items()) if n},
-            solved=self.solved,
-            seconds=time.monotonic() - self.started,
-        )
+
+def search_all(
+    workloads: Sequence[Workload],
+    *,
+    top: int = 4,
+    time_limit: float = 120.0,
+    progress: Callable[[Progress], None] | None = None,
+) -> list[SearchOutcome]:
+    """Find the fastest plans over the spaces of several variants, with a proof.
+
+    Args:
+        workloads: The variants of a job; earlier ones win what nothing else
+            decides. [-], shape (variants,)
+        top: Plans to list over all variants, each of other degrees. [1]
+        time_limit: Wall time after which the incumbents are returned; the first
+            tier of every variant runs whatever it says. [s]
+        progress: Called about ten times a second.
+
+    Returns:
+        Of each variant its listed plans, its bound, and what removed the rest;
+        the least bound holds over all. [-], shape (variants,)
+    """
+    return Together(workloads, top=top, time_limit=time_limit, progress=progress).run()
 
 
 def search(
@@ -353,5 +387,7 @@ def search(
     Returns:
         The plans, the bound, and the rule that removed every other candidate.
     """
-    deadline = time.monotonic() + time_limit
-    return BestFirst(workload, top=top, deadline=deadline, progress=progress).run()
+    (outcome,) = search_all(
+        [workload], top=top, time_limit=time_limit, progress=progress
+    )
+    return outcome

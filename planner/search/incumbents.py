@@ -11,12 +11,15 @@ from planner.cost.pipeline import Counts
 class Found:
     """One solved candidate; the order is the order of preference.
 
-    Step first, then device memory, then the layout's fields in their order.
+    Step first, then device memory, then the layout's fields in their order, then
+    the variant: fewer offloads, then the order that the user listed.
     """
 
     step_s: float
     device_bytes: float
     fields: tuple[int, ...]
+    variant: int
+    """Index of the workload that it is a plan for. [1]"""
     candidate: int
     counts: Counts = field(compare=False)
 
@@ -50,7 +53,7 @@ class Incumbents:
         """Record a solved candidate.
 
         Args:
-            key: Its degrees. [1]
+            key: Its variant and degrees. [1]
             found: The candidate.
         """
         known = self.best_of.get(key)
@@ -71,7 +74,7 @@ class Incumbents:
         """Step above which a candidate changes nothing in the list.
 
         Args:
-            key: Degrees of a candidate, or none for the whole list. [1]
+            key: Variant and degrees of a candidate, or none for the whole list. [1]
 
         Returns:
             The last listed step, or that of its own degrees if less. [s]

@@ -10,14 +10,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from planner.cost.host_bound import host_bound, leaves_the_gpus
 from planner.cost.meshes import CP_KINDS, ORDERS, Ints, Meshes
 from planner.cost.workload import Workload
 from planner.models.blocks import Mlp, Moe
+from planner.specs.offload import CATEGORIES, LEAST_ZERO
 
 MOST_DEFAULT_MICRO_BATCH = 8
 """Sequences in the largest micro-batch of the default space. [1]"""
 MOST_DEFAULT_CONTEXT = 64
 """Largest context degree of the default space. [1]"""
+
+NO_RECOMPUTE = "none"
+"""Kind under which a layer keeps everything for its backward. [text]"""
 
 
 def divisors(n: int) -> list[int]:
@@ -85,6 +90,8 @@ class Enumerator:
         self.search = workload.search
         self.removed: Counter[str] = Counter()
         self.full = workload.search.space == "full"
+        shares = workload.offload
+        self.offloaded = [name for name in CATEGORIES if getattr(shares, name) > 0]
 
     def space(self) -> Space:
         """Enumerate meshes, schedules and recompute settings.
@@ -92,12 +99,15 @@ class Enumerator:
         Returns:
             The declared space.
         """
-        rows = list(self._rows())
-        meshes = Meshes.from_rows(rows)
         menu = self._recompute_menu()
+        meshes = Meshes.from_rows(list(self._rows()) if menu else [])
+        menu = menu or (NO_RECOMPUTE,)
         tied = self.limits.recompute_scope == "plan" or len(menu) == 1
         entries = list(range(len(menu))) if tied else [-1]
         mesh, vpp = self._chunks(meshes)
+        if len(mesh) and leaves_the_gpus(self.workload):
+            kept = self._host_holds(meshes.take(mesh), vpp, menu)
+            mesh, vpp = mesh[kept], vpp[kept]
         return Space(
             meshes=meshes,
             mesh=np.repeat(mesh, len(entries)),
@@ -106,6 +116,20 @@ class Enumerator:
             recompute=menu,
             removed=dict(self.removed),
         )
+
+    def _host_holds(self, meshes: Meshes, vpp: Ints, menu: tuple[str, ...]) -> Ints:
+        """Candidates whose hosts hold what leaves the GPUs, however layers split."""
+        room = self.workload.topology.cluster.node.host_memory
+        if room is None:
+            return np.arange(len(meshes))
+        layers = -(-self.workload.model.layers // (meshes.pp * vpp)) + int(self.full)
+        needed = host_bound(
+            self.workload, meshes, vpp=vpp, layers=layers, recompute=menu
+        )
+        kept = np.flatnonzero(needed <= room)
+        rule = f"host memory: {room / 1e9:,.0f} GB a node, less than is offloaded"
+        self.removed[rule] += len(needed) - len(kept)
+        return kept
 
     def _keep(self, axis: str, value: int) -> bool:
         """Apply the user's limit on an axis, and count what it removes."""
@@ -194,7 +218,15 @@ class Enumerator:
         if pp > self.workload.model.layers + (2 if pp > 1 else 0):
             self.removed["more stages than layers"] += 1
             return False
+        if pp > 1 and self._activations_alone():
+            self.removed["offload of activations needs pp = 1"] += 1
+            return False
         return True
+
+    def _activations_alone(self) -> bool:
+        """Whether offloaded activations rule out a pipeline and recompute."""
+        alone = self.limits.offloads_activations_alone
+        return alone and "activations" in self.offloaded
 
     def _micro_batches(self, dp: int) -> Iterator[int]:
         """Micro-batches that divide the sequences of a replica."""
@@ -285,7 +317,7 @@ class Enumerator:
     def _sharding(self, tp: int, cp: int, dp: int) -> Iterator[tuple[int, int]]:
         """ZeRO stages and shard groups; smaller ones only with hybrid sharding."""
         for zero in self.limits.zero_stages:
-            if not self._keep("zero_stage", zero):
+            if not (self._offload_legal(zero) and self._keep("zero_stage", zero)):
                 continue
             for replicas in divisors(dp):
                 if replicas > 1 and (zero == 0 or not self.limits.hybrid_sharding):
@@ -300,12 +332,26 @@ class Enumerator:
                 elif self._keep("dp_shard", shard):
                     yield zero, shard
 
+    def _offload_legal(self, zero: int) -> bool:
+        """Only what is sharded, and as the framework shards it, can be offloaded."""
+        for name in self.offloaded:
+            least = max(
+                LEAST_ZERO.get(name, 0), self.limits.offload_least_zero.get(name, 0)
+            )
+            if zero < least:
+                self.removed[f"offload of {name} needs ZeRO-{least}"] += 1
+                return False
+        return True
+
     def _recompute_menu(self) -> tuple[str, ...]:
-        return tuple(
-            name
-            for name in self.limits.recompute
-            if self.search.allows_text("recompute", name)
-        )
+        known = self.limits.recompute
+        if self._activations_alone():
+            known = tuple(name for name in known if name == NO_RECOMPUTE)
+            dropped = len(self.limits.recompute) - len(known)
+            self.removed["offload of activations needs recompute none"] += dropped
+        kept = [name for name in known if self.search.allows_text("recompute", name)]
+        self.removed["limit:recompute"] += len(known) - len(kept)
+        return tuple(kept)
 
     def _chunks(self, meshes: Meshes) -> tuple[Ints, Ints]:
         """Chunk counts of every mesh: 1, and those that interleaving allows."""

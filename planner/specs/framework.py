@@ -97,6 +97,13 @@ class Limits:
     split_replicas_need_shards: bool = False
     """Replicas of a model that tp or cp splits must share states among each other,
     and cp itself needs ZeRO 2 or 3."""
+    offload: frozenset[str] = frozenset()
+    """What may lie in host memory: categories, with + between those that only move
+    together; any union of them can be chosen."""
+    offload_least_zero: dict[str, int] = field(default_factory=dict)
+    """ZeRO stage that a category needs beyond being sharded, to be offloaded. [1]"""
+    offloads_activations_alone: bool = False
+    """Activations are offloaded only without a pipeline and without recompute."""
 
     def default_zero(self, *, pp: int, ranks: int) -> int:
         """ZeRO stage of a layout that names none.

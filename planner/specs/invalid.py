@@ -23,7 +23,7 @@ _KINDS = {
 _URGENCY = {"extra_forbidden": 0, "value_error": 1, "missing": 3}
 """A misspelt key also makes its field missing, so it is told first."""
 _OTHER_URGENCY = 2
-_UNION_TAGS = {"int", "str", "Span"}
+_UNION_TAGS = {"bool", "int", "str", "Span"}
 """Parts of a pydantic location that name a member of a union, not a field."""
 _LONGEST_VALUE = 60
 

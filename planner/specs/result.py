@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from planner.specs.estimate import Estimate
 from planner.specs.layout import Layout
+from planner.specs.offload import offload_text
 
 Status = Literal["optimal", "feasible", "infeasible", "unknown"]
 
@@ -31,6 +32,8 @@ class SearchReport(BaseModel):
     pruned: dict[str, int]
     solved: int
     seconds: float
+    variants: int = 1
+    """Frameworks, methods, optimizers and offloads that were searched together."""
 
 
 class RankedPlan(BaseModel):
@@ -43,6 +46,18 @@ class RankedPlan(BaseModel):
     estimate: Estimate
     slower: float = 0.0
     why: str = ""
+    settings: dict[str, str] = {}
+    """What the search chose of the training block, by field; empty where the user
+    left nothing open."""
+
+    @property
+    def chosen(self) -> str:
+        """Settings and offload in words, empty where there is nothing to say. [text].
+
+        For example `method qlora, optimizer adamw-8bit, offload optimizer 1.0`.
+        """
+        parts = [f"{name} {value}" for name, value in self.settings.items()]
+        return ", ".join(filter(None, [*parts, offload_text(self.layout.offload)]))
 
 
 class Explanation(BaseModel):

@@ -2,7 +2,18 @@
 
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictInt,
+    field_validator,
+    model_validator,
+)
+
+from planner.specs.offload import parts_of, word_for
+from planner.specs.training import Method, Optimizer, TrainingSpec
 
 
 class Span(BaseModel):
@@ -22,12 +33,20 @@ class Span(BaseModel):
 
 IntLimit = StrictInt | tuple[StrictInt, ...] | Span | None
 TextLimit = str | tuple[str, ...] | None
+OffloadChoice = StrictBool | str | tuple[str, ...] | None
+
+SETTINGS = ("method", "optimizer")
+"""Fields of the training block that a search may choose."""
 
 AXES = ("tp", "pp", "vpp", "cp", "ep", "etp", "dp", "dp_shard", "micro_batch")
 
 
 class SearchSpec(BaseModel):
-    """Limits on the space; an absent limit leaves the axis free."""
+    """Limits on the space; an absent limit leaves the axis free.
+
+    ``offload``, ``method`` and ``optimizer`` widen it instead: absent, nothing is
+    offloaded and the training block stays as given.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -47,7 +66,58 @@ class SearchSpec(BaseModel):
     order: TextLimit = None
     recompute: TextLimit = None
     cp_kind: TextLimit = None
-    offload: Literal[False] | None = None
+    offload: OffloadChoice = None
+    """What may lie in host memory: false nothing, true all that the framework can,
+    or a list of `none` and categories with + between them."""
+    method: Method | tuple[Method, ...] | None = None
+    """Methods to choose from; absent: the training block's."""
+    optimizer: Optimizer | tuple[Optimizer, ...] | None = None
+    """Optimizers to choose from; absent: the training block's."""
+
+    @field_validator("offload")
+    @classmethod
+    def _known_offloads(cls, value: OffloadChoice) -> OffloadChoice:
+        if isinstance(value, str):
+            return word_for(parts_of(value))
+        if isinstance(value, tuple):
+            return tuple(word_for(parts_of(word)) for word in value)
+        return value
+
+    @field_validator("offload", "method", "optimizer")
+    @classmethod
+    def _not_empty(cls, value: object) -> object:
+        if value == ():
+            raise ValueError("an empty list leaves nothing to choose from")
+        return value
+
+    def choices(self, setting: str) -> tuple[str, ...]:
+        """Values of a setting that the user lists, in their order.
+
+        Args:
+            setting: One of offload, method and optimizer. [text]
+
+        Returns:
+            Words, each once; none where the user lists none. [text]
+        """
+        given = getattr(self, setting)
+        if isinstance(given, bool) or given is None:
+            return ()
+        return tuple(dict.fromkeys((given,) if isinstance(given, str) else given))
+
+    def settings_of(self, training: TrainingSpec) -> dict[str, str]:
+        """The settings of a training block that this search chose.
+
+        Args:
+            training: The training block of a plan. [-]
+
+        Returns:
+            Value by field, for the fields that the user leaves open. [text]
+        """
+        return {
+            name: str(getattr(training, name))
+            for name in SETTINGS
+            if self.choices(name)
+        }
 
     def allows(self, axis: str, value: int) -> bool:
         """Whether *value* lies within the limit on *axis*.
@@ -82,7 +152,6 @@ class SearchSpec(BaseModel):
         return value in (limit if isinstance(limit, tuple) else (limit,))
 
     def limits(self) -> dict[str, object]:
-        """Limits that the user set, by axis."""
-        given = self.model_dump(mode="json", exclude_none=True)
-        given.pop("space")
-        return given
+        """Limits that the user set, by axis; what widens the space is none."""
+        widening = {"space", "offload", *SETTINGS}
+        return self.model_dump(mode="json", exclude_none=True, exclude=widening)

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 
 from planner.cost.workload import Workload
 from planner.models.blocks import Mlp, Moe
-from planner.specs.layout import Layout, Stage
-from planner.specs.search import AXES
+from planner.specs.layout import Layout, Offload, Stage
+from planner.specs.search import AXES, SETTINGS
 
 Sentences = Iterator[str]
 NO_RECOMPUTE = "none"
@@ -262,6 +262,58 @@ def _user_limits(workload: Workload, layout: Layout) -> Sentences:
         yield f"the search block limits sp to {search.sp}: {layout.sp}"
 
 
+def _offload(workload: Workload, layout: Layout) -> Sentences:
+    """What lies in host memory is sharded, allowed, and in the framework's words."""
+    limits, allowed = workload.framework.limits, workload.search.offload
+    zero, held = layout.zero_stage, _on_host(layout.offload)
+    least = {"parameters": 3, "gradients": 2}
+    for name in held:
+        if zero < least.get(name, 0):
+            yield f"ZeRO-{zero} does not shard {name}, so they cannot be offloaded"
+    shown, listed = "+".join(held) or "none", workload.search.choices("offload")
+    if (held and allowed is False) or (listed and shown not in listed):
+        only = ", ".join(listed) or "none"
+        yield f"the search block limits offload to {only}: {shown}"
+    if not (held and allowed):
+        return
+    if not _moves_together(layout.offload, limits.offload):
+        yield f"{workload.framework.name} cannot offload {shown}"
+    for name in held:
+        if zero < limits.offload_least_zero.get(name, 0):
+            yield f"{workload.framework.name} offloads no {name} at ZeRO-{zero}"
+    kinds = _kinds_used(layout)
+    others = layout.pp > 1 or kinds != [NO_RECOMPUTE]
+    if limits.offloads_activations_alone and "activations" in held and others:
+        yield (
+            f"{workload.framework.name} offloads activations only without pipeline "
+            f"and recompute, not at pp {layout.pp} with {', '.join(kinds)}"
+        )
+
+
+def _on_host(offload: Offload) -> list[str]:
+    """Categories of which a part lies in host memory."""
+    names = ("optimizer", "parameters", "gradients", "activations")
+    return [name for name in names if getattr(offload, name) > 0]
+
+
+def _moves_together(offload: Offload, groups: frozenset[str]) -> bool:
+    """Whether the offloaded categories are whole groups, each at one share."""
+    left = set(_on_host(offload))
+    for group in groups:
+        names = group.split("+")
+        if len({getattr(offload, name) for name in names}) == 1:
+            left -= set(names)
+    return not left
+
+
+def _settings(workload: Workload, _: Layout) -> Sentences:
+    """Method and optimizer are among those that the user leaves open."""
+    for name in SETTINGS:
+        listed, value = workload.search.choices(name), getattr(workload.training, name)
+        if listed and value not in listed:
+            yield f"the search block limits {name} to {', '.join(listed)}: {value}"
+
+
 def _shown(search: object, axis: str) -> str:
     """A limit as the user wrote it."""
     return str(getattr(search, axis))
@@ -280,5 +332,7 @@ RULES: tuple[Callable[[Workload, Layout], Sentences], ...] = (
     _stages,
     _experts,
     _user_limits,
+    _offload,
+    _settings,
 )
 """Every rule, in order of its sentences."""

@@ -18,5 +18,10 @@ LIMITS = Limits(
     source="Megatron-LM core_v0.16.1 megatron/training/arguments.py: "
     "--pipeline-model-parallel-layout, --use-tp-pp-dp-mapping, "
     "--recompute-granularity, --num-distributed-optimizer-instances, "
-    "--expert-tensor-parallel-size",
+    "--expert-tensor-parallel-size; --optimizer-cpu-offload on the distributed "
+    "optimizer; --cpu-offloading-num-layers, refused by transformer_config.py with a "
+    "pipeline and with recompute",
+    offload=frozenset({"optimizer", "activations"}),
+    offload_least_zero={"optimizer": 1},
+    offloads_activations_alone=True,
 )

@@ -18,5 +18,8 @@ LIMITS = Limits(
     source="torchtitan 0.3.0 distributed/parallel_dims.py and "
     "config/configs.py: no optimizer-only sharding, reshard-after-forward never "
     "(ZeRO-2) or always (ZeRO-3), module_fqns_per_model_part for uneven stages; "
-    "stages are put on nodes by the launcher's node order",
+    "stages are put on nodes by the launcher's node order; "
+    "training.enable_cpu_offload is FSDP2's CPUOffloadPolicy, which moves parameters, "
+    "gradients and optimizer states together",
+    offload=frozenset({"parameters+gradients+optimizer"}),
 )

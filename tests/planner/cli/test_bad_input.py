@@ -116,6 +116,30 @@ CASES = {
         GOOD.replace("128}", "128, method: lora, lora: {targets: [query]}}"),
         ["training.lora.targets", "query"],
     ),
+    "an offload that does not exist": (
+        GOOD + "search: {offload: [none, optimiser]}",
+        ["search.offload", "'optimiser'", "did you mean optimizer?"],
+    ),
+    "an offload twice": (
+        GOOD + "search: {offload: optimizer+optimizer}",
+        ["search.offload", "names a category twice"],
+    ),
+    "a number for an offload": (
+        GOOD + "search: {offload: 3}",
+        ["search.offload: not", "3", "true or false or text or a list"],
+    ),
+    "an empty list of methods": (
+        GOOD + "search: {method: []}",
+        ["search.method", "leaves nothing to choose from"],
+    ),
+    "a method to choose that is not known": (
+        GOOD + "search: {method: [full, qlorra]}",
+        ["search.method", "'qlorra'", "did you mean qlora?"],
+    ),
+    "an optimizer to choose that is not known": (
+        GOOD + "search: {optimizer: adamw8bit}",
+        ["search.optimizer", "'adamw8bit'", "adamw-8bit"],
+    ),
 }
 
 
@@ -138,6 +162,14 @@ def test_a_bad_spec_is_explained(tmp_path: Path, command: str, case: str) -> Non
     file.write_text(text)
     message = refused(command, str(file))
     assert [f for f in [str(file), *fragments] if f not in message] == []
+
+
+def test_an_offload_that_the_framework_cannot_do_is_explained() -> None:
+    block = ["--set", "search.offload=[none, parameters]"]
+    message = refused("plan", "llama-3-8b-8-a100", *block)
+    assert "search.offload" in message
+    assert "'parameters'" in message
+    assert "allowed: activations, none, optimizer, optimizer+activations" in message
 
 
 def test_a_missing_file_is_explained_with_what_is_near(tmp_path: Path) -> None:

@@ -229,3 +229,56 @@ def test_every_field_of_the_interface_is_read(tmp_path: Path) -> None:
 
     assert told.exit_code == 0, told.stderr
     assert json.loads(told.stdout)["layout"] == layout
+
+
+OPEN_JOB: dict[str, Any] = {
+    "model": "llama-2-7b",
+    "cluster": "rtx-4090-4",
+    "training": {"seq_len": 2048, "global_batch": 32},
+    "framework": "torchtitan",
+    "search": {
+        "offload": True,
+        "method": ["full", "lora"],
+        "optimizer": ["adamw-8bit", "adamw"],
+        "tp": 1,
+        "pp": 1,
+        "cp": 1,
+    },
+}
+
+
+@pytest.mark.parametrize("method", ["full", "lora"])
+def test_a_plan_of_chosen_settings_is_priced_the_same_again(
+    tmp_path: Path, method: str
+) -> None:
+    """The spec and layout of plan.json alone lead back to its estimate.
+
+    Full training fits by offload alone, adapters fit without.
+    """
+    job = OPEN_JOB | {"search": OPEN_JOB["search"] | {"method": [method]}}
+    file, out = tmp_path / "job.yaml", tmp_path / "out"
+    file.write_text(yaml.safe_dump(job))
+    assert run("plan", str(file), "--out", str(out)).exit_code == 0
+    plan = json.loads((out / "plan.json").read_text())
+    assert plan["spec"]["training"]["method"] == method
+    assert plan["layout"]["offload"]["optimizer"] == float(method == "full")
+
+    again = tmp_path / "again.yaml"
+    again.write_text(yaml.safe_dump(plan["spec"] | {"layout": plan["layout"]}))
+    told = json.loads(run("predict", str(again), "--json", "-").stdout)
+
+    for figure in ("step_time_s", "memory"):
+        assert told["estimate"][figure] == plan["estimate"][figure]
+
+
+def test_the_settings_of_every_plan_are_told(tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump(OPEN_JOB))
+    answer = json.loads(run("plan", str(file), "--json", "-").stdout)
+    for plan in answer["plans"]:
+        assert plan["settings"].keys() == {"method", "optimizer"}
+    assert answer["search"]["variants"] == 6
+    report = " ".join(run("plan", str(file)).stdout.split())
+    best = answer["plans"][0]["settings"]
+    assert f"method {best['method']}, optimizer {best['optimizer']}" in report
+    assert "in the space of 6 settings" in report

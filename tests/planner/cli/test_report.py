@@ -16,10 +16,16 @@ from planner.report import (
     result_report,
 )
 from planner.report.tables import CATEGORIES, CAUSES, notable_stages
-from planner.report.words import difference, layout_rows, recompute_text, run_length
+from planner.report.words import (
+    difference,
+    layout_rows,
+    plan_difference,
+    recompute_text,
+    run_length,
+)
 from planner.specs.estimate import TimeBreakdown
-from planner.specs.layout import Layout, RecomputeRange, Stage
-from planner.specs.result import Result
+from planner.specs.layout import Layout, Offload, RecomputeRange, Stage
+from planner.specs.result import RankedPlan, Result
 
 TITLE = Heading("llama", 16384, "h100", "big", "torchtitan 0.3", "2,048 sequences")
 
@@ -123,6 +129,38 @@ def test_a_difference_names_every_field_that_differs(result: Result) -> None:
     assert difference(split, best) == "cp 1 -> 2"
     moved = best.model_copy(update={"stages": (Stage(layers=126),)})
     assert difference(moved, best) == "layers 126"
+
+
+def chosen(plan: RankedPlan, **shares: float) -> RankedPlan:
+    """The plan under qlora, with shares of it in host memory."""
+    layout = plan.layout.model_copy(update={"offload": Offload(**shares)})
+    update = {"layout": layout, "settings": {"method": "qlora"}}
+    return plan.model_copy(update=update)
+
+
+def test_what_was_chosen_beside_the_layout_is_told(result: Result) -> None:
+    best = chosen(result.plans[0], optimizer=1.0, activations=0.5)
+    told = text_of(prediction_report(best, TITLE))
+    assert "method qlora, offload optimizer 1.0 + activations 0.5" in told
+    assert "offload" not in text_of(prediction_report(result.plans[0], TITLE))
+
+
+def test_a_runner_up_is_told_by_settings_offload_and_layout(result: Result) -> None:
+    best = chosen(result.plans[0], optimizer=1.0)
+    plain = chosen(result.plans[1]).model_copy(update={"settings": {"method": "full"}})
+    told = "method qlora -> full, offload none, tp 8 -> 4, dp 128 -> 256"
+    assert plan_difference(plain, best) == told
+    assert plan_difference(best, best) == "the same"
+    assert plan_difference(chosen(best), best) == "offload none"
+
+
+def test_a_proof_over_several_settings_counts_them(result: Result) -> None:
+    search = result.search.model_copy(update={"variants": 6})
+    several = result.model_copy(update={"search": search})
+    assert "in the space of 6 settings" in " ".join(
+        text_of(result_report(several, TITLE)).split()
+    )
+    assert "settings" not in text_of(result_report(result, TITLE))
 
 
 def test_every_axis_of_a_layout_is_told(result: Result) -> None:

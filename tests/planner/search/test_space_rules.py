@@ -1,6 +1,7 @@
 """Each rule of the space: one job in which it removes, one in which it does not."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from planner.search.best_first import (
     search,
 )
 from planner.search.space import enumerate_space
+from planner.specs.layout import Offload
 from planner.specs.search import SearchSpec
 
 Fields = dict[str, Any]
@@ -29,6 +31,12 @@ FEW: Fields = {"tp": (1, 2), "pp": (1, 2), "cp": 1, "micro_batch": 1}
 
 def job(limits: Fields, **fields: Any) -> Workload:
     return small_job(SearchSpec(**limits), **fields)
+
+
+def offloading(*names: str, room: str = "megatron") -> Workload:
+    """The job with these categories in host memory."""
+    shares = Offload(**dict.fromkeys(names, 1.0))
+    return replace(job({}, name=room), offload=shares)
 
 
 def removed(workload: Workload, rule: str) -> int:
@@ -133,6 +141,32 @@ def removed(workload: Workload, rule: str) -> int:
             job({"tp": 2}, name="accelerate"),
             job({"tp": 8}, name="accelerate"),
         ),
+        ("limit:recompute", job({"recompute": "full"}), job({})),
+        (
+            "offload of parameters needs ZeRO-3",
+            offloading("parameters", room="torchtitan"),
+            job({}, name="torchtitan"),
+        ),
+        (
+            "offload of gradients needs ZeRO-2",
+            offloading("gradients"),
+            offloading("gradients", room="torchtitan"),
+        ),
+        (
+            "offload of optimizer needs ZeRO-1",
+            offloading("optimizer"),
+            offloading("optimizer", room="torchtitan"),
+        ),
+        (
+            "offload of activations needs pp = 1",
+            offloading("activations"),
+            offloading("activations", room="torchtitan"),
+        ),
+        (
+            "offload of activations needs recompute none",
+            offloading("activations"),
+            offloading("optimizer"),
+        ),
     ],
 )
 def test_a_rule_removes_where_it_should_and_not_elsewhere(
@@ -151,6 +185,20 @@ def test_a_limit_keeps_the_values_that_it_names() -> None:
     assert keeps(lambda m: m.tp) == {1, 2, 4, 8}
     assert keeps(lambda m: m.tp, tp=(2, 8)) == {2, 8}
     assert keeps(lambda m: m.zero, zero_stage=1) == {1}
+
+
+def test_offload_keeps_the_meshes_on_which_it_is_legal() -> None:
+    titan = offloading("parameters", "gradients", "optimizer", room="torchtitan")
+    assert set(enumerate_space(titan).meshes.zero) == {3}
+    alone = enumerate_space(offloading("activations"))
+    assert set(alone.meshes.pp) == {1}
+    assert alone.recompute == ("none",)
+
+
+def test_a_recompute_limit_that_names_no_kind_leaves_no_layout() -> None:
+    space = enumerate_space(job({"recompute": "fully"}))
+    assert len(space) == 0
+    assert space.removed["limit:recompute"] == 3
 
 
 def test_every_mesh_uses_all_gpus_and_the_whole_batch() -> None:

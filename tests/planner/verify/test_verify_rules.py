@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from planner.specs.layout import Layout, RecomputeRange, Stage
+from planner.specs.layout import Layout, Offload, RecomputeRange, Stage
 from planner.verify import violations
 from planner.verify.legality import rule_violations, stage_kinds
 
@@ -26,6 +26,9 @@ PLAIN = DENSE | {"sp": False, "pp": 1, "dp": 8, "micro_batch": 1, "stages": (13,
 """A layout of accelerate: tp 2, and FSDP2 over the other ranks."""
 FSDP = PLAIN | {"zero_stage": 3, "dp_shard": 8}
 ACCELERATE: dict[str, Any] = {"framework": "accelerate"}
+ON_HOST = Offload(optimizer=1.0)
+SHARDS_ON_HOST = Offload(optimizer=1.0, parameters=1.0, gradients=1.0)
+FLAT = DENSE | {"pp": 1, "dp": 8, "dp_shard": 8, "grad_accum": 2, "stages": (13,)}
 INTERLEAVED = DENSE | {"vpp": 2, "schedule": "interleaved", "stages": (4, 4, 4, 1)}
 
 
@@ -67,6 +70,14 @@ def kept(layers: int, *kinds: tuple[int, str]) -> Stage:
             DENSE | {"stages": (kept(7, (3, "full"), (4, "none")), 6)},
             {"scope": "virtual-stage"},
         ),
+        (DENSE | {"offload": ON_HOST}, {"offload": True}),
+        (DENSE | {"offload": ON_HOST}, {"offload": ["none", "optimizer"]}),
+        (FLAT | {"offload": Offload(activations=0.5)}, {"offload": True}),
+        (
+            TITAN | {"zero_stage": 3, "offload": SHARDS_ON_HOST},
+            {"framework": "torchtitan", "offload": True},
+        ),
+        (DENSE, {"method": ["full", "lora"], "offload": False}),
     ],
 )
 def test_the_layouts_broken_below_are_legal_before(
@@ -325,6 +336,71 @@ BROKEN: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         DENSE,
         {"sp": False},
         "the search block limits sp to False: True",
+    ),
+    "whole parameters on the host": (
+        TITAN | {"offload": SHARDS_ON_HOST},
+        {"framework": "torchtitan"},
+        "ZeRO-2 does not shard parameters, so they cannot be offloaded",
+    ),
+    "whole gradients on the host": (
+        DENSE | {"offload": Offload(gradients=1.0)},
+        {},
+        "ZeRO-1 does not shard gradients, so they cannot be offloaded",
+    ),
+    "an offload ruled out": (
+        DENSE | {"offload": ON_HOST},
+        {"offload": False},
+        "the search block limits offload to none: optimizer",
+    ),
+    "an offload that is not listed": (
+        DENSE,
+        {"offload": "optimizer"},
+        "the search block limits offload to optimizer: none",
+    ),
+    "an offload that the framework has no words for": (
+        TITAN | {"zero_stage": 3, "offload": Offload(optimizer=1.0)},
+        {"framework": "torchtitan", "offload": True},
+        "torchtitan cannot offload optimizer",
+    ),
+    "an offload at unequal shares": (
+        TITAN
+        | {
+            "zero_stage": 3,
+            "offload": SHARDS_ON_HOST.model_copy(update={"gradients": 0.5}),
+        },
+        {"framework": "torchtitan", "offload": True},
+        "torchtitan cannot offload optimizer+parameters+gradients",
+    ),
+    "an optimizer on the host that is not sharded": (
+        DENSE | {"zero_stage": 0, "offload": ON_HOST},
+        {"offload": True},
+        "megatron offloads no optimizer at ZeRO-0",
+    ),
+    "activations on the host with a pipeline": (
+        DENSE | {"offload": Offload(activations=1.0)},
+        {"offload": True},
+        "megatron offloads activations only without pipeline and recompute, not at "
+        "pp 2 with none",
+    ),
+    "activations on the host with recompute": (
+        FLAT
+        | {
+            "offload": Offload(activations=1.0),
+            "stages": (kept(13, (13, "full")),),
+        },
+        {"offload": True},
+        "megatron offloads activations only without pipeline and recompute, not at "
+        "pp 1 with full",
+    ),
+    "a method that is not listed": (
+        DENSE,
+        {"method": ["lora", "qlora"]},
+        "the search block limits method to lora, qlora: full",
+    ),
+    "an optimizer that is not listed": (
+        DENSE,
+        {"optimizer": "adamw-8bit"},
+        "the search block limits optimizer to adamw-8bit: adamw",
     ),
 }
 

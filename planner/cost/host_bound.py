@@ -1,0 +1,126 @@
+"""What the host of a node holds at most, for every candidate of a space at once."""
+
+import numpy as np
+
+from planner.cost.activations import kept_bytes
+from planner.cost.context import Context
+from planner.cost.ends import embedding_end, head_end
+from planner.cost.host_memory import at_home
+from planner.cost.meshes import PP_INSIDE, Floats, Ints, Meshes
+from planner.cost.owned import Owned, embedding_owned, head_owned, layer_owned
+from planner.cost.states import state_bytes
+from planner.cost.workload import Workload
+from planner.specs.layout import Offload
+from planner.specs.table import BLOCK
+
+
+def leaves_the_gpus(workload: Workload) -> bool:
+    """Whether anything of a job lies in its hosts' memory.
+
+    Args:
+        workload: The job, with what its layout offloads. [-]
+
+    Returns:
+        True with an offload to host memory or a paged optimizer.
+    """
+    offload = workload.offload
+    return workload.training.paged or (offload.device == "cpu" and offload != Offload())
+
+
+def host_bound(
+    workload: Workload,
+    meshes: Meshes,
+    *,
+    vpp: Ints,
+    layers: Ints,
+    recompute: tuple[str, ...],
+) -> Floats:
+    """Most that a node holds for its GPUs, whatever the split of the layers.
+
+    With G ranks on a node, at most i of them on one stage, n layers on a rank and x
+    the offloaded bytes of a unit::
+
+        min(G (n max x_l + x_e + x_h), i (sum x_l + x_e + x_h))
+
+    of the states, where a rank of a pipeline has one of the ends; of activations
+    ``G (chunks n / v  max a_l + a_e + a_h)``. Without a pipeline it is exact.
+
+    Args:
+        workload: The job, with what its layout offloads. [-]
+        meshes: The mesh of every candidate. [-]
+        vpp: Virtual chunks per pipeline rank. [1], shape (candidates,)
+        layers: Most layers of one virtual stage. [1], shape (candidates,)
+        recompute: Kinds that the candidates' layers may use. [text]
+
+    Returns:
+        Memory. [B], shape (candidates,)
+
+    References:
+        Ren et al. 2021, arXiv 2101.06840, section 4.
+    """
+    node = min(workload.topology.cluster.node.gpus_per_node, workload.gpus)
+    held = _states(workload, meshes, vpp * layers, node)
+    if workload.offload.activations:
+        held = held + node * _activations(workload, meshes, vpp, layers, recompute)
+    return held
+
+
+def _states(workload: Workload, meshes: Meshes, most: Ints, node: int) -> Floats:
+    """Offloaded states on the fullest node, at most. [B]."""
+    kinds = [
+        _away(workload, layer_owned(workload, kind, meshes), meshes)
+        for kind in workload.kinds
+    ]
+    first = _away(workload, embedding_owned(workload, meshes), meshes)
+    last = _away(workload, head_owned(workload, meshes), meshes)
+    whole = sum(count * kinds[kind] for kind, count in workload.runs) + first + last
+    edges = np.where(meshes.pp > 1, np.maximum(first, last), first + last)
+    of_rank = np.minimum(most, workload.model.layers) * np.max(kinds, axis=0) + edges
+    return np.asarray(np.minimum(node * of_rank, _on_one_stage(meshes, node) * whole))
+
+
+def _on_one_stage(meshes: Meshes, node: int) -> Ints:
+    """Ranks of one pipeline stage on a node, at most. [1].
+
+    Stages take turns of i ranks, so a window of G ranks has whole rounds and a rest.
+    """
+    inside = np.where(meshes.order == PP_INSIDE, 1, meshes.dp)
+    turn = meshes.tp * meshes.cp * inside
+    rounds, rest = np.divmod(node, turn * meshes.pp)
+    return np.asarray(rounds * turn + np.minimum(rest, turn))
+
+
+def _away(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
+    """States of a unit that its rank keeps in host memory. [B]."""
+    home = state_bytes(at_home(workload), owned, meshes)
+    here = state_bytes(workload, owned, meshes)
+    return home.total - here.total
+
+
+def _activations(
+    workload: Workload,
+    meshes: Meshes,
+    vpp: Ints,
+    layers: Ints,
+    recompute: tuple[str, ...],
+) -> Floats:
+    """Offloaded activations of the fullest rank, at most. [B]."""
+    kept = [
+        kept_bytes(workload, kind, workload.recipe.kinds[name], meshes)
+        for kind in workload.kinds
+        for name in recompute
+    ]
+    context = Context.of(workload, meshes)
+    edges = sum(_blocks(end(context).saved) for end in (embedding_end, head_end))
+    batches, pp = meshes.micro_batches, meshes.pp
+    chunks = np.where(
+        vpp > 1, np.minimum(batches * vpp, pp * (vpp + 1)), np.minimum(batches, pp)
+    )
+    held = np.minimum(layers, workload.model.layers) * _blocks(np.max(kept, axis=0))
+    depth = np.minimum(batches, pp)
+    return np.asarray(workload.offload.activations * (chunks * held + depth * edges))
+
+
+def _blocks(size: Floats) -> Floats:
+    """Rounded up as the allocator, and the table, do. [B]."""
+    return np.asarray(np.ceil(size / BLOCK) * BLOCK)

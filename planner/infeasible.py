@@ -1,0 +1,220 @@
+"""Why no variant of a job fits, and what would make one fit: in words."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.cost.estimate import memory_estimate, price
+from planner.cost.layouts import layout_of
+from planner.cost.meshes import Floats
+from planner.cost.table import CostTable, fill_table
+from planner.cost.workload import Workload
+from planner.reasons import recompute_words
+from planner.search.best_first import SearchOutcome
+from planner.search.paths import even_counts
+from planner.search.solve import in_class
+from planner.search.space import Space, enumerate_space
+from planner.specs.estimate import StageMemory
+from planner.specs.layout import Layout, Offload
+from planner.specs.offload import offload_text
+from planner.variants import variants
+
+TRIED = 64
+"""Candidates of a variant looked at for the smallest footprint. [1]"""
+OFFLOADS_TRIED = 16
+"""Variants looked at for an offload that would fit. [1]"""
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """Memory of the fullest rank of one layout."""
+
+    needed: float
+    """[GiB]"""
+    capacity: float
+    """[GiB]"""
+    layout: Layout
+    stage: StageMemory
+    workload: Workload
+
+    @property
+    def excess(self) -> float:
+        """Memory needed over what a GPU has. [1]."""
+        return self.needed / self.capacity
+
+
+def infeasibility(outcomes: Sequence[SearchOutcome]) -> tuple[str, ...]:
+    """Name the smallest footprint reached, and what would make it fit.
+
+    Args:
+        outcomes: Finished searches of all variants, without a plan.
+
+    Returns:
+        Sentences. [text]
+    """
+    found = [tightest(outcome.table, outcome.space) for outcome in outcomes]
+    footprints = [footprint for footprint in found if footprint is not None]
+    layouts = sum(len(outcome.space) for outcome in outcomes)
+    if not footprints:
+        return (f"{layouts:,} legal layouts, none fits.",)
+    least = min(footprints, key=lambda footprint: footprint.needed)
+    return (
+        f"{layouts:,} legal layouts{_over(len(outcomes))}, none fits "
+        f"{least.capacity:.1f} GiB.",
+        f"The tightest reaches {least.needed:.1f} GiB on stage {least.stage.stage}: "
+        f"{_words(least)}.",
+        *_remedies(least),
+        *_host_memory(outcomes),
+        *_with_offload([outcome.table.workload for outcome in outcomes]),
+    )
+
+
+def _over(variants: int) -> str:
+    return f" over {variants} settings" if variants > 1 else ""
+
+
+def _words(footprint: Footprint) -> str:
+    """Degrees and settings of a layout."""
+    layout, workload = footprint.layout, footprint.workload
+    chosen = workload.search.settings_of(workload.training)
+    parts = [
+        *(f"{axis} {getattr(layout, axis)}" for axis in ("tp", "pp", "cp", "dp")),
+        f"ZeRO {layout.zero_stage}",
+        f"micro-batch {layout.micro_batch}",
+        f"recompute {recompute_words(layout)}",
+        *(f"{name} {value}" for name, value in chosen.items()),
+        offload_text(layout.offload),
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def tightest(table: CostTable, space: Space) -> Footprint | None:
+    """The least footprint of the candidates with the least states and activations.
+
+    Args:
+        table: Priced meshes.
+        space: Candidates on them.
+
+    Returns:
+        Exact memory of the best of some dozens; none without a legal candidate.
+
+    Leaves out every candidate that a rough count ranks behind them, so a smaller
+    footprint may exist.
+    """
+    if not len(space):
+        return None
+    best = np.argsort(_rough(table, space), kind="stable")[:TRIED]
+    found = [_footprint(table, space, int(candidate)) for candidate in best]
+    known = [footprint for footprint in found if footprint is not None]
+    return min(known, key=lambda footprint: footprint.needed, default=None)
+
+
+def _rough(table: CostTable, space: Space) -> Floats:
+    """Blocks over the budget if layers spread evenly. [block], shape (candidates,)."""
+    mesh = space.mesh
+    pp = table.meshes.pp[mesh]
+    entry = np.maximum(space.menu, 0)
+    states = sum(
+        count * table.units[kind].static for kind, count in table.workload.runs
+    )
+    kept = sum(count * table.saved[kind] for kind, count in table.workload.runs)
+    ends = table.embedding.unit.static + table.head.unit.static
+    depth = np.minimum(table.meshes.micro_batches[mesh], pp)
+    rough = (np.asarray(states)[mesh] + np.asarray(kept)[entry, mesh] * depth) / pp
+    rough = rough + ends[mesh] + table.transient.max(axis=0)[entry, mesh]
+    return np.asarray(rough - table.budget[mesh])
+
+
+def _footprint(table: CostTable, space: Space, candidate: int) -> Footprint | None:
+    row, vpp = int(space.mesh[candidate]), int(space.vpp[candidate])
+    entry = max(int(space.menu[candidate]), 0)
+    costs = table.stage_costs(
+        row, schedule=space.schedule(candidate), vpp=vpp, menu=(entry,)
+    )
+    counts = even_counts(costs)
+    if not in_class(costs, counts):
+        return None
+    layout = layout_of(
+        table.workload,
+        space.meshes,
+        row,
+        vpp=vpp,
+        menu=costs.menu,
+        counts=counts,
+    )
+    memory = memory_estimate(price(table.workload, layout))
+    worst = max(memory.stages, key=lambda stage: stage.device)
+    return Footprint(worst.device, memory.capacity_gib, layout, worst, table.workload)
+
+
+def _remedies(footprint: Footprint) -> tuple[str, ...]:
+    """What the fullest rank is full of decides what helps."""
+    workload, stage, excess = footprint.workload, footprint.stage, footprint.excess
+    states = stage.weights + stage.gradients + stage.optimizer
+    gpus = workload.gpus
+    if states > stage.activations + stage.transient:
+        more = (
+            f"about {int(np.ceil(gpus * excess))} GPUs of this size instead of {gpus}"
+        )
+        return (f"States are {states:.1f} GiB of it: {more} would hold them.",)
+    limits = workload.search.limits()
+    freed = ", ".join(f"{axis} {value}" for axis, value in limits.items())
+    if freed:
+        return (f"Activations and transients fill it: loosen the limits on {freed}.",)
+    longer = workload.training.seq_len // 2
+    return (
+        f"Activations and transients fill it: sequences of {longer} tokens or GPUs "
+        f"with {excess:.1f} times the memory would fit (cp is {footprint.layout.cp}).",
+    )
+
+
+def _host_memory(outcomes: Sequence[SearchOutcome]) -> tuple[str, ...]:
+    """How many layouts that offload more the hosts' own memory rules out."""
+    counted: Counter[str] = Counter()
+    for outcome in outcomes:
+        counted.update(
+            {r: n for r, n in outcome.pruned.items() if r.startswith("host")}
+        )
+    return tuple(
+        f"{count:,} layouts more are ruled out by {rule}."
+        for rule, count in counted.items()
+    )
+
+
+def _with_offload(workloads: Sequence[Workload]) -> tuple[str, ...]:
+    """Whether the host's memory would help, where the user did not allow it."""
+    if workloads[0].search.offload not in (None, False):
+        return ()
+    tried: list[Footprint] = []
+    for variant in _offloading(workloads):
+        space = enumerate_space(variant)
+        table = fill_table(variant, space.meshes, space.recompute)
+        found = tightest(table, space)
+        if found is not None and found.excess <= 1:
+            return (f"{_NOT_ALLOWED}: search.offload: true would fit, {_at(found)}",)
+        tried += [found] if found is not None else []
+    if not tried:
+        return ()
+    least = min(tried, key=lambda footprint: footprint.needed)
+    return (f"{_NOT_ALLOWED}, and found not to be enough: {_at(least)}",)
+
+
+_NOT_ALLOWED = "Offload to host memory is not allowed"
+
+
+def _at(footprint: Footprint) -> str:
+    needed, capacity = footprint.needed, footprint.capacity
+    return f"{needed:.1f} of {capacity:.1f} GiB at {_words(footprint)}."
+
+
+def _offloading(workloads: Sequence[Workload]) -> list[Workload]:
+    """Variants that offload something, the least first, up to a number."""
+    of_each: dict[str, Workload] = {}
+    for workload in workloads:
+        search = workload.search.model_copy(update={"offload": True})
+        its = replace(workload, search=search)
+        of_each.setdefault(workload.framework.name, its)
+    every = variants(list(of_each.values()))
+    return [each for each in every if each.offload != Offload()][:OFFLOADS_TRIED]

@@ -1,0 +1,45 @@
+"""What a search reports on its way, and what it hands over at its end."""
+
+from dataclasses import dataclass
+
+from planner.cost.table import CostTable
+from planner.search.incumbents import Found
+from planner.search.space import Space
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a search stands."""
+
+    candidates_left: int
+    candidates: int
+    incumbent_s: float | None
+    bound_s: float | None
+
+    @property
+    def gap(self) -> float | None:
+        """Share by which the incumbent may still be beaten. [1]."""
+        if self.incumbent_s is None or self.bound_s is None:
+            return None
+        return max(0.0, 1.0 - self.bound_s / self.incumbent_s)
+
+
+@dataclass(frozen=True)
+class SearchOutcome:
+    """Everything that a search of one variant's space found and proved."""
+
+    table: CostTable
+    space: Space
+    ranked: list[Found]
+    """The plans of this variant among the best of all that ran together."""
+    bound_s: float
+    """No candidate of this variant is faster, and no listed plan. [s]"""
+    timed_out: bool
+    pruned: dict[str, int]
+    solved: int
+    seconds: float
+
+    @property
+    def proven(self) -> bool:
+        """Whether the best plan meets the bound."""
+        return bool(self.ranked) and self.bound_s >= self.ranked[0].step_s

@@ -1,0 +1,94 @@
+"""What may be kept in host memory, and how a user or a framework names it."""
+
+from collections.abc import Iterable
+from itertools import combinations
+
+from planner.errors import did_you_mean
+
+CATEGORIES = ("optimizer", "parameters", "gradients", "activations")
+"""What can be offloaded; the fields of a layout's offload block."""
+NOTHING = "none"
+"""The word for keeping everything on the GPU."""
+LEAST_ZERO = {"parameters": 3, "gradients": 2}
+"""ZeRO stage from which each is sharded; whole ones stay on the GPU. [1]
+
+Source: Rajbhandari et al. 2020, arXiv 1910.02054; DeepSpeed's configuration page,
+``offload_param`` is for stage 3 only.
+"""
+
+Parts = frozenset[str]
+"""Categories that one setting offloads, empty for none."""
+
+
+def parts_of(choice: str) -> Parts:
+    """The categories that a word such as `optimizer+parameters` names.
+
+    Args:
+        choice: `none`, or categories with + between them, in any order. [text]
+
+    Returns:
+        Categories. [text]
+
+    Raises:
+        ValueError: A category does not exist, or is named twice.
+    """
+    names = [name.strip() for name in choice.split("+")]
+    if names == [NOTHING]:
+        return frozenset()
+    for name in names:
+        if name not in CATEGORIES:
+            near = did_you_mean(name, [NOTHING, *CATEGORIES])
+            raise ValueError(f"nothing called {name!r} can be offloaded; {near}")
+    if len(set(names)) < len(names):
+        raise ValueError(f"{choice!r} names a category twice")
+    return frozenset(names)
+
+
+def word_for(parts: Iterable[str]) -> str:
+    """The word for a set of categories, in their fixed order.
+
+    Args:
+        parts: Categories. [text]
+
+    Returns:
+        `none`, or the categories with + between them. [text]
+    """
+    held = set(parts)
+    return "+".join(name for name in CATEGORIES if name in held) or NOTHING
+
+
+def unions(groups: Iterable[str]) -> tuple[Parts, ...]:
+    """Every set that a framework can offload: unions of what moves together.
+
+    Args:
+        groups: A framework's groups, for example `parameters+gradients+optimizer`,
+            in any order. [text]
+
+    Returns:
+        Sets from none to all of them, the fewest groups first. [text]
+    """
+    known = sorted(map(parts_of, groups), key=_place)
+    found = {
+        frozenset[str]().union(*chosen): None
+        for count in range(len(known) + 1)
+        for chosen in combinations(known, count)
+    }
+    return tuple(found)
+
+
+def _place(parts: Parts) -> list[int]:
+    return sorted(CATEGORIES.index(name) for name in parts)
+
+
+def offload_text(offload: object) -> str:
+    """What lies in host memory, in words.
+
+    Args:
+        offload: A layout's offload block: a share for each category. [1]
+
+    Returns:
+        For example `offload optimizer 1.0 + activations 0.5`; empty for none. [text]
+    """
+    shares = {name: float(getattr(offload, name)) for name in CATEGORIES}
+    parts = [f"{name} {round(share, 3)}" for name, share in shares.items() if share]
+    return "offload " + " + ".join(parts) if parts else ""

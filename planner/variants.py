@@ -1,0 +1,177 @@
+"""The variants of a job: every setting that a search may choose beside the layout."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+
+from pydantic import ValidationError
+
+from planner.cost.workload import Workload
+from planner.errors import BadInputError
+from planner.methods import frozen_model
+from planner.specs.framework import Limits
+from planner.specs.invalid import explained
+from planner.specs.layout import Offload
+from planner.specs.offload import CATEGORIES, Parts, parts_of, unions, word_for
+from planner.specs.search import SETTINGS, SearchSpec
+from planner.specs.training import TrainingSpec
+
+STEPPED = frozenset({"optimizer", "activations"})
+"""Categories that the full space also offloads by half, where they move alone."""
+
+ONLY_WITH = {
+    "lora": ("lora", "qlora"),
+    "quantization": ("qlora",),
+    "quantized_experts": ("qlora",),
+}
+"""Blocks of a training block that only some methods read. [text]"""
+
+
+def variants(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
+    """One workload for every framework, method, optimizer and offload allowed.
+
+    Those that offload less come first, equals in the order that the user lists:
+    the order of preference where plans are otherwise equal.
+
+    Args:
+        workloads: The job under each framework that may run it. [-]
+
+    Returns:
+        The same with training block and offload of their own. [-],
+        shape (variants,)
+
+    Raises:
+        BadInputError: A listed setting is impossible under every framework.
+    """
+    _refuse_impossible(workloads)
+    every = [
+        replace(_under(workload, training), offload=offload)
+        for workload in workloads
+        for training in trainings(workload.training, workload.search)
+        for offload in _offloads(workload, training)
+    ]
+    return tuple(sorted(every, key=lambda variant: _share(variant.offload)))
+
+
+def trainings(training: TrainingSpec, search: SearchSpec) -> Iterator[TrainingSpec]:
+    """The training block under each method and optimizer that the search may choose.
+
+    Args:
+        training: As given. [-]
+        search: What the user leaves open. [-]
+
+    Yields:
+        Training blocks; the given one alone where nothing is open. [-]
+
+    Raises:
+        BadInputError: A combination is no legal training block.
+    """
+    axes = [search.choices(name) or (getattr(training, name),) for name in SETTINGS]
+    for values in product(*axes):
+        yield _changed(training, dict(zip(SETTINGS, values, strict=True)))
+
+
+def _changed(training: TrainingSpec, settings: Mapping[str, object]) -> TrainingSpec:
+    """A training block with some fields replaced, checked as if it were read so."""
+    fields = training.model_dump(exclude_unset=True) | dict(settings)
+    for name, methods in ONLY_WITH.items():
+        if fields.get("method", training.method) not in methods:
+            fields.pop(name, None)
+    try:
+        return TrainingSpec.model_validate(fields)
+    except ValidationError as error:
+        raise explained(error, TrainingSpec, file="", inside="training") from error
+
+
+def with_settings(workload: Workload, settings: Mapping[str, object]) -> Workload:
+    """The workload that a plan with these settings is for.
+
+    Args:
+        workload: The job under the plan's framework. [-]
+        settings: What the search chose of the training block, by field. [-]
+
+    Returns:
+        The job with that training block. [-]
+    """
+    if not settings:
+        return workload
+    return _under(workload, _changed(workload.training, settings))
+
+
+def _under(workload: Workload, training: TrainingSpec) -> Workload:
+    """The job with another training block, which decides what its layers do."""
+    model = frozen_model(training, workload.model)
+    return replace(workload, training=training, model=model)
+
+
+def _offloads(workload: Workload, training: TrainingSpec) -> Iterator[Offload]:
+    """What may lie in host memory under one framework and training block."""
+    limits, search = workload.framework.limits, workload.search
+    for parts in _wanted(search, limits):
+        if updates_on_host(training.optimizer) or "optimizer" not in parts:
+            yield from _stepped(parts, limits, full=search.space == "full")
+
+
+def _wanted(search: SearchSpec, limits: Limits) -> Iterator[Parts]:
+    """Sets of categories that the user allows and the framework can offload."""
+    can = unions(limits.offload)
+    if search.offload is True:
+        yield from can
+    elif not search.choices("offload"):
+        yield frozenset()
+    for word in search.choices("offload"):
+        if parts_of(word) in can:
+            yield parts_of(word)
+
+
+def _stepped(parts: Parts, limits: Limits, *, full: bool) -> Iterator[Offload]:
+    """Shares of a set: all of it, and by half what moves alone in the full space."""
+    names = [name for name in CATEGORIES if name in parts]
+    steps = [
+        (1.0, 0.5) if full and name in STEPPED & limits.offload else (1.0,)
+        for name in names
+    ]
+    for shares in product(*steps):
+        yield Offload(**dict(zip(names, shares, strict=True)))
+
+
+def _share(offload: Offload) -> float:
+    return float(sum(getattr(offload, name) for name in CATEGORIES))
+
+
+def updates_on_host(optimizer: str) -> bool:
+    """Whether the host's processors can run this optimizer's step.
+
+    Args:
+        optimizer: Its name. [text]
+
+    Returns:
+        False for the 8-bit and paged ones, whose kernels are the GPU's alone.
+
+    References:
+        bitsandbytes, optimizers with 8-bit states and paged optimizers: updates
+        are GPU kernels.
+    """
+    return not (optimizer.endswith("8bit") or optimizer.startswith("paged"))
+
+
+def _refuse_impossible(workloads: Sequence[Workload]) -> None:
+    """Refuse a listed offload that no framework and no listed optimizer can do."""
+    search = workloads[0].search
+    for word in search.choices("offload"):
+        if not any(parts_of(word) in _possible(workload) for workload in workloads):
+            words = {word_for(p) for w in workloads for p in _possible(w)}
+            raise BadInputError(
+                "no framework and optimizer of this job can offload this",
+                field="search.offload",
+                value=word,
+                allowed=", ".join(sorted(words)),
+            )
+
+
+def _possible(workload: Workload) -> set[Parts]:
+    """Every set that can be offloaded, whether the user allows it or not."""
+    optimizers = [t.optimizer for t in trainings(workload.training, workload.search)]
+    on_host = any(map(updates_on_host, optimizers))
+    every = unions(workload.framework.limits.offload)
+    return {parts for parts in every if on_host or "optimizer" not in parts}
