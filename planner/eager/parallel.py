@@ -12,8 +12,8 @@ from planner.eager.modules import Identity, RMSNorm
 from planner.eager.ops.pointwise import scalar, to
 from planner.eager.ops.views import reshape
 from planner.eager.optimizer import Optimizer
-from planner.eager.storage import BF16, F32, I64, Tensor
-from planner.eager.tensor_parallel import Replicated, split_cross_entropy, split_model
+from planner.eager.storage import BF16, F32, I64, Replicated, Tensor
+from planner.eager.tensor_parallel import split_cross_entropy, split_model
 
 
 class ParallelIteration(Iteration):
@@ -148,13 +148,27 @@ class SplitOptimizer(Optimizer):
     def step(self) -> None:
         """Update every parameter; gradients whole on every rank are cut meanwhile."""
         brought = []
-        if self.fused or self.kind in {"sgd", "sgdm"}:
+        if self.kind in {"sgd", "sgdm"} or (self.fused and self.kind == "adamw"):
             whole = [p.grad for p in self.parameters if isinstance(p.grad, Replicated)]
             brought = [grad.cut() for grad in whole]
             sums = getattr(self, "partial", [])
             brought += [p.tape.new(p.shape, p.dtype) for p in sums]
         super().step()
         del brought
+
+    def _master_step(self) -> None:
+        """As on one GPU, but a whole gradient is cast whole and cut at each use."""
+        cast = root = None
+        for p in self._given():
+            grad = p.grad
+            if isinstance(grad, Replicated):
+                cast = p.tape.new(grad.whole, F32)
+                cuts = [p.tape.new(p.shape, F32) for _ in range(2)]
+                del cuts
+            else:
+                cast = p.tape.new(p.shape, F32)
+            root = p.tape.new(p.shape, F32)
+        del cast, root
 
 
 def norms_of(model: CausalModel) -> list[Tensor]:
@@ -201,4 +215,3 @@ def parallel(case: EagerCase) -> bool:
         True for FSDP2, tensor parallelism or a pipeline. [flag]
     """
     return bool(case.zero) or case.tp > 1 or case.pp > 1
-
