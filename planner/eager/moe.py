@@ -283,5 +283,3 @@ def check(setting: Setting, implementation: str | None) -> None:
         )
     if setting.dtype != BF16:
         raise Unsupported("torch's grouped_mm takes bf16 experts alone")
-
-
