@@ -22,8 +22,8 @@ class Iteration:
         self.arch = architecture(case)
         self.phases: dict[str, Peak] = {}
         self.after: dict[str, dict[str, int]] = {}
-        self.depths = depths
         self.parameters = self.trainable = 0
+        self.depths = depths
         self.model = self.make()
         self.optimizer = self.optimizer_of(self.model)
         self.ids = self.tape.new((case.mbs, case.seq), I64, category="inputs")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from planner.eager.build import weight_type
 from planner.eager.case import EagerCase, Unsupported
 from planner.eager.decoder import CausalModel
@@ -19,11 +21,11 @@ from planner.eager.tensor_parallel import split_cross_entropy, split_model
 class ParallelIteration(Iteration):
     """An iteration whose model is cut, split and sharded after it was made."""
 
-    def __init__(self, case: EagerCase) -> None:
+    def __init__(self, case: EagerCase, depths: Sequence[int] | None = None) -> None:
         self.sharded: ShardedModel | None = None
         self.stream: Tensor | None = None
         self.received: list[Tensor] = []
-        super().__init__(case)
+        super().__init__(case, depths)
         if case.stage > 0:
             self.stream = self._from_the_stage_before()
         self.tape.ledger.restart()
@@ -191,12 +193,14 @@ def cut_to_stage(model: CausalModel, case: EagerCase) -> None:
         case: Says which stage of how many. [case]
 
     Raises:
-        Unsupported: When a stage would hold no block.
+        Unsupported: When there is no such stage, or it would hold no block.
     """
     core = model.model
     held = len(core.layers) // case.pp
     if not held:
         raise Unsupported(f"{len(core.layers)} blocks make no {case.pp} stages")
+    if case.stage >= case.pp:
+        raise Unsupported(f"stage {case.stage} of {case.pp}, counted from 0")
     del core.layers[held:]
     if case.stage > 0:
         core.embed_tokens = None

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from planner.eager.case import EagerCase
 from planner.eager.iteration import Iteration
 from planner.eager.modules import Module
+from planner.eager.parallel import ParallelIteration, parallel
 from planner.eager.storage import Ledger, Tensor
 
 Grad = Tensor | None
@@ -84,7 +85,10 @@ class _Run:
     """A replay of a few blocks with boundaries around the one that is measured."""
 
     def __init__(self, case: EagerCase, layer: int, count: int) -> None:
-        run = Iteration(case, [layer] * count)
+        alone = {"zero": 0, "world": 1, "pp": 1, "stage": 0}
+        case = case.model_copy(update=alone)
+        kind = ParallelIteration if parallel(case) else Iteration
+        run = kind(case, [layer] * count)
         ledger = run.tape.ledger
         blocks = run.model.model.layers
         self.block = blocks[1] if count > 1 else None
@@ -103,7 +107,10 @@ class _Run:
 
 
 def block_memory(case: EagerCase, layer: int = 0) -> BlockMemory:
-    """What one block adds to a model.
+    """What one block adds to a model, on one rank of its tensor-parallel group.
+
+    Buffers of FSDP2 and the share of a pipeline stage are left out: they belong to
+    groups of blocks, not to one.
 
     Args:
         case: The model and the way of training it. [case]
@@ -129,7 +136,7 @@ def block_memory(case: EagerCase, layer: int = 0) -> BlockMemory:
 
 
 def ends_memory(case: EagerCase) -> EndsMemory:
-    """What embedding, norm, head and loss add to a model.
+    """What embedding, norm, head and loss add to a model, likewise.
 
     Args:
         case: The model and the way of training it. [case]

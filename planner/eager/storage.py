@@ -146,7 +146,7 @@ class Tensor:
 
     @property
     def numel(self) -> int:
-        """Elements of the shape. [elements]"""
+        """How many elements the shape has."""
         return math.prod(self.shape)
 
     def alias(self, shape: Shape | None = None, strides: Shape | None = None) -> Tensor:

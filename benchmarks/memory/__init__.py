@@ -1,0 +1,1 @@
+"""Memory predictions against PyTorch's own trackers."""
