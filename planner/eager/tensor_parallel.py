@@ -197,17 +197,12 @@ def _split_block(block: Module, t: int, *, sp: bool) -> None:
 
 def _check(model: CausalModel, case: EagerCase) -> None:
     t, arch = case.tp, model.model.setting.arch
+    if case.lora is not None:
+        raise Unsupported("adapters under tensor parallelism: peft's layers are whole")
+    if case.loss in {"chunked", "liger"}:
+        raise Unsupported(f"a {case.loss} loss under a head split over ranks")
     for block in model.model.layers:
-        for part, names in zip(("self_attn", "mlp"), COLUMNS, strict=True):
-            inner = getattr(block, part, None)
-            missing = [
-                n for n in names if not isinstance(getattr(inner, n, None), Linear)
-            ]
-            if missing:
-                raise Unsupported(
-                    f"tensor parallelism by the plan of Llama: {arch.family} has no "
-                    f"{', '.join(missing)} to split"
-                )
+        _check_products(block, arch.family)
     if arch.g % t or arch.a % t:
         raise Unsupported(f"{arch.g} key-value heads do not split over {t} ranks")
     if case.sp and case.seq % t:
@@ -217,6 +212,18 @@ def _check(model: CausalModel, case: EagerCase) -> None:
             "sequence parallelism with eager attention: transformers sizes the mask "
             "by a rank's tokens and the scores by all"
         )
+
+
+def _check_products(block: Module, family: str) -> None:
+    for part, first, last in zip(("self_attn", "mlp"), COLUMNS, ROWS, strict=True):
+        inner = getattr(block, part, None)
+        split = first + last
+        absent = [n for n in split if not isinstance(getattr(inner, n, None), Linear)]
+        if absent:
+            raise Unsupported(
+                f"tensor parallelism by the plan of Llama: {family} has no "
+                f"{', '.join(absent)} to split"
+            )
 
 
 def split_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
