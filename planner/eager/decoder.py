@@ -6,11 +6,9 @@ end of a forward keeps its tensor until then.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from planner.eager.checkpoint import checkpoint
 from planner.eager.families import Architecture
-from planner.eager.modules import Embedding, Linear, Module, RMSNorm
+from planner.eager.modules import Linear, Module, RMSNorm
 from planner.eager.ops.attention import by_hand, sdpa
 from planner.eager.ops.masks import causal_mask
 from planner.eager.ops.pointwise import add, dropout, gelu, mul, relu, scale, silu

@@ -49,7 +49,7 @@ class Architecture(BaseModel):
 
     @property
     def rotary(self) -> int:
-        """Elements of a head that are rotated. [elements]"""
+        """How many elements of a head are rotated."""
         given = self.fields.get("rope_parameters") or {}
         part = self.fields.get("partial_rotary_factor")
         part = given.get("partial_rotary_factor", 1.0) if part is None else part

@@ -1,4 +1,4 @@
-"""GPT-2: learned positions, LayerNorm, one projection for q, k and v, GELU in Python."""
+"""GPT-2: learned positions, LayerNorm, one projection for q, k, v, GELU in Python."""
 
 from __future__ import annotations
 

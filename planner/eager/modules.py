@@ -109,7 +109,7 @@ class Linear(Module):
 
 
 class Conv1D(Linear):
-    """GPT-2's linear layer, a weight [k, n] and a bias: ``addmm`` with the bias first."""
+    """GPT-2's linear layer, a weight [k, n] and a bias, as ``addmm``."""
 
     def forward(self, x: Tensor) -> Tensor:
         """bias + x @ weight.
