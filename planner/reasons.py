@@ -8,8 +8,7 @@ from planner.cost.estimate import memory_estimate, price
 from planner.cost.layouts import layout_of
 from planner.cost.workload import Workload
 from planner.search.best_first import SearchOutcome
-from planner.search.paths import even_counts
-from planner.search.solve import in_class
+from planner.search.paths import even_counts, in_class
 from planner.specs.estimate import Estimate, StageMemory
 from planner.specs.layout import Layout
 from planner.specs.result import Explanation, RankedPlan

@@ -21,8 +21,8 @@ from planner.search.bounds import relax, space_bounds
 from planner.search.candidate import CandidateWork
 from planner.search.incumbents import Found, Incumbents, degrees
 from planner.search.memory import cannot_fit
-from planner.search.paths import ShapePaths, even_counts
-from planner.search.solve import ROUNDS, MeshAnswer, Outcome, in_class
+from planner.search.paths import ShapePaths, even_counts, in_class
+from planner.search.solve import ROUNDS, MeshAnswer, Outcome
 from planner.search.space import Space, enumerate_space
 from planner.specs.table import BLOCK, StageCosts
 

@@ -1,0 +1,2 @@
+"""stub"""
+from planner.cli.predict import predict as memory
