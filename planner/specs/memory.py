@@ -46,8 +46,9 @@ class HostMemory(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     needed_gib: float
-    capacity_gib: float
-    fits: bool
+    capacity_gib: float | None
+    """Null where the node's is not known."""
+    fits: bool | None
 
 
 class LargestJob(BaseModel):
