@@ -35,7 +35,9 @@ Place = Callable[[Workload], Held | None]
 """A layout for a job with what it holds; None where there is no legal one."""
 
 
-def method_answers(workload: Workload, given: Layout | None) -> tuple[MethodAnswer, ...]:
+def method_answers(
+    workload: Workload, given: Layout | None
+) -> tuple[MethodAnswer, ...]:
     """What the job would hold by each method, its own first.
 
     Args:

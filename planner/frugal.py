@@ -23,7 +23,7 @@ LOOKED_AT = 6
 """Layouts whose exact memory is compared, of those with the least roughly. [1]"""
 ENOUGH = 2
 """The same where any that fits will do. [1]"""
-HOPELESS = 1.1
+HOPELESS = 1.03
 """Rough need over the memory beyond which nothing exact is asked. [1]"""
 NEIGHBOURS = 12
 """Sizes tried one by one above the fewest GPUs that could hold the states. [1]"""

@@ -52,9 +52,7 @@ def serving_memory(
         tp=spec.tp,
     )
     cache = facts.cache[spec.kv_cache]
-    kept = cache_bytes(
-        model, cache, batch=spec.batch, context=spec.context, tp=spec.tp
-    )
+    kept = cache_bytes(model, cache, batch=spec.batch, context=spec.context, tp=spec.tp)
     return ServingMemory(
         moment=moment,
         weights=weight_bytes(model, weights, spec.tp) / GIB,

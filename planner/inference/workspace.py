@@ -37,7 +37,9 @@ def layer_bytes(kind: LayerKind, rows: int, element: float, tp: int = 1) -> floa
     halves = {True: 0.0, False: 0.0}
     for tensor in kind.saved():
         if tensor.name not in _STREAM:
-            size = _width(tensor, tp) * (FP32 if tensor.precision == "fp32" else element)
+            size = _width(tensor, tp) * (
+                FP32 if tensor.precision == "fp32" else element
+            )
             halves[tensor.name in _ATTENTION] += size
     return rows * (kind.hidden * element + max(halves.values()))
 

@@ -1,16 +1,15 @@
 """GPT-BigCode (SantaCoder, StarCoder, OctoCoder): GPT-2 with one key-value head."""
 
-from dataclasses import replace
 from typing import ClassVar
 
-from planner.models.blocks import LayerKind
 from planner.models.gpt import Gpt2Config
 
 
 class GptBigCodeConfig(Gpt2Config):
-    """Fields of a GPT-BigCode config: GPT-2's, and whether heads share keys.
+    """Fields of a GPT-BigCode config: GPT-2's, and whether heads share their keys.
 
-    Source: Li et al. 2023, arXiv 2305.06161, section 5.2; transformers, GPTBigCodeConfig.
+    Source: Li et al. 2023, arXiv 2305.06161, section 5.2; transformers,
+    GPTBigCodeConfig.
     """
 
     family: ClassVar[str] = "gpt_bigcode"
@@ -18,7 +17,5 @@ class GptBigCodeConfig(Gpt2Config):
 
     multi_query: bool = True
 
-    def _layer(self) -> LayerKind:
-        plain = super()._layer()
-        heads = 1 if self.multi_query else self.n_head
-        return replace(plain, attention=replace(plain.attention, kv_heads=heads))
+    def _kv_heads(self) -> int:
+        return 1 if self.multi_query else self.n_head

@@ -52,7 +52,9 @@ def preset_sizes() -> dict[str, int]:
     Returns:
         Parameters by name; 0 where a file does not state them. [1]
     """
-    found = {path.stem: _PARAMETERS.search(path.read_text("utf-8")) for path in _files()}
+    found = {
+        path.stem: _PARAMETERS.search(path.read_text("utf-8")) for path in _files()
+    }
     return {name: int(match[1]) if match else 0 for name, match in found.items()}
 
 
