@@ -2,8 +2,7 @@
 
 from importlib.resources import files
 
-import yaml
-
+from hardware.files import parse_facts
 from planner.specs.framework import Profile
 
 
@@ -17,4 +16,4 @@ def read_profile(room: str) -> Profile:
         The default software stack of that framework.
     """
     text = (files("planner.frameworks") / room / "profile.yaml").read_text()
-    return Profile.model_validate(yaml.safe_load(text))
+    return Profile.model_validate(parse_facts(text))

@@ -3,8 +3,9 @@
 from functools import cache
 from importlib.resources import files
 
-import yaml
 from pydantic import BaseModel, ConfigDict, NonNegativeFloat, PositiveFloat, PositiveInt
+
+from hardware.files import parse_facts
 
 
 class _Fact(BaseModel):
@@ -113,4 +114,4 @@ def formats() -> Formats:
         Formats of weights and caches, and the runtime. [-]
     """
     text = (files("planner.inference") / "formats.yaml").read_text("utf-8")
-    return Formats.model_validate(yaml.safe_load(text))
+    return Formats.model_validate(parse_facts(text))

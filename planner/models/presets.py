@@ -10,13 +10,13 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError
 
+from hardware.files import parse_facts
 from planner.models.architecture import Architecture
 from planner.models.errors import ModelConfigError
 from planner.models.hub import hub_config, is_hub_id
 from planner.models.registry import from_config
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _PARAMETERS = re.compile(r"^published_parameters:\s*(\d+)", re.MULTILINE)
 
 
@@ -74,9 +74,7 @@ def read_preset(name: str) -> Preset:
         raise ModelConfigError(f"no model is named {name!r}; {_nearest(name)}")
     path = _directory() / f"{name}.yaml"
     try:
-        text = path.read_text("utf-8")
-        fields = yaml.load(text, Loader=_LOADER)  # noqa: S506  # the safe one, in C
-        return Preset.model_validate(fields)
+        return Preset.model_validate(parse_facts(path.read_text("utf-8")))
     except (yaml.YAMLError, ValidationError) as error:
         raise ModelConfigError(f"{path}: {error}") from error
 
