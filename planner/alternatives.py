@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from planner.cost.checkpoint import saved_bytes_per_parameter
+from planner.cost.checkpoint import saved_bytes
 from planner.cost.room import context_bytes
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
@@ -176,5 +176,6 @@ def _least_bytes(workload: Workload) -> float:
         return LEAST_FROZEN[training.method]
     entry = workload.recipe.states[max(workload.recipe.states)]
     gradients = entry.gradients + entry.sharded_gradients
-    kept = 0.0 if training.optimizer_in_backward else gradients
-    return saved_bytes_per_parameter(workload).total + kept
+    saved = saved_bytes(workload)
+    kept = 0.0 if training.optimizer_in_backward else gradients * saved.parameters
+    return (saved.total + kept) / workload.model.trained_parameters

@@ -22,11 +22,9 @@ from planner.inference.formats import formats
 from planner.largest import largest
 from planner.models import Architecture
 from planner.predict import complete
-from planner.specs.estimate import MemoryEstimate
 from planner.specs.inference import InferenceSpec
-from planner.specs.layout import Layout, Offload, PartialLayout
+from planner.specs.layout import Layout, PartialLayout
 from planner.specs.memory import (
-    HostMemory,
     InferenceMemory,
     LargestJob,
     TrainingMemory,
@@ -34,7 +32,6 @@ from planner.specs.memory import (
 from planner.specs.search import SearchSpec
 from planner.specs.uncertainty import UNMEASURED
 
-GIB = 2.0**30
 GRAIN = 64
 """The largest sequence is told in multiples of this, and of what is split. [token]"""
 MOST_MICRO_BATCH, MOST_TOKENS = 2**16, 2**26
@@ -74,7 +71,6 @@ def training_memory(
         largest=_largest_job(workload, layout),
         methods=methods,
         checkpoint=checkpoint(workload, layout),
-        host=_host(workload, layout, memory),
         stack=stack_in_force(workload),
         assumptions=_assumptions(workload, layout, chosen=chosen),
         warnings=warnings,
@@ -136,32 +132,6 @@ def _fits(workload: Workload, layout: Layout, **training: int) -> bool:
     step = workload.training.model_copy(update=change)
     memory = weigh(replace(workload, training=step), layout)
     return memory.peak_device_gib.value <= memory.capacity_gib
-
-
-def _host(
-    workload: Workload, layout: Layout, memory: MemoryEstimate
-) -> HostMemory | None:
-    """What the layout's offload takes of a node's host, at the fullest stage.
-
-    What the same layout would hold more of states and activations without offload,
-    on every GPU of the node.
-    """
-    if layout.offload == Offload():
-        return None
-    bare = weigh(workload, layout.model_copy(update={"offload": Offload()}))
-    names = ("weights", "gradients", "optimizer", "activations")
-    moved = max(
-        sum(getattr(there, name) - getattr(here, name) for name in names)
-        for there, here in zip(bare.stages, memory.stages, strict=True)
-    )
-    node = workload.topology.cluster.node
-    capacity = None if node.host_memory is None else node.host_memory / GIB
-    needed = moved * min(node.gpus_per_node, layout.gpus)
-    return HostMemory(
-        needed_gib=needed,
-        capacity_gib=capacity,
-        fits=None if capacity is None else needed <= capacity,
-    )
 
 
 def _assumptions(

@@ -1,71 +1,94 @@
 """Sizes of a checkpoint: in total, and of the rank that writes most."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.cost.adapters import adapter_parameters
 from planner.cost.layouts import counts_of, recompute_kinds
 from planner.cost.meshes import Meshes
 from planner.cost.owned import Owned, embedding_owned, head_owned, layer_owned
-from planner.cost.states import moment_bytes
+from planner.cost.states import held_bytes, state_bytes
 from planner.cost.workload import Workload
-from planner.specs.layout import Layout
+from planner.specs.layout import Layout, Offload
 from planner.specs.memory import Checkpoint
 
 GIB = 2.0**30
-_NOTHING = np.zeros(1)
-_INNER = Owned(_NOTHING, _NOTHING)
-_OUTER = Owned(_NOTHING, _NOTHING, matrices=False)
 
 
 @dataclass(frozen=True)
 class Saved:
-    """Bytes that a checkpoint holds of one trained parameter. [B]."""
+    """What a checkpoint holds of some trained parameters."""
 
+    parameters: float
+    """Their number. [1]"""
     weights: float
+    """As the framework keeps them, without a copy to compute with. [B]"""
     optimizer: float
+    """Master copy and moments. [B]"""
+
+    def __add__(self, other: "Saved") -> "Saved":
+        return Saved(
+            self.parameters + other.parameters,
+            self.weights + other.weights,
+            self.optimizer + other.optimizer,
+        )
+
+    def __rmul__(self, times: float) -> "Saved":
+        return Saved(
+            times * self.parameters, times * self.weights, times * self.optimizer
+        )
 
     @property
     def total(self) -> float:
-        """Both. [B]."""
+        """Weights and optimizer. [B]."""
         return self.weights + self.optimizer
 
 
-def saved_bytes_per_parameter(workload: Workload, *, inner: bool = True) -> Saved:
-    """Bytes that a framework saves of a parameter: its weight, master, moments.
+def saved_bytes(workload: Workload) -> Saved:
+    """What a framework saves of a whole model: weights, master copies, moments.
 
-    What it keeps at its highest ZeRO stage, where no second copy is held to compute
-    with; gradients are not saved. Megatron-Core 2 + 12, FSDP2 4 + 8.
+    What one rank alone would hold of the trained parameters at the framework's
+    highest ZeRO stage, where no second copy is held to compute with; gradients are
+    not saved. Megatron-Core with Adam 2 + 12 bytes a parameter, FSDP2 4 + 8.
 
     Args:
-        workload: The job: recipe and optimizer. [-]
-        inner: Of a layer; else of embedding and head, which Muon leaves to Adam. [-]
+        workload: The job: model, method, optimizer, recipe. [-]
 
     Returns:
-        Memory. [B]
+        Bytes and parameters; of a frozen model those of its adapters. [B]
 
     References:
         Megatron-LM docs/user-guide/features/dist_optimizer.md; PyTorch distributed
         checkpoint of FSDP2's fp32 shards.
     """
-    recipe = workload.recipe
-    entry = recipe.states[max(recipe.states)]
-    moments = moment_bytes(workload, _INNER if inner else _OUTER)
+    zero = max(workload.framework.limits.zero_stages)
+    alone = Meshes.of_layout(Layout(zero_stage=zero, grad_accum=2))
+    total = _unit(workload, embedding_owned(workload, alone), alone)
+    total += _unit(workload, head_owned(workload, alone), alone)
+    for kind, count in workload.model.runs:
+        total += count * _unit(workload, layer_owned(workload, kind, alone), alone)
+    return total
+
+
+def _unit(workload: Workload, owned: Owned, alone: Meshes) -> Saved:
+    """The same of one unit."""
+    here = replace(workload, offload=Offload())
+    states = state_bytes(here, owned, alone)
+    weights = states.weights - held_bytes(here, owned, alone)
+    parameters = np.asarray(owned.dense + owned.expert)
     return Saved(
-        weights=entry.weights + entry.sharded_weights,
-        optimizer=entry.optimizer + entry.sharded_optimizer + moments,
+        *(float(np.asarray(x)[0]) for x in (parameters, weights, states.optimizer))
     )
 
 
 def checkpoint(workload: Workload, layout: Layout) -> Checkpoint:
     """Size of one checkpoint of a job under a layout.
 
-    Every parameter is saved once: ``sum of P (weight + master + moments)``; of
-    frozen models the adapters alone. A rank writes its own part: weights once for
-    each shard group's first rank, or divided under ZeRO-3, the optimizer's states
-    divided from ZeRO-1 on.
+    Every trained parameter is saved once: ``sum of P (weight + master + moments)``.
+    A rank writes its own part: weights whole, by the first rank of each shard group,
+    where the framework keeps them whole, else its shard; the optimizer's states as
+    they are divided, from ZeRO-1 on.
 
     Args:
         workload: The job. [-]
@@ -74,37 +97,18 @@ def checkpoint(workload: Workload, layout: Layout) -> Checkpoint:
     Returns:
         Sizes. [GiB]
 
-    Leaves out the state of data loaders and of random numbers, and rows by which a
-    vocabulary is padded, in the total.
+    Leaves out the state of data loaders and of random numbers, and the frozen model
+    under adapters, which nobody saves again.
     """
-    inner, outer = _parameters(workload)
-    each = saved_bytes_per_parameter(workload)
-    ends = saved_bytes_per_parameter(workload, inner=False)
-    weights = inner * each.weights + outer * ends.weights
-    optimizer = inner * each.optimizer + outer * ends.optimizer
-    total = weights + optimizer
+    saved = saved_bytes(workload)
     return Checkpoint(
-        weights_gib=weights / GIB,
-        optimizer_gib=optimizer / GIB,
-        total_gib=total / GIB,
+        weights_gib=saved.weights / GIB,
+        optimizer_gib=saved.optimizer / GIB,
+        total_gib=saved.total / GIB,
         per_rank_gib=max(_rank_bytes(workload, layout)) / GIB,
-        bytes_per_parameter=total / (inner + outer),
+        bytes_per_parameter=saved.total / max(saved.parameters, 1.0),
         adapters_only=workload.training.frozen,
     )
-
-
-def _parameters(workload: Workload) -> tuple[float, float]:
-    """Trained parameters inside the layers, and outside them. [1]."""
-    model = workload.model
-    if workload.training.frozen:
-        one = Meshes.of_layout(Layout())
-        adapters = (
-            n * sum(float(part[0]) for part in adapter_parameters(workload, kind, one))
-            for kind, n in model.runs
-        )
-        return sum(adapters), 0.0
-    outer = model.outer_parameters
-    return float(model.trained_parameters - outer), float(outer)
 
 
 def _rank_bytes(workload: Workload, layout: Layout) -> Iterator[float]:
@@ -112,28 +116,25 @@ def _rank_bytes(workload: Workload, layout: Layout) -> Iterator[float]:
     meshes, menu = Meshes.of_layout(layout), recompute_kinds(layout)
     layers = counts_of(workload, layout, menu).sum(axis=2)
     units = [
-        _unit_bytes(workload, layer_owned(workload, kind, meshes), layout, inner=True)
+        _written(workload, layer_owned(workload, kind, meshes), layout)
         for kind in workload.kinds
     ]
     by_stage = layers @ np.array(units)
     for stage, owned in ((0, embedding_owned), (-1, head_owned)):
-        end = owned(workload, meshes)
-        by_stage[stage] += _unit_bytes(workload, end, layout, inner=False)
+        by_stage[stage] += _written(workload, owned(workload, meshes), layout)
     yield from by_stage.reshape(-1, layout.pp).sum(axis=0).tolist()
 
 
-def _unit_bytes(
-    workload: Workload, owned: Owned, layout: Layout, *, inner: bool
-) -> float:
+def _written(workload: Workload, owned: Owned, layout: Layout) -> float:
     """Bytes that one rank writes of one unit. [B]."""
-    each, zero = saved_bytes_per_parameter(workload, inner=inner), layout.zero_stage
-    copies = Meshes.of_layout(layout)
+    zero = max(workload.framework.limits.zero_stages)
+    alone = Meshes.of_layout(Layout(zero_stage=zero, grad_accum=2))
+    saved, meshes = _unit(workload, owned, alone), Meshes.of_layout(layout)
+    divided = workload.recipe.states[layout.zero_stage].sharded_weights > 0
+    dense, expert = (float(np.asarray(n)[0]) for n in (owned.dense, owned.expert))
     total = 0.0
-    for held, shard in (
-        (owned.dense, copies.dp_shard),
-        (owned.expert, copies.expert_shard),
-    ):
-        count, ranks = float(np.asarray(held)[0]), float(shard[0])
-        total += count * each.weights / (ranks if zero == 3 else 1.0)
-        total += count * each.optimizer / (ranks if zero > 0 else 1.0)
+    for count, shard in ((dense, meshes.dp_shard), (expert, meshes.expert_shard)):
+        share, ranks = count / max(dense + expert, 1.0), float(shard[0])
+        total += share * saved.weights / (ranks if divided else 1.0)
+        total += share * saved.optimizer / (ranks if layout.zero_stage else 1.0)
     return total

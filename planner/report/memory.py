@@ -23,7 +23,6 @@ from planner.report.words import short_layout
 from planner.specs.estimate import MemoryEstimate
 from planner.specs.memory import (
     Checkpoint,
-    HostMemory,
     InferenceMemory,
     MethodAnswer,
     ServingEstimate,
@@ -56,7 +55,6 @@ def training_memory_report(answer: TrainingMemory, title: Heading) -> Renderable
         section("The most that fits", _pairs(_most(answer))),
         section("By method", methods_table(answer.methods)),
         section("Checkpoint", _pairs(_checkpoint(answer.checkpoint))),
-        *([section("Host memory", _host(answer.host))] if answer.host else ()),
         *_small_print(answer.warnings, answer.stack, answer.assumptions),
     )
 
@@ -93,13 +91,17 @@ def inference_memory_report(
 def _moments(memory: MemoryEstimate) -> Iterator[RenderableType]:
     """Device memory of the notable stages at every moment, where it is told."""
     stages = notable_stages(memory)
-    by_stage = [dict(getattr(stage, "moments", {})) for stage in stages.values()]
-    if not by_stage or not by_stage[0]:
+    held = [
+        {str(at.moment): float(at.device) for at in getattr(stage, "moments", ())}
+        for stage in stages.values()
+    ]
+    names = list(dict.fromkeys(name for moments in held for name in moments))
+    if not names:
         return
     table = _table("GiB on the device", list(stages))
-    for name in dict.fromkeys(name for held in by_stage for name in held):
-        cells = [held.get(name) for held in by_stage]
-        table.add_row(name, *(_NONE if c is None else f"{float(c):.2f}" for c in cells))
+    for name in names:
+        cells = (moments.get(name) for moments in held)
+        table.add_row(name, *(_NONE if c is None else f"{c:.2f}" for c in cells))
     yield section("Moments", table)
 
 
@@ -175,15 +177,6 @@ def _checkpoint(saved: Checkpoint) -> list[tuple[str, str]]:
 
 def _gb(gib: float) -> str:
     return f"{gib * GB_PER_GIB:,.3g} GB" if gib < 1 else f"{gib * GB_PER_GIB:,.1f} GB"
-
-
-def _host(host: HostMemory) -> Text:
-    if host.capacity_gib is None:
-        return Text(f"{host.needed_gib:.1f} GiB a node, whose memory is not known")
-    style = VERDICT_STYLES["fits" if host.fits else "oom"]
-    line = Text("fits" if host.fits else "too small", style=style)
-    told = f": {host.needed_gib:.1f} of {host.capacity_gib:.1f} GiB a node"
-    return line.append(told, style="default not bold")
 
 
 def _serving_table(memory: ServingEstimate) -> Table:

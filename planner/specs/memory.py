@@ -40,17 +40,6 @@ class Checkpoint(BaseModel):
     adapters_only: bool
 
 
-class HostMemory(BaseModel):
-    """Memory of one node's host that the layout's offload takes. [GiB]."""
-
-    model_config = ConfigDict(frozen=True)
-
-    needed_gib: float
-    capacity_gib: float | None
-    """Null where the node's is not known."""
-    fits: bool | None
-
-
 class LargestJob(BaseModel):
     """The most that fits with everything else as given; 0 where nothing does."""
 
@@ -91,8 +80,6 @@ class TrainingMemory(_Answer):
     largest: LargestJob
     methods: tuple[MethodAnswer, ...]
     checkpoint: Checkpoint
-    host: HostMemory | None = None
-    """Where the layout offloads something."""
 
 
 class ServingMemory(BaseModel):
