@@ -68,7 +68,7 @@ def most_frugal(workload: Workload, *, enough: bool = False) -> Held | None:
     space = enumerate_space(small)
     if not len(space):
         return None
-    table = fill_table(small, space.meshes, space.recompute)
+    table = fill_table(small, space.meshes, space.recompute, timed=False)
     need = _rough_need(table)[np.maximum(space.menu, 0), space.mesh]
     best: Held | None = None
     looked_at = ENOUGH if enough else LOOKED_AT
@@ -176,7 +176,7 @@ def weigh(workload: Workload, layout: Layout) -> MemoryEstimate:
     """
     accum = min(layout.grad_accum, SATURATED * layout.pp)
     full = layout.model_copy(update={"grad_accum": accum})
-    return memory_estimate(price(workload, full))
+    return memory_estimate(price(workload, full, timed=False))
 
 
 def fewest_gpus(workload: Workload) -> Held | None:
@@ -284,7 +284,8 @@ def _states_floor(workload: Workload) -> int:
     zero = max(workload.framework.limits.zero_stages)
     row = (1, 0, 1, 1, 0, 1, 1, 1, 1, zero, 1, 1, 0)
     meshes = Meshes.from_rows([row])
-    table = fill_table(workload, meshes, workload.framework.limits.recompute[:1])
+    menu = workload.framework.limits.recompute[:1]
+    table = fill_table(workload, meshes, menu, timed=False)
     ends = table.embedding.unit.static + table.head.unit.static
     states = ends + sum(n * table.units[k].static for k, n in workload.runs)
     room = max(workload.gpu.memory_capacity / BLOCK, 1.0)
