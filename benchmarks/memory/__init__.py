@@ -1,0 +1,1 @@
+"""Rules of thumb about memory as worked examples, and a check against PyTorch."""
