@@ -27,8 +27,10 @@ HOPELESS = 1.03
 """Rough need over the memory beyond which nothing exact is asked. [1]"""
 NEIGHBOURS = 12
 """Sizes tried one by one above the fewest GPUs that could hold the states. [1]"""
-GROWTH = 1.25
-"""Ratio of the sizes tried beyond those. [1]"""
+ROUND = (1, 3, 5)
+"""Sizes tried beyond those are these times powers of two. [1]"""
+SCANNED = 512
+"""Most sizes tried below the first round one that holds the job. [1]"""
 AMPLE = 64
 """Times the fewest GPUs where a job that still does not fit is given up. [1]"""
 SATURATED = 4
@@ -183,9 +185,9 @@ def fewest_gpus(workload: Workload) -> Held | None:
     """The smallest cluster of these nodes that holds the job, by some legal layout.
 
     Clusters grow from the fewest GPUs whose memory holds the states alone: whole
-    nodes, or single GPUs of one node where the cluster is partial. Sizes are not
-    skipped close to that; further out each is a quarter larger, and the gap below
-    the first that fits is then halved.
+    nodes, or single GPUs of one node where the cluster is partial. First one by
+    one, then by sizes with many divisors, which most layouts are legal on; below
+    the first of those that holds the job every size is tried.
 
     Args:
         workload: The job; its cluster's own size plays no part. [-]
@@ -195,14 +197,15 @@ def fewest_gpus(workload: Workload) -> Held | None:
         the states' GPUs do not hold it: some activation is too large for a rank. [-]
     """
     floor = _states_floor(workload)
-    sizes = _sizes(workload.topology.cluster, floor)
-    before = None
-    for size in sizes:
+    cluster = workload.topology.cluster
+    first = -(-floor // cluster.node.gpus_per_node)
+    for tried, size in enumerate(_sizes(cluster, floor, first)):
         held = _held_by(workload, size)
         if held is not None and held.fits:
-            return held if before is None else _closer(workload, before, size, held)
-        before = size if size.nodes > 1 else None
-        if size.nodes >= NEIGHBOURS and not _ever(workload, floor):
+            between = range(first + NEIGHBOURS, size.nodes)[:SCANNED]
+            below = (_held_by(workload, replace(size, nodes=n)) for n in between)
+            return next((h for h in below if h is not None and h.fits), held)
+        if tried == 1 and not _ever(workload, first):
             return None
     return None
 
@@ -215,44 +218,40 @@ class _Size:
     per_node: int
 
 
-def _sizes(cluster: Cluster, floor: int) -> Iterator[_Size]:
-    """Sizes in the order of trial, from the floor on."""
+def _sizes(cluster: Cluster, floor: int, first: int) -> Iterator[_Size]:
+    """Sizes in the order of trial: GPUs of one node, each next size, round ones."""
     per_node = cluster.node.gpus_per_node
     if cluster.spec.partial:
         for gpus in range(min(floor, per_node), per_node):
             yield _Size(1, gpus)
-    nodes, last = -(-floor // per_node), AMPLE * -(-floor // per_node)
-    tried = 0
-    while nodes <= last:
+    near = range(first, first + NEIGHBOURS)
+    powers = [1 << k for k in range((AMPLE * first).bit_length() + 1)]
+    round_ones = {base * power for base in ROUND for power in powers}
+    far = (n for n in sorted(round_ones) if near.stop <= n <= AMPLE * first)
+    for nodes in (*near, *far):
         yield _Size(nodes, per_node)
-        tried += 1
-        nodes = nodes + 1 if tried < NEIGHBOURS else int(np.ceil(nodes * GROWTH))
 
 
-def _ever(workload: Workload, floor: int) -> bool:
-    """Whether an ample cluster holds the job: a power of two that splits evenly."""
+def _ever(workload: Workload, first: int) -> bool:
+    """Whether an ample cluster holds the job: the largest power of two that is legal.
+
+    Past it, more GPUs share nothing more than the states, which are few by then.
+    """
     per_node = workload.topology.cluster.node.gpus_per_node
-    nodes = 1 << int(np.ceil(np.log2(AMPLE * -(-floor // per_node))))
-    held = _held_by(workload, _Size(nodes, per_node))
-    return held is not None and held.fits
+    nodes = 1 << (AMPLE * first).bit_length()
+    while nodes > 1:
+        held = _held_by(workload, _Size(nodes, per_node), enough=False)
+        if held is not None:
+            return held.fits
+        nodes //= 2
+    return True
 
 
-def _closer(workload: Workload, low: _Size, high: _Size, held: Held) -> Held:
-    """Halve the gap between a size that fails and one that holds the job."""
-    while high.nodes - low.nodes > 1:
-        middle = replace(high, nodes=(low.nodes + high.nodes) // 2)
-        found = _held_by(workload, middle)
-        if found is not None and found.fits:
-            high, held = middle, found
-        else:
-            low = middle
-    return held
-
-
-def _held_by(workload: Workload, size: _Size) -> Held | None:
+def _held_by(workload: Workload, size: _Size, *, enough: bool = True) -> Held | None:
     """The most frugal layout on a cluster of this size."""
     try:
-        return most_frugal(resized(workload, size.nodes, size.per_node), enough=True)
+        there = resized(workload, size.nodes, size.per_node)
+        return most_frugal(there, enough=enough)
     except BadInputError:
         return None
 

@@ -43,9 +43,7 @@ def test_a_window_holds_no_more_than_itself() -> None:
         for full in (False, True)
     )
     assert (cached_tokens(local, 8192), cached_tokens(glob, 8192)) == (4096, 8192)
-    short, long = (
-        cache_bytes(model, BF16, batch=1, context=n) for n in (4096, 8192)
-    )
+    short, long = (cache_bytes(model, BF16, batch=1, context=n) for n in (4096, 8192))
     assert long == 1.5 * short
 
 
@@ -66,9 +64,7 @@ def test_more_gpus_than_heads_repeat_them_and_latents_are_whole_on_each() -> Non
 def test_narrow_caches_pay_for_their_scales() -> None:
     """LMDeploy: a 16-bit scale and zero for each head and token."""
     (kind,) = preset("llama-3-8b").kinds
-    sixteen, eight = (
-        token_bytes(kind, formats().cache[f]) for f in ("bf16", "int8")
-    )
+    sixteen, eight = (token_bytes(kind, formats().cache[f]) for f in ("bf16", "int8"))
     assert eight / sixteen == (128 + 4) / 256
 
 
