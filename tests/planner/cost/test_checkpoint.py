@@ -59,7 +59,7 @@ def test_weights_and_optimizer_add_up() -> None:
     [
         ("tp=8,pp=1,zero_stage=0", 8, 8),
         ("tp=8,pp=1,zero_stage=1", 8, 64),
-        ("tp=1,pp=1,zero_stage=3", 64, 64),
+        ("tp=4,pp=2,zero_stage=1", 8, 64),
     ],
 )
 def test_a_rank_writes_its_share(layout: str, weights: int, optimizer: int) -> None:
