@@ -16,9 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import groupby, pairwise, permutations, product
 from math import isfinite
-from typing import Literal
-
-import networkx as nx
+from typing import TYPE_CHECKING, Literal
 
 from hardware.catalog import Cluster
 from hardware.placement import (
@@ -30,6 +28,9 @@ from hardware.placement import (
     group_view,
     point_to_point_view,
 )
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 Pattern = Literal["ring", "all-to-all", "point-to-point"]
 """Traffic that a group makes."""
@@ -95,6 +96,8 @@ class ClusterTopology:
         Returns:
             Graph with `capacity` on each edge, one direction. [B/s]
         """
+        import networkx as nx  # noqa: PLC0415  # what prices needs no graph
+
         graph: nx.Graph[Vertex] = nx.Graph()
         self._join_domains(graph)
         for r in range(self.gpus):
@@ -195,6 +198,8 @@ class ClusterTopology:
         stops: list[Vertex] = [("gpu", source), ("gpu", target)]
         if self._staged and self._domain(source) == self._domain(target):
             stops.insert(1, ("host-memory", self._domain(source)))
+        import networkx as nx  # noqa: PLC0415
+
         legs = (nx.shortest_path(self._routes, a, b) for a, b in pairwise(stops))
         return [edge for leg in legs for edge in pairwise(leg)]
 

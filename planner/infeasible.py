@@ -13,8 +13,7 @@ from planner.cost.table import CostTable, fill_table
 from planner.cost.workload import Workload
 from planner.reasons import recompute_words
 from planner.search.best_first import SearchOutcome
-from planner.search.paths import even_counts
-from planner.search.solve import in_class
+from planner.search.paths import even_counts, in_class
 from planner.search.space import Space, enumerate_space
 from planner.specs.estimate import StageMemory
 from planner.specs.layout import Layout, Offload

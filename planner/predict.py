@@ -10,8 +10,7 @@ from planner.cost.pipeline import Counts, rank_blocks, step_ns
 from planner.cost.table import CostTable, fill_table
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
-from planner.search.paths import even_counts
-from planner.search.solve import in_class, solve_mesh
+from planner.search.paths import even_counts, in_class
 from planner.specs.estimate import MemoryEstimate
 from planner.specs.layout import (
     Layout,
@@ -298,6 +297,9 @@ def _split(costs: StageCosts, *, even: bool) -> tuple[Counts, bool]:
     room = bool(rank_blocks(costs, counts).max() <= costs.budget)
     if even or not in_class(costs, counts):
         return counts, room
+    # OR-Tools takes longer to import than a layout takes to price.
+    from planner.search.solve import solve_mesh  # noqa: PLC0415
+
     answer = solve_mesh(costs)
     if answer.counts is None:
         return counts, room

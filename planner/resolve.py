@@ -92,18 +92,18 @@ def about(file: str) -> Iterator[None]:
 def _resolve(
     spec: JobSpec, file: str, base: Path, own: CalibrationFile | None
 ) -> tuple[Workload, ...]:
-    cluster = _cluster(spec, base)
-    model = _model(spec, file, base)
+    training = _training(spec)
+    model, cluster = look_up(spec, file=file, base=base)
     gpu = cluster.gpu
     measured = _told("cluster", lambda: _calibration(gpu.name, own))
-    for training in trainings(spec.training, spec.search):
-        _check_priced(training, cluster, measured)
-        check_method(training, model, gpu)
+    for wanted in trainings(training, spec.search):
+        _check_priced(wanted, cluster, measured)
+        check_method(wanted, model, gpu)
     workloads = tuple(
         with_uncertainty(
             Workload(
-                model=frozen_model(spec.training, model),
-                training=spec.training,
+                model=frozen_model(training, model),
+                training=training,
                 framework=_with_stack(
                     framework, spec.stack, file, lambda on: with_deviation(on, gpu, own)
                 ),
@@ -118,6 +118,36 @@ def _resolve(
     for workload in workloads:
         _check_attention(workload)
     return workloads
+
+
+def _training(spec: JobSpec) -> TrainingSpec:
+    """The training block; an inference job has none, and no layout to price."""
+    if spec.training is None:
+        raise BadInputError(
+            "an inference job trains nothing: planner memory says what it holds",
+            field="inference",
+            allowed="a training block in its place",
+        )
+    return spec.training
+
+
+def look_up(spec: JobSpec, *, file: str, base: Path) -> tuple[Architecture, Cluster]:
+    """What a job's names of model and cluster stand for.
+
+    Args:
+        spec: The job, of training or inference. [-]
+        file: The file it is from, for messages. [text]
+        base: Folder that relative paths in it start from. [-]
+
+    Returns:
+        The model, and the cluster with its node, GPU and links. [-]
+
+    Raises:
+        BadInputError: An unknown name, or a broken file.
+    """
+    with about(file):
+        cluster = _cluster(spec, base)
+        return _model(spec, file, base), cluster
 
 
 def _calibration(gpu: str, own: CalibrationFile | None) -> GpuCalibration:

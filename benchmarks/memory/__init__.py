@@ -1,1 +1,1 @@
-"""Memory predictions against PyTorch's own trackers."""
+"""Rules of thumb about memory as worked examples, and a check against PyTorch."""

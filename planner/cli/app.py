@@ -1,26 +1,78 @@
 """The `planner` command: its options, and the list of what it can do."""
 
 import sys
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from io import TextIOWrapper
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from planner import __version__
-from planner.cli.calibrate import calibrate
-from planner.cli.catalog import catalog
-from planner.cli.plan import plan
-from planner.cli.predict import predict
-from planner.cli.profile import profile
-from planner.cli.validate import validate
 
 _EPILOG = (
     "Exit codes: 0 success, 1 a bug of planner, 2 bad input, 3 proven infeasible, "
     "4 time limit before any plan, 5 the target cannot express the plan."
 )
+COMMANDS = {
+    "plan": "Find the fastest layout of a job, and prove it.",
+    "predict": "Price one given layout of a job.",
+    "memory": "Say whether a job fits, and what is the most that does.",
+    "calibrate": "Fit a stack's constants to your measured rows.",
+    "validate": "Predict measured runs, and report the errors.",
+    "profile": "Measure this machine's GPUs, for --calibration.",
+    "catalog": "Show what is known, with sources.",
+}
+"""Every command with its help; each is the function of its name, in a file of it."""
+
+
+class _OnDemand(Mapping[str, Any]):
+    """Commands by name, each imported when it is asked for.
+
+    The solver and the fits take longer to import than most commands take to run.
+    """
+
+    def __getitem__(self, name: str) -> Any:
+        function = getattr(import_module(f"planner.cli.{name}"), name)
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+        alone.command(name, help=COMMANDS[name])(function)
+        return typer.main.get_command(alone)
+
+    def __contains__(self, name: object) -> bool:
+        return name in COMMANDS
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """One command, imported.
+
+        Args:
+            name: Its name. [text]
+            default: What there is in place of an unknown one. [-]
+
+        Returns:
+            The command. [-]
+        """
+        return self[name] if name in COMMANDS else default
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+class _Group(TyperGroup):
+    """The whole command: its commands are imported on demand."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        commands: Any = _OnDemand()
+        self.commands = commands
+
 
 app = typer.Typer(
     name="planner",
+    cls=_Group,
     help="Plans how to lay out an LLM training run on a cluster, with a proof.",
     epilog=_EPILOG,
     no_args_is_help=True,
@@ -28,14 +80,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("plan", help="Find the fastest layout of a job, and prove it.")(plan)
-app.command("predict", help="Price one given layout of a job.")(predict)
-app.command("calibrate", help="Fit a stack's constants to your measured rows.")(
-    calibrate
-)
-app.command("validate", help="Predict measured runs, and report the errors.")(validate)
-app.command("profile", help="Measure this machine's GPUs, for --calibration.")(profile)
-app.command("catalog", help="Show what is known, with sources.")(catalog)
 
 
 def _print_version(asked: bool) -> None:

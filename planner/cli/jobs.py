@@ -81,7 +81,23 @@ def load(
     Raises:
         BadInputError: The file, a field or a name is wrong.
     """
-    spec = read_spec(path, assignments or ())
+    return from_spec(read_spec(path, assignments or ()), path, calibration)
+
+
+def from_spec(spec: JobSpec, path: Path, calibration: Path | None = None) -> Job:
+    """Look up the names of a job that was read.
+
+    Args:
+        spec: The job. [-]
+        path: The file it is from. [-]
+        calibration: File of what the user measured, or None. [-]
+
+    Returns:
+        The job. [-]
+
+    Raises:
+        BadInputError: A name is wrong, or the job does not train.
+    """
     base = locate(path).parent
     own = None if calibration is None else read_calibration(calibration)
     workloads = resolve(spec, file=str(path), base=base, calibration=own)
@@ -111,6 +127,21 @@ def workload_for(job: Job, given: PartialLayout) -> Workload:
             field="layout",
             allowed="--layout tp=8,pp=2,... or a layout block in the spec",
         )
+    return workload_of_one(job)
+
+
+def workload_of_one(job: Job) -> Workload:
+    """The workload of a job that names one framework.
+
+    Args:
+        job: The job. [-]
+
+    Returns:
+        Its only workload. [-]
+
+    Raises:
+        BadInputError: The job has several frameworks.
+    """
     if len(job.workloads) > 1:
         raise BadInputError(
             "a layout is priced under one framework",

@@ -1,6 +1,5 @@
 """`planner predict`: price one given layout, no search over it."""
 
-from enum import StrEnum
 from typing import Annotated, Literal
 
 import typer
@@ -17,22 +16,14 @@ from planner.cli.options import (
     lay_over,
 )
 from planner.cli.output import deliver
+from planner.cli.verdicts import Failing, fail_on_verdict
 from planner.predict import predict as price
 from planner.report import heading, prediction_report
 from planner.resolve import about
-from planner.specs.estimate import Estimate, Verdict
+from planner.specs.estimate import Estimate
 from planner.specs.layout import Layout, PartialLayout
 from planner.specs.read import read_layout
 from planner.specs.result import RankedPlan
-
-EXIT_DOES_NOT_FIT = 3
-
-
-class FailOn(StrEnum):
-    """The mildest verdict that makes the command fail."""
-
-    OOM = "oom"
-    AT_RISK = "at-risk"
 
 
 class Prediction(BaseModel):
@@ -54,14 +45,6 @@ LayoutText = Annotated[
         "--layout",
         metavar="TP=8,PP=16,...",
         help="The layout, in place of the spec's layout block.",
-        show_default=False,
-    ),
-]
-Failing = Annotated[
-    FailOn | None,
-    typer.Option(
-        "--fail-on",
-        help="Exit with 3 on this verdict or a worse one.",
         show_default=False,
     ),
 ]
@@ -100,8 +83,7 @@ def predict(
     title = heading(job.workload_of(priced))
     report = prediction_report(priced, title, job.warnings)
     deliver(report, _json(priced, job.warnings), json_to)
-    if fail_on is not None and _fails(priced.estimate.memory.verdict, fail_on):
-        raise typer.Exit(EXIT_DOES_NOT_FIT)
+    fail_on_verdict(priced.estimate.memory.verdict, fail_on)
 
 
 def _price(job: Job, given: PartialLayout) -> RankedPlan:
@@ -116,8 +98,3 @@ def _json(priced: RankedPlan, warnings: tuple[str, ...]) -> str:
         layout=priced.layout, estimate=priced.estimate, warnings=warnings
     )
     return answer.model_dump_json(by_alias=True, indent=2)
-
-
-def _fails(verdict: Verdict, fail_on: FailOn) -> bool:
-    """Whether a verdict is the named one or a worse one."""
-    return verdict in ("oom", fail_on.value)

@@ -44,18 +44,19 @@ class Priced:
         return step_ns(self.costs, self.counts) * self.costs.slowdown / 1e9
 
 
-def price(workload: Workload, layout: Layout) -> Priced:
+def price(workload: Workload, layout: Layout, *, timed: bool = True) -> Priced:
     """Fill the table for one layout.
 
     Args:
         workload: The job.
         layout: A complete layout.
+        timed: Whether its times are wanted, or its memory alone.
 
     Returns:
         The layout's integers.
     """
     menu, workload = recompute_kinds(layout), workload.under(layout)
-    table = fill_table(workload, Meshes.of_layout(layout), menu)
+    table = fill_table(workload, Meshes.of_layout(layout), menu, timed=timed)
     costs = table.stage_costs(
         0,
         schedule=layout.schedule,

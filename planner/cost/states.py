@@ -234,6 +234,8 @@ class DataGroups:
     shard: Groups
     replica: Groups
     expert: Groups
+    timed: bool = True
+    """Whether times are wanted; else they are zero, and memory is as it is."""
 
     @classmethod
     def of(cls, workload: Workload, meshes: Meshes, links: Fabric) -> "DataGroups":

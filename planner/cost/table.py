@@ -194,19 +194,23 @@ def blocks(size: Floats) -> Ints:
     return np.ceil(size / BLOCK).astype(np.int64)
 
 
-def fill_table(workload: Workload, meshes: Meshes, menu: tuple[str, ...]) -> CostTable:
+def fill_table(
+    workload: Workload, meshes: Meshes, menu: tuple[str, ...], *, timed: bool = True
+) -> CostTable:
     """Price every mesh at once.
 
     Args:
         workload: The job.
         meshes: The outer tuples of the space.
         menu: Recompute kinds to price. [text]
+        timed: Whether times are wanted; without, layers and transfers take none,
+            which is a third of the work, and memory is the same.
 
     Returns:
         The table of integers.
     """
     context = Context.of(workload, meshes)
-    data = DataGroups.of(workload, meshes, context.links)
+    data = replace(DataGroups.of(workload, meshes, context.links), timed=timed)
     owned = [layer_owned(workload, kind, meshes) for kind in workload.kinds]
     cells = [
         [_layer_cell(context, data, layer, own, name) for name in menu]
@@ -218,7 +222,7 @@ def fill_table(workload: Workload, meshes: Meshes, menu: tuple[str, ...]) -> Cos
 
     saved, transient = column(2), column(3)
     ends = _ends(context, data)
-    first, last = edge_transfers(data, owned)
+    first, last = edge_transfers(data, owned) if timed else _no_times(data)
     moments = _moments(context, owned, (saved, transient), ends)
     return CostTable(
         workload,
@@ -279,15 +283,30 @@ def _layer_cell(
     """Forward, backward [ns], saved and transient [block] of one table cell."""
     workload, meshes = context.workload, context.meshes
     kind = workload.recipe.kinds[name]
-    forward, backward = layer_parts(context, data, layer, owned, name)
+    forward, backward = _layer_times(context, data, layer, owned, name)
     saved = saved_bytes(workload, layer, kind, meshes)
     own = transient_bytes(workload, layer, kind, meshes)
     return (
-        nanoseconds(forward.total),
-        nanoseconds(backward.total),
+        nanoseconds(forward),
+        nanoseconds(backward),
         blocks(saved),
         blocks(working_bytes(workload, layer, meshes, saved, own)),
     )
+
+
+def _no_times(data: DataGroups) -> tuple[Floats, Floats]:
+    """Two columns of a table that is filled for its memory alone. [s]."""
+    return np.zeros(len(data.meshes)), np.zeros(len(data.meshes))
+
+
+def _layer_times(
+    context: Context, data: DataGroups, layer: LayerKind, owned: Owned, name: str
+) -> tuple[Floats, Floats]:
+    """Forward and backward of a layer, where times are wanted. [s]."""
+    if not data.timed:
+        return _no_times(data)
+    forward, backward = layer_parts(context, data, layer, owned, name)
+    return forward.total, backward.total
 
 
 def layer_parts(
@@ -317,29 +336,43 @@ def layer_parts(
 def _unit(data: DataGroups, owned: Owned) -> Unit:
     """Round one unit's states and data-parallel times."""
     workload, meshes = data.workload, data.meshes
-    gather, scatter = unit_transfers(data, owned)
+    gather, scatter, optimizer = _unit_times(data, owned)
     return Unit(
         static=blocks(state_bytes(workload, owned, meshes).total),
         accumulated=blocks(waiting_bytes(workload, owned, meshes)),
         gather=nanoseconds(gather),
         scatter=nanoseconds(scatter),
-        optimizer=nanoseconds(
-            optimizer_time(workload, owned, meshes)
-            + contention_time(data, gather, scatter)
-        ),
+        optimizer=nanoseconds(optimizer),
     )
+
+
+def _unit_times(data: DataGroups, owned: Owned) -> tuple[Floats, Floats, Floats]:
+    """Gather, scatter and optimizer step of a unit, where wanted. [s]."""
+    if not data.timed:
+        return (*_no_times(data), np.zeros(len(data.meshes)))
+    gather, scatter = unit_transfers(data, owned)
+    update = optimizer_time(data.workload, owned, data.meshes)
+    return gather, scatter, update + contention_time(data, gather, scatter)
 
 
 def _end(data: DataGroups, end: End, owned: Owned) -> EndColumns:
     """Round one end's costs."""
-    forward, backward = sharded_parts(data, owned, end.forward, end.backward)
+    forward, backward = _end_times(data, end, owned)
     return EndColumns(
-        forward=nanoseconds(forward.total),
-        backward=nanoseconds(backward.total),
+        forward=nanoseconds(forward),
+        backward=nanoseconds(backward),
         saved=blocks(end.saved),
         transient=blocks(end.transient),
         unit=_unit(data, owned),
     )
+
+
+def _end_times(data: DataGroups, end: End, owned: Owned) -> tuple[Floats, Floats]:
+    """Forward and backward of an end, where times are wanted. [s]."""
+    if not data.timed:
+        return _no_times(data)
+    forward, backward = sharded_parts(data, owned, end.forward, end.backward)
+    return forward.total, backward.total
 
 
 def _with_root(end: EndColumns, root: Floats, ahead: Floats) -> EndColumns:

@@ -6,9 +6,9 @@ Both files are written by ``python -m benchmarks.accuracy``.
 from functools import lru_cache
 from importlib.resources import files
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
+from hardware.files import parse_facts
 from planner.specs.deviation import Deviation
 from planner.specs.uncertainty import UNMEASURED, Band, Uncertainty
 
@@ -126,7 +126,7 @@ def group_keys(
 
 
 def _read(name: str) -> object:
-    return yaml.safe_load((files("planner.frameworks") / name).read_text())
+    return parse_facts((files("planner.frameworks") / name).read_text())
 
 
 @lru_cache

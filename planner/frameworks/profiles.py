@@ -2,8 +2,7 @@
 
 from importlib.resources import files
 
-import yaml
-
+from hardware.files import parse_facts
 from planner.specs.framework import Option, Profile
 
 
@@ -17,7 +16,7 @@ def read_profile(room: str) -> Profile:
         The default software stack of that framework.
     """
     text = (files("planner.frameworks") / room / "profile.yaml").read_text()
-    return Profile.model_validate(yaml.safe_load(text))
+    return Profile.model_validate(parse_facts(text))
 
 
 def read_options(room: str) -> dict[str, dict[str, Option]]:
@@ -30,7 +29,7 @@ def read_options(room: str) -> dict[str, dict[str, Option]]:
         What every word of every setting changes. [-]
     """
     text = (files("planner.frameworks") / room / "options.yaml").read_text("utf-8")
-    given: dict[str, dict[str, object]] = yaml.safe_load(text)
+    given: dict[str, dict[str, object]] = parse_facts(text)
     return {
         name: {word: Option.model_validate(entry) for word, entry in words.items()}
         for name, words in given.items()

@@ -5,9 +5,9 @@ from functools import lru_cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-import yaml
 from pydantic import BaseModel, ConfigDict
 
+from hardware.files import parse_facts
 from planner.errors import BadInputError, did_you_mean
 from planner.specs.framework import Framework, Limits, Profile, RecipeOverrides
 from planner.specs.layout import CpKind
@@ -110,7 +110,7 @@ def read_stack(room: str, name: str) -> Stack:
             allowed=", ".join(known),
         )
     return Stack.model_validate(
-        yaml.safe_load((_folder(room) / f"{name}.yaml").read_text())
+        parse_facts((_folder(room) / f"{name}.yaml").read_text())
     )
 
 

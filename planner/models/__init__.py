@@ -19,6 +19,7 @@ from planner.models.presets import (
     load_model,
     preset,
     preset_names,
+    preset_sizes,
     read_preset,
 )
 from planner.models.registry import FAMILIES, from_config
@@ -43,5 +44,6 @@ __all__ = [
     "load_model",
     "preset",
     "preset_names",
+    "preset_sizes",
     "read_preset",
 ]

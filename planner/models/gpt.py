@@ -62,7 +62,14 @@ class Gpt2Config(FamilyConfig):
 
     def _layer(self) -> LayerKind:
         h, heads = self.n_embd, self.n_head
-        attention = Attention(h, heads, heads, h // heads, qkv_bias=True, out_bias=True)
+        groups = self._kv_heads()
+        attention = Attention(
+            h, heads, groups, h // heads, qkv_bias=True, out_bias=True
+        )
         inner = self.n_inner or _INNER_RATIO * h
         mlp = Mlp(h, inner, gated=False, bias=True)
         return LayerKind("dense", attention, mlp, "layernorm")
+
+    def _kv_heads(self) -> int:
+        """Key-value heads: as many as query heads. [1]."""
+        return self.n_head

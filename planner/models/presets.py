@@ -1,19 +1,23 @@
 """Models known by name, and models described by a file."""
 
 import json
+import re
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError
 
+from hardware.files import parse_facts
 from planner.models.architecture import Architecture
 from planner.models.errors import ModelConfigError
 from planner.models.hub import hub_config, is_hub_id
 from planner.models.registry import from_config
 
 _PACKAGE = Path(__file__).resolve().parents[1]
+_PARAMETERS = re.compile(r"^published_parameters:\s*(\d+)", re.MULTILINE)
 
 
 class Preset(BaseModel):
@@ -38,7 +42,20 @@ def preset_names() -> tuple[str, ...]:
     Returns:
         Names. [1], shape (presets,)
     """
-    return tuple(sorted(path.stem for path in _directory().glob("*.yaml")))
+    return tuple(path.stem for path in _files())
+
+
+@cache
+def preset_sizes() -> dict[str, int]:
+    """Published parameters of every preset, read without the rest of its file.
+
+    Returns:
+        Parameters by name; 0 where a file does not state them. [1]
+    """
+    found = {
+        path.stem: _PARAMETERS.search(path.read_text("utf-8")) for path in _files()
+    }
+    return {name: int(match[1]) if match else 0 for name, match in found.items()}
 
 
 def read_preset(name: str) -> Preset:
@@ -57,7 +74,7 @@ def read_preset(name: str) -> Preset:
         raise ModelConfigError(f"no model is named {name!r}; {_nearest(name)}")
     path = _directory() / f"{name}.yaml"
     try:
-        return Preset.model_validate(yaml.safe_load(path.read_text("utf-8")))
+        return Preset.model_validate(parse_facts(path.read_text("utf-8")))
     except (yaml.YAMLError, ValidationError) as error:
         raise ModelConfigError(f"{path}: {error}") from error
 
@@ -145,6 +162,11 @@ def _read_json(file: Path) -> dict[str, Any]:
             "Hugging Face fields"
         )
     return config
+
+
+def _files() -> list[Path]:
+    """Files of all presets, by name."""
+    return sorted(_directory().glob("*.yaml"), key=lambda path: path.stem)
 
 
 def _directory() -> Path:

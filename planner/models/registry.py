@@ -15,6 +15,7 @@ from planner.models.falcon import FalconConfig
 from planner.models.gemma import Gemma2Config, Gemma3Config, GemmaConfig
 from planner.models.glm import Glm4Config, Glm4MoeConfig, GlmConfig
 from planner.models.gpt import Gpt2Config
+from planner.models.gpt_bigcode import GptBigCodeConfig
 from planner.models.gpt_neox import GptNeoxConfig
 from planner.models.gpt_oss import GptOssConfig
 from planner.models.llama import (
@@ -39,6 +40,7 @@ from planner.models.starcoder2 import Starcoder2Config
 
 FAMILIES: tuple[type[FamilyConfig], ...] = (
     Gpt2Config,
+    GptBigCodeConfig,
     LlamaConfig,
     GptNeoxConfig,
     OptConfig,

@@ -157,3 +157,21 @@ def _matters(name: str, layout: Layout) -> bool:
 
 def _plain(value: object) -> str:
     return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
+
+
+def short_layout(layout: Layout) -> str:
+    """A layout in its short form: degrees above one, ZeRO, recompute, offload.
+
+    Args:
+        layout: A complete layout. [-]
+
+    Returns:
+        `tp=8,pp=2,zero_stage=1,...`, which `--layout` reads back. [text]
+    """
+    degrees = ("tp", "pp", "vpp", "cp", "ep", "etp", "dp")
+    parts = [f"{n}={getattr(layout, n)}" for n in degrees if getattr(layout, n) > 1]
+    parts += [f"zero_stage={layout.zero_stage}", f"micro_batch={layout.micro_batch}"]
+    kinds = {r.kind for stage in layout.stages for r in stage.recompute}
+    if len(kinds) == 1:
+        parts.append(f"recompute={kinds.pop()}")
+    return ",".join(parts)

@@ -22,8 +22,8 @@ from planner.search.candidate import CandidateWork
 from planner.search.incumbents import Found, Incumbents, degrees
 from planner.search.memory import cannot_fit
 from planner.search.outcome import Progress, SearchOutcome
-from planner.search.paths import ShapePaths, even_counts
-from planner.search.solve import ROUNDS, MeshAnswer, Outcome, in_class
+from planner.search.paths import ShapePaths, even_counts, in_class
+from planner.search.solve import ROUNDS, MeshAnswer, Outcome
 from planner.search.space import enumerate_space
 from planner.specs.table import BLOCK, StageCosts
 

@@ -103,3 +103,18 @@ def even_counts(costs: StageCosts, entry: int = 0) -> Counts:
     one = np.zeros(len(costs.menu), dtype=np.int64)
     one[entry] = 1
     return kinds_per_stage(costs.runs, len(costs.layers), layers)[:, :, None] * one
+
+
+def in_class(costs: StageCosts, counts: Counts) -> bool:
+    """Whether a split lies in the declared class of layer counts.
+
+    Args:
+        costs: The inner problem.
+        counts: Layers by stage, kind and menu entry. [1]
+
+    Returns:
+        True when every stage has between its fewest and the most layers.
+    """
+    layers = counts.sum(axis=(1, 2))
+    low = [costs.fewest_layers(stage) for stage in range(costs.stages)]
+    return bool((layers >= low).all() and (layers <= costs.most_layers).all())

@@ -17,7 +17,7 @@ from planner.cost.pipeline import (
 )
 from planner.schedules.simulator import critical_path
 from planner.search.constraints import Constraints
-from planner.search.paths import even_counts
+from planner.search.paths import even_counts, in_class
 from planner.search.variables import Variables
 from planner.specs.table import StageCosts
 
@@ -182,21 +182,6 @@ class MeshSolver:
     def _answer(self, outcome: Outcome) -> MeshAnswer:
         value, counts = self.best if self.best is not None else (None, None)
         return MeshAnswer(outcome, self.bound, value, counts, self.rounds)
-
-
-def in_class(costs: StageCosts, counts: Counts) -> bool:
-    """Whether a split lies in the declared class of layer counts.
-
-    Args:
-        costs: The inner problem.
-        counts: Layers by stage, kind and menu entry. [1]
-
-    Returns:
-        True when every stage has between its fewest and the most layers.
-    """
-    layers = counts.sum(axis=(1, 2))
-    low = [costs.fewest_layers(stage) for stage in range(costs.stages)]
-    return bool((layers >= low).all() and (layers <= costs.most_layers).all())
 
 
 def solve_mesh(

@@ -9,7 +9,8 @@ from planner.search.bounds import relax, space_bounds
 from planner.search.dual import tighten
 from planner.search.exhaustive import best_of_space, cheapest_split
 from planner.search.memory import cannot_fit
-from planner.search.solve import Outcome, in_class, solve_mesh
+from planner.search.paths import in_class
+from planner.search.solve import Outcome, solve_mesh
 from planner.specs.table import StageCosts
 
 

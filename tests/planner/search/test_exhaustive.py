@@ -14,7 +14,7 @@ from planner.search.exhaustive import (
     count_plans,
     splits,
 )
-from planner.search.solve import in_class
+from planner.search.paths import in_class
 from planner.search.space import enumerate_space
 from planner.specs.search import SearchSpec
 from planner.specs.table import LayerCosts, StageCosts

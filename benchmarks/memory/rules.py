@@ -1,0 +1,269 @@
+"""What the rules of thumb say, and what the code says of the same."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from benchmarks.memory.jobs import A100, RTX_4090, job
+from planner.alternatives import largest_model
+from planner.cost.checkpoint import saved_bytes
+from planner.cost.meshes import Meshes
+from planner.cost.owned import layer_owned
+from planner.cost.states import state_bytes
+from planner.cost.workload import Workload
+from planner.frugal import fewest_gpus, most_frugal, weigh
+from planner.inference.estimate import serving_memory
+from planner.inference.formats import formats
+from planner.inference.weights import weight_bytes
+from planner.models import preset, preset_sizes
+from planner.specs.inference import InferenceSpec
+from planner.specs.layout import Layout, RecomputeRange, Stage
+
+GB, GIB = 1e9, 2.0**30
+LLAMAS = ("llama-2-7b", "llama-2-13b", "llama-2-70b")
+BILLIONS = {"llama-2-7b": 7, "llama-2-13b": 13, "llama-2-70b": 70}
+"""Parameters as the names round them. [1e9]"""
+RULE_BYTES = {"fp32": 4.0, "fp16": 2.0, "int8": 1.0, "int4": 0.5}
+"""Bytes of a weight by the rule. [B]"""
+OCTOCODER = {"bf16": (31.0, 29.03), "int8": (15.0, 15.22), "fp4": (9.5, 9.54)}
+"""The guide's figure, and the peak that it measured. [GB] and [GiB]"""
+PURE_BF16 = {
+    "recipe": {"states": {z: {"weights": 2, "gradients": 2} for z in range(4)}}
+}
+"""Weights in bf16 and no master copy, under any ZeRO stage."""
+
+
+@dataclass(frozen=True)
+class Bytes:
+    """Bytes of a trained parameter by category. [B]."""
+
+    weights: float
+    gradients: float
+    optimizer: float
+
+    @property
+    def total(self) -> float:
+        """All three. [B]."""
+        return self.weights + self.gradients + self.optimizer
+
+
+def bytes_per_parameter(workload: Workload) -> Bytes:
+    """States of a layer on one rank over its parameters.
+
+    Args:
+        workload: The job: recipe, precision, optimizer. [-]
+
+    Returns:
+        Bytes of a parameter, with gradients that stay between micro-batches. [B]
+    """
+    zero = max(workload.framework.limits.zero_stages)
+    if workload.training.precision == "fp16":
+        zero = max(workload.recipe.fp16_states or workload.recipe.states)
+    alone = Meshes.of_layout(Layout(zero_stage=zero, grad_accum=2))
+    owned = layer_owned(workload, workload.kinds[0], alone)
+    states = state_bytes(workload, owned, alone)
+    each = (states.weights, states.gradients, states.optimizer)
+    return Bytes(*(float(np.asarray(part / owned.dense)[0]) for part in each))
+
+
+def whole(
+    workload: Workload, *, recompute: str = "none", micro_batch: int = 1
+) -> Layout:
+    """A job on one GPU, in one piece.
+
+    Args:
+        workload: A job on one GPU. [-]
+        recompute: Kind for every layer. [text]
+        micro_batch: Sequences. [sequence]
+
+    Returns:
+        The layout. [-]
+    """
+    layers = workload.model.layers
+    ranges = (RecomputeRange(start=0, stop=layers, kind=recompute),)
+    accum = workload.sequences // micro_batch
+    stage = Stage(layers=layers, recompute=ranges)
+    zero = workload.framework.limits.default_zero_stage
+    return Layout(
+        micro_batch=micro_batch, grad_accum=accum, zero_stage=zero, stages=(stage,)
+    )
+
+
+@dataclass(frozen=True)
+class OneGpu:
+    """A job on one GPU, whatever its memory. [GB]."""
+
+    states: float
+    activations: float
+    allocated: float
+
+
+def on_one_gpu(
+    workload: Workload, *, recompute: str = "none", micro_batch: int = 1
+) -> OneGpu:
+    """What one GPU would hold of a job, if it were large enough.
+
+    Args:
+        workload: A job on one GPU. [-]
+        recompute: Kind for every layer. [text]
+        micro_batch: Sequences. [sequence]
+
+    Returns:
+        Memory; activations with the logits and what else passes. [GB]
+    """
+    layout = whole(workload, recompute=recompute, micro_batch=micro_batch)
+    (stage,) = weigh(workload, layout).stages
+    states = stage.weights + stage.gradients + stage.optimizer
+    scale = GIB / GB
+    return OneGpu(
+        states * scale, (stage.allocated - states) * scale, stage.allocated * scale
+    )
+
+
+def weights_gb(model: str, form: str) -> float:
+    """Weights of a preset in a format.
+
+    Args:
+        model: Name of a preset. [-]
+        form: Name of a format. [text]
+
+    Returns:
+        Memory. [GB]
+    """
+    return weight_bytes(preset(model), formats().weights[form]) / GB
+
+
+def octocoder_peak(form: str) -> float:
+    """Peak of allocated memory of OctoCoder that answers a short prompt.
+
+    Args:
+        form: Name of a format. [text]
+
+    Returns:
+        Memory. [GiB]
+    """
+    asked = InferenceSpec.model_validate({"weights": form, "context": 100})
+    return serving_memory(preset("octocoder"), asked, "prefill").allocated
+
+
+def states_gb(model: str, **changes: object) -> float:
+    """States of a whole model at 16 bytes a parameter, in fp32 shards of FSDP2.
+
+    Args:
+        model: Name of a preset. [-]
+        changes: Fields of the job. [-]
+
+    Returns:
+        Memory of all ranks together. [GB]
+    """
+    workload = job(model, **changes)  # type: ignore[arg-type]
+    each = bytes_per_parameter(workload).total
+    return each * workload.model.parameters / GB
+
+
+def fewest_a100(model: str) -> int:
+    """Fewest A100 with 80 GB for a full fine-tuning with Adam, sequences of 4,096.
+
+    Args:
+        model: Name of a preset. [-]
+
+    Returns:
+        GPUs, part of a node allowed; ZeRO-3 alone, without tensor or pipeline
+        parallelism. [1]
+    """
+    found = job(model, global_batch=5040)
+    cluster = found.topology.cluster
+    spec = cluster.spec.model_copy(update={"partial": True})
+    topology = type(found.topology)(replace(cluster, spec=spec))
+    axes = {"tp": 1, "pp": 1, "cp": 1, "zero_stage": 3}
+    search = found.search.model_copy(update=axes)
+    held = fewest_gpus(replace(found, topology=topology, search=search))
+    assert held is not None, model
+    return held.layout.gpus
+
+
+def checkpoint_gb(model: str, **changes: object) -> float:
+    """A checkpoint of a whole training state.
+
+    Args:
+        model: Name of a preset. [-]
+        changes: Fields of the job. [-]
+
+    Returns:
+        Size. [GB]
+    """
+    return saved_bytes(job(model, **changes)).total / GB  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Largest:
+    """The largest preset that one GPU trains, by two ways to count."""
+
+    states_alone: str
+    priced: str
+
+
+def largest_on(cluster: str) -> Largest:
+    """The largest preset that one GPU trains with Adam in mixed precision.
+
+    Args:
+        cluster: Name of a cluster; one of its GPUs. [-]
+
+    Returns:
+        By 16 bytes a parameter alone; and priced, one sequence of 2,048 tokens at a
+        time, every layer recomputed. [text]
+    """
+    one = job("llama-2-7b", cluster=cluster, gpus=1, seq_len=2048)
+    priced = largest_model(one, lambda w: most_frugal(w, enough=True))
+    assert priced is not None
+    sizes = {name: size for name, size in preset_sizes().items() if size}
+    room = one.gpu.memory_capacity / 16
+    return Largest(max((s, n) for n, s in sizes.items() if s <= room)[1], priced)
+
+
+def gpt2_by_zero() -> float:
+    """ZeRO's rule for the activations of GPT-2 1.5B: ``12 h b s L`` numbers of 2 B.
+
+    Returns:
+        1,024 tokens, batch 32. [GB]
+    """
+    model = preset("gpt2-xl")
+    return 12 * model.hidden * 32 * 1024 * model.layers * 2 / GB
+
+
+def gpt2_by_korthikanti() -> float:
+    """The same by ``s b h L (34 + 5 a s / h)``, explicit scores and dropout.
+
+    Returns:
+        1,024 tokens, batch 32. [GB]
+    """
+    model, tokens = preset("gpt2-xl"), 32 * 1024
+    heads = model.kinds[0].attention.heads
+    each = 34 + 5 * heads * 1024 / model.hidden
+    return tokens * model.hidden * model.layers * each / GB
+
+
+def gpt2_activations(stack: str, *, recompute: str = "none") -> float:
+    """The same as priced on one GPU.
+
+    Args:
+        stack: Name of a stack of Megatron-LM. [text]
+        recompute: Kind for every layer. [text]
+
+    Returns:
+        What is there beside the states at the peak. [GB]
+    """
+    one = job(
+        "gpt2-xl",
+        framework="megatron",
+        stack={"name": stack},
+        gpus=1,
+        seq_len=1024,
+        global_batch=64,
+        precision="fp16",
+    )
+    return on_one_gpu(one, recompute=recompute, micro_batch=32).activations
+
+
+CARDS = {"24 GB": RTX_4090, "80 GB": A100}
+"""Memory on the label to a cluster with such GPUs."""

@@ -1,0 +1,181 @@
+"""The same job by other methods: what fits, the largest model, the fewest GPUs."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from planner.cost.checkpoint import saved_bytes
+from planner.cost.room import context_bytes
+from planner.cost.workload import Workload
+from planner.errors import BadInputError
+from planner.frugal import Held, fewest_gpus, most_frugal, weigh
+from planner.models import preset, preset_sizes
+from planner.specs.layout import (
+    Layout,
+    RecomputeRange,
+    Stage,
+    even_layers,
+)
+from planner.specs.memory import MethodAnswer
+from planner.verify.legality import rule_violations
+
+METHODS = (
+    ("full", "adamw"),
+    ("full", "adamw-8bit"),
+    ("lora", "adamw"),
+    ("qlora", "adamw"),
+)
+"""Methods that are compared beside the job's own: (method, optimizer)."""
+LEAST_FROZEN = {"full": 0.0, "lora": 2.0, "qlora": 0.5}
+"""Fewest bytes of a parameter that does not train: 16-bit, and NF4. [B]"""
+ROUNDED = 0.9
+"""Least that a published count is of the true one, as names are rounded. [1]"""
+
+Place = Callable[[Workload], Held | None]
+"""A layout for a job with what it holds; None where there is no legal one."""
+
+
+def method_answers(
+    workload: Workload, given: Layout | None
+) -> tuple[MethodAnswer, ...]:
+    """What the job would hold by each method, its own first.
+
+    Args:
+        workload: The job. [-]
+        given: The layout that was given, or None where each takes its own most
+            frugal one. [-]
+
+    Returns:
+        One answer for each method, shape (methods,). [-]
+    """
+    training = workload.training
+    own = (training.method, training.optimizer)
+    others = [pair for pair in METHODS if pair != own]
+    return tuple(_answer(workload, given, *pair) for pair in (own, *others))
+
+
+def _answer(
+    workload: Workload, given: Layout | None, method: str, optimizer: str
+) -> MethodAnswer:
+    """One method's answers, or why there are none."""
+    change = {"method": method, "optimizer": optimizer}
+    answer = MethodAnswer(method=method, optimizer=optimizer)
+    try:
+        changed = type(workload.training).model_validate(
+            workload.training.model_dump() | change
+        )
+        return _priced(replace(workload, training=changed), given, answer)
+    except BadInputError as error:
+        return answer.model_copy(update={"reason": str(error)})
+    except ValueError as error:
+        return answer.model_copy(update={"reason": str(error).splitlines()[-1].strip()})
+
+
+def _priced(
+    workload: Workload, given: Layout | None, answer: MethodAnswer
+) -> MethodAnswer:
+    place = _placing(given)
+    held, fewest = _judged(workload, given), fewest_gpus(workload)
+    found = {
+        "verdict": held and held.memory.verdict,
+        "device_gib": held and held.memory.peak_device_gib.value,
+        "largest_model": largest_model(workload, place),
+        "gpus_needed": fewest and fewest.layout.gpus,
+        "layout": fewest and fewest.layout,
+        "reason": "" if fewest else "no number of these GPUs holds it",
+    }
+    return answer.model_copy(update=found)
+
+
+def _judged(workload: Workload, given: Layout | None) -> Held | None:
+    """The layout that a method is judged by."""
+    return most_frugal(workload) if given is None else _as_given(workload, given)
+
+
+def _placing(given: Layout | None) -> Place:
+    """How a job gets its layout: as given, stages even, or the most frugal."""
+    if given is None:
+        return lambda workload: most_frugal(workload, enough=True)
+    return lambda workload: _as_given(workload, given)
+
+
+def _as_given(workload: Workload, given: Layout) -> Held | None:
+    """A layout's degrees with another model's layers in even stages."""
+    layout = given
+    if sum(layout.layers_per_stage) != workload.model.layers:
+        layers = even_layers(workload.model.layers, given.pp * given.vpp)
+        kind = _usual_recompute(given)
+        stages = tuple(_stage(count, kind) for count in layers)
+        layout = given.model_copy(update={"stages": stages})
+    if rule_violations(workload, layout):
+        return None
+    return Held(layout, weigh(workload, layout))
+
+
+def _stage(layers: int, kind: str) -> Stage:
+    ranges = (RecomputeRange(start=0, stop=layers, kind=kind),) if layers else ()
+    return Stage(layers=layers, recompute=ranges)
+
+
+def _usual_recompute(layout: Layout) -> str:
+    """The recompute kind of most layers. [text]."""
+    layers: Counter[str] = Counter()
+    for stage in layout.stages:
+        for part in stage.recompute:
+            layers[part.kind] += part.stop - part.start
+    return max(layers, key=lambda kind: layers[kind], default="none")
+
+
+def largest_model(workload: Workload, place: Place) -> str | None:
+    """The largest preset that fits in the place of the job's model.
+
+    From the largest whose states could lie on these GPUs at all, downward by
+    published parameters; presets that the layout cannot split are passed over.
+
+    Args:
+        workload: The job: method, sequences, GPUs. [-]
+        place: What gives a job its layout. [-]
+
+    Returns:
+        Name of the preset, None where not even the smallest fits. [text]
+    """
+    for name in _candidates(workload):
+        held = _tried(replace(workload, model=preset(name)), place)
+        if held is not None and held.fits:
+            return name
+    return None
+
+
+def _tried(workload: Workload, place: Place) -> Held | None:
+    try:
+        return place(workload)
+    except BadInputError:
+        return None
+
+
+def _candidates(workload: Workload) -> Iterator[str]:
+    """Presets that are not ruled out by their states alone, largest first."""
+    sizes = preset_sizes()
+    each = _least_bytes(workload)
+    room = (workload.gpu.memory_capacity - context_bytes(workload)) * workload.gpus
+    for name in sorted(sizes, key=lambda name: (-sizes[name], name)):
+        if ROUNDED * sizes[name] * each <= room:
+            yield name
+
+
+def _least_bytes(workload: Workload) -> float:
+    """Fewest bytes that a parameter takes on GPUs, however it is divided. [B].
+
+    At the end of a backward pass every gradient is there beside weight, master and
+    moments, unless each was used as it came.
+    """
+    offload, training = workload.offload, workload.training
+    if any((offload.parameters, offload.optimizer, offload.gradients)):
+        return 0.0
+    if training.frozen:
+        return LEAST_FROZEN[training.method]
+    entry = workload.recipe.states[max(workload.recipe.states)]
+    gradients = entry.gradients + entry.sharded_gradients
+    saved = saved_bytes(workload)
+    kept = 0.0 if training.optimizer_in_backward else gradients * saved.parameters
+    return (saved.total + kept) / workload.model.trained_parameters

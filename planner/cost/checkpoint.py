@@ -1,0 +1,140 @@
+"""Sizes of a checkpoint: in total, and of the rank that writes most."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.cost.layouts import counts_of, recompute_kinds
+from planner.cost.meshes import Meshes
+from planner.cost.owned import Owned, embedding_owned, head_owned, layer_owned
+from planner.cost.states import held_bytes, state_bytes
+from planner.cost.workload import Workload
+from planner.specs.layout import Layout, Offload
+from planner.specs.memory import Checkpoint
+
+GIB = 2.0**30
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a checkpoint holds of some trained parameters."""
+
+    parameters: float
+    """Their number. [1]"""
+    weights: float
+    """As the framework keeps them, without a copy to compute with. [B]"""
+    optimizer: float
+    """Master copy and moments. [B]"""
+
+    def __add__(self, other: "Saved") -> "Saved":
+        return Saved(
+            self.parameters + other.parameters,
+            self.weights + other.weights,
+            self.optimizer + other.optimizer,
+        )
+
+    def __rmul__(self, times: float) -> "Saved":
+        return Saved(
+            times * self.parameters, times * self.weights, times * self.optimizer
+        )
+
+    @property
+    def total(self) -> float:
+        """Weights and optimizer. [B]."""
+        return self.weights + self.optimizer
+
+
+def saved_bytes(workload: Workload) -> Saved:
+    """What a framework saves of a whole model: weights, master copies, moments.
+
+    What one rank alone would hold of the trained parameters at the framework's
+    highest ZeRO stage, where no second copy is held to compute with; gradients are
+    not saved. Megatron-Core with Adam 2 + 12 bytes a parameter, FSDP2 4 + 8.
+
+    Args:
+        workload: The job: model, method, optimizer, recipe. [-]
+
+    Returns:
+        Bytes and parameters; of a frozen model those of its adapters. [B]
+
+    References:
+        Megatron-LM docs/user-guide/features/dist_optimizer.md; PyTorch distributed
+        checkpoint of FSDP2's fp32 shards.
+    """
+    zero = max(workload.framework.limits.zero_stages)
+    alone = Meshes.of_layout(Layout(zero_stage=zero, grad_accum=2))
+    total = _unit(workload, embedding_owned(workload, alone), alone)
+    total += _unit(workload, head_owned(workload, alone), alone)
+    for kind, count in workload.model.runs:
+        total += count * _unit(workload, layer_owned(workload, kind, alone), alone)
+    return total
+
+
+def _unit(workload: Workload, owned: Owned, alone: Meshes) -> Saved:
+    """The same of one unit."""
+    here = replace(workload, offload=Offload())
+    states = state_bytes(here, owned, alone)
+    weights = states.weights - held_bytes(here, owned, alone)
+    parameters = np.asarray(owned.dense + owned.expert)
+    return Saved(
+        *(float(np.asarray(x)[0]) for x in (parameters, weights, states.optimizer))
+    )
+
+
+def checkpoint(workload: Workload, layout: Layout) -> Checkpoint:
+    """Size of one checkpoint of a job under a layout.
+
+    Every trained parameter is saved once: ``sum of P (weight + master + moments)``.
+    A rank writes its own part: weights whole, by the first rank of each shard group,
+    where the framework keeps them whole, else its shard; the optimizer's states as
+    they are divided, from ZeRO-1 on.
+
+    Args:
+        workload: The job. [-]
+        layout: A complete layout. [-]
+
+    Returns:
+        Sizes. [GiB]
+
+    Leaves out the state of data loaders and of random numbers, and the frozen model
+    under adapters, which nobody saves again.
+    """
+    saved = saved_bytes(workload)
+    return Checkpoint(
+        weights_gib=saved.weights / GIB,
+        optimizer_gib=saved.optimizer / GIB,
+        total_gib=saved.total / GIB,
+        per_rank_gib=max(_rank_bytes(workload, layout)) / GIB,
+        bytes_per_parameter=saved.total / max(saved.parameters, 1.0),
+        adapters_only=workload.training.frozen,
+    )
+
+
+def _rank_bytes(workload: Workload, layout: Layout) -> Iterator[float]:
+    """Bytes that the first data-parallel rank of every stage writes. [B]."""
+    meshes, menu = Meshes.of_layout(layout), recompute_kinds(layout)
+    layers = counts_of(workload, layout, menu).sum(axis=2)
+    units = [
+        _written(workload, layer_owned(workload, kind, meshes), layout)
+        for kind in workload.kinds
+    ]
+    by_stage = layers @ np.array(units)
+    for stage, owned in ((0, embedding_owned), (-1, head_owned)):
+        by_stage[stage] += _written(workload, owned(workload, meshes), layout)
+    yield from by_stage.reshape(-1, layout.pp).sum(axis=0).tolist()
+
+
+def _written(workload: Workload, owned: Owned, layout: Layout) -> float:
+    """Bytes that one rank writes of one unit. [B]."""
+    zero = max(workload.framework.limits.zero_stages)
+    alone = Meshes.of_layout(Layout(zero_stage=zero, grad_accum=2))
+    saved, meshes = _unit(workload, owned, alone), Meshes.of_layout(layout)
+    divided = workload.recipe.states[layout.zero_stage].sharded_weights > 0
+    dense, expert = (float(np.asarray(n)[0]) for n in (owned.dense, owned.expert))
+    total = 0.0
+    for count, shard in ((dense, meshes.dp_shard), (expert, meshes.expert_shard)):
+        share, ranks = count / max(dense + expert, 1.0), float(shard[0])
+        total += share * saved.weights / (ranks if divided else 1.0)
+        total += share * saved.optimizer / (ranks if layout.zero_stage else 1.0)
+    return total

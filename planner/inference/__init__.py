@@ -1,0 +1,1 @@
+"""INFERENCE: what generating text with a model holds in memory. Pure functions."""

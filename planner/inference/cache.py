@@ -1,0 +1,69 @@
+"""Cached keys and values: bytes a token by family, and how many tokens stay."""
+
+from planner.inference.formats import CacheFacts
+from planner.models.architecture import Architecture
+from planner.models.blocks import LatentAttention, LayerKind
+
+
+def token_bytes(kind: LayerKind, facts: CacheFacts, tp: int = 1) -> float:
+    """Bytes that one layer caches of one token, on one GPU.
+
+    Grouped queries: ``2 max(g / t, 1) d`` numbers, a key and a value for each head.
+    Latent attention: ``r_kv + d_r``, the same on every GPU. No attention: none.
+
+    Args:
+        kind: Kind of layer. [-]
+        facts: Format of the cache. [-]
+        tp: GPUs that share the layer. [1]
+
+    Returns:
+        Memory. [B]
+
+    Leaves out engines that cache latent attention decompressed, as transformers does.
+
+    References:
+        DeepSeek-V2, arXiv 2405.04434, section 2.1.3; Ainslie et al. 2023,
+        arXiv 2305.13245; Llama 3 8B: 32 layers of 2 x 8 x 128 in 16 bits, 128 KiB.
+    """
+    attention = kind.attention
+    if isinstance(attention, LatentAttention):
+        return facts.vector_bytes(attention.kv_rank + attention.rope_dim)
+    heads = max(attention.kv_heads / tp, 1.0)
+    return 2.0 * heads * facts.vector_bytes(attention.head_dim)
+
+
+def cached_tokens(kind: LayerKind, context: int) -> int:
+    """Tokens of a sequence that one layer keeps: all, or those of its window.
+
+    Args:
+        kind: Kind of layer. [-]
+        context: Tokens of the sequence. [token]
+
+    Returns:
+        ``min(window, context)``. [token]
+    """
+    window = kind.attention.window
+    return context if window is None else min(window, context)
+
+
+def cache_bytes(
+    model: Architecture, facts: CacheFacts, *, batch: int, context: int, tp: int = 1
+) -> float:
+    """Bytes of all cached keys and values on one GPU.
+
+    Args:
+        model: The model. [-]
+        facts: Format of the cache. [-]
+        batch: Sequences in flight. [sequence]
+        context: Tokens of each. [token]
+        tp: GPUs that share every layer. [1]
+
+    Returns:
+        Memory. [B]
+
+    Leaves out the last block of a paged cache that is not full.
+    """
+    return batch * sum(
+        layers * cached_tokens(kind, context) * token_bytes(kind, facts, tp)
+        for kind, layers in model.runs
+    )

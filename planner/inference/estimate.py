@@ -1,0 +1,193 @@
+"""Memory of a GPU that serves a model: moments, verdict, the most that fits."""
+
+from collections.abc import Iterator
+
+from planner.inference.cache import cache_bytes, token_bytes
+from planner.inference.formats import formats
+from planner.inference.weights import largest_linear, weight_bytes
+from planner.inference.workspace import pass_bytes
+from planner.largest import largest
+from planner.models.architecture import Architecture
+from planner.specs.estimate import Interval, Verdict
+from planner.specs.inference import InferenceSpec
+from planner.specs.memory import LargestRequest, ServingEstimate, ServingMemory
+from planner.specs.uncertainty import UNMEASURED
+
+GB, GIB = 1e9, 2.0**30
+MOST_BATCH, MOST_CONTEXT = 2**20, 2**30
+"""Where the search for the largest ends. [sequence] and [token]"""
+MOMENTS = ("prefill", "decode")
+"""A chunk of prompts while the cache is full, and one token of every sequence."""
+
+
+def serving_memory(
+    model: Architecture, spec: InferenceSpec, moment: str
+) -> ServingMemory:
+    """What one GPU holds at one moment of serving.
+
+    Weights, the whole cache of every sequence at its full context, and the widest
+    point of the pass.
+
+    Args:
+        model: The model. [-]
+        spec: Formats, batch, context, group. [-]
+        moment: One of ``MOMENTS``. [text]
+
+    Returns:
+        Memory by category. [GiB]
+
+    Leaves out CUDA graphs, LoRA adapters beside the model, and a draft model.
+    """
+    facts = formats()
+    weights, runtime = facts.weights[spec.weights], facts.runtime
+    tokens = spec.batch * spec.context
+    rows = min(spec.chunk, tokens) if moment == "prefill" else spec.batch
+    work = pass_bytes(
+        model,
+        runtime,
+        rows=rows,
+        batch=spec.batch,
+        element=weights.others / 8,
+        expanded=weights.expanded * largest_linear(model, spec.tp),
+        tp=spec.tp,
+    )
+    cache = facts.cache[spec.kv_cache]
+    kept = cache_bytes(model, cache, batch=spec.batch, context=spec.context, tp=spec.tp)
+    return ServingMemory(
+        moment=moment,
+        weights=weight_bytes(model, weights, spec.tp) / GIB,
+        kv_cache=kept / GIB,
+        activations=work / GIB,
+        communication=(spec.tp > 1) * runtime.communicator_gb * GB / GIB,
+        context=runtime.context_gb * GB / GIB,
+    )
+
+
+def serving_estimate(
+    model: Architecture, spec: InferenceSpec, capacity: float
+) -> ServingEstimate:
+    """Peak memory of one GPU over all moments, with its verdict.
+
+    Args:
+        model: The model. [-]
+        spec: Formats, batch, context, group. [-]
+        capacity: Memory of the GPU. [B]
+
+    Returns:
+        Memory, interval and verdict. [GiB]
+    """
+    moments = [serving_memory(model, spec, moment) for moment in MOMENTS]
+    worst = max(moments, key=lambda held: held.device)
+    band, room = UNMEASURED.memory, capacity / GIB
+    device = Interval.around(worst.device, band)
+    return ServingEstimate(
+        peak_allocated_gib=Interval.around(worst.allocated, band),
+        peak_reserved_gib=worst.allocated,
+        peak_device_gib=device,
+        capacity_gib=room,
+        verdict=_verdict(device, room),
+        stages=(worst,),
+        moments={held.moment: held.device for held in moments},
+    )
+
+
+def _verdict(device: Interval, capacity: float) -> Verdict:
+    if device.low > capacity:
+        return "oom"
+    return "at-risk" if device.high > capacity else "fits"
+
+
+def serves(model: Architecture, spec: InferenceSpec, capacity: float) -> bool:
+    """Whether the predicted peak of every moment is within the memory.
+
+    Args:
+        model: The model. [-]
+        spec: Formats, batch, context, group. [-]
+        capacity: Memory of a GPU. [B]
+
+    Returns:
+        True where it fits. [-]
+    """
+    held = (serving_memory(model, spec, moment).device for moment in MOMENTS)
+    return max(held) * GIB <= capacity
+
+
+def largest_request(
+    model: Architecture, spec: InferenceSpec, capacity: float
+) -> LargestRequest:
+    """Largest batch at the context, and largest context at the batch.
+
+    Args:
+        model: The model. [-]
+        spec: Formats, batch, context, group. [-]
+        capacity: Memory of a GPU. [B]
+
+    Returns:
+        Both; at most 2^20 sequences and 2^30 tokens, 0 where nothing fits. [1]
+    """
+
+    def fits(field: str, value: int) -> bool:
+        return serves(model, spec.model_copy(update={field: value}), capacity)
+
+    return LargestRequest(
+        batch=largest(lambda n: fits("batch", n), most=MOST_BATCH, start=spec.batch),
+        context=largest(
+            lambda n: fits("context", n), most=MOST_CONTEXT, start=spec.context
+        ),
+    )
+
+
+def legal_groups(model: Architecture, most: int) -> Iterator[int]:
+    """Tensor-parallel degrees that a model can be split over, ascending.
+
+    Query heads divide over the GPUs; key and value heads divide or are repeated.
+
+    Args:
+        model: The model. [-]
+        most: Largest group of interest. [1]
+
+    Yields:
+        GPUs of a group. [1]
+    """
+    for tp in range(1, most + 1):
+        if all(_splits(kind.attention.heads, kind, tp) for kind in model.kinds):
+            yield tp
+
+
+def _splits(heads: int, kind: object, tp: int) -> bool:
+    groups = getattr(getattr(kind, "attention", None), "kv_heads", heads)
+    return heads % tp == 0 and (groups % tp == 0 or tp % max(groups, 1) == 0)
+
+
+def gpus_to_serve(
+    model: Architecture, spec: InferenceSpec, capacity: float, most: int
+) -> int | None:
+    """Fewest GPUs of one tensor-parallel group that hold the job.
+
+    Args:
+        model: The model. [-]
+        spec: Formats, batch, context. [-]
+        capacity: Memory of a GPU. [B]
+        most: Largest group: a scale-up domain. [1]
+
+    Returns:
+        GPUs, or None where no group up to the largest holds it. [1]
+    """
+    for tp in legal_groups(model, most):
+        if serves(model, spec.model_copy(update={"tp": tp}), capacity):
+            return tp
+    return None
+
+
+def cache_bytes_per_token(model: Architecture, spec: InferenceSpec) -> float:
+    """Bytes that one more token of one sequence takes on one GPU.
+
+    Args:
+        model: The model. [-]
+        spec: Format of the cache, group. [-]
+
+    Returns:
+        Over all layers, before any window is full. [B]
+    """
+    cache = formats().cache[spec.kv_cache]
+    return sum(n * token_bytes(kind, cache, spec.tp) for kind, n in model.runs)

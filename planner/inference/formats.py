@@ -1,0 +1,117 @@
+"""Formats of weights and caches as facts: read from ``formats.yaml``."""
+
+from functools import cache
+from importlib.resources import files
+
+from pydantic import BaseModel, ConfigDict, NonNegativeFloat, PositiveFloat, PositiveInt
+
+from hardware.files import parse_facts
+
+
+class _Fact(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    source: str
+
+
+class WeightFacts(_Fact):
+    """How one format holds the weight of a linear, and everything else.
+
+    Attributes:
+        bits: Of one weight. [bit]
+        others: Of a number that no linear holds: embedding, head, norms. [bit]
+        row_bits: Added for every output of a linear. [bit]
+        group: Inputs that share a scale; None without groups. [1]
+        group_bits: Added for every such group. [bit]
+        expanded: Of one weight while its linear is at work, besides. [B]
+        missing_on: Architectures of GPUs that cannot compute with it. [text]
+    """
+
+    bits: PositiveFloat
+    others: PositiveFloat
+    row_bits: NonNegativeFloat = 0.0
+    group: PositiveInt | None = None
+    group_bits: NonNegativeFloat = 0.0
+    expanded: NonNegativeFloat = 0.0
+    missing_on: tuple[str, ...] = ()
+
+    def linear_bytes(self, inputs: float, outputs: float) -> float:
+        """Bytes of one linear's weight with its scales.
+
+        ``(K N bits + N row_bits + N ceil(K / group) group_bits) / 8``
+
+        Args:
+            inputs: Columns K that it reads. [1]
+            outputs: Columns N that it writes. [1]
+
+        Returns:
+            Memory. [B]
+        """
+        each = inputs * self.bits + self.row_bits
+        if self.group is not None:
+            each += -(-inputs // self.group) * self.group_bits
+        return outputs * each / 8
+
+
+class CacheFacts(_Fact):
+    """How one format holds cached keys and values.
+
+    Attributes:
+        bits: Of one number. [bit]
+        vector_bits: Added for every vector: one token's key or value of a head. [bit]
+    """
+
+    bits: PositiveFloat
+    vector_bits: NonNegativeFloat = 0.0
+
+    def vector_bytes(self, width: int) -> float:
+        """Bytes of one cached vector.
+
+        Args:
+            width: Its numbers. [1]
+
+        Returns:
+            ``(width bits + vector_bits) / 8``, zero for an empty one. [B]
+        """
+        return (width * self.bits + self.vector_bits) / 8 if width else 0.0
+
+
+class RuntimeFacts(_Fact):
+    """What a serving process holds on a GPU beside the model.
+
+    Attributes:
+        context_gb: CUDA context, modules and workspaces. [GB]
+        communicator_gb: Buffers of one communicator. [GB]
+        logits_bytes: Of one logit of a token that is sampled. [B]
+    """
+
+    context_gb: NonNegativeFloat
+    communicator_gb: NonNegativeFloat
+    logits_bytes: PositiveFloat
+
+
+class Formats(BaseModel):
+    """All facts of inference.
+
+    Attributes:
+        weights: By name of the format. [-]
+        cache: By name of the format. [-]
+        runtime: What there is besides. [-]
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    weights: dict[str, WeightFacts]
+    cache: dict[str, CacheFacts]
+    runtime: RuntimeFacts
+
+
+@cache
+def formats() -> Formats:
+    """The facts, read once.
+
+    Returns:
+        Formats of weights and caches, and the runtime. [-]
+    """
+    text = (files("planner.inference") / "formats.yaml").read_text("utf-8")
+    return Formats.model_validate(parse_facts(text))

@@ -1,0 +1,82 @@
+"""Weights of a model on one GPU of a tensor-parallel group, by format."""
+
+from collections.abc import Iterator
+
+from planner.inference.formats import WeightFacts
+from planner.models.architecture import Architecture
+from planner.models.blocks import LayerKind, Moe
+
+
+def _linears(kind: LayerKind, tp: int) -> Iterator[tuple[float, float, int]]:
+    """Inputs, outputs and copies of every linear of a layer on one GPU."""
+    for gemm in kind.gemms():
+        if gemm.name == "router":
+            continue
+        expert = isinstance(kind.ffn, Moe) and gemm.split.startswith("expert")
+        copies = kind.ffn.experts if expert and isinstance(kind.ffn, Moe) else 1
+        column = tp if gemm.split.endswith("column") else 1
+        row = tp if gemm.split.endswith("row") else 1
+        yield gemm.inputs / row, gemm.outputs / column, copies
+
+
+def layer_weight_bytes(kind: LayerKind, facts: WeightFacts, tp: int) -> float:
+    """Bytes of one layer's weights on one GPU: linears in the format, the rest wider.
+
+    ``sum of copies linear_bytes(K / t, N) + (P / t - linears) others / 8``, with
+    what tensor parallelism replicates whole on every GPU.
+
+    Args:
+        kind: Kind of layer. [-]
+        facts: The format. [-]
+        tp: GPUs that share the layer. [1]
+
+    Returns:
+        Memory. [B]
+
+    Leaves out key and value heads that more GPUs than heads hold twice.
+    """
+    linears = list(_linears(kind, tp))
+    held = (kind.sharded_parameters + kind.expert_parameters) / tp
+    weights = sum(copies * inputs * outputs for inputs, outputs, copies in linears)
+    rest = held + kind.replicated_parameters - weights
+    quantised = sum(c * facts.linear_bytes(i, o) for i, o, c in linears)
+    return quantised + rest * facts.others / 8
+
+
+def weight_bytes(model: Architecture, facts: WeightFacts, tp: int = 1) -> float:
+    """Bytes of a model's weights on one GPU.
+
+    Embedding, head, norms and biases stay in the format's wider one; a tied head is
+    the embedding's table.
+
+    Args:
+        model: The model. [-]
+        facts: The format of its linears. [-]
+        tp: GPUs that share every layer. [1]
+
+    Returns:
+        Memory. [B]
+
+    Leaves out modules for multi-token prediction, which plain generation skips.
+
+    References:
+        Llama 2 in fp16 at 2 bytes a parameter: 13.5, 26.0 and 138 GB.
+    """
+    layers = sum(n * layer_weight_bytes(kind, facts, tp) for kind, n in model.runs)
+    tables = model.vocab * model.hidden + model.head_parameters
+    whole = model.outer_parameters - tables
+    return layers + (tables / tp + whole) * facts.others / 8
+
+
+def largest_linear(model: Architecture, tp: int = 1) -> float:
+    """Weights of the largest linear on one GPU.
+
+    Args:
+        model: The model. [-]
+        tp: GPUs that share every layer. [1]
+
+    Returns:
+        Weights of one copy. [1]
+    """
+    sizes = (i * o for kind in model.kinds for i, o, _ in _linears(kind, tp))
+    return max(sizes, default=0.0)

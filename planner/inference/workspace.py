@@ -1,0 +1,93 @@
+"""What one forward pass holds at its widest: one layer of a chunk, or the logits."""
+
+from planner.inference.formats import RuntimeFacts
+from planner.models.architecture import Architecture
+from planner.models.blocks import LayerKind
+from planner.models.parts import SavedTensor
+
+_STREAM = ("attention_norm_input", "ffn_norm_input")
+_ATTENTION = (
+    "attention_norm_output",
+    "latents",
+    "qkv",
+    "attention_output",
+    "logsumexp",
+)
+FP32 = 4
+"""Bytes of a 32-bit number. [B]"""
+
+
+def layer_bytes(kind: LayerKind, rows: int, element: float, tp: int = 1) -> float:
+    """Bytes of one layer's activations while it is at work, nothing kept before it.
+
+    The residual stream and the wider half: attention with its norm's output, its
+    projections and its result, or the feed-forward block with its own.
+
+    Args:
+        kind: Kind of layer. [-]
+        rows: Tokens of the pass. [token]
+        element: Bytes of a number that is computed with. [B]
+        tp: GPUs that share the layer. [1]
+
+    Returns:
+        Memory. [B]
+
+    Leaves out the matrix of scores, which flash attention never holds.
+    """
+    halves = {True: 0.0, False: 0.0}
+    for tensor in kind.saved():
+        if tensor.name not in _STREAM:
+            size = _width(tensor, tp) * (
+                FP32 if tensor.precision == "fp32" else element
+            )
+            halves[tensor.name in _ATTENTION] += size
+    return rows * (kind.hidden * element + max(halves.values()))
+
+
+def _width(tensor: SavedTensor, tp: int) -> float:
+    """Columns on one GPU; only what tensor parallelism splits is divided."""
+    return tensor.width / (1 if tensor.split == "sequence" else tp)
+
+
+def logit_bytes(model: Architecture, facts: RuntimeFacts, batch: int) -> float:
+    """Bytes of the logits of every sequence's next token.
+
+    Args:
+        model: The model. [-]
+        facts: Bytes of a logit. [-]
+        batch: Sequences. [sequence]
+
+    Returns:
+        Memory, gathered whole on every GPU. [B]
+    """
+    return facts.logits_bytes * batch * model.vocab
+
+
+def pass_bytes(
+    model: Architecture,
+    facts: RuntimeFacts,
+    *,
+    rows: int,
+    batch: int,
+    element: float,
+    expanded: float,
+    tp: int = 1,
+) -> float:
+    """Most bytes that a forward pass holds beside weights and cache.
+
+    ``max over layers (layer + expanded weight), logits``
+
+    Args:
+        model: The model. [-]
+        facts: Of the runtime. [-]
+        rows: Tokens of the pass. [token]
+        batch: Sequences that it samples for. [sequence]
+        element: Bytes of a number that is computed with. [B]
+        expanded: A quantised linear's weight made wider to multiply with. [B]
+        tp: GPUs that share every layer. [1]
+
+    Returns:
+        Memory. [B]
+    """
+    layers = max(layer_bytes(kind, rows, element, tp) for kind in model.kinds)
+    return max(layers + expanded, logit_bytes(model, facts, batch))

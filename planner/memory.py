@@ -1,0 +1,221 @@
+"""The flow of `planner memory`: does it fit, and what is the most that does."""
+
+import math
+from dataclasses import replace
+from functools import partial
+
+from hardware.catalog import Cluster
+from planner.alternatives import method_answers
+from planner.cost.checkpoint import checkpoint
+from planner.cost.stack import stack_in_force
+from planner.cost.workload import Workload
+from planner.errors import BadInputError
+from planner.frugal import most_frugal, weigh
+from planner.inference.estimate import (
+    cache_bytes_per_token,
+    gpus_to_serve,
+    largest_request,
+    legal_groups,
+    serving_estimate,
+)
+from planner.inference.formats import formats
+from planner.largest import largest
+from planner.models import Architecture
+from planner.predict import complete
+from planner.specs.inference import InferenceSpec
+from planner.specs.layout import Layout, PartialLayout
+from planner.specs.memory import (
+    InferenceMemory,
+    LargestJob,
+    TrainingMemory,
+)
+from planner.specs.search import SearchSpec
+from planner.specs.uncertainty import UNMEASURED
+
+GRAIN = 64
+"""The largest sequence is told in multiples of this, and of what is split. [token]"""
+MOST_MICRO_BATCH, MOST_TOKENS = 2**16, 2**26
+"""Where the search for the largest ends. [sequence] and [token]"""
+
+
+def training_memory(
+    workload: Workload, given: PartialLayout, warnings: tuple[str, ...] = ()
+) -> TrainingMemory:
+    """Memory of a training job under a layout, and the most that fits.
+
+    Args:
+        workload: The job. [-]
+        given: Its layout, or nothing: then the most frugal legal one is judged. [-]
+        warnings: What is legal but rarely meant. [text]
+
+    Returns:
+        Memory by stage, the largest batch and sequence, other methods, the
+        checkpoint. [GiB]
+
+    Raises:
+        BadInputError: The layout is not legal, or the limits leave none.
+    """
+    chosen = not given.given()
+    layout = _frugal(workload) if chosen else _completed(workload, given)
+    if not chosen:
+        workload = replace(workload, search=SearchSpec(space=workload.search.space))
+    workload = workload.under(layout)
+    memory = weigh(workload, layout)
+    methods = method_answers(workload, None if chosen else layout)
+    return TrainingMemory(
+        gpus=layout.gpus,
+        gpus_needed=methods[0].gpus_needed,
+        memory=memory,
+        layout=layout,
+        chosen=chosen,
+        largest=_largest_job(workload, layout),
+        methods=methods,
+        checkpoint=checkpoint(workload, layout),
+        stack=stack_in_force(workload),
+        assumptions=_assumptions(workload, layout, chosen=chosen),
+        warnings=warnings,
+    )
+
+
+def _frugal(workload: Workload) -> Layout:
+    held = most_frugal(workload)
+    if held is None:
+        raise BadInputError(
+            "no legal layout is left", field="search", allowed="wider limits"
+        )
+    return held.layout
+
+
+def _completed(workload: Workload, given: PartialLayout) -> Layout:
+    """Even stages where the layout leaves them open; the solver's if those fail."""
+    if given.stages is not None:
+        return complete(workload, given)
+    layout = complete(workload, given.model_copy(update={"stages": "even"}))
+    held = weigh(workload.under(layout), layout)
+    if layout.pp == 1 or held.peak_device_gib.value <= held.capacity_gib:
+        return layout
+    return complete(workload, given)
+
+
+def _largest_job(workload: Workload, layout: Layout) -> LargestJob:
+    """Largest micro-batch, and largest sequence, everything else as it is.
+
+    The micro-batches of a step stay, so that a larger one makes the step larger.
+    """
+    unit = math.lcm(GRAIN, layout.tp * (2 * layout.cp if layout.cp > 1 else 1))
+    micro_batch = largest(
+        partial(_micro_batch_fits, workload, layout),
+        most=MOST_MICRO_BATCH,
+        start=layout.micro_batch,
+    )
+    units = largest(
+        lambda n: _length_fits(workload, layout, n * unit),
+        most=MOST_TOKENS // unit,
+        start=max(workload.training.seq_len // unit, 1),
+    )
+    return LargestJob(micro_batch=micro_batch, seq_len=units * unit)
+
+
+def _micro_batch_fits(workload: Workload, layout: Layout, size: int) -> bool:
+    sequences = size * layout.dp * layout.grad_accum
+    changed = layout.model_copy(update={"micro_batch": size})
+    return _fits(workload, changed, global_batch=sequences)
+
+
+def _length_fits(workload: Workload, layout: Layout, tokens: int) -> bool:
+    return _fits(workload, layout, seq_len=tokens, global_batch=workload.sequences)
+
+
+def _fits(workload: Workload, layout: Layout, **training: int) -> bool:
+    """Whether the layout holds the job with some numbers of its step changed."""
+    change = {"global_batch_tokens": None, **training}
+    step = workload.training.model_copy(update=change)
+    memory = weigh(replace(workload, training=step), layout)
+    return memory.peak_device_gib.value <= memory.capacity_gib
+
+
+def _assumptions(
+    workload: Workload, layout: Layout, *, chosen: bool
+) -> tuple[str, ...]:
+    judged = "the layout is the most frugal legal one; name another with --layout"
+    routed = workload.model.expert_parameters > 0
+    imbalance = workload.profile.expert_imbalance
+    return (
+        *((judged,) if chosen and layout.gpus > 1 else ()),
+        workload.uncertainty.why,
+        *(
+            (f"busiest expert rank carries {imbalance:g} times the mean",)
+            if routed
+            else ()
+        ),
+        "fewest GPUs: one sequence a micro-batch, full recompute where there is "
+        "one, even stages; time plays no part",
+    )
+
+
+def inference_memory(
+    model: Architecture, cluster: Cluster, spec: InferenceSpec
+) -> InferenceMemory:
+    """Memory of a GPU that serves a model, and the most that fits.
+
+    Args:
+        model: The model. [-]
+        cluster: Where it runs; one tensor-parallel group of its GPUs is judged. [-]
+        spec: Formats, batch, context, group. [-]
+
+    Returns:
+        Memory, the largest batch and context, the fewest GPUs. [GiB]
+
+    Raises:
+        BadInputError: The model cannot be split so, or the GPU lacks the format.
+    """
+    _refuse(model, cluster, spec)
+    capacity = cluster.gpu.memory_capacity
+    heads = max(kind.attention.heads for kind in model.kinds)
+    return InferenceMemory(
+        gpus=spec.tp,
+        gpus_needed=gpus_to_serve(model, spec, capacity, heads),
+        memory=serving_estimate(model, spec, capacity),
+        largest=largest_request(model, spec, capacity),
+        cache_bytes_per_token=cache_bytes_per_token(model, spec),
+        stack=spec.model_dump(),
+        assumptions=(UNMEASURED.why, *_sources(spec)),
+        warnings=_beyond(model, spec),
+    )
+
+
+def _refuse(model: Architecture, cluster: Cluster, spec: InferenceSpec) -> None:
+    """A group that cannot be, or a format that the GPU cannot compute with."""
+    legal = list(legal_groups(model, cluster.gpus))
+    if spec.tp not in legal:
+        raise BadInputError(
+            f"{model.name} on {cluster.gpus} GPUs cannot be split so",
+            field="inference.tp",
+            value=spec.tp,
+            allowed=", ".join(map(str, legal)),
+        )
+    facts, gpu = formats().weights, cluster.gpu
+    if gpu.arch in facts[spec.weights].missing_on:
+        able = [name for name, fact in facts.items() if gpu.arch not in fact.missing_on]
+        raise BadInputError(
+            f"{gpu.name} cannot compute with {spec.weights} weights",
+            field="inference.weights",
+            value=spec.weights,
+            allowed=", ".join(able),
+        )
+
+
+def _sources(spec: InferenceSpec) -> tuple[str, ...]:
+    facts = formats()
+    return (
+        f"{spec.weights} weights: {facts.weights[spec.weights].source}",
+        f"{spec.kv_cache} cache: {facts.cache[spec.kv_cache].source}",
+        "left out: CUDA graphs, fragmentation, unfilled blocks of a paged cache",
+    )
+
+
+def _beyond(model: Architecture, spec: InferenceSpec) -> tuple[str, ...]:
+    longest = model.max_position
+    if longest is None or spec.context <= longest:
+        return ()
+    return (f"{spec.context:,} tokens are beyond {longest:,} of {model.name}",)

@@ -1,0 +1,226 @@
+"""Reports of `planner memory`: what a job holds, and the most that fits."""
+
+from collections.abc import Iterator, Sequence
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from planner import __version__
+from planner.report.heading import Heading
+from planner.report.tables import (
+    VERDICT_STYLES,
+    layout_table,
+    memory_table,
+    notable_stages,
+    section,
+    sentences,
+    stack_text,
+    verdict_line,
+)
+from planner.report.words import short_layout
+from planner.specs.estimate import MemoryEstimate
+from planner.specs.memory import (
+    Checkpoint,
+    InferenceMemory,
+    MethodAnswer,
+    ServingEstimate,
+    TrainingMemory,
+)
+
+_NONE = "-"
+_SERVING = ("weights", "kv_cache", "activations", "communication", "context")
+GB_PER_GIB = 2**30 / 1e9
+
+
+def training_memory_report(answer: TrainingMemory, title: Heading) -> RenderableType:
+    """Memory of a training job, and the answers that go with it.
+
+    Args:
+        answer: What was found. [-]
+        title: What the report opens with. [-]
+
+    Returns:
+        A renderable, laid out for 100 columns. [-]
+    """
+    memory = answer.memory
+    judged = "Layout, the most frugal legal one" if answer.chosen else "Layout"
+    return Group(
+        Text(str(title), style="bold"),
+        Text(title.job, style="dim"),
+        section(judged, layout_table(answer.layout)),
+        section("Memory", Group(memory_table(memory), verdict_line(memory))),
+        *_moments(memory),
+        section("The most that fits", _pairs(_most(answer))),
+        section("By method", methods_table(answer.methods)),
+        section("Checkpoint", _pairs(_checkpoint(answer.checkpoint))),
+        *_small_print(answer.warnings, answer.stack, answer.assumptions),
+    )
+
+
+def inference_memory_report(
+    answer: InferenceMemory, model: str, gpu: str
+) -> RenderableType:
+    """Memory of an inference job, and the answers that go with it.
+
+    Args:
+        answer: What was found. [-]
+        model: Name of the model. [-]
+        gpu: Name of the GPU. [-]
+
+    Returns:
+        A renderable, laid out for 100 columns. [-]
+    """
+    asked = answer.stack
+    title = f"{model} served by {answer.gpus} x {gpu}; planner {__version__}"
+    job = (
+        f"{asked['batch']} sequences of {asked['context']} tokens, {asked['weights']} "
+        f"weights, {asked['kv_cache']} cache"
+    )
+    memory = answer.memory
+    return Group(
+        Text(title, style="bold"),
+        Text(job, style="dim"),
+        section("Memory of a GPU", Group(_serving_table(memory), _serves(memory))),
+        section("The most that fits", _pairs(_most_served(answer))),
+        *_small_print(answer.warnings, answer.stack, answer.assumptions),
+    )
+
+
+def _moments(memory: MemoryEstimate) -> Iterator[RenderableType]:
+    """Device memory of the notable stages at every moment, where it is told."""
+    stages = notable_stages(memory)
+    held = [
+        {str(at.moment): float(at.device) for at in getattr(stage, "moments", ())}
+        for stage in stages.values()
+    ]
+    names = list(dict.fromkeys(name for moments in held for name in moments))
+    if not names:
+        return
+    table = _table("GiB on the device", list(stages))
+    for name in names:
+        cells = (moments.get(name) for moments in held)
+        table.add_row(name, *(_NONE if c is None else f"{c:.2f}" for c in cells))
+    yield section("Moments", table)
+
+
+def _most(answer: TrainingMemory) -> list[tuple[str, str]]:
+    largest = answer.largest
+    return [
+        ("micro-batch", _count(largest.micro_batch, "sequence")),
+        ("sequence", _count(largest.seq_len, "token")),
+        ("fewest GPUs", _fewest(answer)),
+    ]
+
+
+def _fewest(answer: TrainingMemory) -> str:
+    layout = answer.methods[0].layout
+    if layout is None or answer.gpus_needed is None:
+        return answer.methods[0].reason or "none"
+    return f"{answer.gpus_needed:,}: {short_layout(layout)}"
+
+
+def _most_served(answer: InferenceMemory) -> list[tuple[str, str]]:
+    asked, largest, needed = answer.stack, answer.largest, answer.gpus_needed
+    cached = answer.cache_bytes_per_token / 2**10
+    return [
+        ("batch", f"{_count(largest.batch, 'sequence')} of {asked['context']} tokens"),
+        ("context", f"{_count(largest.context, 'token')} each, batch {asked['batch']}"),
+        ("fewest GPUs", "no legal group holds it" if needed is None else f"{needed:,}"),
+        ("cache", f"{cached:,.1f} KiB a token and GPU"),
+    ]
+
+
+def _count(number: int, unit: str) -> str:
+    return f"{number:,} {unit}{'s' * (number != 1)}" if number else "none fits"
+
+
+def methods_table(methods: Sequence[MethodAnswer]) -> Table:
+    """What each method would hold, and what it makes possible.
+
+    Args:
+        methods: Answers, the job's own first, shape (methods,). [-]
+
+    Returns:
+        The table. [-]
+    """
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table.add_column("method")
+    table.add_column("device GiB", justify="right")
+    table.add_column("verdict")
+    table.add_column("largest model")
+    table.add_column("fewest GPUs", justify="right")
+    for answer in methods:
+        verdict = answer.verdict
+        style = VERDICT_STYLES[verdict] if verdict else "dim"
+        table.add_row(
+            f"{answer.method}, {answer.optimizer}",
+            _NONE if answer.device_gib is None else f"{answer.device_gib:.1f}",
+            Text(verdict or answer.reason or "no legal layout", style=style),
+            answer.largest_model or "none",
+            "none" if answer.gpus_needed is None else f"{answer.gpus_needed:,}",
+        )
+    return table
+
+
+def _checkpoint(saved: Checkpoint) -> list[tuple[str, str]]:
+    what = "adapters alone" if saved.adapters_only else "weights and optimizer"
+    return [
+        ("total", f"{_gb(saved.total_gib)}: {what}"),
+        ("weights", _gb(saved.weights_gib)),
+        ("optimizer", f"{_gb(saved.optimizer_gib)}, master copy and moments"),
+        ("a parameter", f"{saved.bytes_per_parameter:.3g} B"),
+        ("fullest rank", _gb(saved.per_rank_gib)),
+    ]
+
+
+def _gb(gib: float) -> str:
+    return f"{gib * GB_PER_GIB:,.3g} GB" if gib < 1 else f"{gib * GB_PER_GIB:,.1f} GB"
+
+
+def _serving_table(memory: ServingEstimate) -> Table:
+    (stage,) = memory.stages
+    table = _table("GiB", [stage.moment])
+    for name in _SERVING:
+        table.add_row(
+            name.replace("kv_cache", "KV cache"), f"{getattr(stage, name):.2f}"
+        )
+    table.add_section()
+    table.add_row("allocated", f"{stage.allocated:.2f}")
+    table.add_row("device", f"{stage.device:.2f}")
+    return table
+
+
+def _serves(memory: ServingEstimate) -> Text:
+    peak = memory.peak_device_gib
+    line = Text(memory.verdict, style=VERDICT_STYLES[memory.verdict])
+    return line.append(
+        f": peak {peak.value:.1f} GiB ({peak.low:.1f} to {peak.high:.1f}) of "
+        f"{memory.capacity_gib:.1f} GiB",
+        style="default not bold",
+    )
+
+
+def _table(first: str, others: Sequence[str]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table.add_column(first)
+    for title in others:
+        table.add_column(title, justify="right")
+    return table
+
+
+def _pairs(rows: Sequence[tuple[str, str]]) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    for name, value in rows:
+        grid.add_row(Text(name, style="dim"), Text(value))
+    return grid
+
+
+def _small_print(
+    warnings: Sequence[str], stack: dict[str, object], assumptions: Sequence[str]
+) -> Iterator[RenderableType]:
+    if warnings:
+        yield section("Warnings", sentences(warnings))
+    yield section("Stack assumed", stack_text(stack))
+    yield section("Assumptions", sentences(assumptions))

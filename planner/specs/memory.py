@@ -1,0 +1,142 @@
+"""What `planner memory` answers: schema ``planner/memory@1``."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from planner.specs.estimate import Interval, MemoryEstimate, Verdict
+from planner.specs.layout import Layout
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+    schema_name: Literal["planner/memory@1"] = Field(
+        default="planner/memory@1", alias="schema"
+    )
+    gpus: int
+    """GPUs that the memory is of. [1]"""
+    gpus_needed: int | None
+    """Fewest GPUs of this type that hold the job; null where none found. [1]"""
+    stack: dict[str, object] = {}
+    assumptions: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class Checkpoint(BaseModel):
+    """One checkpoint: what a run writes so that it can go on. [GiB]."""
+
+    model_config = ConfigDict(frozen=True)
+
+    weights_gib: float
+    """Parameters as they are kept, master copy apart."""
+    optimizer_gib: float
+    """Master copy and moments."""
+    total_gib: float
+    per_rank_gib: float
+    """Of the rank that writes most."""
+    bytes_per_parameter: float
+    """Total over the parameters that are saved. [B]"""
+    adapters_only: bool
+
+
+class LargestJob(BaseModel):
+    """The most that fits with everything else as given; 0 where nothing does."""
+
+    model_config = ConfigDict(frozen=True)
+
+    micro_batch: int
+    """Sequences of a micro-batch; the micro-batches of a step stay. [sequence]"""
+    seq_len: int
+    """Tokens of a sequence. [token]"""
+
+
+class MethodAnswer(BaseModel):
+    """The same job by one method of training."""
+
+    model_config = ConfigDict(frozen=True)
+
+    method: str
+    optimizer: str
+    verdict: Verdict | None = None
+    """Of the given layout; null where the method cannot be priced here."""
+    device_gib: float | None = None
+    largest_model: str | None = None
+    """Largest preset that fits these GPUs; null where none does."""
+    gpus_needed: int | None = None
+    layout: Layout | None = None
+    """The layout that needs the fewest GPUs."""
+    reason: str = ""
+    """Why an answer is missing. [text]"""
+
+
+class TrainingMemory(_Answer):
+    """Memory of a training job, and the most that fits."""
+
+    memory: MemoryEstimate
+    layout: Layout
+    chosen: bool
+    """Whether planner chose the layout: the most frugal one; else it was given."""
+    largest: LargestJob
+    methods: tuple[MethodAnswer, ...]
+    checkpoint: Checkpoint
+
+
+class ServingMemory(BaseModel):
+    """Memory of one GPU that serves a model, at its fullest moment. [GiB]."""
+
+    model_config = ConfigDict(frozen=True)
+
+    stage: int = 0
+    moment: str
+    weights: float
+    kv_cache: float
+    activations: float
+    communication: float
+    context: float
+
+    @property
+    def allocated(self) -> float:
+        """What ``torch.cuda.max_memory_allocated`` would say. [GiB]."""
+        return self.weights + self.kv_cache + self.activations
+
+    @property
+    def device(self) -> float:
+        """What ``nvidia-smi`` would say: the sum of all categories. [GiB]."""
+        return self.allocated + self.communication + self.context
+
+
+class ServingEstimate(BaseModel):
+    """Peak memory of a GPU that serves a model, and whether it fits. [GiB]."""
+
+    model_config = ConfigDict(frozen=True)
+
+    peak_allocated_gib: Interval
+    peak_reserved_gib: float
+    peak_device_gib: Interval
+    capacity_gib: float
+    verdict: Verdict
+    stages: tuple[ServingMemory, ...]
+    """One: every GPU of the group holds the same."""
+    moments: dict[str, float]
+    """Device memory at each moment. [GiB]"""
+
+
+class LargestRequest(BaseModel):
+    """The most that fits with everything else as given; 0 where nothing does."""
+
+    model_config = ConfigDict(frozen=True)
+
+    batch: int
+    """Sequences at the given context. [sequence]"""
+    context: int
+    """Tokens of each sequence at the given batch. [token]"""
+
+
+class InferenceMemory(_Answer):
+    """Memory of an inference job, and the most that fits."""
+
+    memory: ServingEstimate
+    largest: LargestRequest
+    cache_bytes_per_token: float
+    """Of one sequence on one GPU, before any window is full. [B]"""
