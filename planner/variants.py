@@ -9,9 +9,9 @@ from pydantic import ValidationError
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.methods import frozen_model
-from planner.specs.framework import Limits
 from planner.specs.invalid import explained
 from planner.specs.layout import Offload
+from planner.specs.limits import Limits
 from planner.specs.offload import CATEGORIES, Parts, parts_of, unions, word_for
 from planner.specs.search import SETTINGS, SearchSpec
 from planner.specs.training import TrainingSpec

@@ -12,15 +12,10 @@ from planner.evidence.software import StackRule, year_of
 from planner.evidence.techniques import with_techniques
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import read_stack, with_stack
-from planner.specs.framework import (
-    Framework,
-    Limits,
-    Profile,
-    Recipe,
-    RecipeOverrides,
-    StateBytes,
-)
+from planner.specs.framework import Framework, Recipe, RecipeOverrides, StateBytes
 from planner.specs.layout import CpKind, Order
+from planner.specs.limits import Limits
+from planner.specs.profile import Profile
 
 ANY_ZERO = (0, 1, 2, 3)
 CP_KINDS: tuple[CpKind, ...] = ("ring", "all-gather", "ulysses")

@@ -3,7 +3,8 @@
 from importlib.resources import files
 
 from hardware.files import parse_facts
-from planner.specs.framework import Option, Profile
+from planner.specs.framework import Option
+from planner.specs.profile import Profile
 
 
 def read_profile(room: str) -> Profile:

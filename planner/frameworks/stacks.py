@@ -9,8 +9,10 @@ from pydantic import BaseModel, ConfigDict
 
 from hardware.files import parse_facts
 from planner.errors import BadInputError, did_you_mean
-from planner.specs.framework import Framework, Limits, Profile, RecipeOverrides
+from planner.specs.framework import Framework, RecipeOverrides
 from planner.specs.layout import CpKind
+from planner.specs.limits import Limits
+from planner.specs.profile import Profile
 
 _ENDING = ".yaml"
 

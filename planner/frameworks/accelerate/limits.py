@@ -1,6 +1,6 @@
 """What a launch file of accelerate can express."""
 
-from planner.specs.framework import Limits
+from planner.specs.limits import Limits
 
 LIMITS = Limits(
     zero_stages=(0, 2, 3),

@@ -1,6 +1,6 @@
 """What Megatron-LM's arguments can express."""
 
-from planner.specs.framework import Limits
+from planner.specs.limits import Limits
 
 LIMITS = Limits(
     zero_stages=(0, 1),

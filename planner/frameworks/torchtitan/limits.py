@@ -1,6 +1,6 @@
 """What torchtitan's configuration can express."""
 
-from planner.specs.framework import Limits
+from planner.specs.limits import Limits
 
 LIMITS = Limits(
     zero_stages=(2, 3),

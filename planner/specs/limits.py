@@ -1,0 +1,84 @@
+"""What a training framework can express; the search never leaves it."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+RecomputeScope = Literal["plan", "virtual-stage"]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a framework can express; the search never leaves it."""
+
+    zero_stages: tuple[int, ...]
+    default_zero_stage: int
+    """ZeRO stage that a layout without one gets, and the same with a pipeline."""
+    default_zero_stage_pipelined: int
+    schedules: tuple[str, ...]
+    cp_kinds: tuple[str, ...]
+    orders: tuple[str, ...]
+    recompute: tuple[str, ...]
+    recompute_scope: RecomputeScope
+    hybrid_sharding: bool
+    sequence_parallel: tuple[bool, ...]
+    """Legal values of ``sp`` where tp > 1; tp = 1 always has it off."""
+    expert_tensor: bool
+    """Whether etp may differ from 1."""
+    experts_need_sp: bool
+    source: str
+    pipeline: bool = True
+    """Whether pp may differ from 1."""
+    expert_parallel: bool = True
+    """Whether ep may differ from 1."""
+    shards_need_ranks: bool = False
+    """ZeRO 2 and 3 exist only where more than one rank shares the states."""
+    split_replicas_need_shards: bool = False
+    """Replicas of a model that tp or cp splits must share states among each other,
+    and cp itself needs ZeRO 2 or 3."""
+    offload: frozenset[str] = frozenset()
+    """What may lie in host memory: categories, with + between those that only move
+    together; any union of them can be chosen."""
+    offload_least_zero: dict[str, int] = field(default_factory=dict)
+    """ZeRO stage that a category needs beyond being sharded, to be offloaded. [1]"""
+    offloads_activations_alone: bool = False
+    """Activations are offloaded only without a pipeline and without recompute."""
+
+    def default_zero(self, *, pp: int, ranks: int) -> int:
+        """ZeRO stage of a layout that names none.
+
+        Args:
+            pp: Stages of the pipeline. [1]
+            ranks: Data times context ranks. [1]
+
+        Returns:
+            The stage. [1]
+        """
+        if self.shards_need_ranks and ranks == 1:
+            return 0
+        return self.default_zero_stage_pipelined if pp > 1 else self.default_zero_stage
+
+    def shards(
+        self, *, zero: int, tp: int, cp: int, shard: int, replicas: int
+    ) -> str | None:
+        """What is wrong with the ranks that share states, if anything.
+
+        Args:
+            zero: ZeRO stage. [1]
+            tp: Tensor ranks. [1]
+            cp: Context ranks. [1]
+            shard: Ranks that divide the states. [1]
+            replicas: Whole copies of the states. [1]
+
+        Returns:
+            The rule that they break, or None. [text]
+        """
+        if self.shards_need_ranks and zero > 1 and shard == 1:
+            return "ZeRO 2 and 3 need two ranks that share states"
+        if not self.split_replicas_need_shards:
+            return None
+        if cp > 1 and zero < 2:
+            return "cp needs ZeRO 2 or 3"
+        alone = zero < 2 or shard == cp
+        if max(tp, cp) > 1 and replicas > 1 and alone:
+            return "replicas that tp or cp splits need shards"
+        return None
