@@ -70,7 +70,8 @@ def _check(case: EagerCase, setting: Setting) -> None:
     if arch.traits.softcaps and case.attention == "sdpa":
         raise Unsupported(f"{arch.family} has no sdpa attention: it caps its scores")
     if arch.traits.experts is not None:
-        check(setting, case.experts_implementation)
+        gathered = case.zero and case.mp
+        check(BF16 if gathered else setting.dtype, case.experts_implementation)
 
 
 def _decoder(setting: Setting, depths: Sequence[int]) -> Decoder:

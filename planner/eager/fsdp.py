@@ -1,7 +1,7 @@
 """FSDP2: weights sharded over ranks, gathered around each block, gradients reduced.
 
-One group a block and one for what is left, as ``fully_shard`` on every block and then on
-the model makes them (torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py and
+One group a block and one for what is left, as ``fully_shard`` on every block and then
+on the model makes them (torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py and
 _fsdp_collectives.py). What a step allocates beyond the shards:
 
 - a gather: a copy of the rank's shards in the type of the computation, the gathered
@@ -61,7 +61,7 @@ class Weight:
 
     @property
     def padded(self) -> int:
-        """Elements over all ranks, the last ones padded. [elements]"""
+        """Elements over all ranks, the last ones padded."""
         return self.shard.numel * self.policy.world
 
     def show(self, weight: Tensor) -> None:
@@ -208,7 +208,7 @@ class Group:
         tape, policy = self.tape, self.policy
         total = sum(weight.padded for weight in weights)
         buffer = tape.new((total,), policy.reduce, category="reduce_scatter")
-        last = grads[-1] if policy.world > 1 else None
+        last = grads[-1]
         grads.clear()
         mine = tape.new((total // policy.world,), policy.reduce, category="grads")
         stored = weights[0].shard.dtype

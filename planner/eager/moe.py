@@ -270,11 +270,11 @@ def has_experts(arch: Architecture, layer: int) -> bool:
     return layer not in dense and (layer + 1) % step == 0
 
 
-def check(setting: Setting, implementation: str | None) -> None:
+def check(compute: str, implementation: str | None) -> None:
     """Refuse experts whose memory depends on the routing, or that torch refuses.
 
     Args:
-        setting: What the model shares. [setting]
+        compute: Type in which the weights are multiplied. [name]
         implementation: ``experts_implementation`` of the model. [name]
 
     Raises:
@@ -285,5 +285,5 @@ def check(setting: Setting, implementation: str | None) -> None:
             f"experts_implementation {implementation}: what it allocates depends on "
             "which tokens go to which expert"
         )
-    if setting.dtype != BF16:
+    if compute != BF16:
         raise Unsupported("torch's grouped_mm takes bf16 experts alone")
