@@ -2,8 +2,8 @@
 
 usage: python benchmarks/memory/oracle_check.py CASES.yaml RESULTS.json [--json FILE|-]
 
-CASES holds `cases` by name and, where these name their model, `models`; RESULTS holds for
-each name the tracked peak in bytes (`peak.total`), or an `error`.
+CASES holds `cases` by name and, where these name their model, `models`; RESULTS holds
+for each name the tracked peak in bytes (`peak.total`), or an `error`.
 """
 
 import argparse
@@ -180,18 +180,19 @@ def table(told: dict[str, Any]) -> str:
     """
     width = max(len(row["name"]) for row in told["cases"])
     lines = [f"{'case':{width}} {'predicted':>10} {'golden':>10} {'error':>9}  GiB"]
-    for row in told["cases"]:
-        numbers = (_gib(row["predicted_gib"]), _gib(row["golden_gib"]))
-        error = "" if row["error"] is None else f"{row['error']:+.3%}"
-        reason = "" if row["reason"] is None else f"  unsupported: {row['reason']}"
-        lines.append(
-            f"{row['name']:{width}} {numbers[0]:>10} {numbers[1]:>10} {error:>9}{reason}"
-        )
+    lines += [_line(row, width) for row in told["cases"]]
     counts = (
         f"{len(told['cases'])} cases: {told['within_1pct']} within 1 %, "
         f"{told['within_3pct']} within 3 %, {told['unsupported']} unsupported"
     )
     return "\n".join([*lines, counts])
+
+
+def _line(row: dict[str, Any], width: int) -> str:
+    predicted, golden = _gib(row["predicted_gib"]), _gib(row["golden_gib"])
+    error = "" if row["error"] is None else f"{row['error']:+.3%}"
+    reason = "" if row["reason"] is None else f"  unsupported: {row['reason']}"
+    return f"{row['name']:{width}} {predicted:>10} {golden:>10} {error:>9}{reason}"
 
 
 def _gib(value: float | None) -> str:
@@ -202,7 +203,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("cases", help="YAML file of cases")
     parser.add_argument("results", help="JSON file of golden results")
-    parser.add_argument("--json", metavar="FILE|-", help="where the report goes as JSON")
+    parser.add_argument(
+        "--json", metavar="FILE|-", help="where the report goes as JSON"
+    )
     return parser
 
 

@@ -8,7 +8,6 @@ of ``torch.cuda.max_memory_allocated``.
 from planner.eager.case import EagerCase, LoraCase, Peak, Replay, Unsupported
 from planner.eager.iteration import Iteration
 from planner.eager.parallel import ParallelIteration, parallel
-
 from planner.eager.parts import BlockMemory, EndsMemory, block_memory, ends_memory
 
 __all__ = [

@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 import sys
 from collections.abc import Callable, Sequence
+
 from planner.eager.storage import Replicated, Shape, Tensor
 
 Grads = Sequence["Tensor | None"]

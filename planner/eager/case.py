@@ -6,8 +6,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Count = int
-
 
 class LoraCase(BaseModel):
     """Low-rank adapters beside frozen weights (peft's ``LoraConfig``)."""
@@ -77,10 +75,10 @@ class Replay(BaseModel):
 
     @property
     def phase(self) -> str:
-        """The phase with the highest total. [name]"""
+        """Name of the phase with the highest total."""
         return max(self.phases, key=lambda name: self.phases[name].total)
 
     @property
     def peak(self) -> Peak:
-        """The highest of all phases. [B]"""
+        """The highest of all phases, in bytes."""
         return self.phases[self.phase]

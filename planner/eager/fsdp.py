@@ -1,7 +1,7 @@
 """FSDP2: weights sharded over ranks, gathered around each block, gradients reduced.
 
-One group a block and one for what is left, as ``fully_shard`` on every block and then on
-the model makes them (torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py and
+One group a block and one for what is left, as ``fully_shard`` on every block and then
+on the model makes them (torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py and
 _fsdp_collectives.py). What a step allocates beyond the shards:
 
 - a gather: a copy of the rank's shards in the type of the computation, the gathered
@@ -61,7 +61,7 @@ class Weight:
 
     @property
     def padded(self) -> int:
-        """Elements over all ranks, the last ones padded. [elements]"""
+        """Elements over all ranks, the last ones padded."""
         return self.shard.numel * self.policy.world
 
     def show(self, weight: Tensor) -> None:

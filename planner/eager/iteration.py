@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from planner.eager.build import build
 from planner.eager.case import EagerCase, Peak, Replay
-from planner.eager.families import architecture
 from planner.eager.decoder import CausalModel
+from planner.eager.families import architecture
 from planner.eager.losses import loss_of
 from planner.eager.optimizer import Optimizer
 from planner.eager.storage import I64, Tensor

@@ -118,9 +118,9 @@ def adapt(model: Module, layers: list[Module], case: LoraCase, dtype: str) -> No
     kind = F32 if case.fp32 else dtype
     _swap(
         model,
-        lambda name, base: LoraLinear(base, case, kind, tape)
-        if name in case.targets
-        else base,
+        lambda name, base: (
+            LoraLinear(base, case, kind, tape) if name in case.targets else base
+        ),
     )
 
 

@@ -14,8 +14,8 @@ from planner.eager.modules import Identity, RMSNorm
 from planner.eager.ops.pointwise import scalar, to
 from planner.eager.ops.views import reshape
 from planner.eager.optimizer import Optimizer
-from planner.eager.storage import BF16, F32, I64, Tensor
-from planner.eager.tensor_parallel import Replicated, split_cross_entropy, split_model
+from planner.eager.storage import BF16, F32, I64, Replicated, Tensor
+from planner.eager.tensor_parallel import split_cross_entropy, split_model
 
 
 class ParallelIteration(Iteration):
@@ -150,13 +150,27 @@ class SplitOptimizer(Optimizer):
     def step(self) -> None:
         """Update every parameter; gradients whole on every rank are cut meanwhile."""
         brought = []
-        if self.fused or self.kind in {"sgd", "sgdm"}:
+        if self.kind in {"sgd", "sgdm"} or (self.fused and self.kind == "adamw"):
             whole = [p.grad for p in self.parameters if isinstance(p.grad, Replicated)]
             brought = [grad.cut() for grad in whole]
             sums = getattr(self, "partial", [])
             brought += [p.tape.new(p.shape, p.dtype) for p in sums]
         super().step()
         del brought
+
+    def _master_step(self) -> None:
+        """As on one GPU, but a whole gradient is cast whole and cut at each use."""
+        cast = root = None
+        for p in self._given():
+            grad = p.grad
+            if isinstance(grad, Replicated):
+                cast = p.tape.new(grad.whole, F32)
+                cuts = [p.tape.new(p.shape, F32) for _ in range(2)]
+                del cuts
+            else:
+                cast = p.tape.new(p.shape, F32)
+            root = p.tape.new(p.shape, F32)
+        del cast, root
 
 
 def norms_of(model: CausalModel) -> list[Tensor]:
@@ -179,12 +193,14 @@ def cut_to_stage(model: CausalModel, case: EagerCase) -> None:
         case: Says which stage of how many. [case]
 
     Raises:
-        Unsupported: When a stage would hold no block.
+        Unsupported: When there is no such stage, or it would hold no block.
     """
     core = model.model
     held = len(core.layers) // case.pp
     if not held:
         raise Unsupported(f"{len(core.layers)} blocks make no {case.pp} stages")
+    if case.stage >= case.pp:
+        raise Unsupported(f"stage {case.stage} of {case.pp}, counted from 0")
     del core.layers[held:]
     if case.stage > 0:
         core.embed_tokens = None
@@ -203,4 +219,3 @@ def parallel(case: EagerCase) -> bool:
         True for FSDP2, tensor parallelism or a pipeline. [flag]
     """
     return bool(case.zero) or case.tp > 1 or case.pp > 1
-

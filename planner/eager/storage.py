@@ -146,7 +146,7 @@ class Tensor:
 
     @property
     def numel(self) -> int:
-        """Elements of the shape. [elements]"""
+        """How many elements the shape has."""
         return math.prod(self.shape)
 
     def alias(self, shape: Shape | None = None, strides: Shape | None = None) -> Tensor:
@@ -179,7 +179,9 @@ class Tensor:
 class Replicated(Tensor):
     """A gradient that is whole on every rank although its parameter is sharded."""
 
-    __slots__ = ()
+    __slots__ = ("whole",)
+
+    whole: Shape
 
     @classmethod
     def of(cls, tape: Tape, whole: Shape, shard: Shape, dtype: str) -> Replicated:
@@ -194,8 +196,9 @@ class Replicated(Tensor):
         Returns:
             A tensor of the shard's shape that takes the whole's room. [tensor]
         """
-        room = tape.new(whole, dtype)
-        return cls(tape, room.storage, shard, dtype)
+        made = cls(tape, tape.new(whole, dtype).storage, shard, dtype)
+        made.whole = whole
+        return made
 
     def alias(
         self, shape: Shape | None = None, strides: Shape | None = None
@@ -210,7 +213,9 @@ class Replicated(Tensor):
             The alias. [tensor]
         """
         del shape, strides
-        return Replicated(self.tape, self.storage, self.shape, self.dtype)
+        other = Replicated(self.tape, self.storage, self.shape, self.dtype)
+        other.whole = self.whole
+        return other
 
     def cut(self) -> Tensor:
         """Copy this rank's part.

@@ -1,9 +1,9 @@
 """Tensor parallelism of Llama-shaped models through DTensor, with or without SP.
 
-The plan is torchtitan's (models/llama3/infra/parallelize.py): q, k, v, gate and up split
-by columns, o and down by rows, the table by rows of the vocabulary, the head by columns
-with the loss over sharded logits. Under sequence parallelism the norms see a rank's
-tokens alone and what attention and feed-forward read is gathered once and kept.
+The plan is torchtitan's (models/llama3/infra/parallelize.py): q, k, v, gate and up
+split by columns, o and down by rows, the table by rows of the vocabulary, the head by
+columns with the loss over sharded logits. Under sequence parallelism the norms see a
+rank's tokens alone and what attention and feed-forward read is gathered once and kept.
 DTensor's own habits are part of it: the gradient of a table sharded by rows is whole on
 every rank, and it is cut only where it meets its shard.
 """
@@ -197,15 +197,12 @@ def _split_block(block: Module, t: int, *, sp: bool) -> None:
 
 def _check(model: CausalModel, case: EagerCase) -> None:
     t, arch = case.tp, model.model.setting.arch
+    if case.lora is not None:
+        raise Unsupported("adapters under tensor parallelism: peft's layers are whole")
+    if case.loss in {"chunked", "liger"}:
+        raise Unsupported(f"a {case.loss} loss under a head split over ranks")
     for block in model.model.layers:
-        for part, names in zip(("self_attn", "mlp"), COLUMNS, strict=True):
-            inner = getattr(block, part, None)
-            missing = [n for n in names if not isinstance(getattr(inner, n, None), Linear)]
-            if missing:
-                raise Unsupported(
-                    f"tensor parallelism by the plan of Llama: {arch.family} has no "
-                    f"{', '.join(missing)} to split"
-                )
+        _check_products(block, arch.family)
     if arch.g % t or arch.a % t:
         raise Unsupported(f"{arch.g} key-value heads do not split over {t} ranks")
     if case.sp and case.seq % t:
@@ -215,6 +212,18 @@ def _check(model: CausalModel, case: EagerCase) -> None:
             "sequence parallelism with eager attention: transformers sizes the mask "
             "by a rank's tokens and the scores by all"
         )
+
+
+def _check_products(block: Module, family: str) -> None:
+    for part, first, last in zip(("self_attn", "mlp"), COLUMNS, ROWS, strict=True):
+        inner = getattr(block, part, None)
+        split = first + last
+        absent = [n for n in split if not isinstance(getattr(inner, n, None), Linear)]
+        if absent:
+            raise Unsupported(
+                f"tensor parallelism by the plan of Llama: {family} has no "
+                f"{', '.join(absent)} to split"
+            )
 
 
 def split_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
@@ -256,13 +265,13 @@ def _nll(x: Tensor, right: Tensor) -> Tensor:
     def backward(_: Tensor) -> tuple[Tensor]:
         held = [take() for take in kept]
         targets = [tape.new(labels, I64) for _ in range(4)]
-        mask = tape.new(labels, BOOL)
+        mask, total = tape.new(labels, BOOL), tape.new((), F32)
         ones = tape.pointwise(held[0])
         grown = tape.pointwise(held[0])
-        total = tape.pointwise(ones)
+        both = tape.pointwise(ones)
         del grown
-        out = tape.pointwise(total)
-        del ones, targets, mask
+        out = tape.pointwise(both)
+        del ones, targets, mask, total
         return (out,)
 
     return tape.record("nll", tape.new((), F32), (x,), backward)

@@ -1,8 +1,8 @@
 """Collectives of tensor parallelism as DTensor runs them, out of place.
 
-Tokens lie in dimension 1: a gather along it brings the ranks' parts one after the other
-and copies them into place where there is more than one sequence; a scatter copies first,
-always (torch/distributed/_functional_collectives.py: all_gather_tensor,
+Tokens lie in dimension 1: a gather along it brings the ranks' parts one after the
+other and copies them into place where there is more than one sequence; a scatter copies
+first, always (torch/distributed/_functional_collectives.py: all_gather_tensor,
 reduce_scatter_tensor).
 """
 
@@ -23,9 +23,7 @@ def _gathered(x: Tensor, t: int) -> Tensor:
 def _scattered(x: Tensor, t: int) -> Tensor:
     tape, (b, s, h) = x.tape, x.shape
     parts = tape.new((b * t, s // t, h), x.dtype)
-    (mine,) = kept(
-        tape, "reduce_scatter", lambda: (tape.new((b, s // t, h), x.dtype),)
-    )
+    (mine,) = kept(tape, "reduce_scatter", lambda: (tape.new((b, s // t, h), x.dtype),))
     del parts
     return mine
 
