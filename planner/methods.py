@@ -51,7 +51,7 @@ def frozen_model(training: TrainingSpec, model: Architecture) -> Architecture:
         The same where nothing is frozen; else the first layers have no backward if
         the embedding below them does not train either. [-]
     """
-    below = training.frozen or training.freeze.embedding
+    below = not training.trains_embedding
     return model.with_frozen(training.freeze.layers, "below" if below else "passed")
 
 
@@ -65,12 +65,13 @@ def _check_frozen(training: TrainingSpec, model: Architecture) -> None:
             value=freeze.layers,
             allowed=f"0 to {model.layers}",
         )
-    if model.tied_embeddings and not adapted and freeze.embedding != freeze.head:
+    if model.tied_embeddings and training.trains_embedding != training.trains_head:
+        block = "lora.modules_to_save" if adapted else "freeze"
         raise BadInputError(
             f"embedding and head of {model.name} are one table",
-            field="training.freeze.embedding",
-            value=freeze.embedding,
-            allowed="the value of training.freeze.head",
+            field=f"training.{block}",
+            value=training.lora.modules_to_save if adapted else None,
+            allowed="both of them, or neither",
         )
     ends = adapted or (freeze.embedding and freeze.head)
     if ends and freeze.layers == model.layers:
@@ -139,7 +140,7 @@ def _check_formats(training: TrainingSpec, gpu: GpuSpec) -> None:
     if wanted is not None and gpu.arch not in _runs_on("weights", wanted):
         runs = [name for name in FORMATS if gpu.arch in _runs_on("weights", name)]
         raise BadInputError(
-            f"{gpu.name} ({gpu.arch}) cannot train on {wanted} weights",
+            f"{gpu.name} cannot train on {wanted} weights",
             field="training.quantization",
             value=wanted,
             allowed=", ".join(runs) or "none; method full or lora",
@@ -147,7 +148,7 @@ def _check_formats(training: TrainingSpec, gpu: GpuSpec) -> None:
     for name in _moment_formats(training):
         if gpu.arch not in _runs_on("moments", name):
             raise BadInputError(
-                f"{gpu.name} ({gpu.arch}) has no {name} optimizers",
+                f"{gpu.name} has no {name} optimizers",
                 field="training.optimizer",
                 value=training.optimizer,
                 allowed="adamw, lamb, lion, sgd, sgd-momentum, adafactor or muon",

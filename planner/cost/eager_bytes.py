@@ -229,8 +229,10 @@ def _special(workload: Workload) -> bool:
         return True
     if not training.frozen:
         return False
-    packed = training.quantization in (None, "nf4") and training.double_quantization
-    return (training.method == "qlora" and not packed) or _lora(workload) is None
+    if training.lora.modules_to_save or _lora(workload) is None:
+        return True
+    packed = training.weight_format in (None, "nf4") and training.double_quantization
+    return not packed
 
 
 def _lora(workload: Workload) -> dict[str, object] | None:

@@ -78,7 +78,7 @@ def layer_time(
         waits = expert_waits(context, layer)
         passes = passes[0].plus("other", waits[0]), passes[1].plus("other", waits[1])
     if layer.role == "below":
-        return passes[0], Parts()
+        return passes[0], Parts().plus("compute", np.zeros(len(context.meshes)))
     if not context.workload.offload.activations:
         return passes
     return _with_copies(context, layer, kind, passes)

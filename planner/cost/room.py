@@ -195,8 +195,7 @@ def head_bytes(
         Memory. [B], shape (meshes,)
     """
     head = workload.model.vocab * workload.model.hidden / meshes.tp
-    training = workload.training
-    trained = not (training.frozen or training.freeze.head)
+    trained = workload.training.trains_head
     gradient = ELEMENT * trained * np.logical_not(made)
     return head * (workload.recipe.gather_bytes + gradient)
 

@@ -1,5 +1,6 @@
 """Low-rank adapters: parameters, kept tensors, states and work, worked out by hand."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -14,8 +15,15 @@ from planner.cost.context import Context
 from planner.cost.estimate import flops_per_token
 from planner.cost.layers import gemm_times
 from planner.cost.meshes import Meshes
-from planner.cost.owned import layer_owned
-from planner.cost.states import optimizer_time, state_bytes
+from planner.cost.owned import (
+    Owned,
+    embedding_owned,
+    head_owned,
+    layer_owned,
+    padded_vocab,
+)
+from planner.cost.quantised import dequantised_bytes
+from planner.cost.states import held_bytes, optimizer_time, state_bytes
 from planner.cost.workload import Workload
 from planner.frameworks.stacks import with_stack
 from planner.models import preset
@@ -69,6 +77,120 @@ def test_tensors_kept_beside_a_frozen_base(targets: str, peft: int) -> None:
     none = workload.recipe.kinds["none"]
     kept = saved_bytes(workload, workload.kinds[0], none, mesh())[0]
     assert kept / 2048 == pytest.approx(peft, rel=2e-3)
+
+
+FOUR = ("q_proj", "k_proj", "v_proj", "o_proj")
+ROUNDED = 5e-4
+"""Statistics of norms and rotations, which the widths leave out. [1]"""
+
+
+@pytest.mark.parametrize(
+    ("lora", "peft"),
+    [
+        ({"targets": FOUR}, 147_720),
+        ({"targets": "all-linear"}, 184_680),
+        ({"targets": FOUR, "precision": "fp32"}, 147_720 + 57_472),
+        ({"targets": FOUR, "dropout": 0.05}, 147_720 + 40_960),
+    ],
+)
+def test_copies_of_inputs_that_adapters_keep(
+    lora: dict[str, object], peft: int
+) -> None:
+    """PyTorch's allocations of an eager Llama-8B block with peft, r = 16.
+
+    In fp32 each of four adapters keeps a copy of its input (16 h), the 16-bit one
+    goes (2 h), and the inner columns widen (8 r); with dropout each keeps what was
+    not dropped and a mask, 3 h, and the input that three share goes.
+    """
+    training = tuned().training.model_copy(
+        update={"lora": LoraSpec.model_validate({"rank": 16, **lora})}
+    )
+    workload = eager(replace(tuned(), training=training))
+    none = workload.recipe.kinds["none"]
+    kept = saved_bytes(workload, workload.kinds[0], none, mesh())[0]
+    assert kept / 2048 == pytest.approx(peft, rel=ROUNDED)
+
+
+def test_adapters_in_fp32_are_16_bytes_a_parameter() -> None:
+    """Weight, gradient and two moments in fp32, and no master copy."""
+    training = tuned().training.model_copy(update={"lora": LoraSpec(precision="fp32")})
+    workload = replace(tuned(), training=training)
+    owned = layer_owned(workload, workload.kinds[0], mesh())
+    states = state_bytes(workload, owned, mesh())
+    trained = float(owned.dense[0])
+    assert states.weights[0] == 4 * trained + 2 * owned.frozen[0]
+    assert (states.gradients[0], states.optimizer[0]) == (4 * trained, 8 * trained)
+
+
+@pytest.mark.parametrize("tp", [1, 8])
+def test_separate_projections_carry_an_adapter_each(tp: int) -> None:
+    """Three factors of h beside Q, K and V where a fused one has a single one."""
+    fused, apart = tuned(("qkv",)), tuned(("q_proj", "k_proj", "v_proj"))
+    sizes = [
+        float(adapter_parameters(job, job.kinds[0], mesh(tp=tp))[0][0])
+        for job in (fused, apart)
+    ]
+    assert sizes[1] - sizes[0] == 2 * 16 * 4096 / tp
+    forward = [
+        gemm_times(Context.of(job, mesh(tp=tp)), job.kinds[0], job.kinds[0].gemms()[0])
+        for job in (fused, apart)
+    ]
+    assert forward[1][0][0] > forward[0][0][0]
+
+
+def quantised(name: str, **fields: object) -> Workload:
+    workload = replace(tuned(method="qlora"), model=preset(name))
+    training = TrainingSpec.model_validate(
+        {"seq_len": 2048, "global_batch": 8, "method": "qlora", **fields}
+    )
+    return replace(workload, training=training)
+
+
+@pytest.mark.parametrize(
+    ("fields", "each"),
+    [
+        ({}, 0.5 + (1 + 4 / 256) / 64),
+        ({"double_quantization": False}, 0.5 + 4 / 64),
+        ({"quantization": "fp4", "double_quantization": False}, 0.5 + 4 / 64),
+        ({"quantization": "int8"}, 1.0),
+    ],
+)
+def test_a_quantised_base_by_format(fields: dict[str, object], each: float) -> None:
+    """Weights of linears by format; int8 has 4 B for every row besides."""
+    workload = quantised("llama-3-8b", **fields)
+    kind = workload.kinds[0]
+    owned = layer_owned(workload, kind, mesh())
+    weights = float(held_bytes(workload, owned, mesh())[0])
+    linears = sum(gemm.weights for gemm in kind.gemms())
+    rows = sum(gemm.outputs for gemm in kind.gemms())
+    scales = 4 * rows if fields.get("quantization") == "int8" else 0
+    assert weights == pytest.approx(2 * kind.norm_parameters + each * linears + scales)
+
+
+@pytest.mark.parametrize("experts", [False, True])
+def test_fused_experts_are_quantised_only_where_the_job_says_so(
+    *, experts: bool
+) -> None:
+    workload = quantised("mixtral-8x7b", quantized_experts=experts)
+    kind = workload.kinds[0]
+    owned = layer_owned(workload, kind, mesh())
+    held = float(held_bytes(workload, owned, mesh())[0])
+    least = 2.0 * kind.expert_parameters
+    assert (held < least) == experts
+    largest = max(
+        g.weights for g in kind.gemms() if experts or not g.split.startswith("expert")
+    )
+    assert dequantised_bytes(workload, kind, mesh())[0] == 2 * largest
+
+
+def test_quantised_weights_travel_packed() -> None:
+    """ZeRO-3 gathers what is stored: a quarter of the bytes of 16 bits."""
+    lora, qlora = tuned(), tuned(method="qlora")
+    lengths = []
+    for job in (lora, qlora):
+        owned = layer_owned(job, job.kinds[0], mesh(zero=3, dp=8))
+        lengths.append(sum(float(np.sum(part)) for part in owned.packed))
+    assert 0.25 < lengths[1] / lengths[0] < 0.27
 
 
 def test_a_full_training_keeps_what_it_kept() -> None:
@@ -139,3 +261,23 @@ def test_targets_by_name() -> None:
     assert LoraSpec(targets="attention").modules == ("qkv", "proj")
     with pytest.raises(ValueError, match="targets"):
         LoraSpec.model_validate({"targets": ["query"]})
+
+
+@pytest.mark.parametrize(
+    ("module", "owned"), [("embed_tokens", embedding_owned), ("lm_head", head_owned)]
+)
+def test_a_table_that_trains_beside_adapters_is_a_copy(
+    module: str, owned: Callable[[Workload, Meshes], Owned]
+) -> None:
+    """peft keeps the frozen table, and gives the copy gradient and moments."""
+    workload = tuned()
+    lora = LoraSpec.model_validate({"modules_to_save": [module]})
+    training = workload.training.model_copy(update={"lora": lora})
+    before, after = (
+        state_bytes(w, owned(w, mesh()), mesh())
+        for w in (workload, replace(workload, training=training))
+    )
+    table = float(padded_vocab(workload, mesh())[0]) * workload.model.hidden
+    assert after.weights[0] - before.weights[0] == 2 * table
+    assert (after.gradients[0], after.optimizer[0]) == (4 * table, 12 * table)
+    assert before.optimizer[0] == 0
