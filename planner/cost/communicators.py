@@ -42,7 +42,8 @@ def communication_bytes(workload: Workload, meshes: Meshes) -> Floats:
     each = workload.profile.communicator_gb
     total = np.zeros(len(meshes))
     for used, size in _communicators(workload, meshes):
-        total += np.where(used, size() if each is None else each * GB, 0.0)
+        if used.any():
+            total += np.where(used, size() if each is None else each * GB, 0.0)
     return total + _overlap_bytes(workload, meshes)
 
 
@@ -70,7 +71,7 @@ def _communicators(
         return lambda: collective_bytes(kept, arch, look_up(topology, meshes))
 
     world = axes.groups(topology, (one * workload.gpus, one))
-    yield one > 0, lambda: collective_bytes(kept, arch, world)
+    yield world.size > 1, lambda: collective_bytes(kept, arch, world)
     yield meshes.tp > 1, of(axes.tensor_groups)
     yield meshes.cp > 1, of(axes.context_groups)
     yield meshes.pp > 1, lambda: _stage_bytes(kept, workload, meshes)
@@ -79,8 +80,10 @@ def _communicators(
     yield meshes.dp * meshes.cp > 1, of(axes.shard_groups)
     yield meshes.dp_shard < meshes.dp * meshes.cp, of(axes.replica_groups)
     if workload.model.expert_parameters:
-        expert = axes.expert_groups(topology, meshes)
-        yield meshes.ep > 1, lambda: all_to_all_bytes(kept, expert)
+        yield (
+            meshes.ep > 1,
+            lambda: all_to_all_bytes(kept, axes.expert_groups(topology, meshes)),
+        )
         yield meshes.etp > 1, of(axes.expert_tensor_groups)
         yield meshes.expert_dp > 1, of(axes.expert_data_groups)
 

@@ -8,7 +8,7 @@ from planner.cost.communicators import communication_bytes
 from planner.cost.eager_bytes import is_replayed
 from planner.cost.kernels import ELEMENT
 from planner.cost.meshes import Floats, Meshes
-from planner.cost.owned import layer_owned
+from planner.cost.owned import Owned, layer_owned
 from planner.cost.quantised import dequantised_bytes
 from planner.cost.weights import largest_weight
 from planner.cost.workload import Workload
@@ -85,9 +85,9 @@ def layer_buffers(workload: Workload, layer: LayerKind, meshes: Meshes) -> Float
     Under ZeRO-3 ``w_g n_g + (w_r + 2) n_r``: parameters of the layers that are
     gathered, gradients as they are made and as they are reduced. Where linears are
     gathered one by one, no more than a limit of them, the largest apart. Under
-    ZeRO-2 ``w_r n_r``: the buffer that a layer's gradients are reduced from, so that
-    a rank of few layers holds more than under ZeRO-1. One gradient of the layer
-    where the optimizer runs inside the backward.
+    ZeRO-2 ``w_r n_r``: the buffer that a layer's gradients are made and reduced in,
+    so that a rank of few layers holds more than under ZeRO-1. One gradient of the
+    layer where the optimizer runs inside the backward.
 
     Args:
         workload: The job.
@@ -114,9 +114,44 @@ def layer_buffers(workload: Workload, layer: LayerKind, meshes: Meshes) -> Float
     each = recipe.gradient_bytes + ELEMENT
     sharded = recipe.gather_bytes * gathered + each * reduced
     inside = ELEMENT * trained * workload.training.optimizer_in_backward
-    unit = recipe.gradient_bytes * recipe.reduce_buffers * trained
-    reducing = np.where(meshes.zero == 2, recipe.reduces_units * unit, 0.0)
-    return np.where(meshes.zero == 3, sharded, reducing) + inside
+    making = (meshes.zero == 2) & (not recipe.accumulates_unsharded)
+    unit = np.where(making, _reduced_unit(workload, owned), 0.0)
+    return np.where(meshes.zero == 3, sharded, unit) + inside
+
+
+def _reduced_unit(workload: Workload, owned: Owned) -> Floats:
+    """Buffers that ZeRO-2 reduces a unit's whole gradients from. [B]."""
+    recipe = workload.recipe
+    count = recipe.reduces_units * recipe.reduce_buffers
+    return count * recipe.gradient_bytes * (owned.dense + owned.expert)
+
+
+def working_bytes(
+    workload: Workload, layer: LayerKind, meshes: Meshes, saved: Floats, own: Floats
+) -> Floats:
+    """What a layer has beside its saved activations while it is at work.
+
+    Its backward's own buffers and what is whole of what is sharded. Where gradients
+    accumulate whole, ZeRO-2 copies them into a buffer once the layer's activations
+    are gone: ``max(own, w_r n_r - saved)``.
+
+    Args:
+        workload: The job.
+        layer: Kind of layer.
+        meshes: Any meshes.
+        saved: What it keeps per micro-batch. [B], shape (meshes,)
+        own: What its operators need. [B], shape (meshes,)
+
+    Returns:
+        Memory. [B], shape (meshes,)
+
+    References:
+        PyTorch FSDP2, ``_fsdp_collectives.foreach_reduce``.
+    """
+    beside = own + layer_buffers(workload, layer, meshes)
+    after = (meshes.zero == 2) & workload.recipe.accumulates_unsharded
+    copied = _reduced_unit(workload, layer_owned(workload, layer, meshes)) - saved
+    return np.where(after, np.maximum(beside, copied), beside)
 
 
 def _limited(whole: Floats, limit: float | None, largest: Floats) -> Floats:

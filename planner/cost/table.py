@@ -11,7 +11,7 @@ from planner.cost.layers import layer_time
 from planner.cost.meshes import Floats, Ints, Meshes
 from planner.cost.moments import Held, IdleColumns, Moment, moments_of
 from planner.cost.owned import Owned, embedding_owned, head_owned, layer_owned
-from planner.cost.room import budget_bytes, head_buffers, layer_buffers, root_bytes
+from planner.cost.room import budget_bytes, head_buffers, root_bytes, working_bytes
 from planner.cost.states import (
     DataGroups,
     optimizer_time,
@@ -280,14 +280,13 @@ def _layer_cell(
     workload, meshes = context.workload, context.meshes
     kind = workload.recipe.kinds[name]
     forward, backward = layer_parts(context, data, layer, owned, name)
+    saved = saved_bytes(workload, layer, kind, meshes)
+    own = transient_bytes(workload, layer, kind, meshes)
     return (
         nanoseconds(forward.total),
         nanoseconds(backward.total),
-        blocks(saved_bytes(workload, layer, kind, meshes)),
-        blocks(
-            transient_bytes(workload, layer, kind, meshes)
-            + layer_buffers(workload, layer, meshes)
-        ),
+        blocks(saved),
+        blocks(working_bytes(workload, layer, meshes, saved, own)),
     )
 
 

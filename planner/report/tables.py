@@ -192,7 +192,17 @@ def memory_table(memory: MemoryEstimate) -> Table:
     table.add_row("allocated", *(f"{s.allocated:.2f}" for s in stages.values()))
     table.add_row("device", *(f"{s.device:.2f}" for s in stages.values()))
     table.add_row("at", *(s.moment for s in stages.values()), style="dim")
+    table.add_row("next", *map(_runner_up, stages.values()), style="dim")
     return table
+
+
+def _runner_up(stage: StageMemory) -> str:
+    """The second fullest moment of a stage and its device memory."""
+    others = [m for m in stage.moments if m.moment != stage.moment]
+    if not others:
+        return ""
+    second = max(others, key=lambda moment: moment.allocated)
+    return f"{second.moment} {second.device:.2f}"
 
 
 def notable_stages(memory: MemoryEstimate) -> dict[str, StageMemory]:

@@ -235,7 +235,7 @@ class Recipe:
     whole_embedding_gradient: bool = False
     """The gradient of a table split over its rows is made whole (DTensor)."""
     reduces_units: bool = False
-    """ZeRO-2 makes a unit's whole gradient in a buffer of its own, then shards it."""
+    """ZeRO-2 reduces a unit's whole gradients from a buffer of their own."""
     overlap_buffers: int = 0
     """Activations of a layer registered for overlapped exchanges over tp. [1]"""
     repeats_kv: bool = False
@@ -318,7 +318,7 @@ class RecipeOverrides(BaseModel):
     whole_embedding_gradient: bool | None = None
     """The gradient of a table split over its rows is made whole (DTensor)."""
     reduces_units: bool | None = None
-    """ZeRO-2 makes a unit's whole gradient in a buffer of its own, then shards it."""
+    """ZeRO-2 reduces a unit's whole gradients from a buffer of their own."""
     overlap_buffers: int | None = Field(default=None, ge=0)
     """Activations of a layer registered for overlapped exchanges over tp. [1]"""
     repeats_kv: bool | None = None

@@ -13,7 +13,7 @@ from planner.cost.kernels import stream_rate
 from planner.cost.layers import layer_time
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.owned import Owned, embedding_owned, head_owned, layer_owned
-from planner.cost.room import head_buffers, layer_buffers, root_bytes
+from planner.cost.room import head_buffers, root_bytes, working_bytes
 from planner.cost.states import (
     DataGroups,
     gather_time,
@@ -138,8 +138,8 @@ class Prices:
         if self.layout.zero_stage == 3:
             forward, backward = self._sharded(forward, backward, owned)
         saved = saved_bytes(self.workload, kind, rule, self.meshes)
-        beside = transient_bytes(self.workload, kind, rule, self.meshes)
-        beside = beside + layer_buffers(self.workload, kind, self.meshes)
+        own = transient_bytes(self.workload, kind, rule, self.meshes)
+        beside = working_bytes(self.workload, kind, self.meshes, saved, own)
         return self._price(forward, backward, saved, beside, owned)
 
     def _end(self, end: End, owned: Owned) -> Price:
