@@ -97,7 +97,9 @@ def replayed_ends(workload: Workload, meshes: Meshes) -> EagerEnds:
     for case, rows in _cases(workload, NOTHING, meshes):
         ends = _ends(case.model_dump_json())
         if ends is not None:
-            constants[rows] = ends.constants
+            # Angles and masks are those of one sequence.
+            several = meshes.micro_batch[rows] / case.mbs
+            constants[rows] = ends.constants / several
             loss[rows] = ends.saved + _most(ends)
     return EagerEnds(constants, loss)
 
@@ -162,19 +164,23 @@ def _cases(
 ) -> Iterator[tuple[EagerCase, npt.NDArray[np.int64]]]:
     """Distinct cases of the meshes that can be replayed, each with its rows."""
     eager, legal = is_unfused(workload), _may_replay(workload, meshes)
-    sharded = (meshes.zero >= 2).astype(np.int64)
-    columns = np.stack(
-        [meshes.micro_batch, meshes.cp, sharded, meshes.tp, meshes.sp], axis=1
-    )
+    # FSDP2 computes in bf16 whatever its shards are kept in.
+    cast = (meshes.zero >= 2) | (workload.recipe.replay == "bf16")
+    length = workload.training.seq_len // meshes.cp
+    # Only explicit scores know where one sequence ends and the next begins.
+    rows_of = meshes.micro_batch if eager else np.ones(len(meshes), dtype=np.int64)
+    length = meshes.micro_batch * length // rows_of
+    columns = np.stack([rows_of, length, cast, meshes.tp, meshes.sp], axis=1)
+    columns = columns.astype(np.int64)
     for key in np.unique(columns[legal], axis=0):
-        micro_batch, cp, shards, tp, sp = (int(value) for value in key)
+        sequences, tokens, in_bf16, tp, sp = (int(value) for value in key)
         rows = np.flatnonzero(legal & (columns == key).all(axis=1))
-        policy = "bf16" if shards else workload.recipe.replay
+        policy = "bf16" if in_bf16 else workload.recipe.replay
         case = EagerCase.model_validate(
             {
                 "model": _fields(workload),
-                "seq": workload.training.seq_len // cp,
-                "mbs": micro_batch,
+                "seq": tokens,
+                "mbs": sequences,
                 "tp": tp,
                 "world": tp,
                 "sp": bool(sp),
@@ -223,8 +229,10 @@ def _special(workload: Workload) -> bool:
         return True
     if not training.frozen:
         return False
-    packed = training.quantization in (None, "nf4") and training.double_quantization
-    return (training.method == "qlora" and not packed) or _lora(workload) is None
+    if training.lora.modules_to_save or _lora(workload) is None:
+        return True
+    packed = training.weight_format in (None, "nf4") and training.double_quantization
+    return not packed
 
 
 def _lora(workload: Workload) -> dict[str, object] | None:

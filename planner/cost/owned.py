@@ -109,19 +109,17 @@ def _unlayered(
     With adapters a table that trains is a copy of the frozen one, and the vectors
     stay frozen (peft, ModulesToSaveWrapper).
     """
-    none, hidden = np.zeros(len(table)), float(workload.model.hidden)
-    rows = table / hidden
-    largest = (np.minimum(hidden, rows), np.maximum(hidden, rows))
-    both = table + vectors
+    none, hidden = np.zeros(len(table)), workload.model.hidden
+    sums = np.where(table > 0, table / hidden + hidden, 0.0)
+    sides = (np.minimum(hidden, table / hidden), np.maximum(hidden, table / hidden))
+    held = table + vectors
     if not trains:
-        return Owned(none, none, both, none, matrices=False, largest=largest)
-    sums = np.where(table > 0, rows + hidden, 0.0)
-    if not workload.training.frozen:
-        sums = sums + vectors
-        return Owned(both, none, matrices=False, factored=sums, largest=largest)
-    return Owned(
-        table, none, both, none, matrices=False, factored=sums, largest=largest
-    )
+        return Owned(none, none, held, none, matrices=False, largest=sides)
+    if workload.training.frozen:
+        return Owned(
+            table, none, held, none, matrices=False, factored=sums, largest=sides
+        )
+    return Owned(held, none, matrices=False, factored=sums + vectors, largest=sides)
 
 
 def padded_vocab(workload: Workload, meshes: Meshes) -> Floats:

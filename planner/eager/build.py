@@ -9,11 +9,11 @@ from planner.eager.decoder import CausalModel, Decoder, Setting
 from planner.eager.families import Architecture
 from planner.eager.gpt2 import Gpt2Block, Gpt2Decoder
 from planner.eager.lora import adapt
-from planner.eager.modules import Embedding, LayerNorm, Linear, Module, RMSNorm
+from planner.eager.modules import Embedding, LayerNorm, Linear, Module
 from planner.eager.moe import check
 from planner.eager.storage import BF16, F32
 from planner.eager.tape import Tape
-from planner.eager.variants import ScaledEmbedding, block
+from planner.eager.variants import EMBEDDINGS, block
 
 
 def weight_type(case: EagerCase) -> str:
@@ -58,6 +58,7 @@ def build(
         head.weight = model.embed_tokens.weight
     cap = arch.fields.get("final_logit_softcapping") is not None
     whole = CausalModel(model, head, final_cap=cap)
+    whole.scaled = arch.traits.scaled == "by_number"
     if case.lora is not None:
         adapt(whole, model.layers, case.lora, dtype)
         model.grad_inputs = case.recompute != "none"
@@ -76,14 +77,10 @@ def _check(case: EagerCase, setting: Setting) -> None:
 def _decoder(setting: Setting, depths: Sequence[int]) -> Decoder:
     """Embedding, blocks and norm of a family."""
     tape, arch, dtype = setting.tape, setting.arch, setting.dtype
-    table = ScaledEmbedding if arch.traits.scaled_embedding else Embedding
-    embedding = table(tape, arch.vocabulary, arch.h, dtype)
+    embedding = EMBEDDINGS[arch.traits.scaled](tape, arch.vocabulary, arch.h, dtype)
     if arch.family == "gpt2":
         layers: list[Module] = [Gpt2Block(setting) for _ in depths]
         norm = LayerNorm(tape, arch.h, dtype)
         return Gpt2Decoder(setting, embedding, layers, norm)
     layers = [block(setting, i) for i in depths]
-    plus_one = arch.traits.norm == "rms_plus_one"
-    return Decoder(
-        setting, embedding, layers, RMSNorm(tape, arch.h, dtype, plus_one=plus_one)
-    )
+    return Decoder(setting, embedding, layers, setting.norm(arch.h))

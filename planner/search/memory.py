@@ -8,7 +8,7 @@ import numpy as np
 from planner.cost.meshes import Ints
 from planner.cost.pipeline import peak_vectors
 from planner.cost.reach import reach_of
-from planner.specs.table import StageCosts
+from planner.specs.table import IdleMoment, StageCosts
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,15 @@ def most_layers(costs: StageCosts) -> Ints:
     Returns:
         An upper bound, from one moment at a time. [1], shape (pp,)
     """
+    loads = _passing_loads(costs)
+    for moment in costs.idle:
+        if moment.may_be_fullest(first=True, last=True):
+            loads = np.minimum(loads, _idle_loads(costs, moment))
+    return loads
+
+
+def _passing_loads(costs: StageCosts) -> Ints:
+    """Most layers of every rank at the moments of its passes. [1], shape (pp,)."""
     at = moments(costs.schedule, costs.pp, costs.vpp, costs.micro_batches)
     stages = np.arange(costs.vpp) * costs.pp + at.rank[:, None]
     working = np.arange(costs.vpp) == at.chunk[:, None]
@@ -86,21 +95,47 @@ def most_layers(costs: StageCosts) -> Ints:
     return loads
 
 
+def _idle_loads(costs: StageCosts, moment: IdleMoment) -> Ints:
+    """Most layers of every rank at an idle moment. [1], shape (pp,).
+
+    No bound where a layer may hold less than nothing of its own: more of those
+    would make room.
+    """
+    stages = np.arange(costs.stages).reshape(costs.vpp, costs.pp).T
+    held = zip(costs.layers, moment.layers, strict=True)
+    prices = _least(costs, stages, [layer.static + min(row) for layer, row in held])
+    most = np.full(costs.pp, costs.vpp * costs.most_layers)
+    if prices.min() < 0:
+        return most
+    low = np.array([costs.fewest_layers(i) for i in range(costs.stages)])[stages]
+    room = costs.budget - (low * prices).sum(axis=1)
+    room[0] -= costs.embedding.static + moment.embedding
+    room[-1] -= costs.head.static + moment.head
+    beside = np.where(low.any(axis=1), min(map(min, moment.beside)), 0)
+    beside[0] = max(beside[0], moment.embedding_beside)
+    beside[-1] = max(beside[-1], moment.head_beside)
+    room = room - beside
+    taken = low.sum(axis=1) + _fill(prices, costs.most_layers - low, room)
+    loads: Ints = np.where(room < 0, -1, taken)
+    return loads
+
+
+def _least(costs: StageCosts, stages: Ints, values: list[int]) -> Ints:
+    """Least value of the kinds that can reach each stage. [block]."""
+    huge = np.iinfo(np.int64).max // 4
+    mask = reach_of(costs).mask
+    chosen: Ints = np.where(mask, np.array(values), huge).min(axis=1)[stages]
+    return chosen
+
+
 def _cheapest(costs: StageCosts, held: Ints, working: Ints, stages: Ints) -> Ints:
     """Least memory of one layer on each chunk at each moment. [block].
 
     Of the kinds that can reach the chunk's stage.
     """
-    mask = reach_of(costs).mask
-    huge = np.iinfo(np.int64).max // 4
-
-    def least(values: list[int]) -> Ints:
-        chosen: Ints = np.where(mask, np.array(values), huge).min(axis=1)[stages]
-        return chosen
-
-    static = least([layer.static for layer in costs.layers])
-    waiting = least([layer.accumulated for layer in costs.layers])
-    saved = least([min(layer.saved) for layer in costs.layers])
+    static = _least(costs, stages, [layer.static for layer in costs.layers])
+    waiting = _least(costs, stages, [layer.accumulated for layer in costs.layers])
+    saved = _least(costs, stages, [min(layer.saved) for layer in costs.layers])
     price: Ints = static + working * waiting + held * saved
     return price
 

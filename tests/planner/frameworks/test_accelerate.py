@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from strategies import framework, small_job
 
-from planner.cost.activations import kept_bytes
+from planner.cost.activations import counted_bytes, kept_bytes
 from planner.cost.meshes import Meshes
 from planner.cost.optimizers import moment_bytes
 from planner.cost.owned import layer_owned
-from planner.cost.room import root_bytes
-from planner.cost.states import state_bytes, waiting_bytes
+from planner.cost.room import head_buffers, root_bytes
+from planner.cost.states import late_gradients, state_bytes, waiting_bytes
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.frameworks.stacks import with_stack
@@ -52,28 +52,37 @@ def resolved(**stack: Any) -> Workload:
     return resolve(spec, file="job.yaml", base=Path())[0]
 
 
+H, A, G, D, F = 4096, 32, 8, 128, 14336
+BLOCK = 16 * H + 4 * A * D + 4 * G * D + 4 * A + 8 * F
+"""Kept by a Llama 3 8B block per token, the norms' two fp32 factors apart. [B]"""
+
+
+def kept(workload: Workload, kind: str, tokens: int) -> tuple[float, float]:
+    """Bytes per token of a block by formula and by replay."""
+    spec = TrainingSpec(seq_len=tokens, global_batch=1)
+    workload = replace(workload, training=spec)
+    args = (workload, workload.kinds[0], workload.recipe.kinds[kind], mesh())
+    formula, replayed = counted_bytes(*args), kept_bytes(*args)
+    return float(formula[0]) / tokens, float(replayed[0]) / tokens
+
+
 def test_an_eager_llama_block_keeps_what_pytorch_keeps() -> None:
-    """16 h + 4 a d + 4 g d + 4 a + 8 f a token, of transformers' LlamaDecoderLayer."""
-    workload = replace(job(), training=TrainingSpec(seq_len=1, global_batch=1))
-    kind, none = workload.kinds[0], workload.recipe.kinds["none"]
-    h, a, g, d, f = 4096, 32, 8, 128, 14336
-    by_hand = 16 * h + 4 * a * d + 4 * g * d + 4 * a + 8 * f
-    assert kept_bytes(workload, kind, none, mesh())[0] == by_hand
-    full = workload.recipe.kinds["full"]
-    assert kept_bytes(workload, kind, full, mesh())[0] == 2 * h
+    """16 h + 8 + 4 a d + 4 g d + 4 a + 8 f a token, of transformers' LlamaDecoderLayer.
+
+    Two seeds of the attention kernel beside them take a block of 512 B each.
+    """
+    formula, replayed = kept(job(), "none", 1024)
+    assert formula == BLOCK
+    assert replayed == BLOCK + 8 + 2 * 512 / 1024
+    assert kept(job(), "full", 1024) == (2 * H, 2 * H)
 
 
 def test_autocast_keeps_a_copy_for_every_consumer() -> None:
-    """26 h where weights in bf16 keep 16 h."""
-    plain, amp = (
-        replace(job(name), training=TrainingSpec(seq_len=1, global_batch=1))
-        for name in ("hf-fsdp2", "hf-amp")
-    )
-    each = [
-        kept_bytes(one, one.kinds[0], one.recipe.kinds["none"], mesh())[0]
-        for one in (plain, amp)
-    ]
-    assert each[1] - each[0] == 10 * 4096
+    """26 h where weights in bf16 keep 16 h, and 2 B of every weight."""
+    weights = 2 * (H * (2 * A + 2 * G) * D + 3 * H * F) / 1024
+    formula, replayed = kept(job("hf-amp"), "none", 1024)
+    assert formula == BLOCK + 10 * H + weights
+    assert replayed == formula + 8 + 2 * 512 / 1024
 
 
 def test_replicas_reduce_gradients_in_buckets_of_their_own() -> None:
@@ -101,10 +110,23 @@ def test_moments_have_the_width_of_the_weights() -> None:
     assert state_bytes(given, owned, mesh()).optimizer[0] / owned.dense[0] == 8
 
 
-def test_only_the_head_stays_whole_under_fsdp2() -> None:
-    """accelerate 1.15 makes the embedding a unit of its own: fsdp2_prepare_model."""
-    first, last = root_bytes(job(), mesh(zero=3, dp=8))
-    assert (first[0], last[0]) == (0, 4 * 128_256 * 4096)
+def test_the_ends_are_units_of_their_own_under_fsdp2() -> None:
+    """accelerate 1.15, fsdp2_prepare_model: the head is whole over the loss alone."""
+    meshes = mesh(zero=3, dp=8)
+    assert [side[0] for side in root_bytes(job(), meshes)] == [0, 0]
+    assert head_buffers(job(), meshes)[0] == 2 * 128_256 * 4096
+
+
+def test_shards_of_gradients_are_there_only_after_their_backward() -> None:
+    """Freed by zero_grad; kept from one micro-batch to the next."""
+    workload = job()
+    for accum, each in ((1, 0), (2, 4)):
+        meshes = mesh(zero=3, dp=8, accum=accum)
+        owned = layer_owned(workload, workload.kinds[0], meshes)
+        held = state_bytes(workload, owned, meshes).gradients[0]
+        late = late_gradients(workload, owned, meshes)[0]
+        assert held == pytest.approx(each * owned.dense[0] / 8)
+        assert late + held == pytest.approx(4 * owned.dense[0] / 8)
 
 
 @pytest.mark.parametrize(

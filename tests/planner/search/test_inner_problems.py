@@ -11,8 +11,9 @@ from planner.cost.pipeline import step_ns
 from planner.search.bounds import relax
 from planner.search.dual import LayerProgram, tighten
 from planner.search.exhaustive import cheapest_split, splits
+from planner.search.memory import most_layers
 from planner.search.solve import MeshSolver, Outcome, simulate, solve_mesh
-from planner.specs.table import LayerCosts, StageCosts
+from planner.specs.table import IdleMoment, LayerCosts, StageCosts
 
 
 @settings(max_examples=300)
@@ -115,3 +116,12 @@ def test_a_step_of_hours_does_not_overflow_the_dual_bound() -> None:
 
     assert value is not None
     assert 0 <= program.exact_bound() <= value
+
+
+@pytest.mark.parametrize(("budget", "most"), [(97, 3), (96, 2), (31, 0), (30, -1)])
+def test_an_idle_moment_bounds_what_a_rank_can_hold(budget: int, most: int) -> None:
+    """The first rank needs 30 + 1 blocks of the embedding, and 7 + 15 a layer."""
+    moment = IdleMoment("step", ((15,),), ((1,),), embedding=30, embedding_beside=1)
+    costs = small_problem(idle=(moment,), budget=budget, extra_layers=1)
+    assert most_layers(replace(costs, budget=1000))[0] == 3
+    assert most_layers(costs)[0] == most
