@@ -8,6 +8,7 @@ from hardware.specs import GpuSpec
 from planner.cost.adapters import MEGATRON_TARGETS
 from planner.errors import BadInputError, did_you_mean
 from planner.models.architecture import Architecture
+from planner.models.blocks import Role
 from planner.models.linears import linears
 from planner.specs.training import Quantization, TrainingSpec
 
@@ -51,10 +52,8 @@ def frozen_model(training: TrainingSpec, model: Architecture) -> Architecture:
         The same where nothing is frozen; else the first layers have no backward if
         the embedding below them does not train either. [-]
     """
-    below = training.frozen or training.freeze.embedding
-    return model.thawed().with_frozen(
-        training.freeze.layers, "below" if below else "passed"
-    )
+    role: Role = "passed" if training.trains_embedding else "below"
+    return model.thawed().with_frozen(training.freeze.layers, role)
 
 
 def _check_frozen(training: TrainingSpec, model: Architecture) -> None:
@@ -67,12 +66,13 @@ def _check_frozen(training: TrainingSpec, model: Architecture) -> None:
             value=freeze.layers,
             allowed=f"0 to {model.layers}",
         )
-    if model.tied_embeddings and not adapted and freeze.embedding != freeze.head:
+    if model.tied_embeddings and training.trains_embedding != training.trains_head:
+        block = "lora.modules_to_save" if adapted else "freeze"
         raise BadInputError(
             f"embedding and head of {model.name} are one table",
-            field="training.freeze.embedding",
-            value=freeze.embedding,
-            allowed="the value of training.freeze.head",
+            field=f"training.{block}",
+            value=training.lora.modules_to_save if adapted else None,
+            allowed="both of them, or neither",
         )
     ends = adapted or (freeze.embedding and freeze.head)
     if ends and freeze.layers == model.layers:

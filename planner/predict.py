@@ -116,8 +116,26 @@ def _refuse_formats(workload: Workload, partial: PartialLayout) -> None:
 
 
 def _refuse_offload(workload: Workload, degrees: dict[str, int | str]) -> None:
-    """Only shards of parameters and of gradients can lie in host memory."""
+    """Only shards of parameters and of gradients can lie in host memory.
+
+    Drives are a framework's own, and paged moments are on the host already.
+    """
     offload, zero = workload.offload, degrees["zero_stage"]
+    if offload.device == "nvme" and not workload.recipe.offloads_to_nvme:
+        raise BadInputError(
+            f"{workload.framework.name} with {workload.profile.name} keeps nothing on "
+            "NVMe",
+            field="layout.offload.device",
+            value="nvme",
+            allowed="cpu, or a DeepSpeed stack",
+        )
+    if offload.optimizer and workload.training.paged:
+        raise BadInputError(
+            "a paged optimizer keeps its moments on the host by itself",
+            field="layout.offload.optimizer",
+            value=offload.optimizer,
+            allowed="0, or an optimizer that is not paged",
+        )
     for name, least in (("parameters", 3), ("gradients", 2)):
         if getattr(offload, name) and int(zero) < least:
             raise BadInputError(

@@ -60,8 +60,7 @@ def embedding_end(context: Context) -> End:
     sent = np.where(stays, ELEMENT * hidden * rows, 0.0)
     ahead = memory_time(context.workload, 4.0 * hidden * rows, 1)
     behind = memory_time(context.workload, 8.0 * hidden * rows, 1)
-    training = context.workload.training
-    behind = behind * (not (training.frozen or training.freeze.embedding))
+    behind = behind * context.workload.training.trains_embedding
     once = _edge_exchange(context)
     masks = context.workload.recipe.dropout_bytes * hidden * rows
     forward = Parts().plus("compute", ahead).plus("tp_comm", once)
@@ -97,8 +96,7 @@ def head_end(context: Context) -> End:
     ]
     rows = context.local * context.sigma
     # The norm's input, and its output, which only the head's own gradient reads.
-    frozen = workload.training.frozen or workload.training.freeze.head
-    inputs = 1 if frozen else 2
+    inputs = 2 if workload.training.trains_head else 1
     kept = inputs * ELEMENT * model.hidden * rows
     vocab = padded_vocab(workload, meshes)
     logits = workload.recipe.logits_bytes * context.local * vocab / meshes.tp
@@ -123,7 +121,7 @@ def _head_pass(context: Context) -> tuple[Parts, Parts]:
     outputs = padded_vocab(workload, meshes) / meshes.tp
     ahead = gemm_time(rate, rows, outputs, inputs)
     behind = gemm_time(rate, rows, inputs, outputs)
-    if not (workload.training.frozen or workload.training.freeze.head):
+    if workload.training.trains_head:
         behind = behind + gemm_time(rate, inputs, outputs, rows, wgrad=True)
     logits = context.local * outputs
     norm = model.hidden * context.local * context.sigma

@@ -128,10 +128,11 @@ def flops_per_token(workload: Workload, attention: AttentionConvention) -> float
     """
     seq_len, model = workload.training.seq_len, workload.model
     flops = model.model_flops_per_token(seq_len, attention)
+    head = 2.0 * model.vocab * model.hidden
     if workload.training.frozen:
-        flops -= 2.0 * model.matmul_parameters
-    elif workload.training.freeze.head:
-        flops -= 2.0 * model.vocab * model.hidden
+        flops -= 2.0 * model.matmul_parameters - head
+    if not workload.training.trains_head:
+        flops -= head
     return flops - _frozen_flops(workload, attention)
 
 

@@ -32,8 +32,8 @@ def host_update_time(workload: Workload, updated: Floats) -> Floats:
     """Optimizer step on the host: gradients down, Adam in host memory, weights up.
 
     ``o P ((w_grad + w_param) / B_host + 28 / B_memory)`` with o the share that
-    the layout keeps there; states on NVMe are read and written besides. Nothing
-    overlaps.
+    the layout keeps there; states on NVMe are read and written besides. Weights that
+    stay on the host go up as they are gathered, not here. Nothing overlaps.
 
     Args:
         workload: The job, with what its layout offloads. [-]
@@ -48,7 +48,9 @@ def host_update_time(workload: Workload, updated: Floats) -> Floats:
     """
     recipe = workload.recipe
     share = workload.offload.optimizer
-    wire = (recipe.gradient_bytes + recipe.gather_bytes) / copy_bandwidth(workload)
+    stays = workload.offload.parameters
+    up = (1.0 - stays) * recipe.gather_bytes
+    wire = (recipe.gradient_bytes + up) / copy_bandwidth(workload)
     link = workload.topology.cluster.host_link
     memory = HOST_TRAFFIC / host(link.name).memory_bandwidth
     drives = 0.0
@@ -90,7 +92,7 @@ def paging_time(workload: Workload, moments: Floats) -> Floats:
 
 
 def fetch_time(workload: Workload, sharded: Floats) -> Floats:
-    """Time until a rank's shard of a unit is back from the host.
+    """Time until a rank's shard of a unit is back from the host, as it is kept.
 
     Args:
         workload: The job, with what its layout offloads. [-]
@@ -98,8 +100,13 @@ def fetch_time(workload: Workload, sharded: Floats) -> Floats:
 
     Returns:
         Time. [s], shape (meshes,)
+
+    References:
+        PyTorch FSDP2, _fsdp_param.py: a shard on the host is copied in its own
+        format, and cast on the GPU.
     """
-    moved = workload.offload.parameters * workload.recipe.gather_bytes * sharded
+    width = workload.recipe.states[3].sharded_weights
+    moved = workload.offload.parameters * width * sharded
     rate = copy_bandwidth(workload)
     if workload.offload.device == "nvme":
         rate = min(rate, nvme_bandwidth(workload)[0])

@@ -97,21 +97,20 @@ def layer_owned(workload: Workload, layer: LayerKind, meshes: Meshes) -> Owned:
 
 
 def _unlayered(
-    workload: Workload,
-    dense: Floats,
-    expert: Floats,
-    *,
-    frozen: bool,
-    vectors: float = 0.0,
+    workload: Workload, table: Floats, vectors: float, *, trains: bool
 ) -> Owned:
-    """Parameters of a table and its vectors: frozen when only adapters train."""
-    if frozen:
-        none = np.zeros(len(dense))
-        return Owned(none, none, dense, expert, matrices=False)
-    hidden = workload.model.hidden
-    table = np.maximum(dense - vectors, 0.0)
-    sums = np.where(table > 0, table / hidden + hidden, 0.0) + vectors
-    return Owned(dense, expert, matrices=False, factored=sums)
+    """Parameters of a table and the vectors beside it, frozen or not.
+
+    With adapters a table that trains is a copy of the frozen one, and the vectors
+    stay frozen (peft, ModulesToSaveWrapper).
+    """
+    none, hidden = np.zeros(len(table)), workload.model.hidden
+    sums = np.where(table > 0, table / hidden + hidden, 0.0)
+    if not trains:
+        return Owned(none, none, table + vectors, none, matrices=False)
+    if workload.training.frozen:
+        return Owned(table, none, table + vectors, none, matrices=False, factored=sums)
+    return Owned(table + vectors, none, matrices=False, factored=sums + vectors)
 
 
 def padded_vocab(workload: Workload, meshes: Meshes) -> Floats:
@@ -147,9 +146,8 @@ def embedding_owned(workload: Workload, meshes: Meshes) -> Owned:
     """
     model = workload.model
     table = padded_vocab(workload, meshes) * model.hidden / meshes.tp
-    dense = table + model.position_parameters
-    frozen = workload.training.frozen or workload.training.freeze.embedding
-    return _unlayered(workload, dense, np.zeros(len(meshes)), frozen=frozen)
+    trains = workload.training.trains_embedding
+    return _unlayered(workload, table + model.position_parameters, 0.0, trains=trains)
 
 
 def head_owned(workload: Workload, meshes: Meshes) -> Owned:
@@ -166,15 +164,9 @@ def head_owned(workload: Workload, meshes: Meshes) -> Owned:
     """
     model = workload.model
     copies = np.where((meshes.pp > 1) | (not model.tied_embeddings), 1.0, 0.0)
-    dense = copies * padded_vocab(workload, meshes) * model.hidden / meshes.tp
-    dense = dense + model.final_norm_parameters
-    head = _unlayered(
-        workload,
-        dense,
-        np.zeros(len(meshes)),
-        frozen=workload.training.frozen or workload.training.freeze.head,
-        vectors=model.final_norm_parameters,
-    )
+    table = copies * padded_vocab(workload, meshes) * model.hidden / meshes.tp
+    vectors, trains = model.final_norm_parameters, workload.training.trains_head
+    head = _unlayered(workload, table, vectors, trains=trains)
     return _with_modules(workload, head, meshes) if model.mtp_layers else head
 
 

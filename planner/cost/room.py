@@ -223,8 +223,7 @@ def head_bytes(workload: Workload, meshes: Meshes) -> Floats:
         Memory. [B], shape (meshes,)
     """
     head = workload.model.vocab * workload.model.hidden / meshes.tp
-    training = workload.training
-    gradient = 0 if training.frozen or training.freeze.head else ELEMENT
+    gradient = ELEMENT * workload.training.trains_head
     return head * (workload.recipe.gather_bytes + gradient)
 
 

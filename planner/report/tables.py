@@ -233,9 +233,33 @@ def verdict_line(memory: MemoryEstimate) -> Text:
     line = Text(memory.verdict, style=VERDICT_STYLES[memory.verdict])
     return line.append(
         f": peak {peak.value:.1f} GiB ({peak.low:.1f} to {peak.high:.1f}) of "
-        f"{memory.capacity_gib:.1f} GiB; reserved {memory.peak_reserved_gib:.1f} GiB",
+        f"{memory.capacity_gib:.1f} GiB; reserved {memory.peak_reserved_gib:.1f} GiB"
+        f"{host_words(memory)}",
         style="default not bold",
     )
+
+
+def host_words(memory: MemoryEstimate) -> str:
+    """What the fullest node keeps in its own memory and on its drives.
+
+    Args:
+        memory: Peak memory. [-]
+
+    Returns:
+        The end of a sentence, empty where all stays on the GPUs. [text]
+    """
+    host = memory.host
+    if host is None:
+        return ""
+
+    def part(needed: float, there: float | None) -> str:
+        known = "an unknown size" if there is None else f"{there:,.1f} GiB"
+        return f"{needed:,.1f} GiB of {known}"
+
+    told = f"; host {part(host.needed_gib, host.available_gib)} a node"
+    if not host.nvme_needed_gib:
+        return told
+    return f"{told}, NVMe {part(host.nvme_needed_gib, host.nvme_available_gib)}"
 
 
 def runners_up_table(plans: Sequence[RankedPlan]) -> Table:

@@ -155,6 +155,8 @@ class Recipe:
     """The vocabulary is padded to a multiple of this times tp. [1]"""
     offload_takes_gradients: bool = False
     """Reduced gradients go to the host where the optimizer is kept there."""
+    offloads_to_nvme: bool = False
+    """Optimizer states and parameters may lie on the host's local drives."""
     workspace_mib: dict[str, float] = field(default_factory=dict)
     """Workspaces of the matrix libraries, by GPU architecture. [MiB]"""
 
@@ -206,6 +208,8 @@ class RecipeOverrides(BaseModel):
     """The vocabulary is padded to a multiple of this times tp. [1]"""
     offload_takes_gradients: bool | None = None
     """Reduced gradients go to the host where the optimizer is kept there."""
+    offloads_to_nvme: bool | None = None
+    """Optimizer states and parameters may lie on the host's local drives."""
     workspace_mib: dict[str, float] | None = None
     """Workspaces of the matrix libraries, by GPU architecture. [MiB]"""
 

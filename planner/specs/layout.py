@@ -89,6 +89,16 @@ class Offload(BaseModel):
     activations: float = Field(default=0.0, ge=0.0, le=1.0)
     """Of what every layer keeps for its backward: k of L layers are k / L."""
 
+    @model_validator(mode="after")
+    def _drives_hold_something(self) -> Self:
+        """Only optimizer states and parameters go to drives."""
+        if self.device == "nvme" and not self.optimizer + self.parameters:
+            raise ValueError(
+                "device nvme takes optimizer states and parameters; give a part of "
+                "either, or device cpu"
+            )
+        return self
+
 
 class Layout(BaseModel):
     """A complete layout: every axis has its degree, every stage its layers."""

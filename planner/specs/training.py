@@ -75,6 +75,8 @@ class LoraSpec(BaseModel):
     dropped input and a mask. [1]"""
     precision: Literal["bf16", "fp32"] = "bf16"
     """Format of the adapters; in fp32 each keeps an fp32 copy of its input."""
+    modules_to_save: tuple[Literal["embed_tokens", "lm_head"], ...] = ()
+    """Tables that train in full beside the adapters, each a copy of the frozen one."""
 
     @property
     def modules(self) -> tuple[Target, ...]:
@@ -89,6 +91,8 @@ class FreezeSpec(BaseModel):
 
     A frozen part has weights alone: no gradient, no master copy, no moments. Blocks
     below the first part that trains have no backward and keep nothing for one.
+    Leaves out that a trainer may ask for the input's gradient all the same, as
+    transformers does with adapters and recomputation (enable_input_require_grads).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -151,6 +155,20 @@ class TrainingSpec(BaseModel):
     def frozen(self) -> bool:
         """Whether all weights are frozen and only adapters train."""
         return self.method != "full"
+
+    @property
+    def trains_embedding(self) -> bool:
+        """Whether the embedding table has a gradient."""
+        if self.frozen:
+            return "embed_tokens" in self.lora.modules_to_save
+        return not self.freeze.embedding
+
+    @property
+    def trains_head(self) -> bool:
+        """Whether the output projection has a gradient."""
+        if self.frozen:
+            return "lm_head" in self.lora.modules_to_save
+        return not self.freeze.head
 
     @property
     def weight_format(self) -> Quantization | None:

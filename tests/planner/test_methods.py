@@ -73,6 +73,11 @@ def test_a_target_that_the_model_has_is_taken(
         ({"method": "lora", "freeze": {"layers": 32}}, "llama-3.1-8b", "nothing is"),
         ({"freeze": {"embedding": True}}, "llama-3.2-1b", "are one table"),
         (
+            {"method": "lora", "lora": {"modules_to_save": ["lm_head"]}},
+            "llama-3.2-1b",
+            "are one table",
+        ),
+        (
             {"method": "qlora", "quantized_experts": True},
             "llama-3.1-8b",
             "no routed experts",

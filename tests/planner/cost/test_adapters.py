@@ -1,5 +1,6 @@
 """Low-rank adapters: parameters, kept tensors, states and work, worked out by hand."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +15,13 @@ from planner.cost.context import Context
 from planner.cost.estimate import flops_per_token
 from planner.cost.layers import gemm_times
 from planner.cost.meshes import Meshes
-from planner.cost.owned import layer_owned
+from planner.cost.owned import (
+    Owned,
+    embedding_owned,
+    head_owned,
+    layer_owned,
+    padded_vocab,
+)
 from planner.cost.quantised import dequantised_bytes
 from planner.cost.states import held_bytes, optimizer_time, state_bytes
 from planner.cost.workload import Workload
@@ -254,3 +261,23 @@ def test_targets_by_name() -> None:
     assert LoraSpec(targets="attention").modules == ("qkv", "proj")
     with pytest.raises(ValueError, match="targets"):
         LoraSpec.model_validate({"targets": ["query"]})
+
+
+@pytest.mark.parametrize(
+    ("module", "owned"), [("embed_tokens", embedding_owned), ("lm_head", head_owned)]
+)
+def test_a_table_that_trains_beside_adapters_is_a_copy(
+    module: str, owned: Callable[[Workload, Meshes], Owned]
+) -> None:
+    """peft keeps the frozen table, and gives the copy gradient and moments."""
+    workload = tuned()
+    lora = LoraSpec.model_validate({"modules_to_save": [module]})
+    training = workload.training.model_copy(update={"lora": lora})
+    before, after = (
+        state_bytes(w, owned(w, mesh()), mesh())
+        for w in (workload, replace(workload, training=training))
+    )
+    table = float(padded_vocab(workload, mesh())[0]) * workload.model.hidden
+    assert after.weights[0] - before.weights[0] == 2 * table
+    assert (after.gradients[0], after.optimizer[0]) == (4 * table, 12 * table)
+    assert before.optimizer[0] == 0

@@ -1,5 +1,6 @@
 """Frozen parts: weights alone, and no backward below all that trains."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -7,7 +8,7 @@ from strategies import framework, small_job
 
 from planner.cost.estimate import flops_per_token
 from planner.cost.meshes import Meshes
-from planner.cost.owned import embedding_owned, head_owned, layer_owned
+from planner.cost.owned import Owned, embedding_owned, head_owned, layer_owned
 from planner.cost.states import state_bytes
 from planner.cost.workload import Workload
 from planner.methods import frozen_model
@@ -61,8 +62,9 @@ def test_a_frozen_layer_has_weights_alone(room: str, zero: int) -> None:
 @pytest.mark.parametrize(
     ("part", "owned"), [("embedding", embedding_owned), ("head", head_owned)]
 )
-def test_a_frozen_table_has_weights_alone(part: str, owned: object) -> None:
-    assert callable(owned)
+def test_a_frozen_table_has_weights_alone(
+    part: str, owned: Callable[[Workload, Meshes], Owned]
+) -> None:
     kept, frozen = job(), job(freeze={part: True})
     before, after = (state_bytes(w, owned(w, mesh(3)), mesh(3)) for w in (kept, frozen))
     assert after.weights[0] == pytest.approx(before.weights[0])

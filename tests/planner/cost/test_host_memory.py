@@ -1,17 +1,22 @@
 """Host memory of a node: what leaves its GPUs lies there, and has to fit."""
 
+import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from pydantic import ValidationError
 from strategies import framework, small_job, topology
 
+from planner.cost.hosts import fetch_time
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.frameworks.stacks import with_stack
 from planner.models import preset
 from planner.predict import predict
+from planner.report.tables import host_words
 from planner.specs.estimate import Estimate, HostMemory
-from planner.specs.layout import PartialLayout
+from planner.specs.layout import Offload, PartialLayout
 from planner.specs.search import SearchSpec
 from planner.specs.training import TrainingSpec
 
@@ -24,7 +29,7 @@ def job(model: str, node: str = NODE, nodes: int = 1, **fields: object) -> Workl
         {"seq_len": 2048, "global_batch": 16 * nodes, **fields}
     )
     workload = small_job(SearchSpec(), node=node, nodes=nodes)
-    room = with_stack(framework("torchtitan"), "hf-trainer")
+    room = with_stack(framework("torchtitan"), "deepspeed-zero3")
     return replace(workload, model=preset(model), training=training, framework=room)
 
 
@@ -66,6 +71,52 @@ def test_bytes_a_parameter_that_zero_offload_moves(
     held = stage.weights + stage.gradients + stage.optimizer
     whole = 4 * workload.model.vocab * workload.model.hidden * 2 / GIB
     assert held * GIB * 8 == pytest.approx(here * parameters, abs=whole * GIB * 8)
+
+
+def test_fsdp_keeps_parameters_gradients_and_states_on_the_host() -> None:
+    """CPUOffloadPolicy: fp32 shards, their gradients and two moments, 16 B."""
+    plain = job("llama-3-8b")
+    workload = replace(plain, framework=framework("torchtitan"))
+    estimate = priced(workload, optimizer=1.0, parameters=1.0, gradients=1.0)
+    assert host(estimate).needed_gib * GIB == pytest.approx(
+        16 * workload.model.parameters, rel=1e-6
+    )
+    (stage,) = estimate.memory.stages
+    assert stage.gradients == stage.optimizer == 0
+
+
+def test_drives_are_a_framework_s_own() -> None:
+    workload = replace(job("llama-3-8b"), framework=framework("torchtitan"))
+    with pytest.raises(BadInputError, match="keeps nothing on NVMe"):
+        priced(workload, optimizer=1.0, device="nvme")
+
+
+def test_drives_take_states_and_parameters_alone() -> None:
+    with pytest.raises(ValidationError, match="optimizer states and parameters"):
+        Offload(device="nvme", activations=1.0)
+
+
+def test_paged_moments_are_not_offloaded_again() -> None:
+    workload = job("llama-3-8b", optimizer="paged-adamw")
+    with pytest.raises(BadInputError, match="by itself"):
+        priced(workload, optimizer=1.0)
+
+
+def test_weights_of_the_host_come_by_their_own_width() -> None:
+    """FSDP2 copies its fp32 shards, DeepSpeed its 16-bit ones: twice the time."""
+    times = []
+    for room in (framework("torchtitan"), job("llama-3-8b").framework):
+        workload = replace(job("llama-3-8b"), framework=room)
+        workload = replace(workload, offload=Offload(parameters=1.0))
+        times.append(float(fetch_time(workload, np.ones(1) * 1e9)[0]))
+    assert times[0] == pytest.approx(2 * times[1])
+
+
+def test_a_report_says_what_the_host_keeps() -> None:
+    """Needed and there, on the line of the verdict; nothing where nothing is."""
+    assert host_words(priced(job("llama-3-8b")).memory) == ""
+    told = host_words(priced(job("llama-3-8b"), optimizer=1.0, device="nvme").memory)
+    assert re.search(r"host [\d.]+ GiB of 2,048.0 GiB a node, NVMe 89.7 GiB of", told)
 
 
 def test_what_stays_on_the_gpu_needs_no_host() -> None:
