@@ -8,6 +8,7 @@ from hardware.specs import GpuSpec
 from planner.cost.adapters import MEGATRON_TARGETS
 from planner.errors import BadInputError, did_you_mean
 from planner.models.architecture import Architecture
+from planner.models.blocks import Role
 from planner.models.linears import linears
 from planner.specs.training import Quantization, TrainingSpec
 
@@ -51,10 +52,8 @@ def frozen_model(training: TrainingSpec, model: Architecture) -> Architecture:
         The same where nothing is frozen; else the first layers have no backward if
         the embedding below them does not train either. [-]
     """
-    below = not training.trains_embedding
-    return model.thawed().with_frozen(
-        training.freeze.layers, "below" if below else "passed"
-    )
+    role: Role = "passed" if training.trains_embedding else "below"
+    return model.thawed().with_frozen(training.freeze.layers, role)
 
 
 def _check_frozen(training: TrainingSpec, model: Architecture) -> None:

@@ -113,6 +113,8 @@ class Architecture:
         Returns:
             The model that :meth:`with_frozen` was asked of. [-]
         """
+        if all(kind.role == "trained" for kind, _ in self.runs):
+            return self
         layers = (
             replace(kind, name=kind.name.removesuffix(f" {kind.role}"), role="trained")
             for kind, count in self.runs
