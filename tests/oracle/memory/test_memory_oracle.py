@@ -22,7 +22,7 @@ CASES: dict[str, dict[str, Any]] = {
     name: case | {"model": SAID["models"][case["model"]]}
     for name, case in SAID["cases"].items()
 }
-WITHIN = 0.01
+WITHIN = 0.001
 """Largest relative error that we allow ourselves."""
 
 
