@@ -8,12 +8,18 @@ from planner.eager.case import EagerCase, Unsupported
 from planner.eager.decoder import CausalModel, Decoder, Setting
 from planner.eager.families import Architecture
 from planner.eager.gpt2 import Gpt2Block, Gpt2Decoder
+from planner.eager.gpt_neox import NeoxBlock
 from planner.eager.lora import adapt
-from planner.eager.modules import Embedding, LayerNorm, Linear, Module, RMSNorm
+from planner.eager.modules import Embedding, Linear
 from planner.eager.moe import check
+from planner.eager.opt import OptBlock, OptDecoder
 from planner.eager.storage import BF16, F32
 from planner.eager.tape import Tape
-from planner.eager.variants import ScaledEmbedding, block
+from planner.eager.variants import EMBEDDINGS, block
+
+
+OWN_BLOCKS = {"gpt2": Gpt2Block, "opt": OptBlock, "gpt_neox": NeoxBlock}
+OWN_DECODERS = {"gpt2": Gpt2Decoder, "opt": OptDecoder}
 
 
 def weight_type(case: EagerCase) -> str:
@@ -58,6 +64,7 @@ def build(
         head.weight = model.embed_tokens.weight
     cap = arch.fields.get("final_logit_softcapping") is not None
     whole = CausalModel(model, head, final_cap=cap)
+    whole.scaled = arch.traits.scaled == "by_number"
     if case.lora is not None:
         adapt(whole, model.layers, case.lora, dtype)
         model.grad_inputs = case.recompute != "none"
@@ -68,22 +75,26 @@ def _check(case: EagerCase, setting: Setting) -> None:
     arch = setting.arch
     if arch.traits.softcaps and case.attention == "sdpa":
         raise Unsupported(f"{arch.family} has no sdpa attention: it caps its scores")
+    if arch.family == "opt":
+        _check_opt(arch)
     if arch.traits.experts is not None:
         gathered = case.zero and case.mp
         check(BF16 if gathered else setting.dtype, case.experts_implementation)
 
 
+def _check_opt(arch: Architecture) -> None:
+    """Refuse the two small OPT models that are built in another way."""
+    if arch.fields["word_embed_proj_dim"] not in {None, arch.h}:
+        raise Unsupported("OPT with projected embeddings")
+    if not arch.fields["do_layer_norm_before"] or not arch.fields["enable_bias"]:
+        raise Unsupported("OPT with norms after its layers, or without biases")
+
+
 def _decoder(setting: Setting, depths: Sequence[int]) -> Decoder:
     """Embedding, blocks and norm of a family."""
     tape, arch, dtype = setting.tape, setting.arch, setting.dtype
-    table = ScaledEmbedding if arch.traits.scaled_embedding else Embedding
-    embedding = table(tape, arch.vocabulary, arch.h, dtype)
-    if arch.family == "gpt2":
-        layers: list[Module] = [Gpt2Block(setting) for _ in depths]
-        norm = LayerNorm(tape, arch.h, dtype)
-        return Gpt2Decoder(setting, embedding, layers, norm)
-    layers = [block(setting, i) for i in depths]
-    plus_one = arch.traits.norm == "rms_plus_one"
-    return Decoder(
-        setting, embedding, layers, RMSNorm(tape, arch.h, dtype, plus_one=plus_one)
-    )
+    embedding = EMBEDDINGS[arch.traits.scaled](tape, arch.vocabulary, arch.h, dtype)
+    own = OWN_BLOCKS.get(arch.family)
+    layers = [block(setting, i) if own is None else own(setting) for i in depths]
+    decoder = OWN_DECODERS.get(arch.family, Decoder)
+    return decoder(setting, embedding, layers, setting.norm(arch.h))

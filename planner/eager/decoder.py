@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from planner.eager.checkpoint import checkpoint
 from planner.eager.families import Architecture
-from planner.eager.modules import Linear, Module, RMSNorm
+from planner.eager.modules import FixedLayerNorm, LayerNorm, Linear, Module, RMSNorm
 from planner.eager.ops.attention import by_hand, sdpa
 from planner.eager.ops.masks import causal_mask
 from planner.eager.ops.pointwise import add, dropout, gelu, mul, relu, scale, silu
-from planner.eager.ops.views import cat, narrow, reshape, transpose
+from planner.eager.ops.rotary import Angles, made_positions, rotary, rotary_angles
+from planner.eager.ops.views import reshape, transpose
 from planner.eager.storage import F32, Tensor
 from planner.eager.tape import Tape
 
-Angles = tuple[Tensor, Tensor]
 Attended = tuple[Tensor, Tensor | None]
 Shared = tuple[Angles | None, list[Tensor | None], Tensor]
 """What all blocks read: angles, masks by turn, positions."""
@@ -27,77 +27,6 @@ ACTIVATIONS = {
     "gelu_fast": gelu,
     "relu": relu,
 }
-
-
-def rotary_angles(like: Tensor, positions: Tensor, d: int) -> Angles:
-    """Cosines and sines of the positions, outside the graph.
-
-    Args:
-        like: A tensor of the type they get. [tensor]
-        positions: [1, s]. [tensor]
-        d: Head length. [elements]
-
-    Returns:
-        cos and sin as [1, 1, s, d]. [tensors]
-    """
-    tape, s = like.tape, positions.shape[-1]
-    halves = tape.new((1, s, 1), F32)
-    halves = tape.new((1, s, d // 2), F32)
-    angles = tape.new((1, s, d), F32)
-    cos = tape.pointwise(angles)
-    cos = tape.pointwise(cos)
-    sin = tape.pointwise(angles)
-    sin = tape.pointwise(sin)
-    if like.dtype != F32:
-        cos, sin = (
-            tape.pointwise(cos, dtype=like.dtype),
-            tape.pointwise(sin, dtype=like.dtype),
-        )
-    del halves
-    return cos.alias((1, 1, s, d)), sin.alias((1, 1, s, d))
-
-
-def rotate_half(x: Tensor) -> Tensor:
-    """The second half negated, then the first.
-
-    Args:
-        x: Heads [..., d]. [tensor]
-
-    Returns:
-        The rotated heads. [tensor]
-    """
-    half = x.shape[-1] // 2
-    first = narrow(x, -1, half)
-    second = narrow(x, -1, half)
-    return cat((scale(second), first), -1)
-
-
-def rotary(q: Tensor, k: Tensor, angles: Angles) -> tuple[Tensor, Tensor]:
-    """Rotary position embedding of queries and keys.
-
-    Args:
-        q: [b, a, s, d]. [tensor]
-        k: [b, g, s, d]. [tensor]
-        angles: cos and sin. [tensors]
-
-    Returns:
-        Both, rotated. [tensors]
-    """
-    turned = rotated(q, angles)
-    return turned, rotated(k, angles)
-
-
-def rotated(x: Tensor, angles: Angles) -> Tensor:
-    """Heads times cosines plus their rotated halves times sines.
-
-    Args:
-        x: [b, a, s, d]. [tensor]
-        angles: cos and sin. [tensors]
-
-    Returns:
-        The rotated heads. [tensor]
-    """
-    return add(mul(x, angles[0]), mul(rotate_half(x), angles[1]))
 
 
 class Setting:
@@ -114,6 +43,22 @@ class Setting:
     ) -> None:
         self.tape, self.arch, self.dtype = tape, arch, dtype
         self.attention, self.padding = attention, padding
+
+    def norm(self, width: int) -> Module:
+        """A norm of the family's kind.
+
+        Args:
+            width: Of the last dimension. [elements]
+
+        Returns:
+            The norm. [module]
+        """
+        kind = self.arch.traits.norm
+        if kind == "layer":
+            return LayerNorm(self.tape, width, self.dtype)
+        if kind == "layer_fixed":
+            return FixedLayerNorm()
+        return RMSNorm(self.tape, width, self.dtype, kind)
 
     def masks(self, embedded: Tensor) -> list[Tensor | None]:
         """The causal masks that blocks read by turn, where the attention needs them.
@@ -137,17 +82,18 @@ class Attention(Module):
 
     def __init__(self, setting: Setting) -> None:
         tape, arch, dtype = setting.tape, setting.arch, setting.dtype
-        traits, fields = arch.traits, arch.fields
-        bias = traits.qkv_bias or bool(fields.get("attention_bias", False))
-        out_bias = bool(fields.get("attention_bias", False))
+        traits = arch.traits
+        bias, out_bias = arch.qkv_bias, arch.out_bias
         self.setting, self.d = setting, arch.d
         self.q_proj = Linear(tape, arch.h, arch.a * arch.d, dtype, bias=bias)
         self.k_proj = Linear(tape, arch.h, arch.g * arch.d, dtype, bias=bias)
         self.v_proj = Linear(tape, arch.h, arch.g * arch.d, dtype, bias=bias)
         self.o_proj = Linear(tape, arch.a * arch.d, arch.h, dtype, bias=out_bias)
-        if traits.qk_norm == "head":
-            self.q_norm = RMSNorm(tape, arch.d, dtype)
-            self.k_norm = RMSNorm(tape, arch.d, dtype)
+        self.normed = traits.qk_norm
+        if self.normed is not None:
+            whole = self.normed == "whole"
+            self.q_norm = setting.norm(arch.a * arch.d if whole else arch.d)
+            self.k_norm = setting.norm(arch.g * arch.d if whole else arch.d)
 
     def forward(self, x: Tensor, angles: Angles, mask: Tensor | None) -> Attended:
         """Attend over the sequence.
@@ -163,14 +109,19 @@ class Attention(Module):
         q = self._heads(self.q_proj(x), "q_norm")
         k = self._heads(self.k_proj(x), "k_norm")
         v = self._heads(self.v_proj(x), None)
-        q, k = rotary(q, k, angles)
+        if self.normed == "turned_head":
+            q = self.q_norm(q)
+            k = self.k_norm(k)
+        q, k = rotary(q, k, angles, self.setting.arch.traits.rotary)
         out, weights = attend(self.setting, q, k, v, mask)
         out = reshape(out, *x.shape[:2], out.shape[2] * out.shape[3])
         return self.o_proj(out), weights
 
     def _heads(self, x: Tensor, norm: str | None) -> Tensor:
+        if norm is not None and self.normed == "whole":
+            x = getattr(self, norm)(x)
         x = reshape(x, *x.shape[:2], x.shape[2] // self.d, self.d)
-        if norm is not None and hasattr(self, norm):
+        if norm is not None and self.normed == "head":
             x = getattr(self, norm)(x)
         return transpose(x, 1, 2)
 
@@ -227,11 +178,12 @@ class Block(Module):
     """Attention and feed-forward, each normalised before and added to the stream."""
 
     def __init__(self, setting: Setting, attention: Module, mlp: Module) -> None:
-        tape, arch, dtype = setting.tape, setting.arch, setting.dtype
+        arch = setting.arch
         self.self_attn, self.mlp = attention, mlp
-        self.drop = bool(arch.fields.get("resid_pdrop", 0.0))
-        self.input_layernorm: Module = RMSNorm(tape, arch.h, dtype)
-        self.post_attention_layernorm: Module = RMSNorm(tape, arch.h, dtype)
+        self.drop = arch.residual_drop
+        self.scaled = arch.traits.scaled == "by_number"
+        self.input_layernorm = setting.norm(arch.h)
+        self.post_attention_layernorm = setting.norm(arch.h)
 
     def forward(self, x: Tensor, angles: Angles, mask: Tensor | None) -> Tensor:
         """Apply the block.
@@ -247,11 +199,24 @@ class Block(Module):
         residual = x
         x = self.input_layernorm(x)
         x, _ = self.self_attn(x, angles, mask)
-        x = add(residual, dropout(x) if self.drop else x)
+        x = add(residual, self.joining(x))
         residual = x
         x = self.post_attention_layernorm(x)
         x = self.mlp(x)
-        return add(residual, dropout(x) if self.drop else x)
+        return add(residual, self.joining(x))
+
+    def joining(self, x: Tensor) -> Tensor:
+        """What is added to the stream: thinned or scaled where the family does.
+
+        Args:
+            x: [b, s, h]. [tensor]
+
+        Returns:
+            [b, s, h]. [tensor]
+        """
+        if self.scaled:
+            return scale(x)
+        return dropout(x) if self.drop else x
 
 
 class Decoder(Module):
@@ -267,7 +232,8 @@ class Decoder(Module):
         self.embed_tokens: Module | None = embedding
         self.layers, self.norm = layers, norm
         self.buffers = [
-            tape.new((arch.d // 2,), F32, category="buffers") for _ in range(2)
+            tape.new((arch.rotary // 2,), F32, category="buffers")
+            for _ in range(2 * arch.traits.angles)
         ]
 
     def forward(self, ids: Tensor, positions: Tensor | None = None) -> Tensor:
@@ -285,10 +251,25 @@ class Decoder(Module):
             positions = made_positions(embedded)
         masks = self.setting.masks(embedded)
         x = embedded
-        angles = rotary_angles(x, positions, self.setting.arch.rotary)
+        angles = [self.angles(x, positions) for _ in range(len(self.buffers) // 2)]
         for i, layer in enumerate(self.layers):
-            x = self.run_layer(i, layer, x, (angles, masks, positions))
+            turn = angles[i % len(angles)]
+            x = self.run_layer(i, layer, x, (turn, masks, positions))
         return self.norm(x)  # type: ignore[no-any-return]
+
+    def angles(self, x: Tensor, positions: Tensor) -> Angles:
+        """Cosines and sines of the positions, as the family makes them.
+
+        Args:
+            x: The stream, whose type they get. [tensor]
+            positions: [1, s]. [tensor]
+
+        Returns:
+            cos and sin. [tensors]
+        """
+        arch = self.setting.arch
+        dtype = F32 if arch.traits.rotary == "fp32" else x.dtype
+        return rotary_angles(positions, arch.rotary, dtype)
 
     def embedded(self, ids: Tensor) -> Tensor:
         """The stream's start, with a gradient of its own where adapters need one.
@@ -328,22 +309,9 @@ class Decoder(Module):
         return checkpoint(again, x, selective=self.recompute == "selective")
 
 
-def made_positions(embedded: Tensor) -> Tensor:
-    """Positions 0 to s-1, made in two steps.
-
-    Args:
-        embedded: [b, s, h]. [tensor]
-
-    Returns:
-        [1, s]. [tensor]
-    """
-    tape, s = embedded.tape, embedded.shape[1]
-    counted = tape.new((s,), "i64")
-    return tape.pointwise(counted).alias((1, s))
-
-
 class CausalModel(Module):
     """A decoder with its language-model head."""
 
     def __init__(self, model: Decoder, head: Module, *, final_cap: bool) -> None:
         self.model, self.lm_head, self.final_cap = model, head, final_cap
+        self.scaled = False

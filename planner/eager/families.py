@@ -12,21 +12,26 @@ from pydantic import BaseModel, ConfigDict
 from planner.eager.case import EagerCase, Unsupported
 
 
+Norm = Literal["rms", "rms_plus_one", "rms_outside", "layer", "layer_fixed"]
+
+
 class Traits(BaseModel):
     """How the modules of a family differ from Llama's."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    norm: Literal["rms", "rms_plus_one", "layer"] = "rms"
+    norm: Norm = "rms"
     mlp: Literal["gated", "gated_fused", "plain"] = "gated"
+    block: Literal["before", "after", "both"] = "before"
     qkv_bias: bool = False
-    qk_norm: Literal["head"] | None = None
+    qk_norm: Literal["head", "turned_head", "whole"] | None = None
     fused_qkv: bool = False
-    sandwich: bool = False
-    scaled_embedding: bool = False
+    rotary: Literal["all", "joined", "fp32"] = "all"
+    angles: int = 1
+    scaled: Literal["by_buffer", "by_number"] | None = None
     softcaps: bool = False
     alternating_masks: bool = False
-    experts: Literal["mixtral", "qwen2_moe", "qwen3_moe"] | None = None
+    experts: Literal["mixtral", "qwen2_moe", "qwen3_moe", "olmoe"] | None = None
 
 
 class Architecture(BaseModel):
@@ -48,12 +53,31 @@ class Architecture(BaseModel):
     fields: dict[str, Any]
 
     @property
+    def qkv_bias(self) -> bool:
+        """Whether the projections of queries, keys and values have biases."""
+        names = ("attention_bias", "use_bias", "use_qkv_bias")
+        return self.traits.qkv_bias or any(self.fields.get(name) for name in names)
+
+    @property
+    def out_bias(self) -> bool:
+        """Whether the projection of the attention's output has a bias."""
+        return any(self.fields.get(name) for name in ("attention_bias", "use_bias"))
+
+    @property
+    def residual_drop(self) -> bool:
+        """Whether dropout thins what blocks add to the stream."""
+        names = ("resid_pdrop", "residual_dropout")
+        return any(self.fields.get(name) for name in names)
+
+    @property
     def rotary(self) -> int:
         """How many elements of a head are rotated."""
         given = self.fields.get("rope_parameters") or {}
-        part = self.fields.get("partial_rotary_factor")
-        part = given.get("partial_rotary_factor", 1.0) if part is None else part
-        return int(self.d * part)
+        names = ("partial_rotary_factor", "rotary_pct")
+        parts = [self.fields[name] for name in names if name in self.fields]
+        default = 0.25 if self.family == "gpt_neox" else 1.0
+        parts.append(given.get("partial_rotary_factor", default))
+        return int(self.d * parts[0])
 
 
 @cache
@@ -74,7 +98,7 @@ def families() -> list[str]:
 
 NAMES = {
     "h": ("hidden_size", "n_embd"),
-    "f": ("intermediate_size", "n_inner"),
+    "f": ("intermediate_size", "n_inner", "ffn_dim"),
     "layers": ("num_hidden_layers", "n_layer"),
     "a": ("num_attention_heads", "n_head"),
     "g": ("num_key_value_heads",),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.eager.decoder import Attended, Decoder, Setting, made_positions
+from planner.eager.decoder import Attended, Decoder, Setting
 from planner.eager.modules import Conv1D, Embedding, LayerNorm, Module
 from planner.eager.ops.attention import by_hand, sdpa
 from planner.eager.ops.pointwise import (
@@ -17,6 +17,7 @@ from planner.eager.ops.pointwise import (
     silu,
     tanh,
 )
+from planner.eager.ops.rotary import made_positions
 from planner.eager.ops.views import reshape, split, transpose
 from planner.eager.storage import Tensor
 
@@ -162,10 +163,11 @@ class Gpt2Decoder(Decoder):
     def __init__(
         self, setting: Setting, embedding: Module, layers: list[Module], norm: Module
     ) -> None:
-        super().__init__(setting, embedding, layers, norm)
         tape, arch = setting.tape, setting.arch
         rows = arch.fields["n_positions"]
+        self.embed_tokens = embedding
         self.wpe: Module = Embedding(tape, rows, arch.h, setting.dtype)
+        super().__init__(setting, embedding, layers, norm)
         self.drop = bool(arch.fields["embd_pdrop"])
         self.buffers = []
 

@@ -28,6 +28,8 @@ def logits_of(model: CausalModel, hidden: Tensor) -> Tensor:
         [b, s, V]. [tensor]
     """
     logits: Tensor = model.lm_head(hidden)
+    if model.scaled:
+        logits = scale(logits)
     if model.final_cap:
         logits = scale(logits)
         logits = tanh(logits)

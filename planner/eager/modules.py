@@ -9,11 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from planner.eager.ops.norm import layer_norm, rms_norm, rms_norm_plus_one
-from planner.eager.ops.pointwise import embedding
+from planner.eager.ops.norm import (
+    layer_norm,
+    rms_norm,
+    rms_norm_outside,
+    rms_norm_plus_one,
+)
+from planner.eager.ops.pointwise import embedding, to
 from planner.eager.ops.products import cast, linear, product
 from planner.eager.ops.views import reshape
-from planner.eager.storage import Tensor
+from planner.eager.storage import F32, Tensor
 from planner.eager.tape import Tape
 
 
@@ -128,14 +133,19 @@ class Conv1D(Linear):
         return reshape(product(rows, weight, bias), *x.shape[:-1], self.n)
 
 
-class RMSNorm(Module):
-    """RMSNorm in single operations, with Llama's or Gemma's gain."""
+RMS_NORMS = {
+    "rms": rms_norm,
+    "rms_plus_one": rms_norm_plus_one,
+    "rms_outside": rms_norm_outside,
+}
 
-    def __init__(
-        self, tape: Tape, h: int, dtype: str, *, plus_one: bool = False
-    ) -> None:
+
+class RMSNorm(Module):
+    """RMSNorm in single operations, with Llama's, Gemma's or OLMo 2's gain."""
+
+    def __init__(self, tape: Tape, h: int, dtype: str, kind: str = "rms") -> None:
         self.weight = tape.parameter((h,), dtype)
-        self.plus_one = plus_one
+        self.function = RMS_NORMS[kind]
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalise the last dimension.
@@ -146,9 +156,7 @@ class RMSNorm(Module):
         Returns:
             The normalised input. [tensor]
         """
-        if self.plus_one:
-            return rms_norm_plus_one(x, self.weight)
-        return rms_norm(x, self.weight)
+        return self.function(x, self.weight)
 
 
 class LayerNorm(Module):
@@ -168,6 +176,21 @@ class LayerNorm(Module):
             The normalised input. [tensor]
         """
         return layer_norm(x, self.weight, self.bias)
+
+
+class FixedLayerNorm(Module):
+    """LayerNorm in fp32 without a gain."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise the last dimension.
+
+        Args:
+            x: The input. [tensor]
+
+        Returns:
+            The normalised input. [tensor]
+        """
+        return to(layer_norm(to(x, F32), None, None), x.dtype)
 
 
 class Embedding(Module):

@@ -55,13 +55,15 @@ def grouped(x: Tensor, weight: Tensor, offsets: Tensor) -> Tensor:
         [S, n]. [tensor]
     """
     tape, sides = x.tape, (x.shape, weight.shape)
-    kept = [tape.save(t) for t in (x, weight, offsets)]
     wanted = x.requires_grad, weight.requires_grad
+    read = [t for t, used in ((x, wanted[1]), (weight, wanted[0])) if used]
+    kept = [tape.save(t) for t in (*read, offsets)] if any(wanted) else []
 
     def backward(grad: Tensor) -> tuple[Grad, Grad]:
         held = [take() for take in kept]
         to_weight = tape.new(sides[1], grad.dtype) if wanted[1] else None
-        to_x = tape.new(sides[0], held[0].dtype) if wanted[0] else None
+        to_x = tape.new(sides[0], grad.dtype) if wanted[0] else None
+        del held
         return to_x, to_weight
 
     out = tape.new((x.shape[0], weight.shape[1]), x.dtype)
@@ -103,6 +105,8 @@ def shares(values: Tensor) -> Tensor:
     """
     tape = values.tape
     total = tape.new((values.shape[0], 1), values.dtype)
+    if not values.requires_grad:
+        return values
     copy = tape.pointwise(values)
     kept = [tape.save(total), tape.save(copy)]
 
@@ -246,6 +250,8 @@ class ExpertLayer(Module):
 def _sizes(arch: Architecture) -> tuple[int, int]:
     if arch.traits.experts == "mixtral":
         return arch.fields["num_local_experts"], arch.f
+    if arch.traits.experts == "olmoe":
+        return arch.fields["num_experts"], arch.f
     return arch.fields["num_experts"], arch.fields["moe_intermediate_size"]
 
 

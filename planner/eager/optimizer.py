@@ -26,7 +26,8 @@ class Optimizer:
         """What is kept for one parameter; moments first, then the step count."""
         tape, shape = p.tape, p.shape
         if self.kind == "master":
-            return [tape.new(shape, F32, category="optimizer") for _ in range(3)]
+            copies = 2 if p.dtype == F32 else 3
+            return [tape.new(shape, F32, category="optimizer") for _ in range(copies)]
         if self.kind == "adamw":
             kept = [tape.new(shape, p.dtype, category="optimizer") for _ in range(2)]
             return kept + ([_count(tape)] if self.fused else [])
@@ -63,11 +64,14 @@ class Optimizer:
         del held
 
     def _master_step(self) -> None:
-        """In fp32 beside bf16 parameters: the cast gradient and the root live on."""
+        """In fp32 beside bf16 parameters: the cast gradient and the root live on.
+
+        An fp32 parameter is its own master.
+        """
         cast = root = None
         for p in self._given():
-            cast = p.tape.pointwise(p, dtype=F32)
-            cast.storage.relabel("optimizer")
+            if p.dtype != F32:
+                cast = p.tape.new(p.shape, F32, category="optimizer")
             root = p.tape.new(p.shape, F32, category="optimizer")
         del cast, root
 

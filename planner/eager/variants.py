@@ -1,42 +1,23 @@
-"""Blocks that differ from Llama's: fused projections (Phi-3), four norms (Gemma 2)."""
+"""Blocks that differ from Llama's: fused projections, other places of the norms."""
 
 from __future__ import annotations
 
 from planner.eager.decoder import (
     ACTIVATIONS,
-    Angles,
     Attended,
     Attention,
     Block,
     GatedMlp,
     Setting,
     attend,
-    rotated,
 )
-from planner.eager.modules import Embedding, Linear, Module, RMSNorm
+from planner.eager.modules import Embedding, Linear, Module
 from planner.eager.moe import ExpertLayer, has_experts
-from planner.eager.ops.pointwise import add, mul
-from planner.eager.ops.views import cat, narrow, reshape, split, transpose
+from planner.eager.ops.pointwise import add, mul, scale
+from planner.eager.ops.rotary import Angles, rotary
+from planner.eager.ops.views import narrow, reshape, split, transpose
 from planner.eager.storage import Tensor
 from planner.eager.tape import Tape
-
-
-def partly_rotary(q: Tensor, k: Tensor, angles: Angles) -> tuple[Tensor, Tensor]:
-    """Rotary position embedding of the first part of each head, joined with the rest.
-
-    Args:
-        q: [b, a, s, d]. [tensor]
-        k: [b, g, s, d]. [tensor]
-        angles: cos and sin of the part. [tensors]
-
-    Returns:
-        Both, rotated, in row-major copies. [tensors]
-    """
-    part = angles[0].shape[-1]
-    q_turned, q_rest = narrow(q, -1, part), narrow(q, -1, q.shape[-1] - part)
-    k_turned, k_rest = narrow(k, -1, part), narrow(k, -1, k.shape[-1] - part)
-    turned = cat((rotated(q_turned, angles), q_rest), -1)
-    return turned, cat((rotated(k_turned, angles), k_rest), -1)
 
 
 class FusedAttention(Module):
@@ -66,7 +47,7 @@ class FusedAttention(Module):
         k = narrow(qkv, 2, self.widths[1])
         v = narrow(qkv, 2, self.widths[1])
         q, k, v = self._heads(q), self._heads(k), self._heads(v)
-        q, k = partly_rotary(q, k, angles)
+        q, k = rotary(q, k, angles, self.setting.arch.traits.rotary)
         out, weights = attend(self.setting, q, k, v, mask)
         out = reshape(out, *x.shape[:2], out.shape[2] * out.shape[3])
         return self.o_proj(out), weights
@@ -99,17 +80,69 @@ class FusedMlp(Module):
         return self.down_proj(up)  # type: ignore[no-any-return]
 
 
-class SandwichBlock(Block):
-    """Gemma 2: a norm before and after both attention and feed-forward."""
+class PlainMlp(Module):
+    """Two projections with an activation between."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: Setting, f: int) -> None:
         tape, arch, dtype = setting.tape, setting.arch, setting.dtype
-        self.self_attn = Attention(setting)
-        self.mlp = GatedMlp(setting, arch.f)
-        names = ("input", "post_attention", "pre_feedforward", "post_feedforward")
-        for name in names:
-            norm = RMSNorm(tape, arch.h, dtype, plus_one=True)
-            setattr(self, f"{name}_layernorm", norm)
+        bias = arch.out_bias
+        self.act = ACTIVATIONS[arch.activation]
+        self.c_fc = Linear(tape, arch.h, f, dtype, bias=bias)
+        self.c_proj = Linear(tape, f, arch.h, dtype, bias=bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply the layer.
+
+        Args:
+            x: [b, s, h]. [tensor]
+
+        Returns:
+            [b, s, h]. [tensor]
+        """
+        x = self.c_fc(x)
+        x = self.act(x)
+        return self.c_proj(x)  # type: ignore[no-any-return]
+
+
+class AfterBlock(Block):
+    """OLMo 2: a norm after attention and one after the feed-forward."""
+
+    def __init__(self, setting: Setting, attention: Module, mlp: Module) -> None:
+        self.self_attn, self.mlp = attention, mlp
+        self.post_attention_layernorm = setting.norm(setting.arch.h)
+        self.post_feedforward_layernorm = setting.norm(setting.arch.h)
+
+    def forward(self, x: Tensor, angles: Angles, mask: Tensor | None) -> Tensor:
+        """Apply the block.
+
+        Args:
+            x: [b, s, h]. [tensor]
+            angles: cos and sin. [tensors]
+            mask: Added to the scores, or for padding. [tensor]
+
+        Returns:
+            [b, s, h]. [tensor]
+        """
+        residual = x
+        x, _ = self.self_attn(x, angles, mask)
+        x = self.post_attention_layernorm(x)
+        x = add(residual, x)
+        residual = x
+        x = self.mlp(x)
+        x = self.post_feedforward_layernorm(x)
+        return add(residual, x)
+
+
+class SandwichBlock(Block):
+    """Gemma 2 and 3: a norm before and after both attention and feed-forward."""
+
+    def __init__(self, setting: Setting, attention: Module, mlp: Module) -> None:
+        self.self_attn, self.mlp = attention, mlp
+        h = setting.arch.h
+        self.input_layernorm = setting.norm(h)
+        self.post_attention_layernorm = setting.norm(h)
+        self.pre_feedforward_layernorm = setting.norm(h)
+        self.post_feedforward_layernorm = setting.norm(h)
 
     def forward(self, x: Tensor, angles: Angles, mask: Tensor | None) -> Tensor:
         """Apply the block.
@@ -128,9 +161,9 @@ class SandwichBlock(Block):
         x = self.post_attention_layernorm(x)
         x = add(residual, x)
         residual = x
-        x = self.pre_feedforward_layernorm(x)  # type: ignore[attr-defined]
+        x = self.pre_feedforward_layernorm(x)
         x = self.mlp(x)
-        x = self.post_feedforward_layernorm(x)  # type: ignore[attr-defined]
+        x = self.post_feedforward_layernorm(x)
         return add(residual, x)
 
 
@@ -153,6 +186,30 @@ class ScaledEmbedding(Embedding):
         return mul(super().forward(ids), self.buffers[0])
 
 
+class NumberEmbedding(Embedding):
+    """Rows multiplied by a number of the configuration."""
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Look up rows and scale them.
+
+        Args:
+            ids: Which rows. [tensor]
+
+        Returns:
+            The scaled rows. [tensor]
+        """
+        return scale(super().forward(ids))
+
+
+EMBEDDINGS = {
+    None: Embedding,
+    "by_buffer": ScaledEmbedding,
+    "by_number": NumberEmbedding,
+}
+BLOCKS = {"before": Block, "after": AfterBlock, "both": SandwichBlock}
+MLPS = {"gated": GatedMlp, "gated_fused": FusedMlp, "plain": PlainMlp}
+
+
 def block(setting: Setting, layer: int) -> Module:
     """The block of a family at a depth.
 
@@ -164,23 +221,8 @@ def block(setting: Setting, layer: int) -> Module:
         The block. [module]
     """
     traits = setting.arch.traits
-    if traits.sandwich:
-        return SandwichBlock(setting)
     attention = (FusedAttention if traits.fused_qkv else Attention)(setting)
-    return Block(setting, attention, feed_forward(setting, layer))
-
-
-def feed_forward(setting: Setting, layer: int) -> Module:
-    """The feed-forward of a block at a depth.
-
-    Args:
-        setting: What the model shares. [setting]
-        layer: Which, from 0. [1]
-
-    Returns:
-        The layer. [module]
-    """
     if has_experts(setting.arch, layer):
-        return ExpertLayer(setting)
-    kind = FusedMlp if setting.arch.traits.mlp == "gated_fused" else GatedMlp
-    return kind(setting, setting.arch.f)
+        return Block(setting, attention, ExpertLayer(setting))
+    mlp = MLPS[traits.mlp](setting, setting.arch.f)
+    return BLOCKS[traits.block](setting, attention, mlp)

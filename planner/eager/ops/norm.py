@@ -35,6 +35,23 @@ def rms_norm(x: Tensor, weight: Tensor) -> Tensor:
     return mul(weight, to(x, dtype))
 
 
+def rms_norm_outside(x: Tensor, weight: Tensor) -> Tensor:
+    """RMSNorm of OLMo 2: the gain is applied in fp32, before the cast.
+
+    Args:
+        x: The input [..., h]. [tensor]
+        weight: The gain [h]. [tensor]
+
+    Returns:
+        The normalised input. [tensor]
+    """
+    dtype = x.dtype
+    x = to(x, F32)
+    variance = mean_last(power(x))
+    x = mul(x, rsqrt(shift(variance)))
+    return to(mul(weight, x), dtype)
+
+
 def rms_norm_plus_one(x: Tensor, weight: Tensor) -> Tensor:
     """RMSNorm of Gemma: the gain is 1 + weight, applied in fp32 before the cast.
 
