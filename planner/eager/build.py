@@ -8,12 +8,18 @@ from planner.eager.case import EagerCase, Unsupported
 from planner.eager.decoder import CausalModel, Decoder, Setting
 from planner.eager.families import Architecture
 from planner.eager.gpt2 import Gpt2Block, Gpt2Decoder
+from planner.eager.gpt_neox import NeoxBlock
 from planner.eager.lora import adapt
-from planner.eager.modules import Embedding, LayerNorm, Linear, Module
+from planner.eager.modules import Embedding, Linear
 from planner.eager.moe import check
+from planner.eager.opt import OptBlock, OptDecoder
 from planner.eager.storage import BF16, F32
 from planner.eager.tape import Tape
 from planner.eager.variants import EMBEDDINGS, block
+
+
+OWN_BLOCKS = {"gpt2": Gpt2Block, "opt": OptBlock, "gpt_neox": NeoxBlock}
+OWN_DECODERS = {"gpt2": Gpt2Decoder, "opt": OptDecoder}
 
 
 def weight_type(case: EagerCase) -> str:
@@ -69,18 +75,26 @@ def _check(case: EagerCase, setting: Setting) -> None:
     arch = setting.arch
     if arch.traits.softcaps and case.attention == "sdpa":
         raise Unsupported(f"{arch.family} has no sdpa attention: it caps its scores")
+    if arch.family == "opt":
+        _check_opt(arch)
     if arch.traits.experts is not None:
         gathered = case.zero and case.mp
         check(BF16 if gathered else setting.dtype, case.experts_implementation)
+
+
+def _check_opt(arch: Architecture) -> None:
+    """Refuse the two small OPT models that are built in another way."""
+    if arch.fields["word_embed_proj_dim"] not in {None, arch.h}:
+        raise Unsupported("OPT with projected embeddings")
+    if not arch.fields["do_layer_norm_before"] or not arch.fields["enable_bias"]:
+        raise Unsupported("OPT with norms after its layers, or without biases")
 
 
 def _decoder(setting: Setting, depths: Sequence[int]) -> Decoder:
     """Embedding, blocks and norm of a family."""
     tape, arch, dtype = setting.tape, setting.arch, setting.dtype
     embedding = EMBEDDINGS[arch.traits.scaled](tape, arch.vocabulary, arch.h, dtype)
-    if arch.family == "gpt2":
-        layers: list[Module] = [Gpt2Block(setting) for _ in depths]
-        norm = LayerNorm(tape, arch.h, dtype)
-        return Gpt2Decoder(setting, embedding, layers, norm)
-    layers = [block(setting, i) for i in depths]
-    return Decoder(setting, embedding, layers, setting.norm(arch.h))
+    own = OWN_BLOCKS.get(arch.family)
+    layers = [block(setting, i) if own is None else own(setting) for i in depths]
+    decoder = OWN_DECODERS.get(arch.family, Decoder)
+    return decoder(setting, embedding, layers, setting.norm(arch.h))

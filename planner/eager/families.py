@@ -31,7 +31,7 @@ class Traits(BaseModel):
     scaled: Literal["by_buffer", "by_number"] | None = None
     softcaps: bool = False
     alternating_masks: bool = False
-    experts: Literal["mixtral", "qwen2_moe", "qwen3_moe"] | None = None
+    experts: Literal["mixtral", "qwen2_moe", "qwen3_moe", "olmoe"] | None = None
 
 
 class Architecture(BaseModel):
@@ -73,9 +73,11 @@ class Architecture(BaseModel):
     def rotary(self) -> int:
         """How many elements of a head are rotated."""
         given = self.fields.get("rope_parameters") or {}
-        part = self.fields.get("partial_rotary_factor")
-        part = given.get("partial_rotary_factor", 1.0) if part is None else part
-        return int(self.d * part)
+        names = ("partial_rotary_factor", "rotary_pct")
+        parts = [self.fields[name] for name in names if name in self.fields]
+        default = 0.25 if self.family == "gpt_neox" else 1.0
+        parts.append(given.get("partial_rotary_factor", default))
+        return int(self.d * parts[0])
 
 
 @cache
@@ -96,7 +98,7 @@ def families() -> list[str]:
 
 NAMES = {
     "h": ("hidden_size", "n_embd"),
-    "f": ("intermediate_size", "n_inner"),
+    "f": ("intermediate_size", "n_inner", "ffn_dim"),
     "layers": ("num_hidden_layers", "n_layer"),
     "a": ("num_attention_heads", "n_head"),
     "g": ("num_key_value_heads",),

@@ -250,6 +250,8 @@ class ExpertLayer(Module):
 def _sizes(arch: Architecture) -> tuple[int, int]:
     if arch.traits.experts == "mixtral":
         return arch.fields["num_local_experts"], arch.f
+    if arch.traits.experts == "olmoe":
+        return arch.fields["num_experts"], arch.f
     return arch.fields["num_experts"], arch.fields["moe_intermediate_size"]
 
 
