@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from fake_nf4 import quantise
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -90,6 +91,8 @@ def adapted(model: Any, case: Any) -> Any:
     peft = pytest.importorskip("peft")
     tuners = pytest.importorskip("peft.tuners.tuners_utils")
     lora = dict(case.lora)
+    if lora.get("quant") == "nf4":
+        quantise(decoder_layers(model))
     config = peft.LoraConfig(
         r=lora["r"],
         lora_alpha=16,

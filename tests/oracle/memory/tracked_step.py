@@ -17,50 +17,14 @@ from fake_models import (
 from fake_parallel import loss_over_ranks, shard_fully, split, split_tensors
 from fake_ranks import ranks
 from gpu_attention import chosen_attention
+from trackers import Most, NoHook, ShardedTracker, Tracker
 
 torch = pytest.importorskip("torch")
-whole = pytest.importorskip("torch.distributed._tools.mem_tracker")
-sharded = pytest.importorskip("torch.distributed._tools.fsdp2_mem_tracker")
 fakes = pytest.importorskip("torch._subclasses.fake_tensor")
 checkpoint = pytest.importorskip("torch.utils.checkpoint").checkpoint
 F = torch.nn.functional
 CHUNKS = 8
 """Pieces into which a chunked loss cuts the tokens."""
-
-
-class Highest:
-    """The most that stood at once; PyTorch's own count also walks every module."""
-
-    _curr_mem_snap: dict[Any, dict[Any, int]]
-    highest = 0
-
-    def standing(self) -> int:
-        """Bytes that stand now on the accelerator."""
-        snapshots = self._curr_mem_snap.items()
-        return sum(s["Total"] for device, s in snapshots if device.type == "cuda")
-
-    def _update_peak_stats(self, _state: Any) -> None:
-        self.highest = max(self.highest, self.standing())
-
-    def phase(self) -> int:
-        """Most bytes since the phase before, which ends here."""
-        most, self.highest = self.highest, self.standing()
-        return most
-
-
-class Tracker(Highest, whole.MemTracker):
-    """Counts a model that is whole, or split by DTensor or a pipeline."""
-
-
-class ShardedTracker(Highest, sharded.FSDPMemTracker):
-    """Counts a model under FSDP2."""
-
-
-class NoHook:
-    """A hook that was never there to be removed."""
-
-    @staticmethod
-    def remove() -> None: ...
 
 
 class MasterAdamW(torch.optim.Optimizer):
@@ -116,13 +80,15 @@ def _optimizer(case: Any, weights: Any) -> Any:
 class Step:
     """One step of a case: what it runs, and who counts."""
 
-    def __init__(self, case: Any, model: Any, mesh: Any) -> None:
+    def __init__(self, case: Any, model: Any, mesh: Any, device: str) -> None:
         self.case, self.model, self.mesh = case, model, mesh
+        self.device = device
         self.optimizer = optimizer_of(case, model)
         self.ids = torch.randint(0, 1000, (case.mbs, case.seq))
         self.inputs = None if case.stage == 0 else self._from_the_stage_before()
         self.kept: list[Any] = []
         self.tracker = self._tracker()
+        self.tracker.device = device
 
     def _from_the_stage_before(self) -> Any:
         case = self.case
@@ -149,7 +115,7 @@ class Step:
         """Run one micro-batch forward, loss included."""
         case = self.case
         enabled = case.precision == "amp_bf16"
-        with torch.autocast("cuda", dtype=torch.bfloat16, enabled=enabled):
+        with torch.autocast(self.device, dtype=torch.bfloat16, enabled=enabled):
             positions = torch.arange(case.seq).unsqueeze(0)
             arguments = self._arguments(positions)
             if case.stage < case.pp - 1:
@@ -206,7 +172,7 @@ class Step:
         else:
             out.backward()
 
-    def run(self) -> dict[str, int]:
+    def run(self) -> dict[str, Most]:
         """Most bytes by phase: forward and backward of each micro-step, step."""
         phases = {}
         with self.tracker:
@@ -233,22 +199,30 @@ class Step:
 
 
 @contextmanager
-def machine(case: Any) -> Iterator[Any]:
-    """A fake GPU and the mesh of a case's ranks, or None for one rank."""
+def machine(case: Any, device: str) -> Iterator[Any]:
+    """A fake GPU (or CPU) and the mesh of a case's ranks, or None for one rank."""
     world = max(case.world, case.tp)
     with ExitStack() as stack:
-        stack.enter_context(fake_cuda())
+        if device == "cuda":
+            stack.enter_context(fake_cuda())
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setattr(F, "scaled_dot_product_attention", chosen_attention)
         mesh = stack.enter_context(ranks(world, case.tp)) if world > 1 else None
         stack.enter_context(fakes.FakeTensorMode(allow_non_fake_inputs=True))
-        stack.enter_context(torch.device("cuda"))
+        stack.enter_context(torch.device(device))
         yield mesh
 
 
-def tracked_peaks(case: Any) -> dict[str, int]:
-    """Most bytes allocated at once in each phase of a case's step."""
-    with machine(case) as mesh:
+def parameters(model: Any) -> tuple[int, int]:
+    """Parameters of a model, and those that are trained."""
+    weights = list(model.parameters())
+    trained = sum(weight.numel() for weight in weights if weight.requires_grad)
+    return sum(weight.numel() for weight in weights), trained
+
+
+def tracked(case: Any, device: str = "cuda") -> tuple[dict[str, Most], Any]:
+    """Most bytes at once in each phase of a case's step, and its parameters."""
+    with machine(case, device) as mesh:
         model = built(case)
         if case.pp > 1:
             cut_to_stage(model, case)
@@ -259,4 +233,10 @@ def tracked_peaks(case: Any) -> dict[str, int]:
                 split_tensors(model, mesh["tp"], case)
             if case.zero:
                 shard_fully(model, decoder_layers(model), mesh["dp"], case)
-            return Step(case, model, mesh).run()
+            return Step(case, model, mesh, device).run(), parameters(model)
+
+
+def tracked_peaks(case: Any, device: str = "cuda") -> dict[str, int]:
+    """Most bytes at once in each phase of a case's step."""
+    phases, _ = tracked(case, device)
+    return {name: most.total for name, most in phases.items()}

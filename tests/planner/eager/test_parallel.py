@@ -1,4 +1,4 @@
-"""A pipeline stage by its own arithmetic: blocks and ends it holds, what is in flight."""
+"""A pipeline stage by its own arithmetic: blocks, ends, what is in flight."""
 
 from typing import Any
 

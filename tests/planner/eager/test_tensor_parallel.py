@@ -25,13 +25,13 @@ def told(layers: int, model: dict[str, Any] = LLAMA_8B, **keys: Any) -> Replay:
 
 
 def kept_a_token(**keys: Any) -> float:
-    """Bytes that one more layer keeps for the backward pass, a token. [B/token]"""
+    """Bytes that one more layer keeps for the backward pass, a token."""
     two, three = (told(n, **keys).after["forward"]["activations"] for n in (2, 3))
     return (three - two) / SEQ
 
 
 def closed_form(t: int, *, sp: bool) -> float:
-    """Saved bytes a token and layer; h, a, d, g, f of the model. [B/token]"""
+    """Saved bytes a token and layer; h, a, d, g, f of the model."""
     h, ad, gd, a, f = 4096, 4096, 1024, 32, 14336
     split = 4 * ad + 4 * gd + 4 * a + 8 * f
     if sp:
