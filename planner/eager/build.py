@@ -17,7 +17,6 @@ from planner.eager.storage import BF16, F32
 from planner.eager.tape import Tape
 from planner.eager.variants import EMBEDDINGS, block
 
-
 OWN_BLOCKS = {"gpt2": Gpt2Block, "opt": OptBlock, "gpt_neox": NeoxBlock}
 OWN_DECODERS = {"gpt2": Gpt2Decoder, "opt": OptDecoder, "gpt_neox": NeoxDecoder}
 
