@@ -8,7 +8,7 @@ from planner.eager.case import EagerCase, Unsupported
 from planner.eager.decoder import CausalModel, Decoder, Setting
 from planner.eager.families import Architecture
 from planner.eager.gpt2 import Gpt2Block, Gpt2Decoder
-from planner.eager.gpt_neox import NeoxBlock
+from planner.eager.gpt_neox import NeoxBlock, NeoxDecoder
 from planner.eager.lora import adapt
 from planner.eager.modules import Embedding, Linear
 from planner.eager.moe import check
@@ -17,9 +17,8 @@ from planner.eager.storage import BF16, F32
 from planner.eager.tape import Tape
 from planner.eager.variants import EMBEDDINGS, block
 
-
 OWN_BLOCKS = {"gpt2": Gpt2Block, "opt": OptBlock, "gpt_neox": NeoxBlock}
-OWN_DECODERS = {"gpt2": Gpt2Decoder, "opt": OptDecoder}
+OWN_DECODERS = {"gpt2": Gpt2Decoder, "opt": OptDecoder, "gpt_neox": NeoxDecoder}
 
 
 def weight_type(case: EagerCase) -> str:

@@ -250,12 +250,23 @@ class Decoder(Module):
         if positions is None:
             positions = made_positions(embedded)
         masks = self.setting.masks(embedded)
-        x = embedded
+        x = self.entering(embedded)
         angles = [self.angles(x, positions) for _ in range(len(self.buffers) // 2)]
         for i, layer in enumerate(self.layers):
             turn = angles[i % len(angles)]
             x = self.run_layer(i, layer, x, (turn, masks, positions))
         return self.norm(x)  # type: ignore[no-any-return]
+
+    def entering(self, x: Tensor) -> Tensor:
+        """What becomes of the embedded tokens before the first block.
+
+        Args:
+            x: [b, s, h]. [tensor]
+
+        Returns:
+            [b, s, h]. [tensor]
+        """
+        return x
 
     def angles(self, x: Tensor, positions: Tensor) -> Angles:
         """Cosines and sines of the positions, as the family makes them.

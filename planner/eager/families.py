@@ -11,7 +11,6 @@ from pydantic import BaseModel, ConfigDict
 
 from planner.eager.case import EagerCase, Unsupported
 
-
 Norm = Literal["rms", "rms_plus_one", "rms_outside", "layer", "layer_fixed"]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.eager.decoder import ACTIVATIONS, Attended, Setting, attend
+from planner.eager.decoder import ACTIVATIONS, Attended, Decoder, Setting, attend
 from planner.eager.modules import LayerNorm, Linear, Module
 from planner.eager.ops.pointwise import add, dropout
 from planner.eager.ops.rotary import Angles, rotary
@@ -96,3 +96,18 @@ class NeoxBlock(Module):
         fed = dropout(fed) if self.drop else fed
         total = add(fed, attended)
         return add(total, x) if self.beside else total
+
+
+class NeoxDecoder(Decoder):
+    """A decoder whose embedded tokens are thinned with the stream's dropout."""
+
+    def entering(self, x: Tensor) -> Tensor:
+        """Thin the embedded tokens.
+
+        Args:
+            x: [b, s, h]. [tensor]
+
+        Returns:
+            [b, s, h]. [tensor]
+        """
+        return dropout(x) if self.setting.arch.fields["hidden_dropout"] else x

@@ -183,7 +183,8 @@ def plain(q: Tensor, k: Tensor, v: Tensor, *, drop: bool) -> Tensor:
     q = scale(q)
     mask = _additive(tape, s, q.dtype)
     groups = q.shape[1] // k.shape[1]
-    k, v = repeat_heads(k, groups), repeat_heads(v, groups)
+    k = repeat_heads(k, groups, copied=True)
+    v = repeat_heads(v, groups, copied=True)
     scores = batched(q, scale(transpose(k, 2, 3)))
     scores = add(scores, mask)
     scores = softmax(scores)

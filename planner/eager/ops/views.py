@@ -168,12 +168,15 @@ def expand(x: Tensor, shape: Shape) -> Tensor:
     return x.tape.record("expand", x.alias(shape, strides), (x,), lambda grad: (grad,))
 
 
-def repeat_heads(x: Tensor, times: int) -> Tensor:
+def repeat_heads(x: Tensor, times: int, *, copied: bool = False) -> Tensor:
     """Key or value heads repeated for grouped queries, in a dense copy.
+
+    A single head repeats as a view, unless the caller copies.
 
     Args:
         x: Heads as [batch, g, s, d]. [tensor]
         times: a / g. [1]
+        copied: Whether it is a copy in any case. [flag]
 
     Returns:
         Heads as [batch, a, s, d]. [tensor]
@@ -184,7 +187,11 @@ def repeat_heads(x: Tensor, times: int) -> Tensor:
     bs, gs, ss, ds = x.strides
     out = x.alias((b, g, 1, s, d), (bs, gs, 0, ss, ds))
     x = x.tape.record("unsqueeze", out, (x,), _drop_third)
-    return reshape(expand(x, (b, g, times, s, d)), b, g * times, s, d)
+    x = expand(x, (b, g, times, s, d))
+    if copied:
+        out = x.tape.new(x.shape, x.dtype)
+        x = x.tape.record("clone", out, (x,), lambda grad: (grad,))
+    return reshape(x, b, g * times, s, d)
 
 
 def _drop_third(grad: Tensor) -> tuple[Grad]:
