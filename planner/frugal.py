@@ -48,8 +48,10 @@ class Held:
 
     @property
     def fits(self) -> bool:
-        """Whether the predicted peak is within the memory."""
-        return self.memory.peak_device_gib.value <= self.memory.capacity_gib
+        """Whether the predicted peak is within the memory, and the host's there."""
+        host = getattr(self.memory, "host", None)
+        enough = host is None or bool(host.is_enough)
+        return enough and self.memory.peak_device_gib.value <= self.memory.capacity_gib
 
 
 def most_frugal(workload: Workload, *, enough: bool = False) -> Held | None:
