@@ -95,7 +95,9 @@ def _moments(memory: MemoryEstimate) -> Iterator[RenderableType]:
         {str(at.moment): float(at.device) for at in getattr(stage, "moments", ())}
         for stage in stages.values()
     ]
-    names = list(dict.fromkeys(name for moments in held for name in moments))
+    # The stage with most of them has them in the order of a run.
+    ordered = sorted(held, key=len, reverse=True)
+    names = list(dict.fromkeys(name for moments in ordered for name in moments))
     if not names:
         return
     table = _table("GiB on the device", list(stages))
