@@ -46,7 +46,11 @@ def parse_facts(text: str) -> Any:
     Raises:
         YAMLError: It is no YAML.
     """
-    return yaml.load(text, Loader=_LOADER)  # noqa: S506  # both are safe
+    try:
+        return yaml.load(text, Loader=_LOADER)  # noqa: S506  # both are safe
+    except yaml.YAMLError:
+        # The slow parser says better where a file is wrong.
+        return yaml.safe_load(text)
 
 
 class CatalogError(ValueError):

@@ -12,6 +12,7 @@ from planner.frugal import Held, fewest_gpus, most_frugal, weigh
 from planner.models import preset, preset_sizes
 from planner.specs.layout import (
     Layout,
+    Offload,
     RecomputeRange,
     Stage,
     even_layers,
@@ -20,12 +21,13 @@ from planner.specs.memory import MethodAnswer
 from planner.verify.legality import rule_violations
 
 METHODS = (
-    ("full", "adamw"),
-    ("full", "adamw-8bit"),
-    ("lora", "adamw"),
-    ("qlora", "adamw"),
+    ("full", "adamw", False),
+    ("full", "adamw", True),
+    ("full", "adamw-8bit", False),
+    ("lora", "adamw", False),
+    ("qlora", "adamw", False),
 )
-"""Methods that are compared beside the job's own: (method, optimizer)."""
+"""Methods that are compared beside the job's own: (method, optimizer, offloaded)."""
 LEAST_FROZEN = {"full": 0.0, "lora": 2.0, "qlora": 0.5}
 """Fewest bytes of a parameter that does not train: 16-bit, and NF4. [B]"""
 ROUNDED = 0.9
@@ -49,17 +51,30 @@ def method_answers(
         One answer for each method, shape (methods,). [-]
     """
     training = workload.training
-    own = (training.method, training.optimizer)
-    others = [pair for pair in METHODS if pair != own]
-    return tuple(_answer(workload, given, *pair) for pair in (own, *others))
+    own = (training.method, training.optimizer, bool(workload.offload.optimizer))
+    allowed = [way for way in METHODS if not way[2] or _may_offload(workload)]
+    others = [way for way in allowed if way != own]
+    return tuple(_answer(workload, given, *way) for way in (own, *others))
+
+
+def _may_offload(workload: Workload) -> bool:
+    """Whether the job leaves it open where the optimizer's states lie."""
+    return workload.search.offload is None and workload.offload == Offload()
 
 
 def _answer(
-    workload: Workload, given: Layout | None, method: str, optimizer: str
+    workload: Workload,
+    given: Layout | None,
+    method: str,
+    optimizer: str,
+    offloaded: bool,  # noqa: FBT001
 ) -> MethodAnswer:
     """One method's answers, or why there are none."""
     change = {"method": method, "optimizer": optimizer}
-    answer = MethodAnswer(method=method, optimizer=optimizer)
+    answer = MethodAnswer(method=method, optimizer=optimizer, offloaded=offloaded)
+    if offloaded and not workload.offload.optimizer:
+        workload = replace(workload, offload=Offload(optimizer=1.0))
+        given = given and given.model_copy(update={"offload": workload.offload})
     try:
         changed = type(workload.training).model_validate(
             workload.training.model_dump() | change
@@ -170,12 +185,14 @@ def _least_bytes(workload: Workload) -> float:
     moments, unless each was used as it came.
     """
     offload, training = workload.offload, workload.training
-    if any((offload.parameters, offload.optimizer, offload.gradients)):
-        return 0.0
     if training.frozen:
-        return LEAST_FROZEN[training.method]
+        return 0.0 if offload.parameters else LEAST_FROZEN[training.method]
     entry = workload.recipe.states[max(workload.recipe.states)]
-    gradients = entry.gradients + entry.sharded_gradients
-    saved = saved_bytes(workload)
-    kept = 0.0 if training.optimizer_in_backward else gradients * saved.parameters
-    return (saved.total + kept) / workload.model.trained_parameters
+    each, saved = entry.gradients + entry.sharded_gradients, saved_bytes(workload)
+    gradients = 0.0 if training.optimizer_in_backward else each * saved.parameters
+    here = (
+        (1.0 - offload.parameters) * saved.weights
+        + (1.0 - offload.optimizer) * saved.optimizer
+        + (1.0 - offload.gradients) * gradients
+    )
+    return here / workload.model.trained_parameters

@@ -27,6 +27,8 @@ HOPELESS = 1.03
 """Rough need over the memory beyond which nothing exact is asked. [1]"""
 NEIGHBOURS = 12
 """Sizes tried one by one above the fewest GPUs that could hold the states. [1]"""
+PATIENCE = 4
+"""Sizes that fail before it is asked whether an ample one would do. [1]"""
 ROUND = (1, 3, 5)
 """Sizes tried beyond those are these times powers of two. [1]"""
 SCANNED = 512
@@ -48,8 +50,10 @@ class Held:
 
     @property
     def fits(self) -> bool:
-        """Whether the predicted peak is within the memory."""
-        return self.memory.peak_device_gib.value <= self.memory.capacity_gib
+        """Whether the predicted peak is within the memory, and the host's there."""
+        host = getattr(self.memory, "host", None)
+        enough = host is None or bool(host.is_enough)
+        return enough and self.memory.peak_device_gib.value <= self.memory.capacity_gib
 
 
 def most_frugal(workload: Workload, *, enough: bool = False) -> Held | None:
@@ -205,7 +209,7 @@ def fewest_gpus(workload: Workload) -> Held | None:
             between = range(first + NEIGHBOURS, size.nodes)[:SCANNED]
             below = (_held_by(workload, replace(size, nodes=n)) for n in between)
             return next((h for h in below if h is not None and h.fits), held)
-        if tried == 1 and not _ever(workload, first):
+        if tried == PATIENCE and not _ever(workload, first):
             return None
     return None
 

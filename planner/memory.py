@@ -65,6 +65,7 @@ def training_memory(
     return TrainingMemory(
         gpus=layout.gpus,
         gpus_needed=methods[0].gpus_needed,
+        positions=workload.model.max_position,
         memory=memory,
         layout=layout,
         chosen=chosen,
@@ -175,6 +176,7 @@ def inference_memory(
     return InferenceMemory(
         gpus=spec.tp,
         gpus_needed=gpus_to_serve(model, spec, capacity, heads),
+        positions=model.max_position,
         memory=serving_estimate(model, spec, capacity),
         largest=largest_request(model, spec, capacity),
         cache_bytes_per_token=cache_bytes_per_token(model, spec),

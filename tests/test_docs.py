@@ -14,6 +14,7 @@ from planner.cli import app
 ROOT = Path(__file__).resolve().parents[1]
 COMMANDS = sorted(typer.main.get_command(app).commands.items())
 NAMES = [name for name, _ in COMMANDS]
+TRAINED = "training.method=lora"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -58,3 +59,18 @@ def test_the_readme_shows_what_the_first_command_prints() -> None:
     )
 
     assert without_timing(run.stdout) == without_timing(shown)
+
+
+def test_the_readme_shows_what_planner_memory_prints() -> None:
+    """Up to the stack, whose constants `planner plan` shows above it."""
+    shown = (ROOT / "README.md").read_text().split("```text\n")[2].split("```")[0]
+    job = "configs/jobs/llama-2-7b-4-rtx-4090.yaml"
+    run = subprocess.run(
+        [sys.executable, "-m", "planner", "memory", job, "--set", TRAINED],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert run.stdout.split("\nStack assumed")[0].rstrip() == shown.rstrip()

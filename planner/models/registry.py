@@ -40,9 +40,9 @@ from planner.models.starcoder2 import Starcoder2Config
 
 FAMILIES: tuple[type[FamilyConfig], ...] = (
     Gpt2Config,
-    GptBigCodeConfig,
     LlamaConfig,
     GptNeoxConfig,
+    GptBigCodeConfig,
     OptConfig,
     BloomConfig,
     MptConfig,

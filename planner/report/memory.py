@@ -95,7 +95,9 @@ def _moments(memory: MemoryEstimate) -> Iterator[RenderableType]:
         {str(at.moment): float(at.device) for at in getattr(stage, "moments", ())}
         for stage in stages.values()
     ]
-    names = list(dict.fromkeys(name for moments in held for name in moments))
+    # The stage with most of them has them in the order of a run.
+    ordered = sorted(held, key=len, reverse=True)
+    names = list(dict.fromkeys(name for moments in ordered for name in moments))
     if not names:
         return
     table = _table("GiB on the device", list(stages))
@@ -109,7 +111,7 @@ def _most(answer: TrainingMemory) -> list[tuple[str, str]]:
     largest = answer.largest
     return [
         ("micro-batch", _count(largest.micro_batch, "sequence")),
-        ("sequence", _count(largest.seq_len, "token")),
+        ("sequence", _tokens(largest.seq_len, answer.positions)),
         ("fewest GPUs", _fewest(answer)),
     ]
 
@@ -125,11 +127,22 @@ def _most_served(answer: InferenceMemory) -> list[tuple[str, str]]:
     asked, largest, needed = answer.stack, answer.largest, answer.gpus_needed
     cached = answer.cache_bytes_per_token / 2**10
     return [
-        ("batch", f"{_count(largest.batch, 'sequence')} of {asked['context']} tokens"),
-        ("context", f"{_count(largest.context, 'token')} each, batch {asked['batch']}"),
+        (f"batch at {asked['context']} tokens", _count(largest.batch, "sequence")),
+        (
+            f"context at batch {asked['batch']}",
+            _tokens(largest.context, answer.positions),
+        ),
         ("fewest GPUs", "no legal group holds it" if needed is None else f"{needed:,}"),
         ("cache", f"{cached:,.1f} KiB a token and GPU"),
     ]
+
+
+def _tokens(number: int, positions: int | None) -> str:
+    """A length, and that of the model where it is shorter."""
+    told = _count(number, "token")
+    if positions is None or number <= positions:
+        return told
+    return f"{told}; the model has {positions:,} positions"
 
 
 def _count(number: int, unit: str) -> str:
@@ -155,7 +168,7 @@ def methods_table(methods: Sequence[MethodAnswer]) -> Table:
         verdict = answer.verdict
         style = VERDICT_STYLES[verdict] if verdict else "dim"
         table.add_row(
-            f"{answer.method}, {answer.optimizer}",
+            f"{answer.method}, {answer.optimizer}{' on host' * answer.offloaded}",
             _NONE if answer.device_gib is None else f"{answer.device_gib:.1f}",
             Text(verdict or answer.reason or "no legal layout", style=style),
             answer.largest_model or "none",

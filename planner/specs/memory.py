@@ -18,6 +18,8 @@ class _Answer(BaseModel):
     """GPUs that the memory is of. [1]"""
     gpus_needed: int | None
     """Fewest GPUs of this type that hold the job; null where none found. [1]"""
+    positions: int | None = None
+    """Longest sequence that the model's source states, where it does. [token]"""
     stack: dict[str, object] = {}
     assumptions: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -58,6 +60,8 @@ class MethodAnswer(BaseModel):
 
     method: str
     optimizer: str
+    offloaded: bool = False
+    """Whether the optimizer's states lie in the host's memory."""
     verdict: Verdict | None = None
     """Of the given layout; null where the method cannot be priced here."""
     device_gib: float | None = None

@@ -69,7 +69,8 @@ def test_no_legal_layout_holds_less(model: str, framework: str, method: str) -> 
 
     A second sequence in a micro-batch only adds.
     """
-    fields = {"framework": framework, "method": method, "search": {"micro_batch": 1}}
+    search = {"micro_batch": 1, "pp": [1, 2]}
+    fields = {"framework": framework, "method": method, "search": search}
     workload = job(model, "a100-pcie-4", global_batch=8, **fields)
     held = most_frugal(workload)
     assert held is not None

@@ -89,11 +89,18 @@ def test_nothing_fits_on_a_card_that_is_too_small() -> None:
 
 def test_every_method_is_answered_and_the_jobs_own_comes_first() -> None:
     found = answer(method="lora", optimizer="sgd-momentum", cluster="rtx-4090-1")
-    ways = [(way.method, way.optimizer) for way in found.methods]
-    assert ways == [("lora", "sgd-momentum"), *METHODS]
+    ways = [(way.method, way.optimizer, way.offloaded) for way in found.methods]
+    assert ways == [("lora", "sgd-momentum", False), *METHODS]
     assert found.gpus_needed == found.methods[0].gpus_needed
-    device = {way.method: way.device_gib for way in found.methods}
-    assert device["qlora"] < device["lora"] < device["full"]
+    device = dict(zip(ways, (way.device_gib for way in found.methods), strict=True))
+    full, away, eight, lora, qlora = (device[way] for way in METHODS)
+    assert qlora < lora < away < full
+    assert lora < eight < full
+
+
+def test_offload_is_not_asked_about_where_the_job_rules_it_out() -> None:
+    found = answer(search={"offload": False})
+    assert [way.offloaded for way in found.methods].count(True) == 0
 
 
 def test_a_larger_model_than_the_largest_does_not_fit() -> None:
