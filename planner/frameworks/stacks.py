@@ -32,6 +32,10 @@ class StackLimits(BaseModel):
     """ZeRO 2 and 3 exist only where more than one rank shares the states."""
     split_replicas_need_shards: bool | None = None
     """Replicas of a model that tp or cp splits must share states."""
+    offload: frozenset[str] | None = None
+    """What may lie in host memory, with + between what only moves together."""
+    offload_least_zero: dict[str, int] | None = None
+    """ZeRO stage that a category needs beyond being sharded, to be offloaded. [1]"""
 
     def on(self, limits: Limits) -> Limits:
         """A room's limits with these in place of its own.
