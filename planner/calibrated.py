@@ -10,7 +10,8 @@ from planner.frameworks import FRAMEWORKS
 from planner.frameworks.fitted import fitted, uncertainty
 from planner.frameworks.stacks import with_stack
 from planner.specs.deviation import SECONDS, Deviation
-from planner.specs.framework import Framework, Profile
+from planner.specs.framework import Framework
+from planner.specs.profile import Profile
 from planner.specs.uncertainty import Band, Uncertainty
 
 MEDIAN_TO_90 = 2.44

@@ -29,9 +29,10 @@ from planner.models import (
     preset_names,
     read_preset,
 )
-from planner.specs.framework import Framework, Profile, Recipe, RecipeOverrides
+from planner.specs.framework import Framework, Recipe, RecipeOverrides
 from planner.specs.invalid import explained
 from planner.specs.job import JobSpec
+from planner.specs.profile import Profile
 from planner.specs.read import Fields, cluster_fields, read_mapping
 from planner.specs.training import TrainingSpec
 

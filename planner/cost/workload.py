@@ -7,8 +7,9 @@ from hardware.specs import GpuSpec
 from hardware.topology import ClusterTopology
 from planner.models.architecture import Architecture
 from planner.models.blocks import LayerKind
-from planner.specs.framework import Framework, Profile, Recipe
+from planner.specs.framework import Framework, Recipe
 from planner.specs.layout import Layout, Offload
+from planner.specs.profile import Profile
 from planner.specs.search import SearchSpec
 from planner.specs.training import TrainingSpec
 from planner.specs.uncertainty import UNMEASURED, Uncertainty

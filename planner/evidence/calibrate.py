@@ -19,7 +19,7 @@ from planner.evidence.hierarchy import NOISE
 from planner.evidence.observed import Floats
 from planner.evidence.sensitivity import Run, gradient, nudged
 from planner.specs.deviation import CONSTANTS, SECONDS, Constant, Deviation
-from planner.specs.framework import Profile
+from planner.specs.profile import Profile
 
 WIDTHS: dict[Constant, float] = {
     "clock": 0.15,

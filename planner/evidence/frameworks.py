@@ -15,12 +15,12 @@ from planner.frameworks.stacks import read_stack, with_stack
 from planner.specs.framework import (
     Framework,
     Limits,
-    Profile,
     Recipe,
     RecipeOverrides,
     StateBytes,
 )
 from planner.specs.layout import CpKind, Order
+from planner.specs.profile import Profile
 
 ANY_ZERO = (0, 1, 2, 3)
 CP_KINDS: tuple[CpKind, ...] = ("ring", "all-gather", "ulysses")

@@ -4,7 +4,8 @@ from importlib.resources import files
 
 import yaml
 
-from planner.specs.framework import Option, Profile
+from planner.specs.framework import Option
+from planner.specs.profile import Profile
 
 
 def read_profile(room: str) -> Profile:

@@ -9,8 +9,9 @@ import yaml
 from pydantic import BaseModel, ConfigDict
 
 from planner.errors import BadInputError, did_you_mean
-from planner.specs.framework import Framework, Limits, Profile, RecipeOverrides
+from planner.specs.framework import Framework, Limits, RecipeOverrides
 from planner.specs.layout import CpKind
+from planner.specs.profile import Profile
 
 _ENDING = ".yaml"
 

@@ -5,7 +5,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from planner.specs.framework import Profile
+from planner.specs.profile import Profile
 
 Constant = Literal[
     "clock",

@@ -13,8 +13,8 @@ from planner.errors import BadInputError
 from planner.frameworks import FRAMEWORKS
 from planner.models import read_preset
 from planner.resolve import cautions, resolve, resolved_spec
-from planner.specs.framework import Profile
 from planner.specs.job import JobSpec
+from planner.specs.profile import Profile
 from planner.specs.read import read_spec
 
 JOBS = sorted((Path(__file__).resolve().parents[2] / "configs/jobs").glob("*.yaml"))
