@@ -9,6 +9,7 @@ from planner.cost.room import context_bytes
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.frugal import Held, fewest_gpus, most_frugal, weigh
+from planner.methods import check_method, frozen_model
 from planner.models import preset, preset_sizes
 from planner.specs.layout import (
     Layout,
@@ -18,6 +19,8 @@ from planner.specs.layout import (
     even_layers,
 )
 from planner.specs.memory import MethodAnswer
+from planner.specs.offload import unions
+from planner.variants import with_settings
 from planner.verify.legality import rule_violations
 
 METHODS = (
@@ -58,8 +61,16 @@ def method_answers(
 
 
 def _may_offload(workload: Workload) -> bool:
-    """Whether the job leaves it open where the optimizer's states lie."""
-    return workload.search.offload is None and workload.offload == Offload()
+    """Whether job and framework leave it open where the optimizer's states lie."""
+    able = any("optimizer" in group for group in workload.framework.limits.offload)
+    return able and workload.search.offload is None and workload.offload == Offload()
+
+
+def _least_offload(workload: Workload) -> Offload:
+    """The fewest categories, optimizer among them, that the framework can offload."""
+    sets = unions(workload.framework.limits.offload)
+    least = min((parts for parts in sets if "optimizer" in parts), key=len)
+    return Offload(**dict.fromkeys(least, 1.0))
 
 
 def _answer(
@@ -70,20 +81,17 @@ def _answer(
     offloaded: bool,  # noqa: FBT001
 ) -> MethodAnswer:
     """One method's answers, or why there are none."""
-    change = {"method": method, "optimizer": optimizer}
+    change: dict[str, object] = {"method": method, "optimizer": optimizer}
     answer = MethodAnswer(method=method, optimizer=optimizer, offloaded=offloaded)
     if offloaded and not workload.offload.optimizer:
-        workload = replace(workload, offload=Offload(optimizer=1.0))
+        workload = replace(workload, offload=_least_offload(workload))
         given = given and given.model_copy(update={"offload": workload.offload})
     try:
-        changed = type(workload.training).model_validate(
-            workload.training.model_dump() | change
-        )
-        return _priced(replace(workload, training=changed), given, answer)
+        changed = with_settings(workload, change)
+        check_method(changed.training, workload.model, workload.gpu)
+        return _priced(changed, given, answer)
     except BadInputError as error:
         return answer.model_copy(update={"reason": str(error)})
-    except ValueError as error:
-        return answer.model_copy(update={"reason": str(error).splitlines()[-1].strip()})
 
 
 def _priced(
@@ -155,15 +163,18 @@ def largest_model(workload: Workload, place: Place) -> str | None:
         Name of the preset, None where not even the smallest fits. [text]
     """
     for name in _candidates(workload):
-        held = _tried(replace(workload, model=preset(name)), place)
+        held = _tried(workload, name, place)
         if held is not None and held.fits:
             return name
     return None
 
 
-def _tried(workload: Workload, place: Place) -> Held | None:
+def _tried(workload: Workload, name: str, place: Place) -> Held | None:
+    """A preset in the place of the job's model, None where it cannot be trained so."""
+    training, model = workload.training, preset(name)
     try:
-        return place(workload)
+        check_method(training, model, workload.gpu)
+        return place(replace(workload, model=frozen_model(training, model)))
     except BadInputError:
         return None
 

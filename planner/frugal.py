@@ -51,7 +51,7 @@ class Held:
     @property
     def fits(self) -> bool:
         """Whether the predicted peak is within the memory, and the host's there."""
-        host = getattr(self.memory, "host", None)
+        host = self.memory.host
         enough = host is None or bool(host.is_enough)
         return enough and self.memory.peak_device_gib.value <= self.memory.capacity_gib
 

@@ -21,7 +21,7 @@ from planner.inference.estimate import (
 from planner.inference.formats import formats
 from planner.largest import largest
 from planner.models import Architecture
-from planner.predict import complete
+from planner.predict import complete, refuse_host
 from planner.specs.inference import InferenceSpec
 from planner.specs.layout import Layout, PartialLayout
 from planner.specs.memory import (
@@ -53,7 +53,8 @@ def training_memory(
         checkpoint. [GiB]
 
     Raises:
-        BadInputError: The layout is not legal, or the limits leave none.
+        BadInputError: The layout is not legal, the limits leave none, or the host is
+            too small for what is offloaded.
     """
     chosen = not given.given()
     layout = _frugal(workload) if chosen else _completed(workload, given)
@@ -61,6 +62,7 @@ def training_memory(
         workload = replace(workload, search=SearchSpec(space=workload.search.space))
     workload = workload.under(layout)
     memory = weigh(workload, layout)
+    refuse_host(workload, memory)
     methods = method_answers(workload, None if chosen else layout)
     return TrainingMemory(
         gpus=layout.gpus,

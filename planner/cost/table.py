@@ -242,7 +242,7 @@ def fill_table(
         scatter_every=scatter_every(workload, meshes),
         slowdown=straggler_factor(workload, meshes),
         moments=moments,
-        idle=tuple(IdleColumns.of(moment, meshes) for moment in moments),
+        idle=tuple(IdleColumns.of(moment, meshes) for moment in moments if timed),
     )
 
 
