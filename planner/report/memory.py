@@ -170,7 +170,7 @@ def methods_table(methods: Sequence[MethodAnswer]) -> Table:
         table.add_row(
             f"{answer.method}, {answer.optimizer}{' on host' * answer.offloaded}",
             _NONE if answer.device_gib is None else f"{answer.device_gib:.1f}",
-            Text(verdict or answer.reason or "no legal layout", style=style),
+            Text(verdict or answer.reason or "not on these GPUs", style=style),
             answer.largest_model or "none",
             "none" if answer.gpus_needed is None else f"{answer.gpus_needed:,}",
         )
