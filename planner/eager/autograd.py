@@ -156,7 +156,9 @@ class Engine:
             self.waits[child] -= 1
             if result is not None:
                 buffer = self._buffer(child)
-                buffer[slot] = add(buffer[slot], result)
+                held, buffer[slot] = buffer[slot], None
+                buffer[slot] = add(held, result)
+                del held
             del result
             if not self.waits[child]:
                 self._push(child)
@@ -165,8 +167,9 @@ class Engine:
 def add(held: Tensor | None, new: Tensor) -> Tensor:
     """Sum of two gradients in a tensor of its own.
 
-    PyTorch adds in place when it owns the held one alone; tensors with Python dispatch
-    (fake tensors, DTensor) never do, and this replay follows them.
+    PyTorch adds in place into one that nothing else refers to
+    (torch/csrc/autograd/input_buffer.cpp); tensors with Python dispatch, tracked ones
+    and DTensors, never do.
 
     Args:
         held: What came before, if anything. [tensor]
@@ -177,7 +180,23 @@ def add(held: Tensor | None, new: Tensor) -> Tensor:
     """
     if held is None:
         return new
+    if not new.tape.tracked and not isinstance(held, Replicated):
+        if _owned(held):
+            return held
+        if _owned(new):
+            return new
     return new.tape.pointwise(cut(held), cut(new))
+
+
+FRAMES = 4
+"""References of a tensor that only the engine's own frames hold: two names of add and
+its caller, the argument of _owned and of the count. [1]"""
+
+
+def _owned(grad: Tensor) -> bool:
+    """Whether the engine alone holds a dense gradient and its storage."""
+    alone = sys.getrefcount(grad) == FRAMES and sys.getrefcount(grad.storage) == 2
+    return alone and 0 not in grad.strides
 
 
 def cut(grad: Tensor) -> Tensor:

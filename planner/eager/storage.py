@@ -9,6 +9,7 @@ ledger the moment nothing refers to it.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ class Storage:
         ledger.by_category[self.category] -= self.size
 
 
+@lru_cache(maxsize=4096)
 def contiguous_strides(shape: Shape) -> Shape:
     """Strides of a dense row-major tensor.
 
@@ -166,6 +168,8 @@ class Tensor:
     @property
     def is_contiguous(self) -> bool:
         """Whether the elements lie in row-major order."""
+        if self.strides == contiguous_strides(self.shape):
+            return True
         step = 1
         for length, stride in zip(
             reversed(self.shape), reversed(self.strides), strict=True

@@ -14,9 +14,15 @@ Pack = Callable[[Tensor], Unpack]
 
 
 class Tape:
-    """Creates tensors, saves them for backward and records nodes."""
+    """Creates tensors, saves them for backward and records nodes.
 
-    def __init__(self) -> None:
+    Tracked tensors have Python dispatch, as under PyTorch's memory trackers: SiLU's
+    backward runs in single operations, gradients are summed out of place and what a
+    kernel allocates inside is not seen. Untracked ones run as on a GPU.
+    """
+
+    def __init__(self, *, tracked: bool = True) -> None:
+        self.tracked = tracked
         self.ledger = Ledger()
         self.category = "activations"
         self.sequence = 0
