@@ -6,6 +6,7 @@ of ``torch.cuda.max_memory_allocated``.
 """
 
 from planner.eager.case import EagerCase, LoraCase, Peak, Replay, Unsupported
+from planner.eager.groups import GroupMemory, GroupsMemory, groups_memory
 from planner.eager.iteration import Iteration
 from planner.eager.parallel import ParallelIteration, parallel
 from planner.eager.parts import BlockMemory, EndsMemory, block_memory, ends_memory
@@ -14,12 +15,15 @@ __all__ = [
     "BlockMemory",
     "EagerCase",
     "EndsMemory",
+    "GroupMemory",
+    "GroupsMemory",
     "LoraCase",
     "Peak",
     "Replay",
     "Unsupported",
     "block_memory",
     "ends_memory",
+    "groups_memory",
     "replay",
 ]
 

@@ -203,6 +203,8 @@ def _check(model: CausalModel, case: EagerCase) -> None:
         raise Unsupported(f"a {case.loss} loss under a head split over ranks")
     for block in model.model.layers:
         _check_products(block, arch.family)
+    if arch.traits.qk_norm == "whole":
+        raise Unsupported(f"{arch.family} normalises queries over heads of all ranks")
     if arch.g % t or arch.a % t:
         raise Unsupported(f"{arch.g} key-value heads do not split over {t} ranks")
     if case.sp and case.seq % t:
