@@ -28,11 +28,14 @@ __all__ = [
 ]
 
 
-def replay(case: EagerCase) -> Replay:
+def replay(case: EagerCase, *, tracked: bool = True) -> Replay:
     """Replay one training iteration.
 
     Args:
         case: The model and the way of training it. [case]
+        tracked: Whether as PyTorch's memory trackers see it; otherwise as a GPU runs
+            it: SiLU's backward in one kernel, gradients summed in place where the
+            engine alone holds them, flash attention's scratch counted. [flag]
 
     Returns:
         Peaks by phase and category. [replay]
@@ -41,4 +44,4 @@ def replay(case: EagerCase) -> Replay:
         Unsupported: When there are no operations for the case.
     """
     kind = ParallelIteration if parallel(case) else Iteration
-    return kind(case).run()
+    return kind(case, tracked=tracked).run()

@@ -17,8 +17,14 @@ from planner.eager.tape import Tape
 class Iteration:
     """The state of a replay between its phases."""
 
-    def __init__(self, case: EagerCase, depths: Sequence[int] | None = None) -> None:
-        self.case, self.tape = case, Tape()
+    def __init__(
+        self,
+        case: EagerCase,
+        depths: Sequence[int] | None = None,
+        *,
+        tracked: bool = True,
+    ) -> None:
+        self.case, self.tape = case, Tape(tracked=tracked)
         self.arch = architecture(case)
         self.phases: dict[str, Peak] = {}
         self.after: dict[str, dict[str, int]] = {}

@@ -21,11 +21,17 @@ from planner.eager.tensor_parallel import split_cross_entropy, split_model
 class ParallelIteration(Iteration):
     """An iteration whose model is cut, split and sharded after it was made."""
 
-    def __init__(self, case: EagerCase, depths: Sequence[int] | None = None) -> None:
+    def __init__(
+        self,
+        case: EagerCase,
+        depths: Sequence[int] | None = None,
+        *,
+        tracked: bool = True,
+    ) -> None:
         self.sharded: ShardedModel | None = None
         self.stream: Tensor | None = None
         self.received: list[Tensor] = []
-        super().__init__(case, depths)
+        super().__init__(case, depths, tracked=tracked)
         if case.stage > 0:
             self.stream = self._from_the_stage_before()
         self.tape.ledger.restart()

@@ -90,11 +90,13 @@ class _Boundary(Module):
 class _Run:
     """A replay of a few blocks with boundaries around the one that is measured."""
 
-    def __init__(self, case: EagerCase, layer: int, count: int) -> None:
+    def __init__(
+        self, case: EagerCase, layer: int, count: int, *, tracked: bool
+    ) -> None:
         alone = {"zero": 0, "world": 1, "pp": 1, "stage": 0}
         case = case.model_copy(update=alone)
         kind = ParallelIteration if parallel(case) else Iteration
-        run = kind(case, [layer] * count)
+        run = kind(case, [layer] * count, tracked=tracked)
         ledger = run.tape.ledger
         blocks = run.model.model.layers
         self.block = blocks[1] if count > 1 else None
@@ -112,7 +114,9 @@ class _Run:
         self.start = before
 
 
-def block_memory(case: EagerCase, layer: int = 0) -> BlockMemory:
+def block_memory(
+    case: EagerCase, layer: int = 0, *, tracked: bool = True
+) -> BlockMemory:
     """What one block adds to a model, on one rank of its tensor-parallel group.
 
     Buffers of FSDP2 and the share of a pipeline stage are left out: they belong to
@@ -121,6 +125,7 @@ def block_memory(case: EagerCase, layer: int = 0) -> BlockMemory:
     Args:
         case: The model and the way of training it. [case]
         layer: Which block, from 0. [1]
+        tracked: As in ``replay``. [flag]
 
     Returns:
         Saved, transient and gradient bytes. [B]
@@ -128,7 +133,8 @@ def block_memory(case: EagerCase, layer: int = 0) -> BlockMemory:
     Raises:
         Unsupported: When there are no operations for the case.
     """
-    fewer, run = _Run(case, layer, 2), _Run(case, layer, 3)
+    fewer = _Run(case, layer, 2, tracked=tracked)
+    run = _Run(case, layer, 3, tracked=tracked)
     assert run.block is not None
     gradients = sum(
         p.grad.storage.size for p in run.block.parameters() if p.grad is not None
@@ -143,11 +149,12 @@ def block_memory(case: EagerCase, layer: int = 0) -> BlockMemory:
     )
 
 
-def ends_memory(case: EagerCase) -> EndsMemory:
+def ends_memory(case: EagerCase, *, tracked: bool = True) -> EndsMemory:
     """What embedding, norm, head and loss add to a model, likewise.
 
     Args:
         case: The model and the way of training it. [case]
+        tracked: As in ``replay``. [flag]
 
     Returns:
         Saved, transient and gradient bytes. [B]
@@ -155,8 +162,9 @@ def ends_memory(case: EagerCase) -> EndsMemory:
     Raises:
         Unsupported: When there are no operations for the case.
     """
-    none, two = _Run(case, 0, 0), _Run(case, 0, 2)
-    saved = block_memory(case, 0).saved
+    none = _Run(case, 0, 0, tracked=tracked)
+    two = _Run(case, 0, 2, tracked=tracked)
+    saved = block_memory(case, 0, tracked=tracked).saved
     head = none.second.stood - none.start
     left = none.end - none.second.stood
     return EndsMemory(

@@ -9,6 +9,9 @@ ledger the moment nothing refers to it.
 from __future__ import annotations
 
 import math
+import weakref
+from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -94,6 +97,7 @@ class Storage:
         ledger.by_category[self.category] -= self.size
 
 
+@lru_cache(maxsize=4096)
 def contiguous_strides(shape: Shape) -> Shape:
     """Strides of a dense row-major tensor.
 
@@ -116,6 +120,7 @@ class Tensor:
     __slots__ = (
         "__weakref__",
         "accumulator",
+        "after",
         "dtype",
         "grad",
         "node",
@@ -142,7 +147,8 @@ class Tensor:
         self.slot = 0
         self.requires_grad = False
         self.grad: Tensor | None = None
-        self.accumulator: Node | None = None
+        self.accumulator: weakref.ref[Node] | None = None
+        self.after: Callable[[Tensor], None] | None = None
 
     @property
     def numel(self) -> int:
@@ -166,6 +172,8 @@ class Tensor:
     @property
     def is_contiguous(self) -> bool:
         """Whether the elements lie in row-major order."""
+        if self.strides == contiguous_strides(self.shape):
+            return True
         step = 1
         for length, stride in zip(
             reversed(self.shape), reversed(self.strides), strict=True

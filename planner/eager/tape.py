@@ -14,9 +14,16 @@ Pack = Callable[[Tensor], Unpack]
 
 
 class Tape:
-    """Creates tensors, saves them for backward and records nodes."""
+    """Creates tensors, saves them for backward and records nodes.
 
-    def __init__(self) -> None:
+    Tracked tensors have Python dispatch, as under PyTorch's memory trackers: SiLU's
+    backward runs in single operations, gradients are summed out of place, what a
+    kernel allocates inside is not seen, and inputs that were made to need gradients
+    stay, as the trackers' hooks hold them. Untracked ones run as on a GPU.
+    """
+
+    def __init__(self, *, tracked: bool = True) -> None:
+        self.tracked = tracked
         self.ledger = Ledger()
         self.category = "activations"
         self.sequence = 0
@@ -26,6 +33,7 @@ class Tape:
         self.casts: dict[int, Tensor] = {}
         self.recording = True
         self.after_backward: list[Callable[[], None]] = []
+        self.leaves: list[Tensor] = []
         self.trace: list[tuple[str, int]] | None = None
 
     def new(
@@ -141,6 +149,8 @@ class Tape:
             grad: Its gradient, held until the end. [tensor]
         """
         Engine(root, grad).run()
+        if not self.tracked:
+            self.leaves.clear()
         for callback in self.after_backward:
             callback()
 

@@ -80,6 +80,8 @@ def _fused(
 
     def backward(_: Tensor) -> tuple[Grad, ...]:
         held = [take() for take in saved]
+        scratch = [] if tape.tracked or efficient_layout else _scratch(held[0], held[1])
+        del scratch
         if efficient_layout:
             return tuple(
                 t.tape.new(t.shape, t.dtype, _rows_first(*t.shape)) for t in held[:3]
@@ -87,6 +89,22 @@ def _fused(
         return tuple(t.tape.pointwise(t) for t in held[:3])
 
     return tape.record(name, outputs[0], qkv, backward)
+
+
+def _scratch(q: Tensor, k: Tensor) -> list[Tensor]:
+    """What the backward of flash attention allocates inside.
+
+    An fp32 sum of the queries' gradient and the row sums, both over rounded lengths,
+    and keys' and values' gradients per query head where queries are grouped
+    (``mha_bwd``, aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp).
+    """
+    tape = q.tape
+    b, a, s, d = q.shape
+    rows, width = -(-s // 128) * 128, -(-d // 32) * 32
+    made = [tape.new((b, a, rows, width), F32), tape.new((b, a, rows), F32)]
+    if k.shape[1] != a:
+        made += [tape.new((b, k.shape[2], a, d), q.dtype) for _ in range(2)]
+    return made
 
 
 def by_hand(

@@ -231,8 +231,8 @@ def relu(x: Tensor) -> Tensor:
 def silu(x: Tensor) -> Tensor:
     """x * sigmoid(x); keeps its input.
 
-    The backward is the composite grad * (sig * (1 + x * (1 - sig))), every step in a
-    tensor of its own, as tensors with Python dispatch run it.
+    The backward is one kernel; tracked tensors run the composite
+    grad * (sig * (1 + x * (1 - sig))), every step in a tensor of its own.
 
     Args:
         x: The tensor. [tensor]
@@ -246,6 +246,8 @@ def silu(x: Tensor) -> Tensor:
     def backward(grad: Tensor) -> tuple[Grad]:
         assert kept is not None
         value = kept()
+        if not tape.tracked:
+            return (tape.pointwise(grad, value),)
         sig = tape.pointwise(value)
         rest = tape.pointwise(sig)
         times = tape.pointwise(value, rest)

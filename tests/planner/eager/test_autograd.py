@@ -1,10 +1,15 @@
 """The engine's order, what it frees when, and how gradients meet."""
 
+import gc
+from typing import Any
+
 import pytest
 
+from planner.eager import EagerCase, replay
 from planner.eager.autograd import after_accumulation
 from planner.eager.checkpoint import checkpoint
-from planner.eager.ops.pointwise import add, mul, power, scalar, scale, to
+from planner.eager.ops.attention import flash
+from planner.eager.ops.pointwise import add, mul, power, scalar, scale, silu, to
 from planner.eager.ops.products import linear
 from planner.eager.storage import BF16, F32, GRAIN, Tensor
 from planner.eager.tape import Tape
@@ -125,3 +130,77 @@ def test_a_graph_runs_once() -> None:
     run_back(loss)
     with pytest.raises(AssertionError, match="ran before"):
         run_back(loss)
+
+
+@pytest.mark.parametrize(("tracked", "held"), [(True, 3), (False, 2)])
+def test_a_gpu_adds_gradients_in_place_where_nothing_else_holds_them(
+    held: int, *, tracked: bool
+) -> None:
+    tape = Tape(tracked=tracked)
+    x = scale(leaf(tape))
+    loss = scalar(add(scale(x), scale(x)), "sum")
+    del x
+    tape.ledger.restart()
+    before = tape.ledger.live
+    run_back(loss)
+    assert (tape.ledger.restart()[0] - before) // BYTES == held
+
+
+def test_a_gpu_runs_the_backward_of_silu_in_one_kernel() -> None:
+    """Two tensors stand in the step after it: a gradient in and one out."""
+    peaks = {}
+    for tracked in (True, False):
+        tape = Tape(tracked=tracked)
+        x = scale(leaf(tape))
+        loss = scalar(silu(x), "sum")
+        tape.ledger.restart()
+        before = tape.ledger.live
+        run_back(loss)
+        peaks[tracked] = (tape.ledger.restart()[0] - before) // BYTES
+    assert peaks == {True: 6, False: 2}
+
+
+def test_a_gpu_counts_what_flash_attention_allocates_inside() -> None:
+    """An fp32 sum of the queries' gradient, row sums, and heads of grouped queries."""
+    grown = {}
+    for tracked in (True, False):
+        tape = Tape(tracked=tracked)
+        q = scale(tape.parameter((1, 4, 128, 64), BF16))
+        k, v = (scale(tape.parameter((1, 2, 128, 64), BF16)) for _ in range(2))
+        loss = scalar(flash(q, k, v), "sum")
+        tape.ledger.restart()
+        run_back(loss)
+        grown[tracked] = tape.ledger.restart()[0]
+    dense = 4 * 128 * 64
+    gradients = 2 * dense + 2 * dense
+    scratch = 4 * dense + 4 * 4 * 128 + 2 * 2 * dense
+    assert grown[False] - grown[True] == max(0, scratch - gradients)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"recompute": "full", "lora": {"r": 4}, "ga": 2},
+        {"recompute": "selective", "precision": "amp_bf16"},
+        {"zero": 3, "world": 4, "recompute": "full"},
+        {"tp": 2},
+        {"pp": 2},
+    ],
+    ids=str,
+)
+def test_nothing_waits_for_the_garbage_collector(changes: dict[str, Any]) -> None:
+    """Lifetimes are reference counts: a cycle would hold memory at random."""
+    model = {"hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4}
+    case = EagerCase(model={**model, "vocab_size": 100}, layers=2, seq=32, **changes)
+    counted = replay(case)
+    first = Tape.new
+
+    def new(tape: Tape, *args: Any, **kwargs: Any) -> Tensor:
+        gc.collect(0)
+        return first(tape, *args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Tape, "new", new)
+        gathered = replay(case)
+    assert gathered == counted
