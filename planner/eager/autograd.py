@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 import sys
+import weakref
 from collections.abc import Callable, Sequence
 
 from planner.eager.storage import Replicated, Shape, Tensor
@@ -23,7 +24,15 @@ LAST = sys.maxsize
 class Node:
     """One step of the backward pass, with the tensors it saved in its closure."""
 
-    __slots__ = ("edges", "meta", "name", "outputs", "run", "sequence")
+    __slots__ = (
+        "__weakref__",
+        "edges",
+        "meta",
+        "name",
+        "outputs",
+        "run",
+        "sequence",
+    )
 
     def __init__(
         self,
@@ -48,19 +57,20 @@ def _edge(tensor: Tensor | None) -> Edge | None:
         return None
     if tensor.node is not None:
         return tensor.node, tensor.slot
-    if tensor.accumulator is None:
-        tensor.accumulator = Node("accumulate", LAST, (), _Accumulate(tensor))
-    return tensor.accumulator, 0
+    found = None if tensor.accumulator is None else tensor.accumulator()
+    if found is None:
+        found = Node("accumulate", LAST, (), _Accumulate(tensor))
+        tensor.accumulator = weakref.ref(found)
+    return found, 0
 
 
 class _Accumulate:
     """Puts a gradient into a leaf: the first is kept as it is, others are added."""
 
-    __slots__ = ("after", "leaf")
+    __slots__ = ("leaf",)
 
     def __init__(self, leaf: Tensor) -> None:
         self.leaf = leaf
-        self.after: Callable[[Tensor], None] | None = None
 
     def __call__(self, grad: Tensor | None) -> Grads:
         leaf = self.leaf
@@ -69,8 +79,8 @@ class _Accumulate:
         if leaf.grad is None:
             leaf.grad = grad.alias()
             grad.storage.relabel("grads")
-        if self.after is not None:
-            self.after(leaf)
+        if leaf.after is not None:
+            leaf.after(leaf)
         return ()
 
 
@@ -82,11 +92,7 @@ def after_accumulation(leaf: Tensor, hook: Callable[[Tensor], None]) -> None:
         hook: Called with the leaf, as ``register_post_accumulate_grad_hook`` does.
             [callable]
     """
-    edge = _edge(leaf)
-    assert edge is not None
-    accumulate = edge[0].run
-    assert isinstance(accumulate, _Accumulate)
-    accumulate.after = hook
+    leaf.after = hook
 
 
 def _dependencies(root: Node) -> dict[Node, int]:

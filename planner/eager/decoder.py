@@ -294,7 +294,9 @@ class Decoder(Module):
         if self.embed_tokens is None:
             return ids
         made: Tensor = self.embed_tokens(ids)
-        made.requires_grad = made.requires_grad or self.grad_inputs
+        if self.grad_inputs and not made.requires_grad:
+            made.requires_grad = True
+            made.tape.leaves.append(made)
         return made
 
     def run_layer(self, i: int, layer: Module, x: Tensor, shared: Shared) -> Tensor:

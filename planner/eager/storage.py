@@ -9,6 +9,8 @@ ledger the moment nothing refers to it.
 from __future__ import annotations
 
 import math
+import weakref
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -118,6 +120,7 @@ class Tensor:
     __slots__ = (
         "__weakref__",
         "accumulator",
+        "after",
         "dtype",
         "grad",
         "node",
@@ -144,7 +147,8 @@ class Tensor:
         self.slot = 0
         self.requires_grad = False
         self.grad: Tensor | None = None
-        self.accumulator: Node | None = None
+        self.accumulator: weakref.ref[Node] | None = None
+        self.after: Callable[[Tensor], None] | None = None
 
     @property
     def numel(self) -> int:

@@ -17,8 +17,9 @@ class Tape:
     """Creates tensors, saves them for backward and records nodes.
 
     Tracked tensors have Python dispatch, as under PyTorch's memory trackers: SiLU's
-    backward runs in single operations, gradients are summed out of place and what a
-    kernel allocates inside is not seen. Untracked ones run as on a GPU.
+    backward runs in single operations, gradients are summed out of place, what a
+    kernel allocates inside is not seen, and inputs that were made to need gradients
+    stay, as the trackers' hooks hold them. Untracked ones run as on a GPU.
     """
 
     def __init__(self, *, tracked: bool = True) -> None:
@@ -32,6 +33,7 @@ class Tape:
         self.casts: dict[int, Tensor] = {}
         self.recording = True
         self.after_backward: list[Callable[[], None]] = []
+        self.leaves: list[Tensor] = []
         self.trace: list[tuple[str, int]] | None = None
 
     def new(
@@ -147,6 +149,8 @@ class Tape:
             grad: Its gradient, held until the end. [tensor]
         """
         Engine(root, grad).run()
+        if not self.tracked:
+            self.leaves.clear()
         for callback in self.after_backward:
             callback()
 

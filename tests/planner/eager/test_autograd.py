@@ -1,7 +1,11 @@
 """The engine's order, what it frees when, and how gradients meet."""
 
+import gc
+from typing import Any
+
 import pytest
 
+from planner.eager import EagerCase, replay
 from planner.eager.autograd import after_accumulation
 from planner.eager.checkpoint import checkpoint
 from planner.eager.ops.attention import flash
@@ -171,3 +175,32 @@ def test_a_gpu_counts_what_flash_attention_allocates_inside() -> None:
     gradients = 2 * dense + 2 * dense
     scratch = 4 * dense + 4 * 4 * 128 + 2 * 2 * dense
     assert grown[False] - grown[True] == max(0, scratch - gradients)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"recompute": "full", "lora": {"r": 4}, "ga": 2},
+        {"recompute": "selective", "precision": "amp_bf16"},
+        {"zero": 3, "world": 4, "recompute": "full"},
+        {"tp": 2},
+        {"pp": 2},
+    ],
+    ids=str,
+)
+def test_nothing_waits_for_the_garbage_collector(changes: dict[str, Any]) -> None:
+    """Lifetimes are reference counts: a cycle would hold memory at random."""
+    model = {"hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4}
+    case = EagerCase(model={**model, "vocab_size": 100}, layers=2, seq=32, **changes)
+    counted = replay(case)
+    first = Tape.new
+
+    def new(tape: Tape, *args: Any, **kwargs: Any) -> Tensor:
+        gc.collect(0)
+        return first(tape, *args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Tape, "new", new)
+        gathered = replay(case)
+    assert gathered == counted
