@@ -23,6 +23,7 @@ class Traits(BaseModel):
     mlp: Literal["gated", "gated_fused", "plain"] = "gated"
     block: Literal["before", "after", "both"] = "before"
     qkv_bias: bool = False
+    whole_heads: bool = False
     qk_norm: Literal["head", "turned_head", "whole"] | None = None
     fused_qkv: bool = False
     rotary: Literal["all", "joined", "fp32"] = "all"

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from planner.eager.modules import Module
+from planner.eager.ops.pointwise import to
 from planner.eager.storage import BF16, F32, SIZE, Replicated, Tensor
 from planner.eager.tape import Tape, needs
 
@@ -33,6 +34,7 @@ class Policy:
     compute: str
     reduce: str
     reshard: bool
+    mixed: bool
 
 
 @dataclass
@@ -242,6 +244,8 @@ class ShardedBlock(Module):
             What it gives. [tensor]
         """
         group = self.group
+        x, args = cast(x, group.policy), cast(args, group.policy)
+        kwargs = {name: cast(value, group.policy) for name, value in kwargs.items()}
         if group.state == PRE_BACKWARD:
             return self.block(x, *args, **kwargs)
         group.before_forward()
@@ -249,6 +253,23 @@ class ShardedBlock(Module):
         out = self.block(x, *args, **kwargs)
         group.after_forward()
         return watched(out, "gather", group.before_backward)
+
+
+def cast(value: Any, policy: Policy) -> Any:
+    """What a block is given, in the type it computes in (``cast_forward_inputs``).
+
+    Args:
+        value: A tensor, several, or anything else. [any]
+        policy: Says whether and into what. [policy]
+
+    Returns:
+        The same, where nothing was to be cast. [any]
+    """
+    if isinstance(value, (tuple, list)):
+        return type(value)(cast(part, policy) for part in value)
+    if policy.mixed and isinstance(value, Tensor) and value.dtype in {F32, BF16}:
+        return to(value, policy.compute)
+    return value
 
 
 def watched(x: Tensor, name: str, act: Callable[[], None]) -> Tensor:
@@ -350,4 +371,4 @@ def sharding(world: int, zero: int, dtype: str, *, mixed: bool) -> Policy:
         The policy. [policy]
     """
     compute, reduce = (BF16, F32) if mixed else (dtype, dtype)
-    return Policy(world=world, compute=compute, reduce=reduce, reshard=zero == 3)
+    return Policy(world, compute, reduce, reshard=zero == 3, mixed=mixed)

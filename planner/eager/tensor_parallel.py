@@ -205,6 +205,8 @@ def _check(model: CausalModel, case: EagerCase) -> None:
         _check_products(block, arch.family)
     if arch.traits.qk_norm == "whole":
         raise Unsupported(f"{arch.family} normalises queries over heads of all ranks")
+    if arch.traits.whole_heads:
+        raise Unsupported(f"{arch.family} views queries as the heads of all ranks")
     if arch.g % t or arch.a % t:
         raise Unsupported(f"{arch.g} key-value heads do not split over {t} ranks")
     if case.sp and case.seq % t:

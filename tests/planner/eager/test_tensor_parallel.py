@@ -96,6 +96,8 @@ def test_a_fused_step_cuts_the_whole_gradient_first() -> None:
         ({}, {"tp": 2, "loss": "chunked"}, "chunked loss"),
         ({}, {"tp": 2, "lora": {"r": 8}}, "adapters"),
         ({"family": "phi3"}, {"tp": 2}, "phi3 has no q_proj"),
+        ({"family": "olmo2"}, {"tp": 2}, "olmo2 normalises queries"),
+        ({"family": "stablelm"}, {"tp": 2}, "stablelm views queries"),
     ],
 )
 def test_what_the_plan_cannot_split_is_refused_with_the_reason(
