@@ -5,12 +5,13 @@ from typing import cast
 
 import numpy as np
 
-from planner.cost.meshes import Meshes
+from planner.cost.meshes import Ints, Meshes
+from planner.cost.moments import IdleColumns
 from planner.cost.table import CostTable, EndColumns, Unit
 from planner.cost.workload import Workload
 from planner.search.space import Space
 from planner.specs.search import SearchSpec
-from planner.specs.table import EndCosts, LayerCosts, StageCosts
+from planner.specs.table import EndCosts, IdleMoment, LayerCosts, StageCosts
 
 
 def one_row_table(costs: StageCosts) -> tuple[CostTable, Space]:
@@ -31,6 +32,7 @@ def one_row_table(costs: StageCosts) -> tuple[CostTable, Space]:
         _end(costs.head),
         **{name: np.array([getattr(costs, name)]) for name in singles},
         slowdown=np.array([costs.slowdown]),
+        idle=tuple(_idle(moment) for moment in costs.idle),
     )
     entry = -1 if len(costs.menu) > 1 else 0
     one = [np.array([n]) for n in (0, costs.vpp, entry)]
@@ -45,6 +47,19 @@ def _unit(priced: LayerCosts | EndCosts) -> Unit:
 def _end(end: EndCosts) -> EndColumns:
     names = ("forward", "backward", "saved", "transient")
     return EndColumns(*(np.array([getattr(end, n)]) for n in names), _unit(end))
+
+
+def _idle(moment: IdleMoment) -> IdleColumns:
+    """The columns of one mesh that :meth:`IdleColumns.at` cuts *moment* out of."""
+
+    def column(cells: tuple[tuple[int, ...], ...]) -> Ints:
+        return np.array(cells, dtype=np.int64)[:, :, None]
+
+    ends = (
+        (np.array([moment.embedding]), np.array([moment.embedding_beside])),
+        (np.array([moment.head]), np.array([moment.head_beside])),
+    )
+    return IdleColumns(moment.name, column(moment.layers), column(moment.beside), *ends)
 
 
 def _only_shape(costs: StageCosts) -> Workload:

@@ -65,7 +65,8 @@ def replayed_block(
     Returns:
         Saved and transient, nan where formulas count. [B], shape (meshes,) each
 
-    Leaves out workspaces inside kernels, as the replay does.
+    As a GPU runs it: SiLU in one kernel, sums in place, flash attention with its own
+    scratch.
     """
     saved, transient = (np.full(len(meshes), UNKNOWN) for _ in range(2))
     index = _index(workload, layer)
@@ -137,7 +138,7 @@ def _starts(workload: Workload) -> Iterator[tuple[int, int]]:
 def _block(case: str, index: int) -> BlockMemory | None:
     """One block of a case given as JSON, which can be looked up again."""
     try:
-        return block_memory(EagerCase.model_validate_json(case), index)
+        return block_memory(EagerCase.model_validate_json(case), index, tracked=False)
     except Unsupported:
         return None
 
@@ -146,7 +147,7 @@ def _block(case: str, index: int) -> BlockMemory | None:
 def _ends(case: str) -> EndsMemory | None:
     """The ends of a case given as JSON."""
     try:
-        return ends_memory(EagerCase.model_validate_json(case))
+        return ends_memory(EagerCase.model_validate_json(case), tracked=False)
     except Unsupported:
         return None
 

