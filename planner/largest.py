@@ -1,4 +1,4 @@
-"""The largest whole number that still fits, by doubling and halving."""
+"""The largest whole number that still fits, by galloping and halving."""
 
 from collections.abc import Callable
 
@@ -6,8 +6,9 @@ from collections.abc import Callable
 def largest(fits: Callable[[int], bool], *, most: int, start: int = 1) -> int:
     """Find where a monotone condition stops to hold.
 
-    Doubles from a start until the condition fails, then halves the gap: about
-    ``2 log2(n)`` questions.
+    Gallops away from a start in steps of 1, 2, 4 and so on until the answer lies
+    between two numbers, then halves the gap: about ``2 log2(d) + 2`` questions for an
+    answer d from the start.
 
     Args:
         fits: True up to some number, false above it. [-]
@@ -17,10 +18,17 @@ def largest(fits: Callable[[int], bool], *, most: int, start: int = 1) -> int:
     Returns:
         The largest number from 1 to the highest that fits, 0 where none does. [1]
     """
-    low, high = 0, max(1, min(start, most))
-    while high <= most and fits(high):
-        low, high = high, min(2 * high, most) if high < most else most + 1
-    high = min(high, most + 1)
+    at, step = max(1, min(start, most)), 1
+    if fits(at):
+        low, high = at, at + 1
+        while high <= most and fits(high):
+            step *= 2
+            low, high = high, min(high + step, most) if high < most else most + 1
+    else:
+        low, high = at - 1, at
+        while low >= 1 and not fits(low):
+            step *= 2
+            low, high = max(low - step, 0), low
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)

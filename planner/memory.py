@@ -1,8 +1,9 @@
 """The flow of `planner memory`: does it fit, and what is the most that does."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 from hardware.catalog import Cluster
 from planner.alternatives import method_answers
@@ -22,6 +23,7 @@ from planner.inference.formats import formats
 from planner.largest import largest
 from planner.models import Architecture
 from planner.predict import complete, refuse_host
+from planner.specs.estimate import MemoryEstimate
 from planner.specs.inference import InferenceSpec
 from planner.specs.layout import Layout, PartialLayout
 from planner.specs.memory import (
@@ -106,34 +108,53 @@ def _largest_job(workload: Workload, layout: Layout) -> LargestJob:
     The micro-batches of a step stay, so that a larger one makes the step larger.
     """
     unit = math.lcm(GRAIN, layout.tp * (2 * layout.cp if layout.cp > 1 else 1))
-    micro_batch = largest(
-        partial(_micro_batch_fits, workload, layout),
-        most=MOST_MICRO_BATCH,
-        start=layout.micro_batch,
+    batched = cache(partial(_with_micro_batch, workload, layout))
+    lengthened = cache(partial(_with_length, workload, layout, unit))
+    length = max(workload.training.seq_len // unit, 1)
+    packing = workload.profile.packing
+    return LargestJob(
+        micro_batch=_most(batched, packing, layout.micro_batch, MOST_MICRO_BATCH),
+        seq_len=unit * _most(lengthened, packing, length, MOST_TOKENS // unit),
     )
-    units = largest(
-        lambda n: _length_fits(workload, layout, n * unit),
-        most=MOST_TOKENS // unit,
-        start=max(workload.training.seq_len // unit, 1),
-    )
-    return LargestJob(micro_batch=micro_batch, seq_len=units * unit)
 
 
-def _micro_batch_fits(workload: Workload, layout: Layout, size: int) -> bool:
+def _most(
+    memory: Callable[[int], MemoryEstimate], packing: float, now: int, most: int
+) -> int:
+    """Largest size that fits; the search begins where a straight line says.
+
+    Tensors grow along a line, the device's memory stands still at its end while the
+    allocator gives back what it has cached: ``A(n) = (capacity - F) phi_0``.
+    """
+    here, twice = (memory(size).peak_allocated_gib.value for size in (now, 2 * now))
+    full = max(memory(now).stages, key=lambda stage: stage.device)
+    room = memory(now).capacity_gib - full.context - full.communication
+    steps = (room * packing - here) / (twice - here) if twice > here else 0.0
+    guess = min(max(now + int(steps * now), 1), most)
+    return largest(lambda size: _fits(memory(size)), most=most, start=guess)
+
+
+def _with_micro_batch(workload: Workload, layout: Layout, size: int) -> MemoryEstimate:
     sequences = size * layout.dp * layout.grad_accum
     changed = layout.model_copy(update={"micro_batch": size})
-    return _fits(workload, changed, global_batch=sequences)
+    return _resized(workload, changed, global_batch=sequences)
 
 
-def _length_fits(workload: Workload, layout: Layout, tokens: int) -> bool:
-    return _fits(workload, layout, seq_len=tokens, global_batch=workload.sequences)
+def _with_length(
+    workload: Workload, layout: Layout, unit: int, units: int
+) -> MemoryEstimate:
+    sequences = workload.sequences
+    return _resized(workload, layout, seq_len=units * unit, global_batch=sequences)
 
 
-def _fits(workload: Workload, layout: Layout, **training: int) -> bool:
-    """Whether the layout holds the job with some numbers of its step changed."""
+def _resized(workload: Workload, layout: Layout, **training: int) -> MemoryEstimate:
+    """Memory of the layout with some numbers of its step changed."""
     change = {"global_batch_tokens": None, **training}
     step = workload.training.model_copy(update=change)
-    memory = weigh(replace(workload, training=step), layout)
+    return weigh(replace(workload, training=step), layout)
+
+
+def _fits(memory: MemoryEstimate) -> bool:
     return memory.peak_device_gib.value <= memory.capacity_gib
 
 

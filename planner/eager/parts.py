@@ -6,6 +6,10 @@ peak; these parts let a cost table follow the replay without replaying every dep
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from planner.eager.case import EagerCase
@@ -87,31 +91,70 @@ class _Boundary(Module):
         return x.tape.record("boundary", x.alias(), (x,), backward)
 
 
-class _Run:
-    """A replay of a few blocks with boundaries around the one that is measured."""
+@dataclass(frozen=True)
+class _Marks:
+    """What stands and passes at the boundaries of a replay of a few blocks. [B]."""
 
-    def __init__(
-        self, case: EagerCase, layer: int, count: int, *, tracked: bool
-    ) -> None:
-        alone = {"zero": 0, "world": 1, "pp": 1, "stage": 0}
-        case = case.model_copy(update=alone)
-        kind = ParallelIteration if parallel(case) else Iteration
-        run = kind(case, [layer] * count, tracked=tracked)
-        ledger = run.tape.ledger
-        blocks = run.model.model.layers
-        self.block = blocks[1] if count > 1 else None
-        self.first = _Boundary(ledger, alone=not blocks)
-        self.second = _Boundary(ledger, alone=not blocks)
-        middle = [self.first, *blocks[1:2], self.second]
-        run.model.model.layers = [*blocks[:1], *middle, *blocks[2:]]
-        before = ledger.live
-        out = run.forward()
-        self.forward_peak = ledger.restart()[0]
-        self.saved = ledger.live - before
-        run.tape.category = "temp"
-        run.backward(out)
-        self.last_peak, self.end = ledger.restart()[0], ledger.live
-        self.start = before
+    start: int
+    forward_peak: int
+    saved: int
+    last_peak: int
+    end: int
+    first_peak: int
+    first_made: int
+    second_peak: int
+    second_stood: int
+    second_left: int
+    cached: int
+    gradients: int
+
+
+@lru_cache(maxsize=4096)
+def _marks(case: str, layer: int, count: int, *, tracked: bool) -> _Marks:
+    """Replay a few blocks with boundaries around the second of them.
+
+    Args:
+        case: The case as JSON, which can be looked up again. [text]
+        layer: Which block, from 0. [1]
+        count: Blocks. [1]
+        tracked: As in ``replay``. [flag]
+
+    Returns:
+        The marks. [B]
+    """
+    alone = {"zero": 0, "world": 1, "pp": 1, "stage": 0}
+    one = EagerCase.model_validate_json(case).model_copy(update=alone)
+    kind = ParallelIteration if parallel(one) else Iteration
+    run = kind(one, [layer] * count, tracked=tracked)
+    ledger, blocks = run.tape.ledger, run.model.model.layers
+    first, second = (_Boundary(ledger, alone=not blocks) for _ in range(2))
+    run.model.model.layers = [*blocks[:1], first, *blocks[1:2], second, *blocks[2:]]
+    start = ledger.live
+    out = run.forward()
+    forward_peak = ledger.restart()[0]
+    saved = ledger.live - start
+    run.tape.category = "temp"
+    run.backward(out)
+    return _Marks(
+        start=start,
+        forward_peak=forward_peak,
+        saved=saved,
+        last_peak=ledger.restart()[0],
+        end=ledger.live,
+        first_peak=first.peak,
+        first_made=first.made,
+        second_peak=second.peak,
+        second_stood=second.stood,
+        second_left=second.left,
+        cached=second.passed - first.passed,
+        gradients=_left_by(blocks[1:2]),
+    )
+
+
+def _left_by(blocks: Sequence[Module]) -> int:
+    """Weight gradients that blocks leave. [B]."""
+    parameters = (p for block in blocks for p in block.parameters())
+    return sum(p.grad.storage.size for p in parameters if p.grad is not None)
 
 
 def block_memory(
@@ -133,19 +176,18 @@ def block_memory(
     Raises:
         Unsupported: When there are no operations for the case.
     """
-    fewer = _Run(case, layer, 2, tracked=tracked)
-    run = _Run(case, layer, 3, tracked=tracked)
-    assert run.block is not None
-    gradients = sum(
-        p.grad.storage.size for p in run.block.parameters() if p.grad is not None
+    two, three = (
+        _marks(case.model_dump_json(), layer, count, tracked=tracked)
+        for count in (2, 3)
     )
-    beyond = run.first.peak - run.second.stood
+    saved = three.saved - two.saved
+    beyond = three.first_peak - three.second_stood
     return BlockMemory(
-        saved=run.saved - fewer.saved,
-        transient=max(0, beyond - gradients),
-        working=beyond - (run.first.made - run.second.left),
-        gradients=gradients,
-        cached=run.second.passed - run.first.passed - (run.saved - fewer.saved),
+        saved=saved,
+        transient=max(0, beyond - three.gradients),
+        working=beyond - (three.first_made - three.second_left),
+        gradients=three.gradients,
+        cached=three.cached - saved,
     )
 
 
@@ -162,17 +204,16 @@ def ends_memory(case: EagerCase, *, tracked: bool = True) -> EndsMemory:
     Raises:
         Unsupported: When there are no operations for the case.
     """
-    none = _Run(case, 0, 0, tracked=tracked)
-    two = _Run(case, 0, 2, tracked=tracked)
-    saved = block_memory(case, 0, tracked=tracked).saved
-    head = none.second.stood - none.start
-    left = none.end - none.second.stood
+    none, two, three = (
+        _marks(case.model_dump_json(), 0, count, tracked=tracked) for count in (0, 2, 3)
+    )
+    blocks = 2 * (three.saved - two.saved)
     return EndsMemory(
-        constants=two.saved - none.saved - 2 * saved,
+        constants=two.saved - none.saved - blocks,
         saved=none.saved,
         forward=none.forward_peak - none.start - none.saved,
-        head_transient=none.second.peak - none.start - none.saved,
-        head_gradients=head,
+        head_transient=none.second_peak - none.start - none.saved,
+        head_gradients=none.second_stood - none.start,
         embedding_transient=none.last_peak - none.end,
-        embedding_gradients=max(0, left),
+        embedding_gradients=max(0, none.end - none.second_stood),
     )
