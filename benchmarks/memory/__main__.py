@@ -9,6 +9,7 @@ from pathlib import Path
 from string import Template
 
 from benchmarks.memory import rules
+from benchmarks.memory.checked import measured_rows, tracked_rows
 from benchmarks.memory.jobs import job
 from planner.cost.workload import Workload
 from planner.inference.estimate import cache_bytes_per_token
@@ -41,8 +42,26 @@ def page() -> str:
     """
     template = Template((HERE / "template.md").read_text(encoding="utf-8"))
     return template.substitute(
-        _states() | _inference() | _octocoder() | _training() | _activations()
+        _states()
+        | _inference()
+        | _octocoder()
+        | _training()
+        | _activations()
+        | _checked()
     )
+
+
+def _checked() -> dict[str, str]:
+    """Agreement with PyTorch's trackers and with measured GPUs."""
+    return {
+        "tracked_table": _table(
+            ("cases", "number", "within 0.1 %", "within 1 %", "largest error"),
+            tracked_rows(),
+        ),
+        "measured_table": _table(
+            ("GPUs", "runs", "median error", "mean", "largest"), measured_rows()
+        ),
+    }
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
