@@ -14,17 +14,10 @@ from planner.specs.layout import Offload
 from planner.specs.limits import Limits
 from planner.specs.offload import CATEGORIES, Parts, parts_of, unions, word_for
 from planner.specs.search import SETTINGS, SearchSpec
-from planner.specs.training import TrainingSpec
+from planner.specs.training import ONLY_WITH, TrainingSpec
 
 STEPPED = frozenset({"optimizer", "activations"})
 """Categories that the full space also offloads by half, where they move alone."""
-
-ONLY_WITH = {
-    "lora": ("lora", "qlora"),
-    "quantization": ("qlora",),
-    "quantized_experts": ("qlora",),
-}
-"""Blocks of a training block that only some methods read. [text]"""
 
 
 def variants(workloads: Sequence[Workload]) -> tuple[Workload, ...]:

@@ -12,6 +12,7 @@ from planner.errors import BadInputError, did_you_mean
 from planner.specs.invalid import explained
 from planner.specs.job import JobSpec
 from planner.specs.layout import PartialLayout
+from planner.specs.training import ONLY_WITH
 
 Fields = dict[str, Any]
 """A YAML mapping."""
@@ -42,6 +43,7 @@ def read_spec(path: Path, assignments: Sequence[str] = ()) -> JobSpec:
     fields = read_mapping(file)
     for assignment in assignments:
         _assign(fields, assignment, file.parent)
+    _forget_other_methods(fields, assignments)
     # An empty block of YAML is null, which means the same as its absence.
     given = {key: value for key, value in fields.items() if value is not None}
     try:
@@ -146,6 +148,19 @@ def _assign(fields: Fields, assignment: str, base: Path) -> None:
     block[keys[-1]] = value
 
 
+def _forget_other_methods(fields: Fields, assignments: Sequence[str]) -> None:
+    """Drop what the file gives a method that the command line replaced."""
+    given = {a.partition("=")[0].strip() for a in assignments}
+    training = fields.get("training")
+    if "training.method" not in given or not isinstance(training, dict):
+        return
+    for name, methods in ONLY_WITH.items():
+        field = f"training.{name}"
+        asked = any(g == field or g.startswith(f"{field}.") for g in given)
+        if training.get("method") not in methods and not asked:
+            training.pop(name, None)
+
+
 def _enter(block: Fields, key: str, dotted: str, base: Path) -> Fields:
     """The block inside another, made if absent; a cluster's name becomes fields."""
     inner = block.get(key)
@@ -192,11 +207,24 @@ def cluster_fields(reference: str, base: Path) -> Fields:
     )
 
 
+def _lay(fields: Fields, key: str, value: Any) -> None:
+    """Put one value of a layout in its place: `offload.optimizer` is in a block."""
+    outer, dot, inner = key.partition(".")
+    if not dot:
+        fields[key] = value
+        return
+    block = fields.setdefault(outer, {})
+    if not isinstance(block, dict) or inner in block:
+        raise BadInputError("is given twice", file="--layout", value=key)
+    block[inner] = value
+
+
 def read_layout(text: str) -> PartialLayout:
-    """A layout in its short form: `tp=8,pp=16,stages=even`.
+    """A layout in its short form: `tp=8,pp=16,stages=even,offload.optimizer=1`.
 
     Args:
-        text: `key=value` pairs with commas between them; values are YAML. [text]
+        text: `key=value` pairs with commas between them; values are YAML, and a dot
+            leads into a block. [text]
 
     Returns:
         The part of a layout that the text fixes. [-]
@@ -210,7 +238,7 @@ def read_layout(text: str) -> PartialLayout:
         if not equals or not key or key in fields:
             problem = "is given twice" if key in fields else "is no key=value pair"
             raise BadInputError(problem, file="--layout", value=pair)
-        fields[key] = _parse(value, f"--layout {key}")
+        _lay(fields, key, _parse(value, f"--layout {key}"))
     try:
         return PartialLayout.model_validate(fields)
     except ValidationError as error:

@@ -54,6 +54,13 @@ TARGETS: dict[str, tuple[Target, ...]] = {
 }
 """Short names for sets of linear layers that carry adapters."""
 
+ONLY_WITH = {
+    "lora": ("lora", "qlora"),
+    "quantization": ("qlora",),
+    "quantized_experts": ("qlora",),
+}
+"""Blocks of a training block that only some methods read. [text]"""
+
 
 class LoraSpec(BaseModel):
     """Low-rank adapters beside frozen linear layers.

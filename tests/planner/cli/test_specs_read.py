@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.cli.schema import SCHEMAS, schema_text
-from planner.specs.layout import PartialLayout
+from planner.errors import BadInputError
+from planner.specs.layout import Offload, PartialLayout
 from planner.specs.read import locate, read_layout, read_spec
+from planner.specs.training import LoraSpec
 
 CONFIGS = Path(__file__).resolve().parents[3] / "configs"
 JOBS = sorted((CONFIGS / "jobs").glob("*.yaml"))
@@ -83,3 +85,34 @@ def test_a_layout_in_its_short_form_is_the_same_layout(
 def test_a_schema_file_is_current(stem: str) -> None:
     """`python -m planner.cli.schema` writes it again."""
     assert (CONFIGS / "schema" / f"{stem}.json").read_text() == schema_text(stem)
+
+
+def test_a_dot_leads_into_a_block_of_the_layout() -> None:
+    """`offload.optimizer=1` is what a layout block says on two lines."""
+    short = read_layout("dp=8,offload.optimizer=1,offload.parameters=0.5")
+    assert short.offload == Offload(optimizer=1.0, parameters=0.5)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["offload.optimizer=1,offload.optimizer=1", "dp=8,dp.x=1", "offload.optimizr=1"],
+)
+def test_a_dotted_key_twice_or_misspelt_is_refused(text: str) -> None:
+    with pytest.raises(BadInputError):
+        read_layout(text)
+
+
+def test_another_method_drops_what_the_file_gave_its_own(tmp_path: Path) -> None:
+    """`--set training.method=full` on a job with adapters asks about a job without."""
+    job = tmp_path / "job.yaml"
+    job.write_text(
+        "{model: llama-2-7b, cluster: rtx-4090-1, training: {seq_len: 8, "
+        "global_batch: 1, method: qlora, quantization: nf4, lora: {rank: 4}}}"
+    )
+
+    full = read_spec(job, ["training.method=full"]).training
+    lora = read_spec(job, ["training.method=lora"]).training
+    assert (full.method, full.lora) == ("full", LoraSpec())
+    assert (lora.quantization, lora.lora.rank) == (None, 4)
+    with pytest.raises(BadInputError, match="method full has no adapters"):
+        read_spec(job, ["training.method=full", "training.lora.rank=8"])
