@@ -10,7 +10,7 @@ from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.frugal import Held, fewest_gpus, most_frugal, weigh
 from planner.methods import check_method, frozen_model
-from planner.models import preset, preset_sizes
+from planner.models import Architecture, preset, preset_sizes
 from planner.specs.layout import (
     Layout,
     Offload,
@@ -162,16 +162,16 @@ def largest_model(workload: Workload, place: Place) -> str | None:
     Returns:
         Name of the preset, None where not even the smallest fits. [text]
     """
-    for name in _candidates(workload):
-        held = _tried(workload, name, place)
+    for model in _candidates(workload):
+        held = _tried(workload, model, place)
         if held is not None and held.fits:
-            return name
+            return model.name
     return None
 
 
-def _tried(workload: Workload, name: str, place: Place) -> Held | None:
+def _tried(workload: Workload, model: Architecture, place: Place) -> Held | None:
     """A preset in the place of the job's model, None where it cannot be trained so."""
-    training, model = workload.training, preset(name)
+    training = workload.training
     try:
         check_method(training, model, workload.gpu)
         return place(replace(workload, model=frozen_model(training, model)))
@@ -179,14 +179,19 @@ def _tried(workload: Workload, name: str, place: Place) -> Held | None:
         return None
 
 
-def _candidates(workload: Workload) -> Iterator[str]:
-    """Presets that are not ruled out by their states alone, largest first."""
+def _candidates(workload: Workload) -> Iterator[Architecture]:
+    """Presets that are not ruled out by their states alone, largest first.
+
+    By their published counts, which are rounded, then by their own.
+    """
     sizes = preset_sizes()
     each = _least_bytes(workload)
     room = (workload.gpu.memory_capacity - context_bytes(workload)) * workload.gpus
     for name in sorted(sizes, key=lambda name: (-sizes[name], name)):
         if ROUNDED * sizes[name] * each <= room:
-            yield name
+            model = preset(name)
+            if model.parameters * each <= room:
+                yield model
 
 
 def _least_bytes(workload: Workload) -> float:
