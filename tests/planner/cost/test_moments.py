@@ -137,7 +137,7 @@ def test_muon_works_on_one_matrix_at_a_time() -> None:
 
 
 def test_a_tied_table_has_two_gradients_at_once() -> None:
-    """The head's and the embedding's, one of them the sum's place and counted as kept."""
+    """The head's and the embedding's; one is the sum's place, and counted as kept."""
     wide = {"vocab": 256_000, "seq_len": 64}
     own, tied = (job("torchtune", "torchtitan", tied=t, **wide) for t in (False, True))
     ends = [at(each, layout(), BACKWARD_END).transient for each in (own, tied)]
