@@ -10,8 +10,8 @@ from planner.cost.pipeline import Counts, durations, graph_of, stage_vectors
 from planner.cost.states import DataGroups, optimizer_time
 from planner.cost.table import CostTable, layer_parts, nanoseconds
 from planner.cost.transfers import sharded_parts
-from planner.schedules.graph import Slots
 from planner.schedules.simulator import makespan
+from planner.schedules.slots import Slots
 from planner.specs.estimate import TimeBreakdown
 from planner.specs.table import StageCosts
 

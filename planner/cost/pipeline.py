@@ -7,9 +7,10 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from planner.schedules.graph import Graph, Slots, pipeline_graph
+from planner.schedules.graph import Graph, pipeline_graph
 from planner.schedules.inflight import Peak, peaks
 from planner.schedules.simulator import makespan
+from planner.schedules.slots import Slots
 from planner.specs.table import EndCosts, IdleMoment, StageCosts
 
 Counts = npt.NDArray[np.int64]

@@ -9,8 +9,8 @@ from planner.cost.pipeline import (
     kinds_per_stage,
     stage_vectors,
 )
-from planner.schedules.graph import Slots
 from planner.schedules.simulator import Path, rank_paths
+from planner.schedules.slots import Slots
 from planner.specs.layout import even_layers
 from planner.specs.table import StageCosts
 

@@ -4,7 +4,7 @@ import heapq
 from collections.abc import Iterator
 from itertools import accumulate
 
-from planner.schedules.order import Op
+from planner.schedules.operation import Op
 from planner.verify.memory import orders
 from planner.verify.prices import NANO, Prices
 

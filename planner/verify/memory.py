@@ -8,7 +8,8 @@ from planner.cost.room import (
     buffer_bytes,
     context_bytes,
 )
-from planner.schedules.order import Op, operations
+from planner.schedules.operation import Op
+from planner.schedules.order import operations
 from planner.specs.layout import Layout
 from planner.specs.table import BLOCK
 from planner.verify.moments import idle_moments
