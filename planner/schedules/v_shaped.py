@@ -1,9 +1,11 @@
 """Orders of two chunks a rank that lie in a V: ZB-V, DualPipeV and DualPipe."""
 
 from collections import Counter, deque
-from collections.abc import Iterator
 
 from planner.schedules.operation import Kind, Op
+
+Steps = tuple[tuple[Kind, int], ...]
+"""Kinds and chunks of operations, in order."""
 
 _COUNTED: dict[Kind, Kind] = {"P": "F", "H": "B"}
 
@@ -73,21 +75,22 @@ def zb_v(p: int, m: int, rank: int) -> tuple[Op, ...]:
     return tuple(op for op in line.ops if op.micro < m)
 
 
-_FULL: tuple[tuple[Kind, int], ...] = (("F", 1), ("B", 1), ("W", 1))
-_PAIR: tuple[tuple[Kind, int], ...] = (("B", 0), ("W", 0), *_FULL)
+_FULL: Steps = (("F", 1), ("B", 1), ("W", 1))
+_PAIR: Steps = (("B", 0), ("W", 0), *_FULL)
 
 
-def _zb_v_start(p: int, rank: int) -> Iterator[tuple[Kind, int]]:
+def _zb_v_start(p: int, rank: int) -> Steps:
     """Fill the pipeline: what a rank does before its steady state."""
-    yield from [("F", 0)] * (2 * (p - rank) - 1)
-    yield from [("F", 1), ("F", 0)] * rank
-    yield from _FULL * (p - rank)
+    first: Steps = (("F", 0),)
+    both: Steps = (("F", 1), ("F", 0))
+    return first * (2 * (p - rank) - 1) + both * rank + _FULL * (p - rank)
 
 
-def _zb_v_end(p: int, rank: int) -> Iterator[tuple[Kind, int]]:
+def _zb_v_end(p: int, rank: int) -> Steps:
     """Drain the pipeline, up to the W that are left over."""
-    yield from [("B", 0), ("B", 1)] * rank
-    yield from [("B", 0), ("W", 0)] * (p - rank)
+    both: Steps = (("B", 0), ("B", 1))
+    whole: Steps = (("B", 0), ("W", 0))
+    return both * rank + whole * (p - rank)
 
 
 def dualpipe_v(p: int, m: int, rank: int) -> tuple[Op, ...]:

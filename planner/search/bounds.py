@@ -11,6 +11,7 @@ import numpy as np
 
 from planner.cost.linear import Linear, path_linear
 from planner.cost.meshes import Floats, Ints
+from planner.cost.pipeline import place_of
 from planner.cost.reach import reach_of
 from planner.cost.table import CostTable
 from planner.search.paths import ShapePaths
@@ -276,7 +277,7 @@ def least(
     prices = line.factors.min(axis=2)
     reach = reach_of(costs)
     value = line.constant + int((reach.low * prices).sum())
-    own = np.arange(rank or 0, costs.stages, costs.pp)
+    own = np.array(place_of(costs).of_rank(rank or 0))
     others = np.minimum(reach.totals, costs.most_layers * reach.mask[own].sum(axis=0))
     everywhere = np.arange(costs.stages)
     for kind, count in enumerate(reach.totals.tolist()):

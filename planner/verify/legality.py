@@ -207,8 +207,8 @@ def _stages(workload: Workload, layout: Layout) -> Sentences:
     layers, given = workload.model.layers, layout.layers_per_stage
     stages = placement(layout.schedule, layout.pp, layout.vpp).depth
     if len(given) != stages:
-        count = "pp" if layout.schedule == "dualpipe" else "pp * vpp"
-        yield f"{len(given)} stages are given, {count} = {stages} are needed"
+        needed = "pp" if layout.schedule == "dualpipe" else "pp * vpp"
+        yield f"{len(given)} stages are given, {needed} = {stages} are needed"
     if sum(given) != layers:
         yield f"the stages hold {sum(given)} layers, the model has {layers}"
     for index, count in enumerate(given):
