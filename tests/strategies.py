@@ -102,13 +102,13 @@ def shapes(draw: st.DrawFn, *, offered: bool) -> tuple[str, int, int, int]:
     """
     p = draw(st.integers(1, 4))
     if not offered and draw(st.booleans()):
-        schedule = draw(st.sampled_from(["gpipe", "zb-h1", "zb-v", "dualpipe-v"]))
+        schedule = draw(st.sampled_from(["zb-h1", "zb-v", "dualpipe-v"]))
         least = 2 * p if schedule == "dualpipe-v" else 1
         v = 2 if schedule in V_SHAPED else 1
         return schedule, p, v, draw(st.integers(least, least + 8))
     v = draw(st.integers(1, 3)) if p > 1 else 1
     if v == 1:
-        return "1f1b", p, v, draw(st.integers(1, 9))
+        return draw(st.sampled_from(["1f1b", "gpipe"])), p, v, draw(st.integers(1, 9))
     return "interleaved", p, v, p * draw(st.integers(1, 3))
 
 
