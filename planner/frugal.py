@@ -162,7 +162,13 @@ def _exact(table: CostTable, space: Space, candidate: int) -> Held | None:
     if not in_class(costs, counts):
         return None
     layout = layout_of(
-        table.workload, space.meshes, row, vpp=1, menu=costs.menu, counts=counts
+        table.workload,
+        space.meshes,
+        row,
+        schedule=costs.schedule,
+        vpp=1,
+        menu=costs.menu,
+        counts=counts,
     )
     return Held(layout, weigh(table.workload, layout))
 
@@ -171,7 +177,7 @@ def weigh(workload: Workload, layout: Layout) -> MemoryEstimate:
     """Memory of one layout, as a price of it says, without its time.
 
     Beyond four micro-batches for each stage more in a step change nothing: every
-    schedule then has the most in flight that it ever has.
+    schedule but gpipe then has the most in flight that it ever has.
 
     Args:
         workload: The job. [-]
@@ -180,7 +186,9 @@ def weigh(workload: Workload, layout: Layout) -> MemoryEstimate:
     Returns:
         Memory by stage. [GiB]
     """
-    accum = min(layout.grad_accum, SATURATED * layout.pp)
+    accum = layout.grad_accum
+    if layout.schedule != "gpipe":
+        accum = min(accum, SATURATED * layout.pp)
     full = layout.model_copy(update={"grad_accum": accum})
     return memory_estimate(price(workload, full, timed=False))
 

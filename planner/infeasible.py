@@ -139,6 +139,7 @@ def _footprint(table: CostTable, space: Space, candidate: int) -> Footprint | No
         table.workload,
         space.meshes,
         row,
+        schedule=costs.schedule,
         vpp=vpp,
         menu=costs.menu,
         counts=counts,

@@ -111,6 +111,7 @@ def _layout(outcome: SearchOutcome, found: Found) -> Layout:
         outcome.table.workload,
         space.meshes,
         row,
+        schedule=space.schedule(found.candidate),
         vpp=int(space.vpp[found.candidate]),
         menu=tuple(space.recompute[index] for index in choices),
         counts=found.counts,

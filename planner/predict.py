@@ -282,6 +282,7 @@ def _option(
         table.workload,
         table.meshes,
         0,
+        schedule=costs.schedule,
         vpp=costs.vpp,
         menu=costs.menu,
         counts=counts,

@@ -9,6 +9,7 @@ from planner.cost.meshes import Ints, Meshes
 from planner.cost.moments import IdleColumns
 from planner.cost.table import CostTable, EndColumns, Unit
 from planner.cost.workload import Workload
+from planner.search.schedules import SEARCHED
 from planner.search.space import Space
 from planner.specs.search import SearchSpec
 from planner.specs.table import EndCosts, IdleMoment, LayerCosts, StageCosts
@@ -35,7 +36,7 @@ def one_row_table(costs: StageCosts) -> tuple[CostTable, Space]:
         idle=tuple(_idle(moment) for moment in costs.idle),
     )
     entry = -1 if len(costs.menu) > 1 else 0
-    one = [np.array([n]) for n in (0, costs.vpp, entry)]
+    one = [np.array([n]) for n in (0, costs.vpp, SEARCHED.index(costs.schedule), entry)]
     return table, Space(table.meshes, *one, recompute=costs.menu, removed={})
 
 

@@ -17,6 +17,7 @@ from planner.cost.table import fill_table
 from planner.cost.workload import Workload
 from planner.frameworks import FRAMEWORKS
 from planner.models import Architecture, from_config
+from planner.schedules import V_SHAPED
 from planner.search.exhaustive import candidate_costs, count_plans, splits
 from planner.search.paths import even_counts
 from planner.search.space import enumerate_space
@@ -45,9 +46,11 @@ def layer_costs(draw: st.DrawFn, entries: int) -> LayerCosts:
     def row() -> tuple[int, ...]:
         return tuple(draw(term()) for _ in range(entries))
 
+    backward = row()
     return LayerCosts(
         forward=row(),
-        backward=row(),
+        backward=backward,
+        weight=draw(st.integers(0, min(backward))),
         saved=row(),
         transient=row(),
         static=1 + draw(term()),
@@ -62,7 +65,8 @@ def layer_costs(draw: st.DrawFn, entries: int) -> LayerCosts:
 def end_costs(draw: st.DrawFn) -> EndCosts:
     if draw(st.booleans()):
         return EndCosts()
-    return EndCosts(*(draw(term()) for _ in range(9)))
+    end = EndCosts(*(draw(term()) for _ in range(9)))
+    return replace(end, weight=draw(st.integers(0, end.backward)))
 
 
 @st.composite
@@ -91,19 +95,27 @@ def runs(draw: st.DrawFn, layers: int, kinds: int) -> tuple[tuple[int, int], ...
 
 
 @st.composite
-def shapes(draw: st.DrawFn) -> tuple[str, int, int, int]:
-    """Schedule, p, v and m; interleaving takes whole groups of p micro-batches."""
+def shapes(draw: st.DrawFn, *, offered: bool) -> tuple[str, int, int, int]:
+    """Schedule, p, v and m; interleaving takes whole groups of p micro-batches.
+
+    Of the schedules that have a price, or only of those that the search offers.
+    """
     p = draw(st.integers(1, 4))
+    if not offered and draw(st.booleans()):
+        schedule = draw(st.sampled_from(["zb-h1", "zb-v", "dualpipe-v"]))
+        least = 2 * p if schedule == "dualpipe-v" else 1
+        v = 2 if schedule in V_SHAPED else 1
+        return schedule, p, v, draw(st.integers(least, least + 8))
     v = draw(st.integers(1, 3)) if p > 1 else 1
     if v == 1:
-        return "1f1b", p, v, draw(st.integers(1, 9))
+        return draw(st.sampled_from(["1f1b", "gpipe"])), p, v, draw(st.integers(1, 9))
     return "interleaved", p, v, p * draw(st.integers(1, 3))
 
 
 @st.composite
-def inner_problems(draw: st.DrawFn) -> StageCosts:
+def inner_problems(draw: st.DrawFn, *, offered: bool = False) -> StageCosts:
     """One mesh with at most ``MOST_SPLITS`` splits, memory from loose to none."""
-    schedule, p, v, m = draw(shapes())
+    schedule, p, v, m = draw(shapes(offered=offered))
     layers = draw(st.integers(max(1, p * v - 2), p * v + 7))
     its_runs = draw(runs(layers, draw(st.integers(1, 2))))
     entries = draw(st.integers(1, 3))

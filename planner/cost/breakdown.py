@@ -6,12 +6,18 @@ from collections.abc import Sequence
 from planner.cost.context import Context, Parts
 from planner.cost.ends import embedding_end, head_end
 from planner.cost.owned import embedding_owned, head_owned, layer_owned
-from planner.cost.pipeline import Counts, durations, graph_of, stage_vectors
+from planner.cost.pipeline import (
+    Counts,
+    durations,
+    graph_of,
+    place_of,
+    stage_vectors,
+)
 from planner.cost.states import DataGroups, optimizer_time
 from planner.cost.table import CostTable, layer_parts, nanoseconds
 from planner.cost.transfers import sharded_parts
-from planner.schedules.graph import Slots
 from planner.schedules.simulator import makespan
+from planner.schedules.slots import Slots
 from planner.specs.estimate import TimeBreakdown
 from planner.specs.table import StageCosts
 
@@ -44,7 +50,7 @@ def time_breakdown(
     causes = _busiest(table, costs, counts)
     slots = Slots(costs.pp, costs.vpp)
     last = max(range(costs.pp), key=lambda rank: x[slots.opt(rank)])
-    update = _update_ns(table, counts, list(range(last, costs.stages, costs.pp)))
+    update = _update_ns(table, counts, list(place_of(costs).of_rank(last)))
     causes["optimizer"] += update
     causes["dp_comm"] += x[slots.opt(last)] - update - costs.overhead
     causes["other"] += costs.overhead
@@ -103,7 +109,7 @@ def _rank_causes(
     """All micro-batches of one rank, by cause. [ns]."""
     workload, meshes = data.workload, data.meshes
     causes: dict[str, float] = defaultdict(float)
-    stages = range(rank, costs.stages, costs.pp)
+    stages = place_of(costs).of_rank(rank)
     for kind, layer in enumerate(workload.kinds):
         owned = layer_owned(workload, layer, meshes)
         for entry, name in enumerate(costs.menu):

@@ -22,7 +22,9 @@ from planner.cost.pipeline import (
     StageVectors,
     peak_blocks,
     peak_vectors,
+    place_of,
     stage_vectors,
+    stages_by_rank,
 )
 from planner.cost.room import (
     buffer_bytes,
@@ -105,7 +107,7 @@ def _states_by_rank(
             first, last = root_bytes(workload, meshes)
             by_stage[0] += first[0]
             by_stage[-1] += last[0]
-        totals[name] = by_stage.reshape(costs.vpp, costs.pp).sum(axis=0)
+        totals[name] = by_stage[stages_by_rank(costs)].sum(axis=1)
     return totals
 
 
@@ -147,7 +149,7 @@ def _busy(
     On the head's stage the loss and the layers each have their own.
     """
     for peak in _peaks(costs, rank):
-        at = peak.chunk * costs.pp + rank
+        at = place_of(costs).stage(rank, peak.chunk)
         held = peak_blocks(costs, vectors, rank, peak) - int(vectors.transient[at])
         waiting = int(vectors.accumulated[at])
         layers = _layers_at_work(costs, counts[at])
@@ -218,7 +220,7 @@ def _units(
     moment: Moment, costs: StageCosts, counts: Counts, rank: int, menu: Sequence[int]
 ) -> Iterator[tuple[int, Addend]]:
     """Units of one rank: how many, and what each has."""
-    for stage in range(rank, costs.stages, costs.pp):
+    for stage in place_of(costs).of_rank(rank):
         for kind, entry in np.argwhere(counts[stage] > 0).tolist():
             yield int(counts[stage, kind, entry]), moment.entry(kind, menu[entry])
         if stage == 0:

@@ -1,6 +1,7 @@
 """What the host of a node holds at most, for every candidate of a space at once."""
 
 import numpy as np
+import numpy.typing as npt
 
 from planner.cost.activations import kept_bytes
 from planner.cost.context import Context
@@ -12,6 +13,8 @@ from planner.cost.states import state_bytes
 from planner.cost.workload import Workload
 from planner.specs.layout import Offload
 from planner.specs.table import BLOCK
+
+Bools = npt.NDArray[np.bool_]
 
 
 def leaves_the_gpus(workload: Workload) -> bool:
@@ -34,6 +37,7 @@ def host_bound(
     vpp: Ints,
     layers: Ints,
     recompute: tuple[str, ...],
+    at_once: Bools,
 ) -> Floats:
     """Most that a node holds for its GPUs, whatever the split of the layers.
 
@@ -51,6 +55,7 @@ def host_bound(
         vpp: Virtual chunks per pipeline rank. [1], shape (candidates,)
         layers: Most layers of one virtual stage. [1], shape (candidates,)
         recompute: Kinds that the candidates' layers may use. [text]
+        at_once: All micro-batches are in flight (gpipe). [bool]
 
     Returns:
         Memory. [B], shape (candidates,)
@@ -61,7 +66,9 @@ def host_bound(
     node = min(workload.topology.cluster.node.gpus_per_node, workload.gpus)
     held = _states(workload, meshes, vpp * layers, node)
     if workload.offload.activations:
-        held = held + node * _activations(workload, meshes, vpp, layers, recompute)
+        flying = _in_flight(meshes, vpp, at_once)
+        kept = _activations(workload, meshes, flying, layers, recompute)
+        held = held + node * kept
     return held
 
 
@@ -97,10 +104,17 @@ def _away(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
     return home.total - here.total
 
 
+def _in_flight(meshes: Meshes, vpp: Ints, at_once: Bools) -> tuple[Ints, Ints]:
+    """Chunks and micro-batches that the fullest rank holds, at most. [1]."""
+    batches, pp = meshes.micro_batches, meshes.pp
+    depth = np.where(at_once, batches, np.minimum(batches, pp))
+    return np.where(vpp > 1, np.minimum(batches * vpp, pp * (vpp + 1)), depth), depth
+
+
 def _activations(
     workload: Workload,
     meshes: Meshes,
-    vpp: Ints,
+    flying: tuple[Ints, Ints],
     layers: Ints,
     recompute: tuple[str, ...],
 ) -> Floats:
@@ -112,12 +126,8 @@ def _activations(
     ]
     context = Context.of(workload, meshes)
     edges = sum(_blocks(end(context).saved) for end in (embedding_end, head_end))
-    batches, pp = meshes.micro_batches, meshes.pp
-    chunks = np.where(
-        vpp > 1, np.minimum(batches * vpp, pp * (vpp + 1)), np.minimum(batches, pp)
-    )
+    chunks, depth = flying
     held = np.minimum(layers, workload.model.layers) * _blocks(np.max(kept, axis=0))
-    depth = np.minimum(batches, pp)
     return np.asarray(workload.offload.activations * (chunks * held + depth * edges))
 
 

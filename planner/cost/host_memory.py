@@ -9,7 +9,7 @@ from hardware.host import staging
 from planner.cost.footprint import GIB, stage_memories
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.owned import Owned, embedding_owned, head_owned, layer_owned
-from planner.cost.pipeline import Counts
+from planner.cost.pipeline import Counts, stages_by_rank
 from planner.cost.states import States, state_bytes
 from planner.cost.table import CostTable, fill_table
 from planner.cost.workload import Workload
@@ -141,7 +141,7 @@ def _ranks_states(
     by_stage = counts.sum(axis=2) @ layers
     by_stage[0] += _away(workload, embedding_owned(workload, meshes), meshes)
     by_stage[-1] += _away(workload, head_owned(workload, meshes), meshes)
-    by_rank = by_stage.reshape(costs.vpp, costs.pp, 2).sum(axis=0)
+    by_rank: Floats = by_stage[stages_by_rank(costs)].sum(axis=1)
     if workload.offload.device == "nvme":
         by_rank[:, 0] += _buffers(table, costs, counts)
     return by_rank[:, 0], by_rank[:, 1]
@@ -170,7 +170,7 @@ def _buffers(table: CostTable, costs: StageCosts, counts: Counts) -> Floats:
             for o in (layer_owned(workload, k, meshes) for k in workload.kinds)
         ]
     )
-    shard = (counts.sum(axis=2) @ each).reshape(costs.vpp, costs.pp).sum(axis=0)
+    shard = (counts.sum(axis=2) @ each)[stages_by_rank(costs)].sum(axis=1)
     total = np.zeros(costs.pp)
     if workload.offload.optimizer:
         states = np.minimum(shard, sizes.optimizer_parameters)

@@ -1,11 +1,13 @@
 """Between layouts, as people write them, and rows of the table."""
 
+from typing import cast
+
 import numpy as np
 
 from planner.cost.meshes import CP_KINDS, ORDERS, Meshes
 from planner.cost.pipeline import Counts
 from planner.cost.workload import Workload
-from planner.specs.layout import CommDtype, Layout, RecomputeRange, Stage
+from planner.specs.layout import CommDtype, Layout, RecomputeRange, Schedule, Stage
 
 
 def layout_of(
@@ -13,6 +15,7 @@ def layout_of(
     meshes: Meshes,
     row: int,
     *,
+    schedule: str,
     vpp: int,
     menu: tuple[str, ...],
     counts: Counts,
@@ -23,6 +26,7 @@ def layout_of(
         workload: The job.
         meshes: Meshes of a space.
         row: Index of the mesh. [1]
+        schedule: Name of the schedule. [text]
         vpp: Virtual chunks per pipeline rank. [1]
         menu: Recompute kinds that the counts index. [text]
         counts: Layers by stage, kind and menu entry. [1]
@@ -45,7 +49,7 @@ def layout_of(
         zero_stage=at["zero"],
         micro_batch=at["micro_batch"],
         grad_accum=at["micro_batches"],
-        schedule="interleaved" if vpp > 1 else "1f1b",
+        schedule=cast("Schedule", schedule),
         order=ORDERS[at["order"]],
         comm_dtype=comm_dtype(workload),
         offload=workload.offload,

@@ -9,7 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.cost.pipeline import Counts, edge_gather, edge_scatter
+from planner.cost.pipeline import (
+    Counts,
+    edge_gather,
+    edge_scatter,
+    place_of,
+    splits_backward,
+)
 from planner.schedules.inflight import Peak
 from planner.schedules.simulator import Path
 from planner.specs.table import EndCosts, IdleMoment, StageCosts
@@ -37,7 +43,8 @@ class Linear:
 
 def _end_value(end: EndCosts, weights: tuple[int, ...]) -> int:
     """Path length that one end adds, given how often its slots are on the path."""
-    terms = (end.forward, end.backward, end.gather, end.scatter, end.optimizer)
+    passes = end.forward, end.backward
+    terms = (*passes, end.gather, end.scatter, end.optimizer, end.weight)
     return sum(w * term for w, term in zip(weights, terms, strict=True))
 
 
@@ -54,10 +61,14 @@ def path_linear(costs: StageCosts, path: Path) -> Linear:
     s, p = costs.stages, costs.pp
     counts = path.counts
     slots = [counts[i * s : (i + 1) * s] for i in (0, 1, 3, 4)]
-    slots.append(np.tile(counts[7 * s : 7 * s + p], costs.vpp))
+    place = place_of(costs)
+    slots.append(counts[[7 * s + place.rank(stage) for stage in range(s)]])
+    # W comes on top of B, from which its time was taken
+    apart = counts[2 * s : 3 * s] - counts[s : 2 * s]
+    slots.append(apart * splits_backward(costs))
     factors = np.zeros((s, len(costs.layers), len(costs.menu)), dtype=np.int64)
     for k, layer in enumerate(costs.layers):
-        per_layer = (layer.gather, layer.scatter, layer.optimizer)
+        per_layer = (layer.gather, layer.scatter, layer.optimizer, layer.weight)
         fixed = sum(w * term for w, term in zip(slots[2:], per_layer, strict=True))
         ahead, behind = np.array(layer.forward), np.array(layer.backward)
         factors[:, k, :] = (
@@ -93,7 +104,7 @@ def peak_linear(costs: StageCosts, rank: int, peak: Peak) -> Linear:
     factors = np.zeros(shape, dtype=np.int64)
     constant = 0
     for chunk, held in enumerate(peak.counts):
-        stage = chunk * costs.pp + rank
+        stage = place_of(costs).stage(rank, chunk)
         working = chunk == peak.chunk
         for k, layer in enumerate(costs.layers):
             states = layer.static + working * layer.accumulated
@@ -133,7 +144,7 @@ def idle_linear(costs: StageCosts, rank: int, moment: IdleMoment) -> Linear:
     shape = (costs.stages, len(costs.layers), len(costs.menu))
     factors = np.zeros(shape, dtype=np.int64)
     constant = 0
-    for stage in range(rank, costs.stages, costs.pp):
+    for stage in place_of(costs).of_rank(rank):
         for k, layer in enumerate(costs.layers):
             factors[stage, k, :] = layer.static + np.array(moment.layers[k])
         if stage == 0:
@@ -141,6 +152,18 @@ def idle_linear(costs: StageCosts, rank: int, moment: IdleMoment) -> Linear:
         if stage == costs.stages - 1:
             constant += costs.head.static + moment.head
     return Linear(constant, factors)
+
+
+def head_rank(costs: StageCosts) -> int:
+    """Rank of the last virtual stage: the last rank, or the first in a V.
+
+    Args:
+        costs: The inner problem.
+
+    Returns:
+        Pipeline rank. [1]
+    """
+    return place_of(costs).rank(costs.stages - 1)
 
 
 def idle_end_beside(costs: StageCosts, rank: int, moment: IdleMoment) -> int:
@@ -155,5 +178,5 @@ def idle_end_beside(costs: StageCosts, rank: int, moment: IdleMoment) -> int:
         Memory. [block]
     """
     first = moment.embedding_beside if rank == 0 else 0
-    last = moment.head_beside if rank == costs.pp - 1 else 0
+    last = moment.head_beside if rank == head_rank(costs) else 0
     return max(first, last)

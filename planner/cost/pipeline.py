@@ -7,13 +7,63 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from planner.schedules.graph import Graph, Slots, pipeline_graph
+from planner.schedules.graph import Graph, pipeline_graph
 from planner.schedules.inflight import Peak, peaks
+from planner.schedules.order import SPLIT
+from planner.schedules.placement import Placement, placement
 from planner.schedules.simulator import makespan
+from planner.schedules.slots import Slots
 from planner.specs.table import EndCosts, IdleMoment, StageCosts
 
 Counts = npt.NDArray[np.int64]
 """Layers by (virtual stage, layer kind, entry of the recompute menu). [1]"""
+
+
+WHOLE = ("weight", "gather", "scatter", "optimizer", "static", "accumulated")
+"""Costs of a layer that no recompute kind changes. [text]"""
+
+
+def place_of(costs: StageCosts) -> Placement:
+    """Where the virtual stages of a mesh's schedule lie.
+
+    Args:
+        costs: The inner problem.
+
+    Returns:
+        The placement.
+
+    Raises:
+        ValueError: The schedule holds the model twice: that has no price here.
+    """
+    place = placement(costs.schedule, costs.pp, costs.vpp)
+    if place.both_ways:
+        raise ValueError(f"{costs.schedule} holds the model twice: it has no price")
+    return place
+
+
+def stages_by_rank(costs: StageCosts) -> Counts:
+    """Virtual stages of every rank, by chunk.
+
+    Args:
+        costs: The inner problem.
+
+    Returns:
+        Indices. [1], shape (pp, vpp)
+    """
+    place = place_of(costs)
+    return np.array([place.of_rank(rank) for rank in range(costs.pp)])
+
+
+def splits_backward(costs: StageCosts) -> bool:
+    """Whether weight gradients are operations of their own.
+
+    Args:
+        costs: The inner problem.
+
+    Returns:
+        True for the zero-bubble schedules.
+    """
+    return costs.schedule in SPLIT
 
 
 @dataclass(frozen=True)
@@ -25,6 +75,7 @@ class StageVectors:
 
     forward: Counts
     backward: Counts
+    weight: Counts
     gather: Counts
     scatter: Counts
     optimizer: Counts
@@ -70,7 +121,7 @@ def stage_vectors(costs: StageCosts, counts: Counts) -> StageVectors:
     }
     by_kind = {
         name: np.array([getattr(layer, name) for layer in costs.layers], dtype=np.int64)
-        for name in ("gather", "scatter", "optimizer", "static", "accumulated")
+        for name in WHOLE
     }
     per_kind = counts.sum(axis=2)
     terms = {
@@ -171,6 +222,9 @@ def durations(costs: StageCosts, vectors: StageVectors) -> list[int]:
     x = np.zeros(slots.n_slots, dtype=np.int64)
     x[:stages] = vectors.forward
     x[stages : 2 * stages] = vectors.backward
+    if splits_backward(costs):
+        x[stages : 2 * stages] = vectors.backward - vectors.weight
+        x[2 * stages : 3 * stages] = vectors.weight
     x[3 * stages : 4 * stages] = vectors.gather
     x[4 * stages : 5 * stages] = vectors.scatter
     x[5 * stages : 6 * stages] = [edge_gather(costs, i) for i in range(stages)]
@@ -191,7 +245,7 @@ def by_rank(costs: StageCosts, values: Counts) -> Counts:
     Returns:
         One number per pipeline rank. shape (pp,)
     """
-    sums: Counts = values.reshape(costs.vpp, costs.pp).sum(axis=0)
+    sums: Counts = values[stages_by_rank(costs)].sum(axis=1)
     return sums
 
 
@@ -274,8 +328,8 @@ def idle_blocks(costs: StageCosts, counts: Counts, moment: IdleMoment) -> Counts
     held[-1] += moment.head
     largest[0] = max(largest[0], moment.embedding_beside)
     largest[-1] = max(largest[-1], moment.head_beside)
-    by_chunk = largest.reshape(costs.vpp, costs.pp)
-    above: Counts = by_rank(costs, held) + by_chunk.max(axis=0)
+    by_chunk = largest[stages_by_rank(costs)]
+    above: Counts = by_rank(costs, held) + by_chunk.max(axis=1)
     return above
 
 
@@ -291,8 +345,8 @@ def peak_blocks(costs: StageCosts, vectors: StageVectors, rank: int, peak: Peak)
     Returns:
         Memory. [block]
     """
-    mine = np.arange(rank, costs.stages, costs.pp)
-    held = int(np.dot(peak.counts, vectors.saved[mine]))
+    mine = place_of(costs).of_rank(rank)
+    held = int(np.dot(peak.counts, vectors.saved[list(mine)]))
     at = mine[peak.chunk]
     return held + int(vectors.accumulated[at] + vectors.transient[at])
 

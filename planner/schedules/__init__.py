@@ -13,9 +13,11 @@ from planner.schedules.closed_forms import (
     uniform_makespan,
     upper_bound_1f1b,
 )
-from planner.schedules.graph import Graph, Slots, pipeline_graph
+from planner.schedules.graph import Graph, pipeline_graph
 from planner.schedules.inflight import Peak, in_flight, peaks
-from planner.schedules.order import SCHEDULES, Kind, Op, operations
+from planner.schedules.operation import Kind, Op
+from planner.schedules.order import SCHEDULES, SPLIT, operations
+from planner.schedules.placement import V_SHAPED, Placement, placement
 from planner.schedules.simulator import (
     Interval,
     Path,
@@ -27,15 +29,19 @@ from planner.schedules.simulator import (
     makespan,
     rank_paths,
 )
+from planner.schedules.slots import Slots
 
 __all__ = [
     "SCHEDULES",
+    "SPLIT",
+    "V_SHAPED",
     "Graph",
     "Interval",
     "Kind",
     "Op",
     "Path",
     "Peak",
+    "Placement",
     "Slots",
     "bubble_fraction",
     "bubble_ratio",
@@ -52,6 +58,7 @@ __all__ = [
     "p2p_delay",
     "peaks",
     "pipeline_graph",
+    "placement",
     "rank_paths",
     "uniform_makespan",
     "upper_bound_1f1b",

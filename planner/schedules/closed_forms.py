@@ -6,7 +6,7 @@ Here f, b and w are the times of *all* chunks of a rank for one micro-batch, so
 
 from collections.abc import Sequence
 
-from planner.schedules.order import operations
+from planner.schedules.order import SPLIT, operations
 
 
 def uniform_makespan(
@@ -19,6 +19,13 @@ def uniform_makespan(
         gpipe, 1f1b   m t + (p - 1) t
         interleaved   m t + (p - 1) t / v
         zb-h1         m t + (p - 1) (f + b - w)
+        zb-v          m t + (p - 1) max(b / 2, b - w)
+        dualpipe-v    m t + (p - 1) (f + 2 b - w) / 2
+        dualpipe      m t + (p / 2 - 1) (f + 2 b - w)
+
+    The last is that of its authors, ``(p / 2 - 1) (F&B + B - 3 W)``, where B is a
+    whole backward, b + w here, and F&B a pair that lasts f + b + w. A micro-batch
+    of dualpipe passes one chunk of a rank, so there f, b and w are those of one.
 
     Args:
         schedule: One of ``SCHEDULES``. [text]
@@ -26,32 +33,51 @@ def uniform_makespan(
         v: Chunks of a rank. [1]
         m: Micro-batches in a step. [1]
         f: Forward of one micro-batch on a rank. [s]
-        b: Backward, of the inputs only in zb-h1. [s]
-        w: Weight gradient in zb-h1, else 0. [s]
+        b: Backward, of the inputs only where it is split. [s]
+        w: Weight gradient where the backward is split, else 0. [s]
 
     Returns:
         Time of forwards and backwards. [s]
 
     Raises:
-        ValueError: The schedule does not exist for these numbers, or zb-h1 is
-            outside the range where its form is exact: ``m >= p``, and w at
-            most f and b (or p = 1).
+        ValueError: The schedule does not exist for these numbers, or is outside
+            the range where its form is exact (or p = 1): zb-h1 ``m >= p`` and w
+            at most f and b; zb-v ``m >= 2 p - 1`` and ``w <= f <= b``;
+            dualpipe-v and dualpipe ``w <= f = b``.
 
     Leaves out p2p (see ``p2p_delay``), data-parallel communication, optimizer.
 
     References:
         D. Narayanan et al., arXiv:2104.04473, section 2.2; P. Qi et al.,
-        "Zero Bubble Pipeline Parallelism", arXiv:2401.10241.
+        "Zero Bubble Pipeline Parallelism", arXiv:2401.10241; P. Qi et al.,
+        arXiv:2405.15362; DeepSeek-AI, arXiv:2412.19437, table 2 of
+        github.com/deepseek-ai/DualPipe. That of zb-v beyond f = b = w was read
+        off the simulator.
     """
     operations(schedule, p, v, m)
-    if schedule != "zb-h1":
+    if schedule not in SPLIT:
         return m * (f + b + w) + (p - 1) * (f + b + w) / v
-    if p > 1 and (m < p or w > min(f, b)):
+    needs, exact, bubble = _split_bubble(schedule, p, m, f, b, w)
+    if p > 1 and not exact:
         raise ValueError(
-            f"the closed form of zb-h1 needs m >= p and w <= min(f, b); "
+            f"the closed form of {schedule} needs {needs}; "
             f"given p={p}, m={m}, f={f}, b={b}, w={w}: simulate instead"
         )
-    return m * (f + b + w) + (p - 1) * (f + b - w)
+    return m * (f + b + w) + bubble
+
+
+def _split_bubble(
+    schedule: str, p: int, m: int, f: float, b: float, w: float
+) -> tuple[str, bool, float]:
+    """Range of a closed form in words, whether we are in it, and the bubble."""
+    if schedule == "zb-h1":
+        exact = m >= p and w <= min(f, b)
+        return "m >= p and w <= min(f, b)", exact, (p - 1) * (f + b - w)
+    if schedule == "zb-v":
+        exact = m >= 2 * p - 1 and w <= f <= b
+        return "m >= 2 p - 1 and w <= f <= b", exact, (p - 1) * max(b / 2, b - w)
+    half = p / 2 - 1 if schedule == "dualpipe" else (p - 1) / 2
+    return "w <= f = b", w <= f == b, half * (f + 2 * b - w)
 
 
 def bubble_ratio(
@@ -59,8 +85,8 @@ def bubble_ratio(
 ) -> float:
     """The bubble over the ideal time: ``makespan / (m t) - 1``.
 
-    ``(p - 1) / (v m)`` but for zb-h1, whose bubble is a third of that of 1f1b at
-    ``f = b = w``.
+    ``(p - 1) / (v m)`` where the backward is not split. At ``f = b = w`` that of
+    zb-h1 is a third of that of 1f1b, and that of zb-v a sixth.
 
     Args:
         schedule: One of ``SCHEDULES``. [text]
@@ -68,8 +94,8 @@ def bubble_ratio(
         v: Chunks of a rank. [1]
         m: Micro-batches in a step. [1]
         f: Forward of one micro-batch on a rank. [s]
-        b: Backward, of the inputs only in zb-h1. [s]
-        w: Weight gradient in zb-h1, else 0. [s]
+        b: Backward, of the inputs only where it is split. [s]
+        w: Weight gradient where the backward is split, else 0. [s]
 
     Returns:
         Bubble by ideal time. [1]
@@ -85,7 +111,7 @@ def bubble_fraction(
 ) -> float:
     """The bubble over the whole time: ``1 - m t / makespan``.
 
-    ``(p - 1) / (v m + p - 1)`` but for zb-h1.
+    ``(p - 1) / (v m + p - 1)`` where the backward is not split.
 
     Args:
         schedule: One of ``SCHEDULES``. [text]
@@ -93,8 +119,8 @@ def bubble_fraction(
         v: Chunks of a rank. [1]
         m: Micro-batches in a step. [1]
         f: Forward of one micro-batch on a rank. [s]
-        b: Backward, of the inputs only in zb-h1. [s]
-        w: Weight gradient in zb-h1, else 0. [s]
+        b: Backward, of the inputs only where it is split. [s]
+        w: Weight gradient where the backward is split, else 0. [s]
 
     Returns:
         Share of the time in which a rank does not compute. [1]
@@ -127,15 +153,15 @@ def p2p_delay(schedule: str, p: int, v: int, m: int, p2p: float) -> float:
 
     Raises:
         ValueError: The schedule does not exist for these numbers, or it is
-            zb-h1, for which there is no closed form here.
+            one that splits the backward, of which there is none here.
 
     Leaves out unequal stages and transfers that take longer than the slack of a
     chunk (exact to at least a tenth of its forward). Transfers do not block the
     compute stream.
     """
     operations(schedule, p, v, m)
-    if schedule == "zb-h1":
-        raise ValueError("zb-h1 has no closed form of its p2p delay: simulate")
+    if schedule in SPLIT:
+        raise ValueError(f"{schedule} has no closed form of its p2p delay: simulate")
     if schedule == "gpipe" or v > 1:
         return 2 * p2p * (p * v - 1)
     full, rest = divmod(m - 1, p)

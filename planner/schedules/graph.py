@@ -10,67 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.schedules.order import Op, operations
-
-
-@dataclass(frozen=True)
-class Slots:
-    """Where each duration stands in the vector of durations x.
-
-    With ``S = p v`` virtual stages in model order, x is the concatenation of
-    F, B, W, GATHER, SCATTER, FIRST, LAST (S entries each), OPT (p entries) and
-    one zero, in ns. Every method takes a virtual stage, ``opt`` a rank.
-    """
-
-    p: int
-    v: int
-
-    @property
-    def stages(self) -> int:
-        """Virtual stages, ``S = p v``. [1]."""
-        return self.p * self.v
-
-    @property
-    def n_slots(self) -> int:
-        """Length of x, ``7 S + p + 1``. [1]."""
-        return 7 * self.stages + self.p + 1
-
-    @property
-    def zero(self) -> int:
-        """Index of the entry that is always 0. [1]."""
-        return 7 * self.stages + self.p
-
-    def f(self, stage: int) -> int:
-        """Index of the forward of one micro-batch. [1]."""
-        return stage
-
-    def b(self, stage: int) -> int:
-        """Index of the backward of one micro-batch; without W if W exists. [1]."""
-        return self.stages + stage
-
-    def w(self, stage: int) -> int:
-        """Index of the weight gradient of one micro-batch; 0 if in B. [1]."""
-        return 2 * self.stages + stage
-
-    def gather(self, stage: int) -> int:
-        """Index of the all-gather of the stage's parameters. [1]."""
-        return 3 * self.stages + stage
-
-    def scatter(self, stage: int) -> int:
-        """Index of the reduce-scatter of the stage's gradients. [1]."""
-        return 4 * self.stages + stage
-
-    def first(self, stage: int) -> int:
-        """Index of the part of GATHER that the first forward waits for. [1]."""
-        return 5 * self.stages + stage
-
-    def last(self, stage: int) -> int:
-        """Index of the part of SCATTER that the backward must end before. [1]."""
-        return 6 * self.stages + stage
-
-    def opt(self, rank: int) -> int:
-        """Index of the optimizer step of a rank. [1]."""
-        return 7 * self.stages + rank
+from planner.schedules.operation import FORWARD, Op
+from planner.schedules.order import SPLIT, operations
+from planner.schedules.placement import placement
+from planner.schedules.slots import Slots
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,9 +48,9 @@ class Graph:
 class _Builder:
     """Adds the nodes of a step, rank by rank, as soon as what they need is there.
 
-    ``forward[i + 1][k]`` is the node after which F(i, k) counts as done, -1
-    before it has one; row 0 is the source. ``backward[i][k]`` likewise for B;
-    its row S is the forward of the last virtual stage, whose backward needs it.
+    ``forward[i][k]`` is the node after which F(i, k) counts as done, -1 before it
+    has one. ``backward[i][k]`` likewise for B. ``kept[r]`` names the entries that
+    the next W of rank r settles: what H and P hold back.
     """
 
     def __init__(
@@ -125,17 +68,19 @@ class _Builder:
             raise ValueError(f"scatter_every={scatter_every} must be at least 1")
         self.orders = operations(schedule, p, v, m)
         self.slots = Slots(p, v)
-        self.p, self.v, self.m = p, v, m
+        self.place = placement(schedule, p, v)
+        self.p, self.micros = p, self.place.micros(m)
         self.overlap_gather, self.overlap_scatter = overlap_gather, overlap_scatter
         self.every = scatter_every
-        self.reduces_after = "W" if schedule == "zb-h1" else "B"
+        self.reduces_after = "W" if schedule in SPLIT else "B"
         self.rows = [(0, 0, 0, self.slots.zero)]
         self.free = [0] * p
         self.scattered = [0] * p
         self.gathers = [0] * (p * v)
         self.streams: list[list[int]] = [[] for _ in range(p)]
-        self.forward = [[0] * m, *([-1] * m for _ in range(p * v))]
-        self.backward = [*([-1] * m for _ in range(p * v)), self.forward[-1]]
+        self.forward = [[-1] * self.micros for _ in range(p * v)]
+        self.backward = [[-1] * self.micros for _ in range(p * v)]
+        self.kept: list[list[tuple[list[int], int]]] = [[] for _ in range(p)]
 
     def build(self) -> Graph:
         """Build the graph of the whole step."""
@@ -166,7 +111,7 @@ class _Builder:
         """Gather the chunks of a rank one after the other, from time 0."""
         for rank in range(self.p):
             node = 0
-            for stage in range(rank, self.slots.stages, self.p):
+            for stage in self.place.of_rank(rank):
                 node = self._add(node, node, self.slots.gather(stage))
                 self.gathers[stage] = node
             if not self.overlap_gather:
@@ -185,39 +130,62 @@ class _Builder:
         """Place operations of a rank up to the first whose input is missing."""
         order, stream = self.orders[rank], self.streams[rank]
         before = len(stream)
-        for op in order[before:]:
-            stage = op.chunk * self.p + rank
-            needs, lag = self._input(op, stage)
+        for at in range(before, len(order)):
+            needs, lag = self._input(order[at], rank)
             if needs < 0:
                 break
-            self._place(op, rank, stage, needs, lag)
+            if order[at].kind == "P" and not self._pairs(order[at + 1], rank):
+                break
+            self._place(order[at], rank, needs, lag)
         return len(stream) - before
 
-    def _input(self, op: Op, stage: int) -> tuple[int, int]:
-        """Find the node whose result the operation needs, and its p2p lags."""
-        if op.kind == "F":
-            return self.forward[stage][op.micro], int(self.p > 1 and stage > 0)
-        if op.kind == "B":
-            sent = self.p > 1 and stage + 1 < self.slots.stages
-            return self.backward[stage + 1][op.micro], int(sent)
-        return self.backward[stage][op.micro], 0
+    def _pairs(self, after: Op, rank: int) -> bool:
+        """Let the rank wait for the input of a pair's backward, if that is there."""
+        needs, lag = self._input(after, rank)
+        if needs >= 0:
+            self.free[rank] = self._add(self.free[rank], needs, self.slots.zero, lag)
+        return needs >= 0
 
-    def _place(self, op: Op, rank: int, stage: int, needs: int, lag: int) -> None:
+    def _input(self, op: Op, rank: int) -> tuple[int, int]:
+        """Find the node whose result the operation needs, and its p2p lags."""
+        stage = self.place.stage(rank, op.chunk)
+        if op.kind == "W":
+            return self.free[rank], 0
+        if op.kind in FORWARD:
+            first = self.place.is_first(stage)
+            before = 0 if first else self.forward[stage - 1][op.micro]
+            return before, self.place.hops(stage)
+        if self.place.is_last(stage):
+            return self.forward[stage][op.micro], 0
+        return self.backward[stage + 1][op.micro], self.place.hops(stage + 1)
+
+    def _place(self, op: Op, rank: int, needs: int, lag: int) -> None:
         """Add the operation and what its communication hangs on it."""
-        if op.kind == "F":
+        stage = self.place.stage(rank, op.chunk)
+        if op.kind in FORWARD:
             if op.micro == 0 and self.overlap_gather:
                 done = self._first_forward(rank, stage, needs, lag)
             else:
                 done = self._compute(rank, needs, self.slots.f(stage), lag)
-            self.forward[stage + 1][op.micro] = done
+            self._settle(op, rank, self.forward[stage], done)
             return
-        slot = self.slots.b(stage) if op.kind == "B" else self.slots.w(stage)
+        slot = self.slots.w(stage) if op.kind == "W" else self.slots.b(stage)
         if self.overlap_scatter and self._reduces(op):
             done = self._last_backward(rank, stage, needs, slot, lag)
         else:
             done = self._compute(rank, needs, slot, lag)
-        if op.kind == "B":
-            self.backward[stage][op.micro] = done
+        self._settle(op, rank, self.backward[stage], done)
+
+    def _settle(self, op: Op, rank: int, results: list[int], done: int) -> None:
+        """Hand on a result, or keep it until the W of its pair is over."""
+        if op.kind in ("F", "B"):
+            results[op.micro] = done
+        elif op.kind in ("P", "H"):
+            self.kept[rank].append((results, op.micro))
+        else:
+            for kept, micro in self.kept[rank]:
+                kept[micro] = done
+            self.kept[rank].clear()
 
     def _compute(self, rank: int, needs: int, slot: int, lag: int) -> int:
         """Add a node to the compute stream of the rank."""
@@ -228,12 +196,13 @@ class _Builder:
 
     def _reduces(self, op: Op) -> bool:
         """Say if a group of micro-batches is complete, so gradients travel."""
-        complete = (op.micro + 1) % self.every == 0 or op.micro == self.m - 1
+        complete = (op.micro + 1) % self.every == 0 or op.micro == self.micros - 1
         return complete and op.kind == self.reduces_after
 
     def _first_forward(self, rank: int, stage: int, needs: int, lag: int) -> int:
         """Add a forward that runs while the parameters of its chunk arrive."""
-        before = self.gathers[stage - self.p] if stage >= self.p else 0
+        own = self.place.of_rank(rank)[: self.place.chunk(stage)]
+        before = self.gathers[own[-1]] if own else 0
         ready = self._add(before, before, self.slots.first(stage))
         if self.free[rank]:
             ready = self._add(self.free[rank], ready, self.slots.zero)
@@ -257,10 +226,10 @@ class _Builder:
 
     def _scatter_at_the_end(self) -> None:
         """Reduce every group of every chunk after the last operation of a rank."""
-        groups = -(-self.m // self.every)
+        groups = -(-self.micros // self.every)
         for rank in range(self.p):
             node = self.free[rank]
-            for stage in range(rank, self.slots.stages, self.p):
+            for stage in self.place.of_rank(rank):
                 for _ in range(groups):
                     node = self._add(node, node, self.slots.scatter(stage))
             self.scattered[rank] = node
@@ -328,7 +297,8 @@ def pipeline_graph(
     """Everything that a step waits for is a path of this graph.
 
     Compute stream of a rank: its operations in order. F(i) waits for F(i - 1),
-    B(i) for B(i + 1), one p2p later if that is on another rank.
+    B(i) for B(i + 1), one p2p later if that is on another rank. In dualpipe the
+    stages of the other direction are a second, separate chain.
 
     Gather stream: the all-gathers of chunks 0, 1, ... from time 0. Overlapped,
     the first forward of chunk j starts FIRST after gather j - 1 and its results

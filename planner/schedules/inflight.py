@@ -5,7 +5,8 @@ from functools import lru_cache
 from operator import le
 from typing import NamedTuple
 
-from planner.schedules.order import Kind, Op, operations
+from planner.schedules.operation import BACKWARD, FORWARD, Kind, Op
+from planner.schedules.order import SPLIT, operations
 
 
 class Peak(NamedTuple):
@@ -46,7 +47,7 @@ def peaks(schedule: str, p: int, v: int, m: int) -> tuple[tuple[Peak, ...], ...]
     Leaves out that B of a zero-bubble schedule already frees a part of what W
     does not need: everything is held until W.
     """
-    release: Kind = "W" if schedule == "zb-h1" else "B"
+    release: Kind = "W" if schedule in SPLIT else "B"
     return tuple(
         tuple(
             Peak(chunk, counts)
@@ -61,7 +62,9 @@ def in_flight(schedule: str, p: int, v: int, m: int, rank: int) -> int:
     """Give the peak number of chunks whose activations a rank holds.
 
     Closed forms, in chunks: gpipe m; 1f1b ``min(m, p - r)``; interleaved
-    ``min(m v, 2 (p - r - 1) + (v - 1) p + 1)``; zb-h1 ``min(m, p)``.
+    ``min(m v, 2 (p - r - 1) + (v - 1) p + 1)``; zb-h1 ``min(m, p)``. For enough
+    micro-batches: zb-v ``2 p``, dualpipe-v ``2 p + 1``, each of half a rank;
+    dualpipe ``p + 1``, each of a whole stage.
 
     Args:
         schedule: One of ``SCHEDULES``. [text]
@@ -71,7 +74,7 @@ def in_flight(schedule: str, p: int, v: int, m: int, rank: int) -> int:
         rank: Pipeline rank, 0 first. [1]
 
     Returns:
-        Chunks in flight; divide by v for stages. [1]
+        Chunks in flight; divide by v for stages, but not in dualpipe. [1]
 
     Raises:
         ValueError: The schedule is unknown or does not exist for these numbers.
@@ -86,9 +89,9 @@ def _held_at_backwards(
     held = [0] * v
     seen: list[set[tuple[int, ...]]] = [set() for _ in range(v)]
     for kind, _, chunk in order:
-        if kind == "F":
+        if kind in FORWARD:
             held[chunk] += 1
-        elif kind == "B":
+        elif kind in BACKWARD:
             seen[chunk].add(tuple(held))
         if kind == release:
             held[chunk] -= 1

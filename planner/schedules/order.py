@@ -3,21 +3,16 @@
 from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import Literal, NamedTuple
 
-Kind = Literal["F", "B", "W"]
-"""Forward, backward (of the inputs only, where W exists), weight gradient."""
+from planner.schedules.operation import Op
+from planner.schedules.placement import V_SHAPED
+from planner.schedules.v_shaped import dualpipe, dualpipe_v, zb_v
 
-SCHEDULES = ("gpipe", "1f1b", "interleaved", "zb-h1")
+SCHEDULES = ("gpipe", "1f1b", "interleaved", "zb-h1", *V_SHAPED)
 """Schedules that have an operation order here."""
 
-
-class Op(NamedTuple):
-    """One operation of a rank: what it does, to which micro-batch and chunk."""
-
-    kind: Kind
-    micro: int
-    chunk: int
+SPLIT = ("zb-h1", *V_SHAPED)
+"""Schedules whose backward is two operations: of inputs, and of weights."""
 
 
 @lru_cache(maxsize=128)
@@ -34,8 +29,9 @@ def operations(schedule: str, p: int, v: int, m: int) -> tuple[tuple[Op, ...], .
     Interleaved takes micro-batches in groups of p: a chunk runs the whole group
     before the next chunk does. With one chunk it is 1f1b. In zb-h1, rank r runs
     W(k - r) after B(k) and its last r W at the end, so that at most p
-    micro-batches wait for their W. The virtual stage of (chunk, rank), in model
-    order, is ``chunk * p + rank``.
+    micro-batches wait for their W. Of the V-shaped schedules see ``zb_v``,
+    ``dualpipe_v`` and ``dualpipe``. Which virtual stage (chunk, rank) is says
+    ``placement``.
 
     Args:
         schedule: One of ``SCHEDULES``. [text]
@@ -50,7 +46,8 @@ def operations(schedule: str, p: int, v: int, m: int) -> tuple[tuple[Op, ...], .
         ValueError: The schedule is unknown or does not exist for these numbers.
 
     Leaves out micro-batch groups of another size than p, and the extra forward
-    with which Megatron overlaps the all-to-all of experts.
+    with which Megatron overlaps the all-to-all of experts. In dualpipe, micro
+    counts the micro-batches of one direction, ``m / 2``.
 
     References:
         Megatron-Core 0.16.1, ``pipeline_parallel/schedules.py``
@@ -58,6 +55,9 @@ def operations(schedule: str, p: int, v: int, m: int) -> tuple[tuple[Op, ...], .
         P. Qi et al., "Zero Bubble Pipeline Parallelism", arXiv:2401.10241.
     """
     _check(schedule, p, v, m)
+    if schedule in V_SHAPED:
+        of_rank = {"zb-v": zb_v, "dualpipe-v": dualpipe_v, "dualpipe": dualpipe}
+        return tuple(of_rank[schedule](p, m, rank) for rank in range(p))
     forwards = [Op("F", micro, chunk) for micro, chunk in _grouped(p, v, m)]
     backwards = [Op("B", micro, v - 1 - chunk) for micro, chunk in _grouped(p, v, m)]
     weights = [Op("W", micro, 0) for micro in range(m if schedule == "zb-h1" else 0)]
@@ -81,19 +81,32 @@ def _check(schedule: str, p: int, v: int, m: int) -> None:
     given = f"schedule {schedule!r} with p={p}, v={v}, m={m}"
     if min(p, v, m) < 1:
         raise ValueError(f"{given}: p, v and m must each be at least 1")
-    if v > 1 and schedule != "interleaved":
+    if schedule in V_SHAPED:
+        _check_v_shaped(given, schedule, p, v, m)
+    elif v > 1 and schedule != "interleaved":
         raise ValueError(
-            f"{given}: only 'interleaved' has more than one chunk per rank; "
+            f"{given}: only 'interleaved' has any number of chunks per rank; "
             f"allowed here: v=1"
         )
-    if v > 1 and p == 1:
+    elif v > 1 and p == 1:
         raise ValueError(f"{given}: interleaving needs p > 1; with p=1 use v=1")
-    if v > 1 and m % p:
+    elif v > 1 and m % p:
         near_m = f"m={m - m % p + p}" if m < p else f"m={m - m % p} or {m - m % p + p}"
         raise ValueError(
             f"{given}: interleaving needs m % p == 0, here {m} % {p} = {m % p}; "
             f"nearest: {near_m}"
         )
+
+
+def _check_v_shaped(given: str, schedule: str, p: int, v: int, m: int) -> None:
+    """Refuse numbers that make no V, or fewer micro-batches than fill it."""
+    if v != 2:
+        raise ValueError(f"{given}: {schedule} has two chunks per rank; allowed: v=2")
+    if schedule == "dualpipe" and (p % 2 or m % 2):
+        near = f"p={p + p % 2}, m={m + m % 2}"
+        raise ValueError(f"{given}: dualpipe needs even p and m; nearest: {near}")
+    if schedule != "zb-v" and m < 2 * p:
+        raise ValueError(f"{given}: {schedule} needs m >= 2 p; nearest: m={2 * p}")
 
 
 def _grouped(p: int, v: int, m: int) -> Iterator[tuple[int, int]]:

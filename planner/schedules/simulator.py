@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.schedules.graph import Graph
-from planner.schedules.order import Op
+from planner.schedules.operation import Op
 
 
 @dataclass(frozen=True, eq=False)

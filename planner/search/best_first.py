@@ -223,8 +223,9 @@ class BestFirst:
             m.micro_batch,
             m.order,
         )
-        inner = int(self.space.vpp[candidate]), int(self.space.menu[candidate])
-        return (*(int(column[row]) for column in columns), *inner)
+        inner = self.space.vpp, self.space.schedules, self.space.menu
+        chosen = (int(column[candidate]) for column in inner)
+        return (*(int(column[row]) for column in columns), *chosen)
 
     def device_bytes(
         self, candidate: int, costs: StageCosts, answer: MeshAnswer

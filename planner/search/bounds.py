@@ -11,6 +11,7 @@ import numpy as np
 
 from planner.cost.linear import Linear, path_linear
 from planner.cost.meshes import Floats, Ints
+from planner.cost.pipeline import place_of
 from planner.cost.reach import reach_of
 from planner.cost.table import CostTable
 from planner.search.paths import ShapePaths
@@ -116,7 +117,8 @@ def _time_bound(table: CostTable, space: Space, c: _Columns) -> Floats:
        ``T >= (m S + optimizer) / p``, and the host's work follows.
     2. 1F1B with m > p: ``T >= (m + p - 1) S / p``, by combining the rows
        ``sum_{j<r} t_j + (m - k_r) t_r + 2 sum_{j>r} t_j`` of all ranks with
-       weights that make every coefficient equal (cost model, E.3.2).
+       weights that make every coefficient equal (cost model, E.3.2). GPipe has
+       the rows ``sum_j t_j + (m - 1) t_r``, whose mean it is for any m.
     3. A rank starts after the first chunks of the ranks before it and ends
        after their backwards: ``T >= sum_{q<r} t_{q,0} + m t_r``. Averaged over
        r, each rank q >= 1 adds at least ``(p-1-q)/p`` of one cheapest layer,
@@ -141,7 +143,8 @@ def _may_fit(space: Space, c: _Columns) -> Ints:
     """0 where the ranks together cannot hold the model's layers.
 
     At the first backward of rank r, K_r chunk activations are in flight (exact,
-    from the order: ``min(m, p - r)`` and ``min(m v, 2(p-r-1) + (v-1)p + 1)``),
+    from the order: ``min(m, p - r)``, which GPipe's m is at least, and
+    ``min(m v, 2(p-r-1) + (v-1)p + 1)``),
     at most ``C_r`` of one chunk. With N layers of a kind on the rank, at most
     ``most`` a chunk, their activations are at least ``saved (most K_r -
     C_r (v most - N))``, so ``N <= (budget - transient - saved (most K_r -
@@ -276,7 +279,7 @@ def least(
     prices = line.factors.min(axis=2)
     reach = reach_of(costs)
     value = line.constant + int((reach.low * prices).sum())
-    own = np.arange(rank or 0, costs.stages, costs.pp)
+    own = np.array(place_of(costs).of_rank(rank or 0))
     others = np.minimum(reach.totals, costs.most_layers * reach.mask[own].sum(axis=0))
     everywhere = np.arange(costs.stages)
     for kind, count in enumerate(reach.totals.tolist()):

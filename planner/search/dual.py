@@ -14,6 +14,7 @@ from planner.cost.pipeline import (
     durations,
     graph_of,
     peak_vectors,
+    place_of,
     stage_vectors,
 )
 from planner.cost.reach import reach_of
@@ -71,10 +72,11 @@ class LayerProgram:
         """Memory of every moment, less the transients that are always there."""
         costs = self.costs
         table = peak_vectors(costs.schedule, costs.pp, costs.vpp, costs.micro_batches)
+        place = place_of(costs)
         for rank, moments in enumerate(table):
             for moment in moments:
                 line = peak_linear(costs, rank, moment)
-                end = end_transient(costs, moment.chunk * costs.pp + rank)
+                end = end_transient(costs, place.stage(rank, moment.chunk))
                 spare = costs.budget - line.constant - end
                 row = self.solver.Constraint(-self.solver.infinity(), spare / 1e6)
                 self._fill(row, line, 1e-6)

@@ -5,8 +5,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from planner.cost.linear import head_rank
 from planner.cost.meshes import Ints
-from planner.cost.pipeline import peak_vectors
+from planner.cost.pipeline import peak_vectors, stages_by_rank
 from planner.cost.reach import reach_of
 from planner.specs.table import IdleMoment, StageCosts
 
@@ -82,7 +83,7 @@ def most_layers(costs: StageCosts) -> Ints:
 def _passing_loads(costs: StageCosts) -> Ints:
     """Most layers of every rank at the moments of its passes. [1], shape (pp,)."""
     at = moments(costs.schedule, costs.pp, costs.vpp, costs.micro_batches)
-    stages = np.arange(costs.vpp) * costs.pp + at.rank[:, None]
+    stages = stages_by_rank(costs)[at.rank]
     working = np.arange(costs.vpp) == at.chunk[:, None]
     low = np.where((stages == 0) | (stages == costs.stages - 1), 0, 1)
     low = np.where(costs.stages == 1, 1, low)
@@ -101,7 +102,7 @@ def _idle_loads(costs: StageCosts, moment: IdleMoment) -> Ints:
     No bound where a layer may hold less than nothing of its own: more of those
     would make room.
     """
-    stages = np.arange(costs.stages).reshape(costs.vpp, costs.pp).T
+    stages, last = stages_by_rank(costs), head_rank(costs)
     held = zip(costs.layers, moment.layers, strict=True)
     prices = _least(costs, stages, [layer.static + min(row) for layer, row in held])
     most = np.full(costs.pp, costs.vpp * costs.most_layers)
@@ -110,10 +111,10 @@ def _idle_loads(costs: StageCosts, moment: IdleMoment) -> Ints:
     low = np.array([costs.fewest_layers(i) for i in range(costs.stages)])[stages]
     room = costs.budget - (low * prices).sum(axis=1)
     room[0] -= costs.embedding.static + moment.embedding
-    room[-1] -= costs.head.static + moment.head
+    room[last] -= costs.head.static + moment.head
     beside = np.where(low.any(axis=1), min(map(min, moment.beside)), 0)
     beside[0] = max(beside[0], moment.embedding_beside)
-    beside[-1] = max(beside[-1], moment.head_beside)
+    beside[last] = max(beside[last], moment.head_beside)
     room = room - beside
     taken = low.sum(axis=1) + _fill(prices, costs.most_layers - low, room)
     loads: Ints = np.where(room < 0, -1, taken)

@@ -7,10 +7,12 @@ from planner.cost.pipeline import (
     durations,
     graph_of,
     kinds_per_stage,
+    place_of,
+    splits_backward,
     stage_vectors,
 )
-from planner.schedules.graph import Slots
 from planner.schedules.simulator import Path, rank_paths
+from planner.schedules.slots import Slots
 from planner.specs.layout import even_layers
 from planner.specs.table import StageCosts
 
@@ -54,9 +56,10 @@ class ShapePaths:
 def _families(costs: StageCosts) -> list[list[Path]]:
     """Find the three families of a shape."""
     slots, graph = Slots(costs.pp, costs.vpp), graph_of(costs)
-    equal = [0] * slots.n_slots
+    equal, split = [0] * slots.n_slots, int(splits_backward(costs))
     for stage in range(costs.stages):
-        equal[slots.f(stage)], equal[slots.b(stage)] = 1, 2
+        equal[slots.f(stage)], equal[slots.b(stage)] = 1, 2 - split
+        equal[slots.w(stage)] = split
     x = durations(costs, stage_vectors(costs, even_counts(costs)))
     return [
         [work_path(costs, rank) for rank in range(costs.pp)],
@@ -68,9 +71,10 @@ def _families(costs: StageCosts) -> list[list[Path]]:
 def work_path(costs: StageCosts, rank: int) -> Path:
     """Path that reaches a rank, stays for all its operations, and drains.
 
-    ``sum_{q<r} f_q,0 + m sum_j (f_r,j + b_r,j) + sum_{q<r} b_q,0 + optimizer``:
-    the rank's stream starts with the first micro-batch's chunk 0 and ends with
-    the backward of the last one's.
+    ``sum_{q<r} f_q,0 + m sum_j (f_r,j + b_r,j + w_r,j) + sum_{q<r} b_q,0 +
+    optimizer``: the rank's stream starts with the first micro-batch's chunk 0 and
+    ends with the backward of the last one's. Where the backward is split it ends
+    with a weight gradient, after which nothing drains.
 
     Args:
         costs: The inner problem.
@@ -81,12 +85,14 @@ def work_path(costs: StageCosts, rank: int) -> Path:
     """
     slots = Slots(costs.pp, costs.vpp)
     counts = np.zeros(slots.n_slots, dtype=np.int64)
+    split = splits_backward(costs)
     for before in range(rank):
-        counts[[slots.f(before), slots.b(before)]] = 1
-    for stage in range(rank, costs.stages, costs.pp):
+        counts[slots.f(before)], counts[slots.b(before)] = 1, 1 - split
+    for stage in place_of(costs).of_rank(rank):
         counts[[slots.f(stage), slots.b(stage)]] = costs.micro_batches
+        counts[slots.w(stage)] = costs.micro_batches * split
     counts[slots.opt(rank)] = 1
-    return Path(counts, 2 * rank)
+    return Path(counts, (2 - split) * rank)
 
 
 def even_counts(costs: StageCosts, entry: int = 0) -> Counts:

@@ -14,6 +14,7 @@ from planner.cost.host_bound import host_bound, leaves_the_gpus
 from planner.cost.meshes import CP_KINDS, ORDERS, Ints, Meshes
 from planner.cost.workload import Workload
 from planner.models.blocks import Mlp, Moe
+from planner.search.schedules import AT_ONCE, SEARCHED, Rows, schedule_rows
 from planner.specs.offload import CATEGORIES, LEAST_ZERO
 
 MOST_DEFAULT_MICRO_BATCH = 8
@@ -47,6 +48,8 @@ class Space:
     """Mesh of every candidate. [1], shape (candidates,)"""
     vpp: Ints
     """Chunks per rank of every candidate. [1], shape (candidates,)"""
+    schedules: Ints
+    """Schedule of every candidate, an entry of ``SEARCHED``. [1]"""
     menu: Ints
     """Entry of the recompute menu; -1 where layers choose. [1]"""
     recompute: tuple[str, ...]
@@ -58,7 +61,7 @@ class Space:
         return len(self.mesh)
 
     def schedule(self, candidate: int) -> str:
-        """Schedule of a candidate: interleaved where it has chunks.
+        """Schedule of a candidate.
 
         Args:
             candidate: Index. [1]
@@ -66,7 +69,7 @@ class Space:
         Returns:
             Name of the schedule. [text]
         """
-        return "interleaved" if self.vpp[candidate] > 1 else "1f1b"
+        return SEARCHED[self.schedules[candidate]]
 
     def choices(self, candidate: int) -> tuple[int, ...]:
         """Menu entries that the layers of a candidate may use.
@@ -104,27 +107,32 @@ class Enumerator:
         menu = menu or (NO_RECOMPUTE,)
         tied = self.limits.recompute_scope == "plan" or len(menu) == 1
         entries = list(range(len(menu))) if tied else [-1]
-        mesh, vpp = self._chunks(meshes)
-        if len(mesh) and leaves_the_gpus(self.workload):
-            kept = self._host_holds(meshes.take(mesh), vpp, menu)
-            mesh, vpp = mesh[kept], vpp[kept]
+        rows = schedule_rows(self.workload, meshes, self.removed, full=self.full)
+        if len(rows.mesh) and leaves_the_gpus(self.workload):
+            rows = rows.take(self._host_holds(meshes.take(rows.mesh), rows, menu))
         return Space(
             meshes=meshes,
-            mesh=np.repeat(mesh, len(entries)),
-            vpp=np.repeat(vpp, len(entries)),
-            menu=np.tile(np.array(entries, dtype=np.int64), len(mesh)),
+            mesh=np.repeat(rows.mesh, len(entries)),
+            vpp=np.repeat(rows.vpp, len(entries)),
+            schedules=np.repeat(rows.schedule, len(entries)),
+            menu=np.tile(np.array(entries, dtype=np.int64), len(rows.mesh)),
             recompute=menu,
             removed=dict(self.removed),
         )
 
-    def _host_holds(self, meshes: Meshes, vpp: Ints, menu: tuple[str, ...]) -> Ints:
+    def _host_holds(self, meshes: Meshes, rows: Rows, menu: tuple[str, ...]) -> Ints:
         """Candidates whose hosts hold what leaves the GPUs, however layers split."""
         room = self.workload.topology.cluster.node.host_memory
         if room is None:
             return np.arange(len(meshes))
-        layers = -(-self.workload.model.layers // (meshes.pp * vpp)) + int(self.full)
+        stages = meshes.pp * rows.vpp
         needed = host_bound(
-            self.workload, meshes, vpp=vpp, layers=layers, recompute=menu
+            self.workload,
+            meshes,
+            vpp=rows.vpp,
+            layers=-(-self.workload.model.layers // stages) + int(self.full),
+            recompute=menu,
+            at_once=rows.schedule == AT_ONCE,
         )
         kept = np.flatnonzero(needed <= room)
         rule = f"host memory: {room / 1e9:,.0f} GB a node, less than is offloaded"
@@ -352,40 +360,6 @@ class Enumerator:
         kept = [name for name in known if self.search.allows_text("recompute", name)]
         self.removed["limit:recompute"] += len(known) - len(kept)
         return tuple(kept)
-
-    def _chunks(self, meshes: Meshes) -> tuple[Ints, Ints]:
-        """Chunk counts of every mesh: 1, and those that interleaving allows."""
-        legal = (meshes.pp > 1) & (meshes.micro_batches % meshes.pp == 0)
-        legal &= "interleaved" in self.limits.schedules
-        legal &= self.search.allows_text("schedule", "interleaved")
-        plain = self.search.allows_text("schedule", "1f1b")
-        by_pp = {int(pp): self._chunk_counts(int(pp)) for pp in np.unique(meshes.pp)}
-        first = [1] if plain and self.search.allows("vpp", 1) else []
-        self.removed["limit:vpp or schedule"] += len(meshes) * (1 - len(first))
-        lists = [
-            first + (by_pp[pp] if ok else [])
-            for pp, ok in zip(meshes.pp.tolist(), legal.tolist(), strict=True)
-        ]
-        rows = np.repeat(np.arange(len(meshes)), [len(counts) for counts in lists])
-        flat = [vpp for counts in lists for vpp in counts]
-        return rows, np.array(flat, dtype=np.int64)
-
-    def _chunk_counts(self, pp: int) -> list[int]:
-        """Chunks above one; in the default space those that split nearly evenly.
-
-        The default space keeps a count whose largest stage leaves fewer empty
-        places than there are ranks: ``p v ceil(L / (p v)) - L < p``.
-        """
-        layers = self.workload.model.layers
-        counts = []
-        for vpp in range(2, (layers + 2) // pp + 1):
-            stages = pp * vpp
-            empty = stages * -(-layers // stages) - layers
-            if empty >= pp and not self.full:
-                self.removed["vpp that splits the layers unevenly"] += 1
-            elif self._keep("vpp", vpp):
-                counts.append(vpp)
-        return counts
 
 
 def enumerate_space(workload: Workload) -> Space:

@@ -16,7 +16,9 @@ class EndCosts:
     """The embedding before the first layer, or the head after the last.
 
     Times in ns, memory in blocks. ``saved`` is held per micro-batch in flight,
-    ``transient`` only while the end's own backward runs.
+    ``transient`` only while the end's own backward runs. ``weight`` is the part of
+    ``backward`` that makes weight gradients, an operation of its own in schedules
+    that split the backward.
     """
 
     forward: int = 0
@@ -28,13 +30,15 @@ class EndCosts:
     gather: int = 0
     scatter: int = 0
     optimizer: int = 0
+    weight: int = 0
 
 
 @dataclass(frozen=True)
 class LayerCosts:
     """One layer kind under every recompute kind of the menu.
 
-    Times in ns, memory in blocks; tuples have one entry per kind of the menu.
+    Times in ns, memory in blocks; tuples have one entry per kind of the menu. Of
+    ``weight`` see :class:`EndCosts`; recompute does not touch it.
     """
 
     forward: tuple[int, ...]
@@ -46,6 +50,7 @@ class LayerCosts:
     gather: int
     scatter: int
     optimizer: int
+    weight: int = 0
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ import heapq
 from collections.abc import Iterator
 from itertools import accumulate
 
-from planner.schedules.order import Op
+from planner.schedules.operation import BACKWARD, FORWARD, Op
+from planner.schedules.placement import placement
 from planner.verify.memory import orders
 from planner.verify.prices import NANO, Prices
 
@@ -30,8 +31,10 @@ def time_violations(prices: Prices, step_s: float) -> Iterator[str]:
 class Clocks:
     """Ranks that sleep until a message, their own work or parameters wake them.
 
-    A rank runs its operations in order, each as soon as its input has arrived.
-    Results travel for one p2p to the rank of the next virtual stage. With
+    A rank runs its operations in order, each as soon as its input has arrived; a
+    paired forward also awaits that of the backward after it. Results travel for
+    one p2p to the rank of the next virtual stage, at the end of what runs as one,
+    and not at all where that is the same rank. With
     overlap, the first forward of a chunk waits for the gathers of the chunks
     before and its own first unit, and ends no earlier than its own gather; the
     backward that completes a group starts that chunk's reduce-scatter, which is
@@ -44,29 +47,36 @@ class Clocks:
         self.prices = prices
         self.layout = prices.layout
         self.orders = orders(self.layout)
-        self.pp, self.stages = self.layout.pp, len(prices.stages)
-        self.p2p = prices.p2p
+        self.pp, self.p2p = self.layout.pp, prices.p2p
+        self.place = placement(self.layout.schedule, self.pp, self.layout.vpp)
+        self.micros = self.place.micros(self.layout.grad_accum)
+        everywhere = range(self.place.stages)
+        held = [prices.stages[stage % self.place.depth] for stage in everywhere]
         self.cost: dict[str, list[int]] = {
-            name: [sum(getattr(u, name) for u in held) for held in prices.stages]
+            name: [sum(getattr(u, name) for u in units) for units in held]
             for name in ("forward", "backward", "gather", "scatter", "optimizer")
         }
         # The backward is priced with its weight gradient; W only says when.
-        self.work = {"F": self.cost["forward"], "B": self.cost["backward"]}
-        self.work["W"] = [0] * self.stages
+        self.work = dict.fromkeys(FORWARD, self.cost["forward"])
+        self.work |= dict.fromkeys(BACKWARD, self.cost["backward"])
+        self.work["W"] = [0] * self.place.stages
         weights = any(op.kind == "W" for op in self.orders[0])
         self.reduces_beside = "W" if weights else "B"
-        edges = [prices.edges(stage) for stage in range(self.stages)]
+        edges = [prices.edges(stage % self.place.depth) for stage in everywhere]
         self.first, self.last = [e[0] for e in edges], [e[1] for e in edges]
         self.gathered: list[list[int]] = [
-            list(accumulate(self.cost["gather"][rank :: self.pp], initial=0))
+            list(accumulate(self._of_rank("gather", rank), initial=0))
             for rank in range(self.pp)
         ]
         self.free = [0] * self.pp
         self.reduced = [0] * self.pp
         self.at = [0] * self.pp
         self.arrived: dict[tuple[str, int, int], int] = {
-            ("F", 0, micro): 0 for micro in range(self.layout.grad_accum)
+            ("F", stage, micro): 0
+            for stage in filter(self.place.is_first, everywhere)
+            for micro in range(self.micros)
         }
+        self.kept: list[list[tuple[Op, int]]] = [[] for _ in range(self.pp)]
         self.events: list[tuple[int, int]] = []
 
     def step(self) -> int:
@@ -83,9 +93,12 @@ class Clocks:
         done = [len(order) for order in self.orders]
         assert self.at == done, f"ranks wait for each other at {self.at} of {done}"
         reduced = [self._all_reduced(rank) for rank in range(self.pp)]
-        optimizer = self.cost["optimizer"]
-        updates = [sum(optimizer[rank :: self.pp]) for rank in range(self.pp)]
+        updates = [sum(self._of_rank("optimizer", rank)) for rank in range(self.pp)]
         return max(reduced) + max(updates) + self.prices.overhead
+
+    def _of_rank(self, name: str, rank: int) -> list[int]:
+        """Costs of one name of a rank, by chunk. [ns]."""
+        return [self.cost[name][stage] for stage in self.place.of_rank(rank)]
 
     def _gather(self, rank: int) -> None:
         """Set the alarms at which parameters let a first forward start."""
@@ -97,27 +110,32 @@ class Clocks:
 
     def _opens(self, rank: int, chunk: int) -> int:
         """When the first unit of a chunk is gathered. [ns]."""
-        return self.gathered[rank][chunk] + self.first[chunk * self.pp + rank]
+        return self.gathered[rank][chunk] + self.first[self.place.stage(rank, chunk)]
 
     def _wake(self, rank: int, now: int) -> None:
         """Start the next operation if the rank is free and its input is there."""
         if self.at[rank] == len(self.orders[rank]) or self.free[rank] > now:
             return
         op = self.orders[rank][self.at[rank]]
-        stage = op.chunk * self.pp + rank
-        # A weight gradient follows its own backward: nothing has to arrive.
-        there = self.arrived.get((op.kind, stage, op.micro)) if op.kind != "W" else now
-        if there is None or there > now:
+        pair = self.orders[rank][self.at[rank] :][: 2 if op.kind == "P" else 1]
+        if not all(self._is_there(half, rank, now) for half in pair):
             return
         if self._is_first(op) and self._opens(rank, op.chunk) > now:
             return
         self.at[rank] += 1
-        self._run(op, rank, stage, now)
+        self._run(op, rank, self.place.stage(rank, op.chunk), now)
+
+    def _is_there(self, op: Op, rank: int, now: int) -> bool:
+        """Say if the input has arrived; a W's own backward has just been here."""
+        needs = "F" if op.kind in FORWARD else "B"
+        stage = self.place.stage(rank, op.chunk)
+        there = self.arrived.get((needs, stage, op.micro), now + 1)
+        return op.kind == "W" or there <= now
 
     def _is_first(self, op: Op) -> bool:
         """Say if parameters arrive while this forward runs."""
         overlap = self.prices.workload.profile.overlap_param_gather
-        return overlap and op.kind == "F" and op.micro == 0
+        return overlap and op.kind in FORWARD and op.micro == 0
 
     def _run(self, op: Op, rank: int, stage: int, now: int) -> None:
         """Advance the clock over an operation and send its result."""
@@ -128,12 +146,16 @@ class Clocks:
             self._reduce(rank, stage, now, end)
         self.free[rank] = end
         heapq.heappush(self.events, (end, rank))
-        self._send(op, stage, end)
+        self.kept[rank].append((op, stage))
+        if op.kind not in {"P", "H"}:
+            for done, at in self.kept[rank]:
+                self._send(done, at, end)
+            self.kept[rank].clear()
 
     def _completes_a_group(self, op: Op) -> bool:
         """Say if gradients travel beside this operation."""
         whole = (op.micro + 1) % self.prices.scatter_every == 0
-        complete = whole or op.micro + 1 == self.layout.grad_accum
+        complete = whole or op.micro + 1 == self.micros
         return complete and op.kind == self.reduces_beside
 
     def _reduce(self, rank: int, stage: int, start: int, end: int) -> None:
@@ -143,17 +165,18 @@ class Clocks:
 
     def _send(self, op: Op, stage: int, end: int) -> None:
         """Hand on what the next operation on this micro-batch needs."""
-        if op.kind == "F" and stage == self.stages - 1:
+        ahead = op.kind in FORWARD
+        if ahead and self.place.is_last(stage):
             self.arrived["B", stage, op.micro] = end
-            return
-        there = stage + {"F": 1, "B": -1, "W": self.stages}[op.kind]
-        if 0 <= there < self.stages:
-            self.arrived[op.kind, there, op.micro] = end + self.p2p
-            heapq.heappush(self.events, (end + self.p2p, there % self.pp))
+        elif op.kind != "W" and not (self.place.is_first(stage) and not ahead):
+            there = stage + 1 if ahead else stage - 1
+            arrival = end + self.p2p * self.place.hops(max(stage, there))
+            self.arrived["F" if ahead else "B", there, op.micro] = arrival
+            heapq.heappush(self.events, (arrival, self.place.rank(there)))
 
     def _all_reduced(self, rank: int) -> int:
         """When the gradients of a rank are reduced. [ns]."""
         if self.prices.workload.profile.overlap_grad_reduce:
             return max(self.reduced[rank], self.free[rank])
-        groups = -(-self.layout.grad_accum // self.prices.scatter_every)
-        return self.free[rank] + groups * sum(self.cost["scatter"][rank :: self.pp])
+        groups = -(-self.micros // self.prices.scatter_every)
+        return self.free[rank] + groups * sum(self._of_rank("scatter", rank))

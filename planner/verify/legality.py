@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 from planner.cost.workload import Workload
 from planner.models.blocks import Mlp, Moe
+from planner.schedules.placement import V_SHAPED, placement
 from planner.specs.layout import Layout, Offload, Stage
 from planner.specs.search import AXES, SETTINGS
 
@@ -177,6 +178,9 @@ def _recompute(workload: Workload, layout: Layout) -> Sentences:
 def _interleaving(_: Workload, layout: Layout) -> Sentences:
     """Chunks need a pipeline, whole groups of micro-batches and the schedule."""
     pp, vpp, accum = layout.pp, layout.vpp, layout.grad_accum
+    if layout.schedule in V_SHAPED:
+        yield from _v_shaped(layout)
+        return
     if vpp == 1:
         return
     if layout.schedule != "interleaved":
@@ -187,12 +191,24 @@ def _interleaving(_: Workload, layout: Layout) -> Sentences:
         yield f"vpp {vpp} needs grad_accum % pp == 0, not {accum} % {pp} = {accum % pp}"
 
 
+def _v_shaped(layout: Layout) -> Sentences:
+    """A V has two chunks a rank, and micro-batches that fill it."""
+    name, pp, accum = layout.schedule, layout.pp, layout.grad_accum
+    if layout.vpp != 2:
+        yield f"{name} has two chunks a rank, not vpp {layout.vpp}"
+    if name == "dualpipe" and (pp % 2 or accum % 2):
+        yield f"dualpipe needs even pp and grad_accum, not {pp} and {accum}"
+    if name != "zb-v" and accum < 2 * pp:
+        yield f"{name} needs grad_accum >= 2 pp = {2 * pp}, not {accum}"
+
+
 def _stages(workload: Workload, layout: Layout) -> Sentences:
     """Every layer is on one stage; only the ends' stages may be empty."""
     layers, given = workload.model.layers, layout.layers_per_stage
-    stages = layout.pp * layout.vpp
+    stages = placement(layout.schedule, layout.pp, layout.vpp).depth
     if len(given) != stages:
-        yield f"{len(given)} stages are given, pp * vpp = {stages} are needed"
+        needed = "pp" if layout.schedule == "dualpipe" else "pp * vpp"
+        yield f"{len(given)} stages are given, {needed} = {stages} are needed"
     if sum(given) != layers:
         yield f"the stages hold {sum(given)} layers, the model has {layers}"
     for index, count in enumerate(given):

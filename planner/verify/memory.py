@@ -8,7 +8,9 @@ from planner.cost.room import (
     buffer_bytes,
     context_bytes,
 )
-from planner.schedules.order import Op, operations
+from planner.schedules.operation import BACKWARD, FORWARD, Op
+from planner.schedules.order import operations
+from planner.schedules.placement import placement
 from planner.specs.layout import Layout
 from planner.specs.table import BLOCK
 from planner.verify.moments import idle_moments
@@ -84,7 +86,11 @@ def peak_blocks(prices: Prices) -> list[int]:
         States and activations. [block], shape (pp,)
     """
     layout = prices.layout
-    ranks = [prices.stages[rank :: layout.pp] for rank in range(layout.pp)]
+    place = placement(layout.schedule, layout.pp, layout.vpp)
+    ranks = [
+        [prices.stages[stage % place.depth] for stage in place.of_rank(rank)]
+        for rank in range(layout.pp)
+    ]
     return [
         max(_replay(chunks, order), *idle_moments(prices, chunks).values())
         for chunks, order in zip(ranks, orders(layout), strict=True)
@@ -114,7 +120,7 @@ def _replay(chunks: Sequence[Sequence[Price]], order: Sequence[Op]) -> int:
     release = "W" if any(op.kind == "W" for op in order) else "B"
     held = peak = sum(unit.static for chunk in chunks for unit in chunk)
     for kind, _, chunk in order:
-        held += saved[chunk] * (kind == "F")
-        peak = max(peak, held + working[chunk] * (kind == "B"))
+        held += saved[chunk] * (kind in FORWARD)
+        peak = max(peak, held + working[chunk] * (kind in BACKWARD))
         held -= saved[chunk] * (kind == release)
     return peak

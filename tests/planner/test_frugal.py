@@ -50,7 +50,13 @@ def peaks(workload: Workload) -> list[float]:
         if in_class(costs, counts):
             menu = costs.menu
             layout = layout_of(
-                workload, space.meshes, row, vpp=vpp, menu=menu, counts=counts
+                workload,
+                space.meshes,
+                row,
+                schedule=costs.schedule,
+                vpp=vpp,
+                menu=menu,
+                counts=counts,
             )
             found.append(weigh(workload, layout).peak_device_gib.value)
     return found

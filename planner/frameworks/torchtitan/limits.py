@@ -6,7 +6,7 @@ LIMITS = Limits(
     zero_stages=(2, 3),
     default_zero_stage=3,
     default_zero_stage_pipelined=2,
-    schedules=("1f1b", "interleaved"),
+    schedules=("1f1b", "interleaved", "gpipe"),
     cp_kinds=("all-gather", "ring"),
     orders=("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"),
     recompute=("none", "selective", "full"),
@@ -20,6 +20,8 @@ LIMITS = Limits(
     "(ZeRO-2) or always (ZeRO-3), module_fqns_per_model_part for uneven stages; "
     "stages are put on nodes by the launcher's node order; "
     "training.enable_cpu_offload is FSDP2's CPUOffloadPolicy, which moves parameters, "
-    "gradients and optimizer states together",
+    "gradients and optimizer states together; the schedule is any of PyTorch's, but "
+    "those that split the backward refuse compiled blocks (PyTorch 2.13 "
+    "pipelining/schedules.py, _check_torch_compile_compatibility)",
     offload=frozenset({"parameters+gradients+optimizer"}),
 )

@@ -44,6 +44,7 @@ def bound(workload: Workload, layout: Layout, most: int) -> float:
             vpp=one * layout.vpp,
             layers=one * most,
             recompute=names or ("none",),
+            at_once=one * (layout.schedule == "gpipe") > 0,
         )[0]
     )
 
@@ -68,7 +69,13 @@ def offloading(draw: st.DrawFn, name: str) -> tuple[Workload, Layout, int]:
     )
     there = replace(workload, offload=offload)
     layout = layout_of(
-        there, space.meshes, row, vpp=vpp, menu=costs.menu, counts=chosen
+        there,
+        space.meshes,
+        row,
+        schedule=costs.schedule,
+        vpp=vpp,
+        menu=costs.menu,
+        counts=chosen,
     )
     return there, layout, costs.most_layers
 
@@ -94,7 +101,15 @@ def flat(**shares: float) -> tuple[Workload, Layout]:
     table = fill_table(workload, space.meshes, space.recompute)
     costs = candidate_costs(table, space, 0)
     counts = next(splits(costs))
-    layout = layout_of(workload, space.meshes, 0, vpp=1, menu=costs.menu, counts=counts)
+    layout = layout_of(
+        workload,
+        space.meshes,
+        0,
+        schedule=costs.schedule,
+        vpp=1,
+        menu=costs.menu,
+        counts=counts,
+    )
     return workload, layout
 
 

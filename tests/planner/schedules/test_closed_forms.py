@@ -129,9 +129,74 @@ def test_zb_h1_refuses_where_its_form_is_not_exact(m: int, w: float) -> None:
         uniform_makespan("zb-h1", 8, 1, m, 1, 2, w)
 
 
-def test_zb_h1_has_no_form_of_p2p() -> None:
-    with pytest.raises(ValueError, match="zb-h1 has no closed form"):
-        p2p_delay("zb-h1", 4, 1, 8, 1.0)
+@pytest.mark.parametrize(
+    ("schedule", "v"), [("zb-h1", 1), ("zb-v", 2), ("dualpipe-v", 2), ("dualpipe", 2)]
+)
+def test_split_backwards_have_no_form_of_p2p(schedule: str, v: int) -> None:
+    with pytest.raises(ValueError, match=f"{schedule} has no closed form"):
+        p2p_delay(schedule, 4, v, 8, 1.0)
+
+
+@given(
+    st.sampled_from(["zb-v", "dualpipe-v", "dualpipe"]),
+    st.integers(1, 6),
+    st.integers(0, 12),
+    st.integers(1, 60),
+    st.tuples(st.integers(0, 60), st.integers(0, 60)),
+)
+def test_equal_stages_of_a_v_match_the_closed_form(
+    schedule: str, p: int, more: int, w: int, extra: tuple[int, int]
+) -> None:
+    """Chunk times w <= f <= b for zb-v, w <= f = b for the others."""
+    f = w + extra[0]
+    if schedule == "zb-v":
+        b, m = f + extra[1], 2 * p - 1 + more
+    else:
+        b, m = f, 2 * p + more
+    both = schedule == "dualpipe"
+    if both:
+        p, m = 2 * p, 4 * p + 2 * more
+    share = 1 if both else 2
+    closed = uniform_makespan(schedule, p, 2, m, f * share, b * share, w * share)
+    assert uniform(schedule, p, 2, m, f, b, w) == closed
+
+
+@pytest.mark.parametrize(
+    ("p", "m", "f", "b", "w"), [(4, 12, 1, 1, 1), (8, 20, 3, 3, 2), (16, 32, 5, 5, 1)]
+)
+def test_dualpipe_has_its_authors_bubble(
+    p: int, m: int, f: int, b: int, w: int
+) -> None:
+    """(PP / 2 - 1)(F&B + B - 3 W), with B a whole backward and F&B = F + B."""
+    whole = b + w
+    published = (p // 2 - 1) * (f + whole + whole - 3 * w)
+    assert uniform("dualpipe", p, 2, m, f, b, w) == m * (f + whole) + published
+    halves = uniform("dualpipe-v", p // 2, 2, m, f, b, w)
+    assert halves == 2 * m * (f + whole) + published
+
+
+def test_zb_v_has_half_the_bubble_of_zb_h1() -> None:
+    """Its ranks never pause; rank r only starts r half stages late."""
+    sixth = bubble_ratio("zb-v", 8, 2, 32, 1, 1, 1)
+    assert sixth == approx(bubble_ratio("1f1b", 8, 1, 32, 1, 2) / 6)
+    assert uniform("zb-v", 8, 2, 32, 1, 1, 1) == 6 * 32 + 7
+
+
+@pytest.mark.parametrize(
+    ("schedule", "m", "f", "b", "w"),
+    [
+        ("zb-v", 14, 1, 1, 1),
+        ("zb-v", 32, 2, 1, 1),
+        ("zb-v", 32, 1, 2, 1.5),
+        ("dualpipe-v", 32, 1, 2, 1),
+        ("dualpipe", 32, 1, 1, 2),
+    ],
+)
+def test_a_v_refuses_where_its_form_is_not_exact(
+    schedule: str, m: int, f: float, b: float, w: float
+) -> None:
+    with pytest.raises(ValueError, match="simulate instead"):
+        uniform_makespan(schedule, 8, 2, m, f, b, w)
 
 
 times_of = st.integers(40, 100)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.schedules import in_flight, operations, peaks
+from planner.schedules import SPLIT, in_flight, operations, peaks
 
 
 def ranks(schedule: str, p: int, v: int, m: int) -> list[int]:
@@ -44,9 +44,35 @@ def test_worked_numbers() -> None:
     assert 23 / 2 == 8 * (1 + 7 / 16)
 
 
+@pytest.mark.parametrize("p", [1, 2, 3, 4, 8, 16])
+@pytest.mark.parametrize("more", [0, 1, 7])
+def test_closed_forms_of_v_shaped_schedules(p: int, more: int) -> None:
+    """Half stages: 1f1b's p whole ones on every rank, and one more in DualPipeV."""
+    assert ranks("zb-v", p, 2, 2 * p + more) == [2 * p] * p
+    assert ranks("dualpipe-v", p, 2, 2 * p + more) == [2 * p + 1] * p
+    if p % 2 == 0:
+        assert ranks("dualpipe", p, 2, 2 * p + 2 * more) == [p + 1] * p
+
+
+@pytest.mark.parametrize("p", [2, 4, 8])
+def test_few_micro_batches_of_zb_v_are_all_in_flight(p: int) -> None:
+    for m in range(1, 2 * p):
+        assert max(ranks("zb-v", p, 2, m)) <= 2 * min(m, p)
+
+
 @given(
-    st.sampled_from([("gpipe", 1), ("1f1b", 1), ("zb-h1", 1), ("interleaved", 3)]),
-    st.integers(2, 5),
+    st.sampled_from(
+        [
+            ("gpipe", 1),
+            ("1f1b", 1),
+            ("zb-h1", 1),
+            ("interleaved", 3),
+            ("zb-v", 2),
+            ("dualpipe-v", 2),
+            ("dualpipe", 2),
+        ]
+    ),
+    st.sampled_from([2, 4, 5]),
     st.integers(1, 4),
     st.data(),
 )
@@ -54,16 +80,19 @@ def test_peaks_are_the_fullest_backwards_for_any_sizes(
     kind: tuple[str, int], p: int, groups: int, data: st.DataObject
 ) -> None:
     """Replaying every event finds the same maximum as the Pareto counts do."""
-    (schedule, v), m = kind, groups * p
+    schedule, v = kind
+    p, m = (4, 8 * groups) if schedule == "dualpipe" else (p, groups * p)
+    if schedule == "dualpipe-v":
+        m = 2 * m
     size = data.draw(st.lists(st.integers(0, 9), min_size=v, max_size=v))
     extra = data.draw(st.lists(st.integers(0, 9), min_size=v, max_size=v))
-    release = "W" if schedule == "zb-h1" else "B"
+    release = "W" if schedule in SPLIT else "B"
     all_peaks = peaks(schedule, p, v, m)
     for order, found in zip(operations(schedule, p, v, m), all_peaks, strict=True):
         held, most = 0, 0
         for op in order:
-            held += size[op.chunk] * (op.kind == "F")
-            if op.kind == "B":
+            held += size[op.chunk] * (op.kind in {"F", "P"})
+            if op.kind in {"B", "H"}:
                 most = max(most, held + extra[op.chunk])
             held -= size[op.chunk] * (op.kind == release)
         assert held == 0

@@ -1,5 +1,6 @@
 """The graph's longest path is the step, checked by a second, naive simulator."""
 
+from collections import defaultdict
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -8,6 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.schedules import (
+    SCHEDULES,
+    SPLIT,
+    V_SHAPED,
     Graph,
     Op,
     Slots,
@@ -51,11 +55,17 @@ class Case(NamedTuple):
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    schedule = draw(st.sampled_from(["gpipe", "1f1b", "interleaved", "zb-h1"]))
+    schedule = draw(st.sampled_from(SCHEDULES))
     p, m = draw(st.integers(1, 4)), draw(st.integers(1, 6))
     v = draw(st.integers(1, 3)) if schedule == "interleaved" and p > 1 else 1
     if v > 1:
         m = p * draw(st.integers(1, 3))
+    if schedule in V_SHAPED:
+        v = 2
+    if schedule == "dualpipe":
+        p, m = 2 * -(-p // 2), 2 * m
+    if schedule in {"dualpipe", "dualpipe-v"}:
+        m += 2 * p
     return Case(
         schedule,
         p,
@@ -90,12 +100,21 @@ class Naive:
             for i, name in enumerate(names)
             for stage in range(self.stages)
         }
+        self.ends = {self.stages - 1}
+        self.lies = {s: (s % case.p, s // case.p) for s in range(self.stages)}
+        if case.schedule in V_SHAPED:
+            self.lies |= {s: (2 * case.p - 1 - s, 1) for s in range(case.p, 2 * case.p)}
+        if case.schedule == "dualpipe":
+            self.ends.add(case.p - 1)
+        self.micros = case.m // len(self.ends)
+        self.stage = {place: stage for stage, place in self.lies.items()}
         self.gathered = {
-            stage: sum(
-                self.cost["gather", s] for s in range(stage % case.p, stage + 1, case.p)
+            self.stage[r, c]: sum(
+                self.cost["gather", self.stage[r, before]] for before in range(c + 1)
             )
-            for stage in range(self.stages)
+            for r, c in self.stage
         }
+        self.kept: dict[int, list[tuple[str, int, int]]] = defaultdict(list)
         self.compute = dict.fromkeys(range(case.p), 0)
         self.network = dict.fromkeys(range(case.p), 0)
         self.queued = dict.fromkeys(range(case.p), 0)
@@ -104,46 +123,58 @@ class Naive:
     def step(self) -> int:
         case = self.case
         if not case.overlap_gather:
-            last = self.stages - case.p
-            self.compute = {r: self.gathered[last + r] for r in range(case.p)}
+            last = case.v - 1
+            self.compute = {
+                r: self.gathered[self.stage[r, last]] for r in range(case.p)
+            }
         orders = operations(case.schedule, case.p, case.v, case.m)
         waiting = {rank: list(order) for rank, order in enumerate(orders)}
         while any(waiting.values()):
             for rank, left in waiting.items():
-                if left and self.ready(left[0], left[0].chunk * case.p + rank):
-                    self.run(left[0], rank, left.pop(0).chunk * case.p + rank)
+                needs = self.all_needs(left, rank)
+                if left and all(need in self.done for need in needs):
+                    self.run(left.pop(0), rank, needs)
         return max(
             max(self.compute[r] + self.queued[r], self.network[r])
             for r in range(case.p)
         ) + max(case.x[7 * self.stages + r] for r in range(case.p))
 
+    def all_needs(self, left: list[Op], rank: int) -> list[tuple[str, int, int]]:
+        """Of a pair, what both of its halves need."""
+        both = left[:2] if left and left[0].kind == "P" else left[:1]
+        return [
+            need for op in both for need in self.needs(op, self.stage[rank, op.chunk])
+        ]
+
     def needs(self, op: Op, stage: int) -> list[tuple[str, int, int]]:
-        if op.kind == "F":
-            return [("F", stage - 1, op.micro)] if stage else []
+        if op.kind in {"F", "P"}:
+            first = stage == 0 or stage - 1 in self.ends
+            return [] if first else [("F", stage - 1, op.micro)]
         if op.kind == "W":
-            return [("B", stage, op.micro)]
-        later = [("B", stage + 1, op.micro)] if stage < self.stages - 1 else []
+            return [] if self.kept[self.lies[stage][0]] else [("B", stage, op.micro)]
+        later = [] if stage in self.ends else [("B", stage + 1, op.micro)]
         return [("F", stage, op.micro), *later]
 
-    def ready(self, op: Op, stage: int) -> bool:
-        return all(need in self.done for need in self.needs(op, stage))
-
-    def run(self, op: Op, rank: int, stage: int) -> None:
-        case, start = self.case, self.compute[rank]
-        for need in self.needs(op, stage):
-            hop = case.p2p if need[1] % case.p != rank else 0
+    def run(self, op: Op, rank: int, needs: list[tuple[str, int, int]]) -> None:
+        case, start, stage = self.case, self.compute[rank], self.stage[rank, op.chunk]
+        kind = {"P": "F", "H": "B"}.get(op.kind, op.kind)
+        for need in needs:
+            hop = case.p2p if self.lies[need[1]][0] != rank else 0
             start = max(start, self.done[need] + hop)
-        end = start + self.cost[op.kind, stage]
-        if op.kind == "F" and op.micro == 0 and case.overlap_gather:
-            before = self.gathered[stage - case.p] if op.chunk else 0
+        end = start + self.cost[kind, stage]
+        if kind == "F" and op.micro == 0 and case.overlap_gather:
+            before = self.gathered[self.stage[rank, op.chunk - 1]] if op.chunk else 0
             start = max(start, before + self.cost["first", stage])
             end = max(start + self.cost["F", stage], self.gathered[stage])
-        self.done[op.kind, stage, op.micro] = self.compute[rank] = end
-        if op.kind == ("W" if case.schedule == "zb-h1" else "B"):
+        self.compute[rank] = end
+        self.kept[rank].append((kind, stage, op.micro))
+        if op.kind not in {"P", "H"}:
+            self.done |= dict.fromkeys(self.kept.pop(rank), end)
+        if op.kind == ("W" if case.schedule in SPLIT else "B"):
             self.reduce(op, rank, stage, (start, end))
 
     def reduce(self, op: Op, rank: int, stage: int, ran: tuple[int, int]) -> None:
-        if (op.micro + 1) % self.case.scatter_every and op.micro != self.case.m - 1:
+        if (op.micro + 1) % self.case.scatter_every and op.micro != self.micros - 1:
             return
         if self.case.overlap_scatter:
             sent = max(ran[0], self.network[rank]) + self.cost["scatter", stage]
@@ -323,3 +354,29 @@ def test_old_graphs_leave_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
         assert Case("1f1b", 2, 1, m, True, True, 2, [], 0).graph() is newest  # noqa: FBT003
         assert sum(map(len, graphs.values())) <= 100 or len(graphs) == 1
     assert 0 < len(graphs) < 4
+
+
+def test_a_pair_starts_and_ends_as_one_by_hand() -> None:
+    """DualPipeV on two ranks: F 2, B 3, W 1 and a transfer of 5.
+
+    Rank 1: F00 7-9, F01 9-11, ..., H01 26-29 once rank 0's B01 (18-21) is there,
+    W01 29-30, P21 30-32, H00 32-35, W00 35-36. Rank 0's W11 ends at 30, and its
+    P21 waits for both results of that pair, which leave at 36: 41-43.
+    """
+    graph = pipeline_graph(
+        "dualpipe-v",
+        2,
+        2,
+        4,
+        overlap_gather=True,
+        overlap_scatter=True,
+        scatter_every=4,
+    )
+    x = [2] * 4 + [3] * 4 + [1] * 4 + [0] * (graph.slots.n_slots - 12)
+    rows = compute_times(graph, x, 5)
+    spans = {(rank, i.op): (i.start, i.end) for rank in (0, 1) for i in rows[rank]}
+    assert spans[1, Op("H", 0, 1)] == (26, 29)
+    assert spans[1, Op("P", 2, 1)] == (30, 32)
+    assert spans[0, Op("W", 1, 1)] == (29, 30)
+    assert spans[0, Op("P", 2, 1)] == (41, 43)
+    assert spans[0, Op("W", 0, 0)] == (46, 47)

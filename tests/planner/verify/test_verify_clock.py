@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.schedules import Slots, makespan, pipeline_graph
+from planner.schedules import (
+    SCHEDULES,
+    V_SHAPED,
+    Slots,
+    makespan,
+    pipeline_graph,
+    placement,
+)
 from planner.specs.layout import Layout
 from planner.verify.clock import Clocks, time_violations
 
@@ -34,13 +41,17 @@ def prices(shape: dict[str, Any], units: list[list[int]], **fields: Any) -> Any:
 @st.composite
 def steps(draw: st.DrawFn) -> Any:
     """Any schedule, any shape, any whole times."""
-    schedule = draw(st.sampled_from(["gpipe", "1f1b", "interleaved", "zb-h1"]))
+    schedule = draw(st.sampled_from(SCHEDULES))
     pp = draw(st.integers(1, 5))
     chunks = schedule == "interleaved" and pp > 1
     vpp = draw(st.integers(1, 3)) if chunks else 1
     micro = draw(st.integers(1, 3)) * pp if chunks else draw(st.integers(1, 9))
+    if schedule in V_SHAPED:
+        vpp, pp = 2, (pp + pp % 2 if schedule == "dualpipe" else pp)
+        micro = micro if schedule == "zb-v" else 2 * (micro + pp)
     shape = {"pp": pp, "vpp": vpp, "grad_accum": micro, "schedule": schedule}
-    units = [[draw(TIMES) for _ in NAMES] for _ in range(pp * vpp)]
+    depth = placement(schedule, pp, vpp).depth
+    units = [[draw(TIMES) for _ in NAMES] for _ in range(depth)]
     # first and last unit of a stage are part of its gather and scatter
     edges = [(draw(st.integers(0, u[2])), draw(st.integers(0, u[3]))) for u in units]
     return prices(
@@ -68,11 +79,13 @@ def longest_path(plan: Any) -> int:
     )
     slots = Slots(shape.pp, shape.vpp)
     x = [0] * slots.n_slots
-    for stage, (unit,) in enumerate(plan.stages):
+    place = placement(shape.schedule, shape.pp, shape.vpp)
+    for stage in range(place.stages):
+        (unit,) = plan.stages[stage % place.depth]
         x[slots.f(stage)], x[slots.b(stage)] = unit.forward, unit.backward
         x[slots.gather(stage)], x[slots.scatter(stage)] = unit.gather, unit.scatter
-        x[slots.first(stage)], x[slots.last(stage)] = plan.edges(stage)
-        x[slots.opt(stage % shape.pp)] += unit.optimizer
+        x[slots.first(stage)], x[slots.last(stage)] = plan.edges(stage % place.depth)
+        x[slots.opt(place.rank(stage))] += unit.optimizer
     for rank in range(shape.pp):
         x[slots.opt(rank)] += plan.overhead
     return makespan(graph, x, plan.p2p)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.schedules import peaks
+from planner.schedules import SCHEDULES, V_SHAPED, peaks, placement
 from planner.specs.layout import Layout
 from planner.verify import memory
 from planner.verify.idle import Idle
@@ -49,20 +49,25 @@ def test_a_pipeline_by_hand() -> None:
 
 @st.composite
 def plans(draw: st.DrawFn) -> Any:
-    schedule = draw(st.sampled_from(["gpipe", "1f1b", "interleaved", "zb-h1"]))
+    schedule = draw(st.sampled_from(SCHEDULES))
     pp = draw(st.integers(1, 4))
     chunks = schedule == "interleaved" and pp > 1
     vpp = draw(st.integers(1, 3)) if chunks else 1
     micro = draw(st.integers(1, 4)) * pp if chunks else draw(st.integers(1, 9))
+    if schedule in V_SHAPED:
+        vpp, pp = 2, (pp + pp % 2 if schedule == "dualpipe" else pp)
+        micro = micro if schedule == "zb-v" else 2 * (micro + pp)
     shape = {"pp": pp, "vpp": vpp, "grad_accum": micro, "schedule": schedule}
     units = st.lists(st.tuples(*[SIZES] * 4), min_size=1, max_size=3)
-    return prices(shape, [draw(units) for _ in range(pp * vpp)])
+    depth = placement(schedule, pp, vpp).depth
+    return prices(shape, [draw(units) for _ in range(depth)])
 
 
 def by_counts(plan: Any, rank: int) -> int:
     """The same from the fullest moments, as the cost model has it."""
     shape = plan.layout
-    chunks = plan.stages[rank :: shape.pp]
+    place = placement(shape.schedule, shape.pp, shape.vpp)
+    chunks = [plan.stages[stage % place.depth] for stage in place.of_rank(rank)]
     moments = peaks(shape.schedule, shape.pp, shape.vpp, shape.grad_accum)[rank]
     saved = [sum(u.saved for u in chunk) for chunk in chunks]
     return sum(u.static for chunk in chunks for u in chunk) + max(

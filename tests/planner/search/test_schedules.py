@@ -1,0 +1,48 @@
+"""Which schedules a space holds, and on which meshes."""
+
+from collections import Counter
+
+import pytest
+from strategies import small_job
+
+from planner.search.space import Space, enumerate_space
+from planner.specs.search import SearchSpec
+
+
+def space_of(name: str, **limits: object) -> Space:
+    """A space of small pipelines."""
+    search = SearchSpec.model_validate({"tp": 1, "cp": 1} | limits)
+    return enumerate_space(small_job(search, name=name))
+
+
+def names(space: Space) -> Counter[str]:
+    return Counter(space.schedule(at) for at in range(len(space)))
+
+
+def test_the_default_space_has_no_gpipe() -> None:
+    assert set(names(space_of("torchtitan"))) == {"1f1b", "interleaved"}
+
+
+@pytest.mark.parametrize("limits", [{"space": "full"}, {"schedule": ["1f1b", "gpipe"]}])
+def test_gpipe_is_there_in_full_or_where_it_is_named(limits: dict[str, object]) -> None:
+    """On every mesh with a pipeline and two micro-batches, beside 1F1B."""
+    space = space_of("torchtitan", **limits)
+    held = space.meshes.take(space.mesh)
+    once = [space.schedule(at) == "gpipe" for at in range(len(space))]
+    plain = [space.schedule(at) == "1f1b" for at in range(len(space))]
+    differs = (held.pp > 1) & (held.micro_batches > 1)
+    assert 0 < sum(once) == sum(plain & differs) < sum(plain)
+    assert all(differs[once])
+    assert all(space.vpp[once] == 1)
+
+
+def test_gpipe_alone_leaves_only_pipelines() -> None:
+    space = space_of("torchtitan", schedule="gpipe")
+    assert set(names(space)) == {"gpipe"}
+    assert space.meshes.pp[space.mesh].min() > 1
+    assert space.removed["limit:vpp or schedule"] == len(space.meshes)
+
+
+def test_a_framework_without_gpipe_has_none() -> None:
+    assert "gpipe" not in names(space_of("megatron", space="full"))
+    assert len(space_of("megatron", schedule="gpipe")) == 0
