@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.cost.linear import Linear, path_linear
+from planner.cost.linear import Linear, path_lines
 from planner.cost.meshes import Floats, Ints
 from planner.cost.reach import reach_of
 from planner.cost.table import CostTable
@@ -201,21 +201,19 @@ def relax(
         paths: Paths that the search has found already.
 
     Returns:
-        The bound and the path inequalities. [ns]
+        The bound and the path inequalities, none where the first is enough. [ns]
     """
+    known = (paths or ShapePaths()).of(costs)
+    ranks = known.p2p.shape[1]
+    sums = path_lines(costs, known.counts.sum(axis=1), known.p2p.sum(axis=1))
+    bound = max(-(-least(costs, total) // ranks) for total in sums)
+    if enough is not None and bound > enough:
+        return Relaxation(bound, ())
     families = [
-        [path_linear(costs, path) for path in family]
-        for family in (paths or ShapePaths()).of(costs)
+        path_lines(costs, *family)
+        for family in zip(known.counts, known.p2p, strict=True)
     ]
-    bound = 0
-    for family in families:
-        total = Linear(
-            sum(cut.constant for cut in family),
-            np.sum([cut.factors for cut in family], axis=0),
-        )
-        bound = max(bound, -(-least(costs, total) // len(family)))
-    if enough is None or bound <= enough:
-        bound = max(bound, loaded_bound(costs, families))
+    bound = max(bound, loaded_bound(costs, families))
     return Relaxation(bound, tuple(cut for family in families for cut in family))
 
 

@@ -1,5 +1,8 @@
 """Paths through the ranks of a schedule: what the bounds are made of."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
 from planner.cost.pipeline import (
@@ -15,6 +18,31 @@ from planner.specs.layout import even_layers
 from planner.specs.table import StageCosts
 
 
+@dataclass(frozen=True)
+class PathColumns:
+    """One path through every rank of a shape, family by family."""
+
+    counts: Counts
+    """How often each slot is on the path. [1], shape (families, pp, slots)"""
+    p2p: Counts
+    """Transfers on the path. [1], shape (families, pp)"""
+
+    @classmethod
+    def of(cls, families: Sequence[Sequence[Path]]) -> "PathColumns":
+        """Stack paths.
+
+        Args:
+            families: Lists of one path through every rank.
+
+        Returns:
+            The same as columns.
+        """
+        return cls(
+            np.array([[path.counts for path in family] for family in families]),
+            np.array([[path.p2p for path in family] for family in families]),
+        )
+
+
 class ShapePaths:
     """Paths through every rank of a schedule's shape, found once per search.
 
@@ -26,16 +54,16 @@ class ShapePaths:
     """
 
     def __init__(self) -> None:
-        self.known: dict[tuple[object, ...], list[list[Path]]] = {}
+        self.known: dict[tuple[object, ...], PathColumns] = {}
 
-    def of(self, costs: StageCosts) -> list[list[Path]]:
+    def of(self, costs: StageCosts) -> PathColumns:
         """Paths of a candidate's operation graph.
 
         Args:
             costs: The inner problem.
 
         Returns:
-            One path through every rank, by family. shape (families, pp)
+            One path through every rank, by family.
         """
         key = (
             costs.schedule,
@@ -47,7 +75,7 @@ class ShapePaths:
             costs.overlap_scatter,
         )
         if key not in self.known:
-            self.known[key] = _families(costs)
+            self.known[key] = PathColumns.of(_families(costs))
         return self.known[key]
 
 
@@ -116,5 +144,4 @@ def in_class(costs: StageCosts, counts: Counts) -> bool:
         True when every stage has between its fewest and the most layers.
     """
     layers = counts.sum(axis=(1, 2))
-    low = [costs.fewest_layers(stage) for stage in range(costs.stages)]
-    return bool((layers >= low).all() and (layers <= costs.most_layers).all())
+    return bool((layers >= costs.fewest).all() and (layers <= costs.most_layers).all())
