@@ -35,6 +35,33 @@ class Linear:
         return self.constant + int((self.factors * counts).sum())
 
 
+@dataclass(frozen=True)
+class Lines:
+    """Several linear functions of the layer counts, as columns."""
+
+    constants: Counts
+    """Shape (lines,)."""
+    factors: Counts
+    """Shape (lines, stages, kinds, menu)."""
+
+    @classmethod
+    def of(cls, line: Linear) -> "Lines":
+        """One line as columns.
+
+        Args:
+            line: The line.
+
+        Returns:
+            Columns of length one.
+        """
+        return cls(np.array([line.constant]), line.factors[None])
+
+    def each(self) -> tuple[Linear, ...]:
+        """The lines one by one."""
+        constants = self.constants.tolist()
+        return tuple(map(Linear, constants, self.factors))
+
+
 def _end_value(end: EndCosts, weights: Counts) -> Counts:
     """Lengths that one end adds, given how often its slots are on each path."""
     terms = (end.forward, end.backward, end.gather, end.scatter, end.optimizer)
@@ -52,10 +79,11 @@ def path_linear(costs: StageCosts, path: Path) -> Linear:
     Returns:
         The length; at most the step time at every split. [ns]
     """
-    return path_lines(costs, path.counts[None], np.array([path.p2p]))[0]
+    (line,) = path_lines(costs, path.counts[None], np.array([path.p2p])).each()
+    return line
 
 
-def path_lines(costs: StageCosts, counts: Counts, p2p: Counts) -> list[Linear]:
+def path_lines(costs: StageCosts, counts: Counts, p2p: Counts) -> Lines:
     """Lengths of several paths as functions of the split, in one go.
 
     A length is linear in how often each slot is on the path, so that the sum of
@@ -80,7 +108,7 @@ def path_lines(costs: StageCosts, counts: Counts, p2p: Counts) -> list[Linear]:
     for slot, edge in ((5, edge_gather), (6, edge_scatter)):
         times = np.array([edge(costs, stage) for stage in range(s)], dtype=np.int64)
         constants = constants + slots[:, slot] @ times
-    return [Linear(*line) for line in zip(constants.tolist(), factors, strict=True)]
+    return Lines(constants, factors)
 
 
 def _layer_factors(costs: StageCosts, slots: Counts, optimizers: Counts) -> Counts:

@@ -185,7 +185,8 @@ class _Builder:
         """Place operations of a rank up to the first whose input is missing."""
         order, stream = self.orders[rank], self.streams[rank]
         before = len(stream)
-        for op in order[before:]:
+        for index in range(before, len(order)):
+            op = order[index]
             stage = op.chunk * self.p + rank
             needs, lag = self._input(op, stage)
             if needs < 0:

@@ -135,7 +135,9 @@ class BestFirst:
             return
         limit = self.incumbents.threshold(self._key(candidate))
         enough = self._nanoseconds(limit, candidate)
-        work = CandidateWork(costs, relax(costs, enough, self.paths))
+        hopeless = self._nanoseconds(self.incumbents.threshold(), candidate)
+        relaxed = relax(costs, enough, self.paths, hopeless=hopeless)
+        work = CandidateWork(costs, relaxed)
         if self._push(candidate, work.bound) <= limit:
             self.work[candidate] = work
             self._try_even(candidate, work)

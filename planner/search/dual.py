@@ -8,7 +8,7 @@ rest on floating point.
 import numpy as np
 from ortools.linear_solver import pywraplp
 
-from planner.cost.linear import Linear, end_transient, path_linear, peak_linear
+from planner.cost.linear import Linear, Lines, end_transient, path_linear, peak_linear
 from planner.cost.pipeline import (
     Counts,
     durations,
@@ -18,7 +18,7 @@ from planner.cost.pipeline import (
 )
 from planner.cost.reach import reach_of
 from planner.schedules.simulator import critical_path
-from planner.search.bounds import Relaxation, least
+from planner.search.bounds import Relaxation, least_values
 from planner.specs.table import StageCosts
 
 ROUNDS = 12
@@ -129,7 +129,8 @@ class LayerProgram:
             sum(w * line.constant for w, line in pairs),
             np.sum([w * line.factors for w, line in pairs], axis=0),
         )
-        return -(-least(self.costs, total) // whole)
+        (least,) = least_values(self.costs, Lines.of(total)).tolist()
+        return -(-int(least) // whole)
 
     def _largest(self, pairs: list[tuple[int, Linear]]) -> float:
         """No sum over the Lagrangian's terms is larger; in floating point. [1]."""

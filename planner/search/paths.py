@@ -20,12 +20,14 @@ from planner.specs.table import StageCosts
 
 @dataclass(frozen=True)
 class PathColumns:
-    """One path through every rank of a shape, family by family."""
+    """Families of one path through every rank of a shape, one after the other."""
 
     counts: Counts
-    """How often each slot is on the path. [1], shape (families, pp, slots)"""
+    """How often each slot is on the path. [1], shape (paths, slots)"""
     p2p: Counts
-    """Transfers on the path. [1], shape (families, pp)"""
+    """Transfers on the path. [1], shape (paths,)"""
+    pp: int
+    """Paths of a family: ranks. [1]"""
 
     @classmethod
     def of(cls, families: Sequence[Sequence[Path]]) -> "PathColumns":
@@ -37,10 +39,22 @@ class PathColumns:
         Returns:
             The same as columns.
         """
+        flat = [path for family in families for path in family]
         return cls(
-            np.array([[path.counts for path in family] for family in families]),
-            np.array([[path.p2p for path in family] for family in families]),
+            np.array([path.counts for path in flat]),
+            np.array([path.p2p for path in flat]),
+            len(families[0]),
         )
+
+    @property
+    def rank(self) -> Counts:
+        """The rank that each path goes through. [1], shape (paths,)."""
+        return np.arange(len(self.p2p)) % self.pp
+
+    def sums(self) -> "PathColumns":
+        """All paths of a family as one: their mean bounds the step, too."""
+        counts = self.counts.reshape(-1, self.pp, self.counts.shape[1]).sum(axis=1)
+        return PathColumns(counts, self.p2p.reshape(-1, self.pp).sum(axis=1), 1)
 
 
 class ShapePaths:
@@ -55,6 +69,21 @@ class ShapePaths:
 
     def __init__(self) -> None:
         self.known: dict[tuple[object, ...], PathColumns] = {}
+        self.work: dict[tuple[int, ...], PathColumns] = {}
+
+    def of_work(self, costs: StageCosts) -> PathColumns:
+        """The first family, which takes no graph.
+
+        Args:
+            costs: The inner problem.
+
+        Returns:
+            One path through every rank.
+        """
+        key = (costs.pp, costs.vpp, costs.micro_batches)
+        if key not in self.work:
+            self.work[key] = PathColumns.of([_work_family(costs)])
+        return self.work[key]
 
     def of(self, costs: StageCosts) -> PathColumns:
         """Paths of a candidate's operation graph.
@@ -87,10 +116,14 @@ def _families(costs: StageCosts) -> list[list[Path]]:
         equal[slots.f(stage)], equal[slots.b(stage)] = 1, 2
     x = durations(costs, stage_vectors(costs, even_counts(costs)))
     return [
-        [work_path(costs, rank) for rank in range(costs.pp)],
+        _work_family(costs),
         rank_paths(graph, equal, 0),
         rank_paths(graph, x, costs.p2p),
     ]
+
+
+def _work_family(costs: StageCosts) -> list[Path]:
+    return [work_path(costs, rank) for rank in range(costs.pp)]
 
 
 def work_path(costs: StageCosts, rank: int) -> Path:
