@@ -67,8 +67,8 @@ def _columns(table: CostTable, space: Space) -> _Columns:
     counts = np.zeros(len(table.workload.kinds))
     for kind, count in table.workload.runs:
         counts[kind] += count
-    free = pick < 0
-    entry = np.where(free, 0, pick)
+    entry = np.where(pick < 0, len(table.menu), pick)
+    place = entry * len(table) + mesh
 
     def cheapest(values: Ints, weight: Floats | None) -> Floats:
         def fold(columns: Ints) -> Floats:
@@ -77,8 +77,8 @@ def _columns(table: CostTable, space: Space) -> _Columns:
                 return least
             return np.tensordot(weight, columns, axes=1)
 
-        chosen = fold(values.min(axis=1))[mesh]
-        return np.where(free, chosen, fold(values)[entry, mesh])
+        known = np.concatenate([fold(values), fold(values.min(axis=1))[None]])
+        return known.ravel()[place]
 
     both = table.forward + table.backward
     ends = table.embedding, table.head
@@ -149,14 +149,32 @@ def _may_fit(space: Space, c: _Columns) -> Ints:
     so leaving them out keeps this a bound.
     """
     fits = np.ones(len(space), dtype=bool)
-    totals = [np.zeros(len(space)) for _ in c.kinds]
-    for rank in range(int(c.p.max(initial=1))):
-        here = np.flatnonzero(c.p > rank)
-        for total, (_, static, saved) in zip(totals, c.kinds, strict=True):
-            total[here] += _most_on_rank(c, here, rank, static, saved)
-    for total, (layers, _, _) in zip(totals, c.kinds, strict=True):
-        fits &= total >= layers
+    for layers, static, saved in c.kinds:
+        at = np.flatnonzero(fits)
+        fits[at] = _holds(c, at, layers, static, saved)
     return fits.astype(np.int64)
+
+
+def _holds(c: _Columns, at: Ints, layers: int, static: Floats, saved: Floats) -> Mask:
+    """Whether the ranks together can hold a kind's layers, rank by rank.
+
+    A candidate is settled as soon as no later rank can change the verdict: where
+    its ranks hold too little even if all later ones are full, and where a rank is
+    full, ``budget - transient >= most (saved K_r + v static)``, since K_r falls
+    with r and all later ones are full too.
+    """
+    holds = np.zeros(len(at), dtype=bool)
+    open_, total = np.arange(len(at)), np.zeros(len(at))
+    for rank in range(int(c.p.max(initial=1))):
+        here = at[open_]
+        most = _most_on_rank(c, here, rank, static, saved)
+        full = c.v[here] * c.most[here]
+        total = total + most
+        could = total + (c.p[here] - rank - 1) * full
+        settled = (most == full) | (could < layers) | (c.p[here] == rank + 1)
+        holds[open_[settled]] = could[settled] >= layers
+        open_, total = open_[~settled], total[~settled]
+    return holds
 
 
 def _most_on_rank(

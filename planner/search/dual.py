@@ -61,11 +61,13 @@ class LayerProgram:
             total = sum(count for owner, count in costs.runs if owner == kind)
             row = self.solver.Constraint(total, total)
             for key, count in zip(self.keys, self.counts, strict=True):
-                row.SetCoefficient(count, float(key[1] == kind))
+                if key[1] == kind:
+                    row.SetCoefficient(count, 1.0)
         for stage in range(costs.stages):
             row = self.solver.Constraint(costs.fewest_layers(stage), costs.most_layers)
-            for key, count in zip(self.keys, self.counts, strict=True):
-                row.SetCoefficient(count, float(key[0] == stage))
+            each = len(self.counts) // costs.stages
+            for count in self.counts[stage * each : (stage + 1) * each]:
+                row.SetCoefficient(count, 1.0)
 
     def _rooms(self) -> None:
         """Memory of every moment, less the transients that are always there."""
@@ -81,8 +83,10 @@ class LayerProgram:
                 self.rooms.append((Linear(-spare, line.factors), row))
 
     def _fill(self, row: pywraplp.Constraint, line: Linear, unit: float) -> None:
-        for key, count in zip(self.keys, self.counts, strict=True):
-            row.SetCoefficient(count, float(line.factors[key]) * unit)
+        """Set what is not zero: a row of memory knows the chunks of one rank."""
+        flat = line.factors.ravel()
+        for at in np.flatnonzero(flat).tolist():
+            row.SetCoefficient(self.counts[at], float(flat[at]) * unit)
 
     def add(self, cut: Linear) -> None:
         """T >= cut.
