@@ -41,11 +41,39 @@ class Linear:
         return self.constant + int((self.factors * counts).sum())
 
 
-def _end_value(end: EndCosts, weights: tuple[int, ...]) -> int:
-    """Path length that one end adds, given how often its slots are on the path."""
+@dataclass(frozen=True)
+class Lines:
+    """Several linear functions of the layer counts, as columns."""
+
+    constants: Counts
+    """Shape (lines,)."""
+    factors: Counts
+    """Shape (lines, stages, kinds, menu)."""
+
+    @classmethod
+    def of(cls, line: Linear) -> "Lines":
+        """One line as columns.
+
+        Args:
+            line: The line.
+
+        Returns:
+            Columns of length one.
+        """
+        return cls(np.array([line.constant]), line.factors[None])
+
+    def each(self) -> tuple[Linear, ...]:
+        """The lines one by one."""
+        constants = self.constants.tolist()
+        return tuple(map(Linear, constants, self.factors))
+
+
+def _end_value(end: EndCosts, weights: Counts) -> Counts:
+    """Lengths that one end adds, given how often its slots are on each path."""
     passes = end.forward, end.backward
     terms = (*passes, end.gather, end.scatter, end.optimizer, end.weight)
-    return sum(w * term for w, term in zip(weights, terms, strict=True))
+    value: Counts = weights @ np.array(terms, dtype=np.int64)
+    return value
 
 
 def path_linear(costs: StageCosts, path: Path) -> Linear:
@@ -58,32 +86,64 @@ def path_linear(costs: StageCosts, path: Path) -> Linear:
     Returns:
         The length; at most the step time at every split. [ns]
     """
+    (line,) = path_lines(costs, path.counts[None], np.array([path.p2p])).each()
+    return line
+
+
+def path_lines(costs: StageCosts, counts: Counts, p2p: Counts) -> Lines:
+    """Lengths of several paths as functions of the split, in one go.
+
+    A length is linear in how often each slot is on the path, so that the sum of
+    some paths is the line of the sum of their counts.
+
+    Args:
+        costs: The inner problem.
+        counts: How often each slot is on each path. [1], shape (paths, slots)
+        p2p: How many transfers are on each. [1], shape (paths,)
+
+    Returns:
+        One line a path. [ns], shape (paths,)
+    """
     s, p = costs.stages, costs.pp
-    counts = path.counts
-    slots = [counts[i * s : (i + 1) * s] for i in (0, 1, 3, 4)]
+    slots = counts[:, : 7 * s].reshape(-1, 7, s)
+    optimizers = counts[:, 7 * s : 7 * s + p]
     place = place_of(costs)
-    slots.append(counts[[7 * s + place.rank(stage) for stage in range(s)]])
+    updates = optimizers[:, [place.rank(stage) for stage in range(s)]]
     # W comes on top of B, from which its time was taken
-    apart = counts[2 * s : 3 * s] - counts[s : 2 * s]
-    slots.append(apart * splits_backward(costs))
-    factors = np.zeros((s, len(costs.layers), len(costs.menu)), dtype=np.int64)
-    for k, layer in enumerate(costs.layers):
-        per_layer = (layer.gather, layer.scatter, layer.optimizer, layer.weight)
-        fixed = sum(w * term for w, term in zip(slots[2:], per_layer, strict=True))
-        ahead, behind = np.array(layer.forward), np.array(layer.backward)
-        factors[:, k, :] = (
-            np.outer(slots[0], ahead) + np.outer(slots[1], behind)
-        ) + np.asarray(fixed)[:, None]
-    first = tuple(int(slot[0]) for slot in slots)
-    last = tuple(int(slot[-1]) for slot in slots)
-    constant = path.p2p * costs.p2p
-    constant += int(counts[7 * s : 7 * s + p].sum()) * costs.overhead
-    constant += _end_value(costs.embedding, first) + _end_value(costs.head, last)
-    for offset, edge in ((5, edge_gather), (6, edge_scatter)):
-        for stage in np.flatnonzero(counts[offset * s : (offset + 1) * s]):
-            weight = int(counts[offset * s + stage])
-            constant += weight * edge(costs, int(stage))
-    return Linear(int(constant), factors)
+    apart = (slots[:, 2] - slots[:, 1]) * splits_backward(costs)
+    factors = _layer_factors(costs, slots, updates, apart)
+    constants = p2p * costs.p2p + optimizers.sum(axis=1) * costs.overhead
+    for stage, end in ((0, costs.embedding), (-1, costs.head)):
+        passed = [*slots[:, (0, 1, 3, 4), stage].T, updates[:, stage], apart[:, stage]]
+        constants = constants + _end_value(end, np.stack(passed, axis=1))
+    for slot, edge in ((5, edge_gather), (6, edge_scatter)):
+        times = np.array([edge(costs, stage) for stage in range(s)], dtype=np.int64)
+        constants = constants + slots[:, slot] @ times
+    return Lines(constants, factors)
+
+
+def _layer_factors(
+    costs: StageCosts, slots: Counts, updates: Counts, apart: Counts
+) -> Counts:
+    """Length of every path per layer, shape (paths, stages, kinds, menu). [ns]."""
+    kinds = costs.layers
+    ahead = np.array([kind.forward for kind in kinds], dtype=np.int64)
+    behind = np.array([kind.backward for kind in kinds], dtype=np.int64)
+    fixed = sum(
+        weight[:, :, None] * np.array(terms, dtype=np.int64)
+        for weight, terms in (
+            (slots[:, 3], [kind.gather for kind in kinds]),
+            (slots[:, 4], [kind.scatter for kind in kinds]),
+            (updates, [kind.optimizer for kind in kinds]),
+            (apart, [kind.weight for kind in kinds]),
+        )
+    )
+    factors: Counts = (
+        slots[:, 0, :, None, None] * ahead
+        + slots[:, 1, :, None, None] * behind
+        + np.asarray(fixed)[..., None]
+    )
+    return factors
 
 
 def peak_linear(costs: StageCosts, rank: int, peak: Peak) -> Linear:

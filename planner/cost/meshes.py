@@ -139,12 +139,25 @@ def _columns(
     """Call *look_up* once per distinct row of levels and spread the answers."""
     if not len(levels):
         return np.zeros((0, 8))
-    distinct, inverse = np.unique(levels, axis=0, return_inverse=True)
+    _, first, inverse = np.unique(_keys(levels), return_index=True, return_inverse=True)
     answers = [
         look_up(tuple(zip(row[0::2], row[1::2], strict=True)))
-        for row in distinct.tolist()
+        for row in levels[first].tolist()
     ]
-    return np.array(answers, dtype=np.float64)[inverse.ravel()]
+    return np.array(answers, dtype=np.float64)[inverse]
+
+
+def _keys(levels: Ints) -> Ints:
+    """One number per row, the same for equal rows alone; small enough to go on."""
+    keys = np.zeros(len(levels), dtype=np.int64)
+    most = 1
+    for column in levels.T:
+        width = int(column.max()) + 1
+        if most * width > np.iinfo(np.int64).max:
+            _, keys = np.unique(keys, return_inverse=True)
+            most = len(levels)
+        keys, most = keys * width + column, most * width
+    return keys
 
 
 def groups(topology: ClusterTopology, *levels: tuple[Ints, Ints]) -> Groups:

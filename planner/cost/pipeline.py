@@ -281,6 +281,44 @@ def peak_vectors(
     return peaks(schedule, pp, vpp, micro_batches)
 
 
+@dataclass(frozen=True)
+class PeakColumns:
+    """The peaks of all ranks of a schedule's shape, rank by rank."""
+
+    rank: Counts
+    """Pipeline rank. [1], shape (peaks,)"""
+    chunk: Counts
+    """Chunk whose backward starts. [1], shape (peaks,)"""
+    held: Counts
+    """Micro-batches in flight by chunk. [1], shape (peaks, vpp)"""
+    starts: Counts
+    """First peak of every rank; each has one. [1], shape (pp,)"""
+
+
+@lru_cache(maxsize=1024)
+def peak_columns(schedule: str, pp: int, vpp: int, micro_batches: int) -> PeakColumns:
+    """The same as columns, for arithmetic on all of them at once.
+
+    Args:
+        schedule: Name of a schedule. [text]
+        pp: Pipeline ranks. [1]
+        vpp: Chunks per rank. [1]
+        micro_batches: Micro-batches per step. [1]
+
+    Returns:
+        Columns over the peaks.
+    """
+    table = peak_vectors(schedule, pp, vpp, micro_batches)
+    flat = [peak for of_rank in table for peak in of_rank]
+    each = [len(of_rank) for of_rank in table]
+    return PeakColumns(
+        np.repeat(np.arange(pp), each),
+        np.array([peak.chunk for peak in flat]),
+        np.array([peak.counts for peak in flat]).reshape(len(flat), vpp),
+        np.cumsum([0, *each[:-1]]),
+    )
+
+
 def rank_blocks(costs: StageCosts, counts: Counts) -> Counts:
     """Peak memory of every rank for states and activations.
 
@@ -296,18 +334,23 @@ def rank_blocks(costs: StageCosts, counts: Counts) -> Counts:
     """
     vectors = stage_vectors(costs, counts)
     static = by_rank(costs, vectors.static)
-    table = peak_vectors(costs.schedule, costs.pp, costs.vpp, costs.micro_batches)
-    above = np.array(
-        [
-            max(peak_blocks(costs, vectors, rank, peak) for peak in table[rank])
-            for rank in range(costs.pp)
-        ]
-    )
+    above = _passing_blocks(costs, vectors)
     for moment in costs.idle:
         if moment.may_be_fullest(first=True, last=True):
             above = np.maximum(above, idle_blocks(costs, counts, moment))
     blocks: Counts = static + above
     return blocks
+
+
+def _passing_blocks(costs: StageCosts, vectors: StageVectors) -> Counts:
+    """The most above the static states at the peaks of every rank. [block]."""
+    at = peak_columns(costs.schedule, costs.pp, costs.vpp, costs.micro_batches)
+    mine = stages_by_rank(costs)[at.rank]
+    stage, saved = mine[np.arange(len(mine)), at.chunk], vectors.saved[mine]
+    above = (at.held * saved).sum(axis=1)
+    above += vectors.accumulated[stage] + vectors.transient[stage]
+    largest: Counts = np.maximum.reduceat(above, at.starts)
+    return largest
 
 
 def idle_blocks(costs: StageCosts, counts: Counts, moment: IdleMoment) -> Counts:

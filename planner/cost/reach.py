@@ -40,8 +40,7 @@ def reach_of(costs: StageCosts) -> Reach:
     Returns:
         The superset.
     """
-    low = tuple(costs.fewest_layers(stage) for stage in range(costs.stages))
-    return _reach(costs.runs, low, costs.most_layers)
+    return _reach(costs.runs, costs.fewest, costs.most_layers)
 
 
 @lru_cache(maxsize=1024)

@@ -135,10 +135,12 @@ class BestFirst:
             return
         limit = self.incumbents.threshold(self._key(candidate))
         enough = self._nanoseconds(limit, candidate)
-        work = CandidateWork(costs, relax(costs, enough, self.paths))
-        self.work[candidate] = work
-        self._push(candidate, work.bound)
-        self._try_even(candidate, work)
+        hopeless = self._nanoseconds(self.incumbents.threshold(), candidate)
+        relaxed = relax(costs, enough, self.paths, hopeless=hopeless)
+        work = CandidateWork(costs, relaxed)
+        if self._push(candidate, work.bound) <= limit:
+            self.work[candidate] = work
+            self._try_even(candidate, work)
 
     def _nanoseconds(self, step_s: float, candidate: int) -> int | None:
         """A step as the simulator counts it, before the straggler factor. [ns]."""
@@ -156,19 +158,25 @@ class BestFirst:
                 self._record(candidate, work.costs, answer)
                 return
 
-    def _push(self, candidate: int, bound: int) -> None:
-        """Put a candidate back with a better bound [ns]."""
+    def _push(self, candidate: int, bound: int) -> float:
+        """Put a candidate back with a better bound [ns]; the same with slowdown. [s].
+
+        The threshold only falls: a bound above it needs neither its costs nor an
+        incumbent any more.
+        """
         seconds = max(
             bound * self._slowdown(candidate) / 1e9, float(self.bounds[candidate])
         )
         heapq.heappush(self.refined, (seconds, candidate))
+        return seconds
 
     def _solve(self, candidate: int, bound: float) -> None:
         """Third tier: best path weights once, then rounds of the solver."""
-        work = self.work[candidate]
         if not self._matters(candidate, bound, BY_PATHS):
-            del self.work[candidate]
-        elif work.tightens():
+            self.work.pop(candidate, None)
+            return
+        work = self.work[candidate]
+        if work.tightens():
             self._push(candidate, work.tighten())
         else:
             self._advance(candidate, work)
@@ -189,15 +197,18 @@ class BestFirst:
             self.open_bound = min(self.open_bound, seconds)
 
     def _record(self, candidate: int, costs: StageCosts, answer: MeshAnswer) -> None:
-        slowdown = self._slowdown(candidate)
+        """Count what an answer rules out; list its plan where that changes the list."""
         if answer.outcome is Outcome.INFEASIBLE:
             self.counted[NO_FIT] += 1
         if answer.outcome is Outcome.CUT_OFF:
             self.counted[BY_SOLVER] += 1
         if answer.value is None or answer.counts is None:
             return
+        step_s = answer.value * self._slowdown(candidate) / 1e9
+        if step_s > self.incumbents.threshold(self._key(candidate)):
+            return
         found = Found(
-            step_s=answer.value * slowdown / 1e9,
+            step_s=step_s,
             device_bytes=self.device_bytes(candidate, costs, answer),
             fields=self._fields(candidate),
             variant=self.variant,

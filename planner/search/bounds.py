@@ -4,17 +4,16 @@ Three tiers, each proven where it stands: arithmetic on columns for the whole
 space, Lagrangian path bounds for one candidate, and the solver.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from planner.cost.linear import Linear, path_linear
+from planner.cost.linear import Linear, Lines, path_lines
 from planner.cost.meshes import Floats, Ints
 from planner.cost.pipeline import place_of
-from planner.cost.reach import reach_of
+from planner.cost.reach import Mask, reach_of
 from planner.cost.table import CostTable
-from planner.search.paths import ShapePaths
+from planner.search.paths import PathColumns, ShapePaths
 from planner.search.space import Space
 from planner.specs.table import StageCosts
 
@@ -69,8 +68,8 @@ def _columns(table: CostTable, space: Space) -> _Columns:
     counts = np.zeros(len(table.workload.kinds))
     for kind, count in table.workload.runs:
         counts[kind] += count
-    free = pick < 0
-    entry = np.where(free, 0, pick)
+    entry = np.where(pick < 0, len(table.menu), pick)
+    place = entry * len(table) + mesh
 
     def cheapest(values: Ints, weight: Floats | None) -> Floats:
         def fold(columns: Ints) -> Floats:
@@ -79,8 +78,8 @@ def _columns(table: CostTable, space: Space) -> _Columns:
                 return least
             return np.tensordot(weight, columns, axes=1)
 
-        chosen = fold(values.min(axis=1))[mesh]
-        return np.where(free, chosen, fold(values)[entry, mesh])
+        known = np.concatenate([fold(values), fold(values.min(axis=1))[None]])
+        return known.ravel()[place]
 
     both = table.forward + table.backward
     ends = table.embedding, table.head
@@ -153,14 +152,32 @@ def _may_fit(space: Space, c: _Columns) -> Ints:
     so leaving them out keeps this a bound.
     """
     fits = np.ones(len(space), dtype=bool)
-    totals = [np.zeros(len(space)) for _ in c.kinds]
-    for rank in range(int(c.p.max(initial=1))):
-        here = np.flatnonzero(c.p > rank)
-        for total, (_, static, saved) in zip(totals, c.kinds, strict=True):
-            total[here] += _most_on_rank(c, here, rank, static, saved)
-    for total, (layers, _, _) in zip(totals, c.kinds, strict=True):
-        fits &= total >= layers
+    for layers, static, saved in c.kinds:
+        at = np.flatnonzero(fits)
+        fits[at] = _holds(c, at, layers, static, saved)
     return fits.astype(np.int64)
+
+
+def _holds(c: _Columns, at: Ints, layers: int, static: Floats, saved: Floats) -> Mask:
+    """Whether the ranks together can hold a kind's layers, rank by rank.
+
+    A candidate is settled as soon as no later rank can change the verdict: where
+    its ranks hold too little even if all later ones are full, and where a rank is
+    full, ``budget - transient >= most (saved K_r + v static)``, since K_r falls
+    with r and all later ones are full too.
+    """
+    holds = np.zeros(len(at), dtype=bool)
+    open_, total = np.arange(len(at)), np.zeros(len(at))
+    for rank in range(int(c.p.max(initial=1))):
+        here = at[open_]
+        most = _most_on_rank(c, here, rank, static, saved)
+        full = c.v[here] * c.most[here]
+        total = total + most
+        could = total + (c.p[here] - rank - 1) * full
+        settled = (most == full) | (could < layers) | (c.p[here] == rank + 1)
+        holds[open_[settled]] = could[settled] >= layers
+        open_, total = open_[~settled], total[~settled]
+    return holds
 
 
 def _most_on_rank(
@@ -189,7 +206,11 @@ class Relaxation:
 
 
 def relax(
-    costs: StageCosts, enough: int | None = None, paths: ShapePaths | None = None
+    costs: StageCosts,
+    enough: int | None = None,
+    paths: ShapePaths | None = None,
+    *,
+    hopeless: int | None = None,
 ) -> Relaxation:
     """Bound one candidate by paths, minimised over every split.
 
@@ -202,27 +223,47 @@ def relax(
         costs: The inner problem.
         enough: A bound above this rules the candidate out: stop there. [ns]
         paths: Paths that the search has found already.
+        hopeless: The same, but already with the paths that take no graph. [ns]
 
     Returns:
-        The bound and the path inequalities. [ns]
+        The bound and the path inequalities, none where the bound is enough. [ns]
     """
-    families = [
-        [path_linear(costs, path) for path in family]
-        for family in (paths or ShapePaths()).of(costs)
-    ]
-    bound = 0
-    for family in families:
-        total = Linear(
-            sum(cut.constant for cut in family),
-            np.sum([cut.factors for cut in family], axis=0),
-        )
-        bound = max(bound, -(-least(costs, total) // len(family)))
-    if enough is None or bound <= enough:
-        bound = max(bound, loaded_bound(costs, families))
-    return Relaxation(bound, tuple(cut for family in families for cut in family))
+    paths = paths or ShapePaths()
+    if hopeless is not None:
+        bound = max(path_bounds(costs, paths.of_work(costs), hopeless))
+        if bound > hopeless:
+            return Relaxation(bound, ())
+    known = paths.of(costs)
+    mean, loaded = path_bounds(costs, known, enough)
+    if enough is not None and mean > enough:
+        return Relaxation(mean, ())
+    lines = path_lines(costs, known.counts, known.p2p)
+    return Relaxation(max(mean, loaded), lines.each())
 
 
-def loaded_bound(costs: StageCosts, families: Sequence[Sequence[Linear]]) -> int:
+def path_bounds(
+    costs: StageCosts, paths: PathColumns, enough: int | None = None
+) -> tuple[int, int]:
+    """Bounds by the paths' mean and by the ranks that carry many layers.
+
+    Args:
+        costs: The inner problem.
+        paths: Families of one path through every rank.
+        enough: A mean above this makes the second one needless. [ns]
+
+    Returns:
+        Both bounds; 0 for the second where it is not needed. [ns]
+    """
+    sums = paths.sums()
+    totals = path_lines(costs, sums.counts, sums.p2p)
+    mean = int((-(-least_values(costs, totals) // paths.pp)).max())
+    if enough is not None and mean > enough:
+        return mean, 0
+    lines = path_lines(costs, paths.counts, paths.p2p)
+    return mean, loaded_bound(costs, lines, paths.rank)
+
+
+def loaded_bound(costs: StageCosts, lines: Lines, ranks: Ints) -> int:
     """Bound by the ranks that must carry many layers.
 
     A rank holds at most ``c = v most`` layers and the ranks together ``p c``,
@@ -234,33 +275,29 @@ def loaded_bound(costs: StageCosts, families: Sequence[Sequence[Linear]]) -> int
 
     Args:
         costs: The inner problem.
-        families: Lists of one path through every rank.
+        lines: Paths, as many through every rank.
+        ranks: The rank that each goes through. [1], shape (lines,)
 
     Returns:
         The best of these bounds. [ns]
     """
     full = costs.vpp * costs.most_layers
     empty = costs.pp * full - costs.layer_count
-    bound = max(least(costs, cut) for family in families for cut in family)
+    bound = int(least_values(costs, lines).max())
     for load in range(-(-costs.layer_count // costs.pp), full + 1):
         lighter = empty // (full - load + 1)
         if lighter >= costs.pp:
             continue
-        values = sorted(
-            (
-                max(least(costs, cut, rank=rank, load=load) for cut in both)
-                for rank, both in enumerate(zip(*families, strict=True))
-            ),
-            reverse=True,
-        )
-        bound = max(bound, values[lighter])
+        values = least_values(costs, lines, ranks=ranks, load=load)
+        by_rank = np.sort(values.reshape(-1, costs.pp).max(axis=0))
+        bound = max(bound, int(by_rank[-1 - lighter]))
     return bound
 
 
-def least(
-    costs: StageCosts, line: Linear, *, rank: int | None = None, load: int = 0
-) -> int:
-    """Least value of a linear function over a superset of the splits.
+def least_values(
+    costs: StageCosts, lines: Lines, *, ranks: Ints | None = None, load: int = 0
+) -> Ints:
+    """Least values of linear functions over a superset of the splits.
 
     Each layer kind is dealt out on its own to the cheapest stages that it can
     reach, at most ``most_layers`` a stage; stages that only one kind can reach
@@ -269,38 +306,44 @@ def least(
 
     Args:
         costs: The inner problem.
-        line: Any linear function of the counts.
-        rank: A pipeline rank that must hold *load* layers. [1]
+        lines: Linear functions of the counts.
+        ranks: Of each the pipeline rank that must hold *load* layers. [1]
         load: Layers that it must hold. [1]
 
     Returns:
-        A value that no split goes below.
+        Values that no split goes below. shape (lines,)
     """
-    prices = line.factors.min(axis=2)
+    prices = lines.factors.min(axis=3)
     reach = reach_of(costs)
-    value = line.constant + int((reach.low * prices).sum())
-    own = np.array(place_of(costs).of_rank(rank or 0))
-    others = np.minimum(reach.totals, costs.most_layers * reach.mask[own].sum(axis=0))
-    everywhere = np.arange(costs.stages)
+    value: Ints = lines.constants + (reach.low * prices).sum(axis=(1, 2))
+    own = np.zeros((len(value), costs.stages), dtype=bool)
+    if ranks is not None:
+        place = place_of(costs)
+        of_stage = np.array([place.rank(stage) for stage in range(costs.stages)])
+        own = of_stage == ranks[:, None]
+    others = np.minimum(reach.totals, costs.most_layers * (own @ (reach.mask * 1)))
     for kind, count in enumerate(reach.totals.tolist()):
-        places = reach.places[:, kind].copy()
-        left = count - int(reach.low[:, kind].sum())
-        if rank is not None:
-            elsewhere = int(others.sum() - others[kind])
-            mine = load - elsewhere - int(reach.low[own, kind].sum())
-            mine = min(max(mine, 0), int(places[own].sum()))
-            value += _fill(prices[:, kind], places, own, mine)
-            left -= mine
-        value += _fill(prices[:, kind], places, everywhere, left)
+        low, places = reach.low[:, kind], reach.places[:, kind]
+        elsewhere = others.sum(axis=1) - others[:, kind]
+        mine = np.clip(load - elsewhere - own @ low, 0, own @ places)
+        mine = mine if ranks is not None else np.zeros_like(value)
+        left = count - int(low.sum()) - mine
+        value = value + _fill(prices[:, :, kind], places, own, mine, left)
     return value
 
 
-def _fill(prices: Ints, places: Ints, stages: Ints, layers: int) -> int:
-    """Fill the cheapest places of some stages in place; price what was put."""
-    if layers <= 0:
-        return 0
-    order = stages[np.argsort(prices[stages], kind="stable")]
-    room = np.cumsum(places[order])
-    taken = np.clip(layers - (room - places[order]), 0, places[order])
-    places[order] -= taken
-    return int((taken * prices[order]).sum())
+def _fill(prices: Ints, places: Ints, own: Mask, mine: Ints, left: Ints) -> Ints:
+    """Fill the cheapest places, *mine* of them on one's own stages; price them."""
+    order = np.argsort(prices, axis=1, kind="stable")
+    room = places[order]
+    taken = _cheapest(room * np.take_along_axis(own, order, axis=1), mine)
+    taken = taken + _cheapest(room - taken, left)
+    value: Ints = (taken * np.take_along_axis(prices, order, axis=1)).sum(axis=1)
+    return value
+
+
+def _cheapest(room: Ints, layers: Ints) -> Ints:
+    """Places taken, from the first on, by so many layers. [1]."""
+    before = np.cumsum(room, axis=1) - room
+    taken: Ints = np.clip(layers[:, None] - before, 0, room)
+    return taken

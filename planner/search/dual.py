@@ -8,7 +8,7 @@ rest on floating point.
 import numpy as np
 from ortools.linear_solver import pywraplp
 
-from planner.cost.linear import Linear, end_transient, path_linear, peak_linear
+from planner.cost.linear import Linear, Lines, end_transient, path_linear, peak_linear
 from planner.cost.pipeline import (
     Counts,
     durations,
@@ -19,7 +19,7 @@ from planner.cost.pipeline import (
 )
 from planner.cost.reach import reach_of
 from planner.schedules.simulator import critical_path
-from planner.search.bounds import Relaxation, least
+from planner.search.bounds import Relaxation, least_values
 from planner.specs.table import StageCosts
 
 ROUNDS = 12
@@ -62,11 +62,13 @@ class LayerProgram:
             total = sum(count for owner, count in costs.runs if owner == kind)
             row = self.solver.Constraint(total, total)
             for key, count in zip(self.keys, self.counts, strict=True):
-                row.SetCoefficient(count, float(key[1] == kind))
+                if key[1] == kind:
+                    row.SetCoefficient(count, 1.0)
         for stage in range(costs.stages):
             row = self.solver.Constraint(costs.fewest_layers(stage), costs.most_layers)
-            for key, count in zip(self.keys, self.counts, strict=True):
-                row.SetCoefficient(count, float(key[0] == stage))
+            each = len(self.counts) // costs.stages
+            for count in self.counts[stage * each : (stage + 1) * each]:
+                row.SetCoefficient(count, 1.0)
 
     def _rooms(self) -> None:
         """Memory of every moment, less the transients that are always there."""
@@ -83,8 +85,10 @@ class LayerProgram:
                 self.rooms.append((Linear(-spare, line.factors), row))
 
     def _fill(self, row: pywraplp.Constraint, line: Linear, unit: float) -> None:
-        for key, count in zip(self.keys, self.counts, strict=True):
-            row.SetCoefficient(count, float(line.factors[key]) * unit)
+        """Set what is not zero: a row of memory knows the chunks of one rank."""
+        flat = line.factors.ravel()
+        for at in np.flatnonzero(flat).tolist():
+            row.SetCoefficient(self.counts[at], float(flat[at]) * unit)
 
     def add(self, cut: Linear) -> None:
         """T >= cut.
@@ -131,7 +135,8 @@ class LayerProgram:
             sum(w * line.constant for w, line in pairs),
             np.sum([w * line.factors for w, line in pairs], axis=0),
         )
-        return -(-least(self.costs, total) // whole)
+        (least,) = least_values(self.costs, Lines.of(total)).tolist()
+        return -(-int(least) // whole)
 
     def _largest(self, pairs: list[tuple[int, Linear]]) -> float:
         """No sum over the Lagrangian's terms is larger; in floating point. [1]."""

@@ -1,49 +1,12 @@
 """Proof that a candidate cannot fit, over all ranks and moments at once."""
 
-from dataclasses import dataclass
-from functools import lru_cache
-
 import numpy as np
 
 from planner.cost.linear import head_rank
 from planner.cost.meshes import Ints
-from planner.cost.pipeline import peak_vectors, stages_by_rank
+from planner.cost.pipeline import PeakColumns, peak_columns, stages_by_rank
 from planner.cost.reach import reach_of
 from planner.specs.table import IdleMoment, StageCosts
-
-
-@dataclass(frozen=True)
-class Moments:
-    """All moments of all ranks of a schedule's shape."""
-
-    rank: Ints
-    """Pipeline rank. [1], shape (moments,)"""
-    chunk: Ints
-    """Chunk whose backward starts. [1], shape (moments,)"""
-    held: Ints
-    """Micro-batches in flight by chunk. [1], shape (moments, vpp)"""
-
-
-@lru_cache(maxsize=1024)
-def moments(schedule: str, pp: int, vpp: int, micro_batches: int) -> Moments:
-    """Collect the moments of a shape.
-
-    Args:
-        schedule: Name of a schedule. [text]
-        pp: Pipeline ranks. [1]
-        vpp: Chunks per rank. [1]
-        micro_batches: Micro-batches per step. [1]
-
-    Returns:
-        Columns over the moments.
-    """
-    table = peak_vectors(schedule, pp, vpp, micro_batches)
-    flat = [(rank, peak) for rank, peaks in enumerate(table) for peak in peaks]
-    return Moments(
-        np.array([rank for rank, _ in flat]),
-        np.array([peak.chunk for _, peak in flat]),
-        np.array([peak.counts for _, peak in flat]).reshape(len(flat), vpp),
-    )
 
 
 def cannot_fit(costs: StageCosts) -> bool:
@@ -82,7 +45,7 @@ def most_layers(costs: StageCosts) -> Ints:
 
 def _passing_loads(costs: StageCosts) -> Ints:
     """Most layers of every rank at the moments of its passes. [1], shape (pp,)."""
-    at = moments(costs.schedule, costs.pp, costs.vpp, costs.micro_batches)
+    at = peak_columns(costs.schedule, costs.pp, costs.vpp, costs.micro_batches)
     stages = stages_by_rank(costs)[at.rank]
     working = np.arange(costs.vpp) == at.chunk[:, None]
     low = np.where((stages == 0) | (stages == costs.stages - 1), 0, 1)
@@ -91,8 +54,7 @@ def _passing_loads(costs: StageCosts) -> Ints:
     room = costs.budget - _fixed(costs, at, stages, working, low)
     room = room - (low * prices).sum(axis=1)
     held = low.sum(axis=1) + _fill(prices, costs.most_layers - low, room)
-    loads = np.full(costs.pp, costs.vpp * costs.most_layers)
-    np.minimum.at(loads, at.rank, np.where(room < 0, -1, held))
+    loads: Ints = np.minimum.reduceat(np.where(room < 0, -1, held), at.starts)
     return loads
 
 
@@ -108,7 +70,7 @@ def _idle_loads(costs: StageCosts, moment: IdleMoment) -> Ints:
     most = np.full(costs.pp, costs.vpp * costs.most_layers)
     if prices.min() < 0:
         return most
-    low = np.array([costs.fewest_layers(i) for i in range(costs.stages)])[stages]
+    low = np.array(costs.fewest)[stages]
     room = costs.budget - (low * prices).sum(axis=1)
     room[0] -= costs.embedding.static + moment.embedding
     room[last] -= costs.head.static + moment.head
@@ -142,7 +104,7 @@ def _cheapest(costs: StageCosts, held: Ints, working: Ints, stages: Ints) -> Int
 
 
 def _fixed(
-    costs: StageCosts, at: Moments, stages: Ints, working: Ints, low: Ints
+    costs: StageCosts, at: PeakColumns, stages: Ints, working: Ints, low: Ints
 ) -> Ints:
     """Ends, and the least transient of the stage at work. [block]."""
     total = np.zeros(len(at.rank), dtype=np.int64)

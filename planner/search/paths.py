@@ -1,5 +1,8 @@
 """Paths through the ranks of a schedule: what the bounds are made of."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
 from planner.cost.pipeline import (
@@ -17,6 +20,45 @@ from planner.specs.layout import even_layers
 from planner.specs.table import StageCosts
 
 
+@dataclass(frozen=True)
+class PathColumns:
+    """Families of one path through every rank of a shape, one after the other."""
+
+    counts: Counts
+    """How often each slot is on the path. [1], shape (paths, slots)"""
+    p2p: Counts
+    """Transfers on the path. [1], shape (paths,)"""
+    pp: int
+    """Paths of a family: ranks. [1]"""
+
+    @classmethod
+    def of(cls, families: Sequence[Sequence[Path]]) -> "PathColumns":
+        """Stack paths.
+
+        Args:
+            families: Lists of one path through every rank.
+
+        Returns:
+            The same as columns.
+        """
+        flat = [path for family in families for path in family]
+        return cls(
+            np.array([path.counts for path in flat]),
+            np.array([path.p2p for path in flat]),
+            len(families[0]),
+        )
+
+    @property
+    def rank(self) -> Counts:
+        """The rank that each path goes through. [1], shape (paths,)."""
+        return np.arange(len(self.p2p)) % self.pp
+
+    def sums(self) -> "PathColumns":
+        """All paths of a family as one: their mean bounds the step, too."""
+        counts = self.counts.reshape(-1, self.pp, self.counts.shape[1]).sum(axis=1)
+        return PathColumns(counts, self.p2p.reshape(-1, self.pp).sum(axis=1), 1)
+
+
 class ShapePaths:
     """Paths through every rank of a schedule's shape, found once per search.
 
@@ -28,16 +70,31 @@ class ShapePaths:
     """
 
     def __init__(self) -> None:
-        self.known: dict[tuple[object, ...], list[list[Path]]] = {}
+        self.known: dict[tuple[object, ...], PathColumns] = {}
+        self.work: dict[tuple[int, ...], PathColumns] = {}
 
-    def of(self, costs: StageCosts) -> list[list[Path]]:
+    def of_work(self, costs: StageCosts) -> PathColumns:
+        """The first family, which takes no graph.
+
+        Args:
+            costs: The inner problem.
+
+        Returns:
+            One path through every rank.
+        """
+        key = (costs.pp, costs.vpp, costs.micro_batches)
+        if key not in self.work:
+            self.work[key] = PathColumns.of([_work_family(costs)])
+        return self.work[key]
+
+    def of(self, costs: StageCosts) -> PathColumns:
         """Paths of a candidate's operation graph.
 
         Args:
             costs: The inner problem.
 
         Returns:
-            One path through every rank, by family. shape (families, pp)
+            One path through every rank, by family.
         """
         key = (
             costs.schedule,
@@ -49,7 +106,7 @@ class ShapePaths:
             costs.overlap_scatter,
         )
         if key not in self.known:
-            self.known[key] = _families(costs)
+            self.known[key] = PathColumns.of(_families(costs))
         return self.known[key]
 
 
@@ -62,10 +119,14 @@ def _families(costs: StageCosts) -> list[list[Path]]:
         equal[slots.w(stage)] = split
     x = durations(costs, stage_vectors(costs, even_counts(costs)))
     return [
-        [work_path(costs, rank) for rank in range(costs.pp)],
+        _work_family(costs),
         rank_paths(graph, equal, 0),
         rank_paths(graph, x, costs.p2p),
     ]
+
+
+def _work_family(costs: StageCosts) -> list[Path]:
+    return [work_path(costs, rank) for rank in range(costs.pp)]
 
 
 def work_path(costs: StageCosts, rank: int) -> Path:
@@ -122,5 +183,4 @@ def in_class(costs: StageCosts, counts: Counts) -> bool:
         True when every stage has between its fewest and the most layers.
     """
     layers = counts.sum(axis=(1, 2))
-    low = [costs.fewest_layers(stage) for stage in range(costs.stages)]
-    return bool((layers >= low).all() and (layers <= costs.most_layers).all())
+    return bool((layers >= costs.fewest).all() and (layers <= costs.most_layers).all())

@@ -151,6 +151,11 @@ class StageCosts:
         """Most layers of one virtual stage in the declared class. [1]."""
         return -(-self.layer_count // self.stages) + self.extra_layers
 
+    @cached_property
+    def fewest(self) -> tuple[int, ...]:
+        """Fewest layers of every virtual stage. [1], shape (stages,)."""
+        return tuple(self.fewest_layers(stage) for stage in range(self.stages))
+
     def fewest_layers(self, stage: int) -> int:
         """Fewest layers of a virtual stage: 0 only where an end lives.
 

@@ -1,0 +1,1 @@
+"""What the search costs, as whole processes and phase by phase."""

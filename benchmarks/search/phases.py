@@ -1,0 +1,71 @@
+"""Where a search spends its time, told by timing what it calls."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from time import perf_counter
+from typing import Any
+from unittest.mock import patch
+
+from planner import optimize
+from planner.search import best_first
+
+PHASES: dict[str, tuple[Any, str]] = {
+    "enumerate": (best_first, "enumerate_space"),
+    "price": (best_first, "fill_table"),
+    "bound": (best_first, "space_bounds"),
+    "refine": (best_first.BestFirst, "_refine"),
+    "solve": (best_first.BestFirst, "_solve"),
+    "report": (optimize, "_plans"),
+}
+"""Each phase with the function that is called for it; none calls another."""
+
+
+class Phases:
+    """Wall time by phase. [s]."""
+
+    def __init__(self) -> None:
+        self.seconds: Counter[str] = Counter()
+
+    @contextmanager
+    def watch(self) -> Iterator[None]:
+        """Time the phases of every search inside the block."""
+        with ExitStack() as stack:
+            for name, (owner, attribute) in PHASES.items():
+                call = self._timed(name, getattr(owner, attribute))
+                stack.enter_context(patch.object(owner, attribute, call))
+            yield
+
+    def _timed(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*args: Any, **named: Any) -> Any:
+            start = perf_counter()
+            try:
+                return call(*args, **named)
+            finally:
+                self.seconds[name] += perf_counter() - start
+
+        return timed
+
+
+class Watch:
+    """Notes when the first plan was there and when the best was proven.
+
+    Progress comes ten times a second, so both are known to a tenth of one.
+    """
+
+    def __init__(self, started: float) -> None:
+        self.started = started
+        self.first: float | None = None
+        self.proof: float | None = None
+
+    def __call__(self, progress: best_first.Progress) -> None:
+        """Look at one report.
+
+        Args:
+            progress: Where the search stands.
+        """
+        now = perf_counter() - self.started
+        if self.first is None and progress.incumbent_s is not None:
+            self.first = now
+        if self.proof is None and progress.gap == 0.0:
+            self.proof = now
