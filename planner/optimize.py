@@ -207,7 +207,7 @@ def _status(outcomes: Sequence[SearchOutcome], found: Sequence[Contender]) -> St
 def _objective(
     outcomes: Sequence[SearchOutcome], found: Sequence[Contender]
 ) -> Objective:
-    """Throughput of the fastest, and the most that the bound leaves possible. [token/s]."""
+    """Throughput of the fastest, and the most that the bound leaves. [token/s]."""
     workload = outcomes[0].table.workload
     tokens = workload.sequences * workload.training.seq_len
     bound = min(outcome.bound_s for outcome in outcomes)

@@ -49,7 +49,7 @@ def _too_slow(workload: Workload, predicted: Estimate) -> tuple[str, ...]:
     peak, known = workload.peak_flops / 1e12, experience.rate / 1e12
     return (
         f"{predicted.hfu * peak:.0f} TFLOP/s per GPU, recompute counted, is below "
-        f"{experience.share * peak:.0f}, the like of {known:.0f} on an A100, under which "
+        f"{experience.share * peak:.0f}, the like of {known:.0f} on an A100: there "
         "experience looks for a mistake (EleutherAI, Transformer Math 101); it loses "
         f"most to {_largest_loss(predicted)}",
     )

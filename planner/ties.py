@@ -46,7 +46,7 @@ class Contender:
     @property
     def axes(self) -> int:
         """Degrees above one; recompute and offload count as one each. [1]."""
-        split = sum(getattr(self.layout, name) > 1 for name in _DEGREES)
+        split = len([name for name in _DEGREES if getattr(self.layout, name) > 1])
         kinds = {part.kind for s in self.layout.stages for part in s.recompute}
         return split + bool(kinds - {"none"}) + bool(offload_text(self.layout.offload))
 
