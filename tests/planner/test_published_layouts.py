@@ -34,9 +34,9 @@ PUBLISHED = {
 }
 """Job to its published step, where test_published does not hold one. [s]
 
-Sources: arXiv:2104.04473 tables 1 and 2 (141 and 163 TFLOP/s); arXiv:2201.11990 section
-2.4; bigscience-workshop/bigscience train/tr11-176B-ml/README.md (105 s). DeepSeek-V3 ran
-fp8 and DualPipe, so its published step is of another job.
+Sources: arXiv:2104.04473 tables 1 and 2 (141 and 163 TFLOP/s); arXiv:2201.11990,
+section 2.4; bigscience-workshop/bigscience train/tr11-176B-ml/README.md (105 s).
+DeepSeek-V3 ran fp8 and DualPipe, so its published step is of another job.
 """
 AXES = ("tp", "sp", "pp", "cp", "ep", "etp", "dp", "dp_shard", "micro_batch")
 
