@@ -8,6 +8,7 @@ from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.infeasible import infeasibility
 from planner.reasons import explanation, why_slower
+from planner.sanity import doubts
 from planner.search.best_first import Progress, SearchOutcome, search_all
 from planner.search.incumbents import Found
 from planner.specs.estimate import Estimate
@@ -20,10 +21,14 @@ from planner.specs.result import (
     SearchReport,
     Status,
 )
+from planner.ties import Contender, robust_choice, tie, tied, why_robust
 from planner.variants import variants
 from planner.verify import violations
 
 __all__ = ["Progress", "optimize"]
+
+MOST_NEAR = 32
+"""Plans that are priced to find those that tie with the fastest. [1]"""
 
 
 def optimize(
@@ -31,6 +36,7 @@ def optimize(
     *,
     top: int = 4,
     time_limit: float = 120.0,
+    robust: bool = False,
     progress: Callable[[Progress], None] | None = None,
 ) -> Result:
     """Search every variant's space together, keep the best, verify, explain.
@@ -42,10 +48,12 @@ def optimize(
         workloads: The job under each framework that may run it.
         top: Plans to list. [1]
         time_limit: Wall time over all variants. [s]
+        robust: Put the tied plan first that survives most of the model's error; the
+            status, bound and objective stay those of the fastest.
         progress: Called about ten times a second with the state of a search.
 
     Returns:
-        Status, plans, bound and what removed every other candidate.
+        Status, plans, those that tie, bound and what removed every other candidate.
 
     Raises:
         BadInputError: The limits leave no legal layout, or name a setting that no
@@ -59,16 +67,41 @@ def optimize(
             "no legal layout is left; removed by: " + _rules(outcomes),
             field="search",
         )
-    plans = _plans(outcomes, top)
-    status = _status(outcomes, plans)
+    return _result(outcomes, _contenders(outcomes, top), top=top, robust=robust)
+
+
+def _result(
+    outcomes: Sequence[SearchOutcome],
+    contenders: Sequence[Contender],
+    *,
+    top: int,
+    robust: bool,
+) -> Result:
+    """The answer: plans, ties and the proof, which is always of the fastest."""
+    among = tied(contenders)
+    first = robust_choice(contenders, among) if robust and among else 0
+    listed = _listed(contenders, top, first)
+    plans, status = _plans(contenders, listed), _status(outcomes, contenders)
+    ranks = {at: rank for rank, at in enumerate(listed, start=1)}
+    told = _explain(outcomes, plans, status)
+    if first:
+        why = why_robust(contenders, among, first)
+        told = told.model_copy(update={"runner_up": why})
     return Result(
         status=status,
-        objective=_objective(outcomes, plans),
+        objective=_objective(outcomes, contenders),
         search=_report(outcomes),
         plans=tuple(plans),
-        explanation=_explain(outcomes, plans, status),
-        warnings=_warnings(plans),
+        explanation=told,
+        tie=tie(contenders, among, ranks) if len(among) > 1 else None,
+        robust=robust,
+        warnings=(*_warnings(plans), *_doubts(contenders[first : first + 1])),
     )
+
+
+def _doubts(chosen: Sequence[Contender]) -> tuple[str, ...]:
+    """What experience says against the plan in the first place."""
+    return tuple(said for one in chosen for said in doubts(one.workload, one.estimate))
 
 
 def _rules(outcomes: Sequence[SearchOutcome]) -> str:
@@ -90,16 +123,33 @@ def _rule(rule: str, count: int, limits: dict[str, object]) -> str:
     return f"the limit {axis} = {limits[axis]} ({count} values removed)"
 
 
-def _plans(outcomes: Sequence[SearchOutcome], top: int) -> list[RankedPlan]:
-    """Estimates of the best of all variants, verified one by one."""
-    found = sorted(plan for outcome in outcomes for plan in outcome.ranked)[:top]
+def _contenders(outcomes: Sequence[SearchOutcome], top: int) -> list[Contender]:
+    """The best of all variants, and what was found close to them, priced."""
+    ranked = sorted(plan for outcome in outcomes for plan in outcome.ranked)[:top]
+    near = {plan for outcome in outcomes for plan in outcome.near}
+    more = sorted(near.difference(ranked))[: max(MOST_NEAR - len(ranked), 0)]
+    return [_contender(outcomes, plan) for plan in sorted([*ranked, *more])]
+
+
+def _contender(outcomes: Sequence[SearchOutcome], plan: Found) -> Contender:
+    outcome = outcomes[plan.variant]
+    workload, layout = outcome.table.workload, _layout(outcome, plan)
+    return Contender(workload, layout, estimate(workload, layout))
+
+
+def _listed(contenders: Sequence[Contender], top: int, first: int) -> list[int]:
+    """Indices of the plans to list: the chosen one, then the fastest."""
+    others = [at for at in range(len(contenders)) if at != first]
+    return [first, *others][:top] if contenders else []
+
+
+def _plans(contenders: Sequence[Contender], listed: Sequence[int]) -> list[RankedPlan]:
+    """The plans to list, verified one by one."""
     plans: list[RankedPlan] = []
-    for plan in found:
-        outcome = outcomes[plan.variant]
-        workload, layout = outcome.table.workload, _layout(outcome, plan)
-        predicted = estimate(workload, layout)
-        _verify(workload, layout, predicted)
-        plans.append(_ranked(workload, layout, predicted, plans))
+    for rank, at in enumerate(listed, start=1):
+        one = contenders[at]
+        _verify(one.workload, one.layout, one.estimate)
+        plans.append(_ranked(rank, one, contenders[0]))
     return plans
 
 
@@ -133,39 +183,39 @@ def _verify(workload: Workload, layout: Layout, predicted: Estimate) -> None:
         raise AssertionError("verify objects: " + "; ".join(objections))
 
 
-def _ranked(
-    workload: Workload, layout: Layout, predicted: Estimate, before: list[RankedPlan]
-) -> RankedPlan:
-    """A plan with its place, and what tells it from the first."""
-    best = before[0].estimate if before else predicted
+def _ranked(rank: int, one: Contender, best: Contender) -> RankedPlan:
+    """A plan with its place, and what tells it from the fastest."""
+    same = one is best
     return RankedPlan(
-        rank=len(before) + 1,
-        layout=layout,
-        estimate=predicted,
-        slower=predicted.step_time_s.value / best.step_time_s.value - 1,
-        why=why_slower(best, predicted) if before else "",
-        settings=workload.search.settings_of(workload.training),
+        rank=rank,
+        layout=one.layout,
+        estimate=one.estimate,
+        slower=one.step_s / best.step_s - 1,
+        why="" if same else why_slower(best.estimate, one.estimate),
+        settings=one.workload.search.settings_of(one.workload.training),
     )
 
 
-def _status(outcomes: Sequence[SearchOutcome], plans: list[RankedPlan]) -> Status:
+def _status(outcomes: Sequence[SearchOutcome], found: Sequence[Contender]) -> Status:
     """Infeasible only where every candidate of every variant is ruled out."""
     bound = min(outcome.bound_s for outcome in outcomes)
-    if not plans:
+    if not found:
         return "infeasible" if bound == float("inf") else "unknown"
     best = min(outcome.ranked[0].step_s for outcome in outcomes if outcome.ranked)
     return "optimal" if bound >= best else "feasible"
 
 
-def _objective(outcomes: Sequence[SearchOutcome], plans: list[RankedPlan]) -> Objective:
-    """Throughput found, and the most that the bound leaves possible. [token/s]."""
+def _objective(
+    outcomes: Sequence[SearchOutcome], found: Sequence[Contender]
+) -> Objective:
+    """Throughput of the fastest, and the most that the bound leaves. [token/s]."""
     workload = outcomes[0].table.workload
     tokens = workload.sequences * workload.training.seq_len
     bound = min(outcome.bound_s for outcome in outcomes)
     most = 0.0 if bound == float("inf") else tokens / max(bound, 1e-12)
-    if not plans:
+    if not found:
         return Objective(name="throughput", value=0.0, bound=most, gap=1.0)
-    value = plans[0].estimate.tokens_per_s
+    value = found[0].estimate.tokens_per_s
     best = min(outcome.ranked[0].step_s for outcome in outcomes if outcome.ranked)
     gap = max(0.0, 1.0 - bound / best)
     return Objective(name="throughput", value=value, bound=max(most, value), gap=gap)

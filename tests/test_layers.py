@@ -28,6 +28,8 @@ FLOORS = {
     "planner.resolve": 5,
     "planner.reasons": 5,
     "planner.infeasible": 6,
+    "planner.sanity": 6,
+    "planner.ties": 6,
     "planner.predict": 6,
     "planner.frugal": 5,
     "planner.alternatives": 6,

@@ -1,6 +1,7 @@
 """Refits and cross-validates the published runs: ``python -m benchmarks.accuracy``.
 
-Writes the constants and intervals that ship with the package, and here the results
+Writes the constants, intervals, records and the error of comparisons that ship with
+the package, and here the results
 of every row (``results.csv``), the figures (``results.json``) and the report
 (``README.md``). ``--check`` writes nothing but prints the report.
 """
@@ -14,6 +15,7 @@ import yaml
 import planner.frameworks
 from benchmarks.accuracy.report import report
 from benchmarks.accuracy.results import figures, table
+from benchmarks.accuracy.sanity import ship
 from benchmarks.accuracy.study import Study, study
 from planner.evidence.rows import read_rows
 from planner.frameworks.fitted import FITTED, INTERVALS
@@ -38,6 +40,7 @@ def main() -> None:
         print(report(done))
         return
     _ship(done)
+    ship(one.outcome for one in done.observations)
     (HERE / "results.csv").write_text(table(done))
     (HERE / "results.json").write_text(json.dumps(figures(done), indent=1) + "\n")
     (HERE / "README.md").write_text(report(done))

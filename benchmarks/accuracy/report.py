@@ -16,6 +16,7 @@ from benchmarks.accuracy.results import (
     summaries,
     widths,
 )
+from benchmarks.accuracy.sanity import compare
 from benchmarks.accuracy.study import Study, outcomes_of
 from benchmarks.machine import machine
 from planner import __version__
@@ -52,6 +53,7 @@ def report(done: Study) -> str:
             memory=_memory(done, all_ways["in_sample"]),
             intervals=_intervals(done),
             ranking=_ranking(all_ways),
+            comparison=_comparison(done),
             sources=_by_source(out, done),
             stacks=_stacks(done),
             archs=_archs(done),
@@ -140,6 +142,13 @@ def _ranks(found: Ranking) -> tuple[object, ...]:
     tau = "-" if found.kendall_tau is None else f"{found.kendall_tau:.2f}"
     regret, hits = _percent(found.top1_regret), _percent(found.top3_hit_rate)
     return (found.groups, tau, regret, hits)
+
+
+def _comparison(done: Study) -> str:
+    """The error of comparing two layouts of one job."""
+    its = compare((one.outcome for one in done.observations), done.fit.date)
+    turned = (_percent(its.reversed_tied), _percent(its.reversed_apart))
+    return _lines([(f"{its.spread:.3f}", its.pairs, its.sweeps, its.sources, *turned)])
 
 
 def _by_source(out: Sequence[Outcome], done: Study) -> str:

@@ -2,7 +2,7 @@
 
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -32,6 +32,14 @@ TimeLimit = Annotated[
     float,
     typer.Option("--time-limit", min=0, metavar="S", help="Seconds to search."),
 ]
+Robust = Annotated[
+    Literal["off", "on"],
+    typer.Option(
+        "--robust",
+        help="on: of the plans that tie, put the one first that has more free memory, "
+        "then fewer axes, then the framework's defaults.",
+    ),
+]
 Out = Annotated[
     Path | None,
     typer.Option(
@@ -50,6 +58,7 @@ def plan(
     assignments: Assignments = None,
     top: Top = 4,
     time_limit: TimeLimit = 120.0,
+    robust: Robust = "off",
     json_to: JsonTo = None,
     out: Out = None,
     hardware: Hardware = None,
@@ -62,6 +71,7 @@ def plan(
         assignments: Fields to replace. [text]
         top: Plans to show. [1]
         time_limit: How long to search. [s]
+        robust: Whether a tied plan may stand before the fastest. [text]
         json_to: Where JSON goes. [-]
         out: Where plan.json goes. [-]
         hardware: Folder of hardware laid over ours. [-]
@@ -75,7 +85,7 @@ def plan(
         check_new(out)
     lay_over(hardware)
     job = load(spec, assignments, calibration)
-    result = _search(job, top, time_limit)
+    result = _search(job, top, time_limit, robust=robust == "on")
     best = result.plans[0] if result.plans else None
     title = heading(job.workload_of(best))
     report = result_report if best else infeasible_report
@@ -86,11 +96,15 @@ def plan(
         write_whole(out / "plan.json", _plan_json(result))
 
 
-def _search(job: Job, top: int, time_limit: float) -> Result:
+def _search(job: Job, top: int, time_limit: float, *, robust: bool) -> Result:
     """The answer of the search, with the spec and its warnings put in."""
     with about(job.file), search_progress() as progress:
         found = optimize(
-            job.workloads, top=top, time_limit=time_limit, progress=progress
+            job.workloads,
+            top=top,
+            time_limit=time_limit,
+            robust=robust,
+            progress=progress,
         )
     best = found.plans[0] if found.plans else None
     warnings = (*job.warnings, *found.warnings)

@@ -20,6 +20,7 @@ from planner.cli.verdicts import Failing, fail_on_verdict
 from planner.predict import predict as price
 from planner.report import heading, prediction_report
 from planner.resolve import about
+from planner.sanity import doubts
 from planner.specs.estimate import Estimate
 from planner.specs.layout import Layout, PartialLayout
 from planner.specs.read import read_layout
@@ -80,9 +81,10 @@ def predict(
     job = load(spec, assignments, calibration)
     given = job.spec.layout if layout is None else read_layout(layout)
     priced = _price(job, given)
-    title = heading(job.workload_of(priced))
-    report = prediction_report(priced, title, job.warnings)
-    deliver(report, _json(priced, job.warnings), json_to)
+    workload = job.workload_of(priced)
+    warnings = (*job.warnings, *doubts(workload, priced.estimate))
+    report = prediction_report(priced, heading(workload), warnings)
+    deliver(report, _json(priced, warnings), json_to)
     fail_on_verdict(priced.estimate.memory.verdict, fail_on)
 
 

@@ -4,6 +4,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from planner.specs.estimate import TimeBreakdown
+
 Status = Literal["ok", "unsupported", "invalid"]
 
 
@@ -42,6 +44,8 @@ class Outcome(BaseModel):
     seq_len: int = 0
     """Tokens in one sequence. [token]"""
     precision: str = ""
+    method: str = ""
+    """full, lora or qlora. [text]"""
     split_group: str = ""
     """Near-duplicates share it; cross-validation keeps them on one side. [text]"""
     sweep: str = ""
@@ -54,6 +58,8 @@ class Outcome(BaseModel):
     """Lower bound of the 90 % interval. [s]"""
     step_high_s: float | None = None
     """Upper bound of the 90 % interval. [s]"""
+    causes_s: TimeBreakdown | None = None
+    """The predicted step by cause. [s]"""
     waiting: float = 0.0
     """Share of the predicted step that the GPU waits for its host. [1]"""
     predicted_memory_gib: float | None = None
@@ -71,6 +77,9 @@ class Outcome(BaseModel):
     """fits, at-risk or oom. [text]"""
     measured_step_s: float | None = None
     """Step time. [s]"""
+    measured_mfu: float | None = None
+    """Model FLOPs at the measured step over the half-precision peak, full attention.
+    [1]"""
     measured_memory_gib: float | None = None
     """Peak memory by the row's counter. [GiB]"""
     memory_counter: str = ""

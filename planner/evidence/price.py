@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from planner.calibrated import calibrated
 from planner.calibration_file import CalibrationFile
+from planner.cost.estimate import flops_per_token
 from planner.evidence.cases import Case, case_of
 from planner.evidence.outcome import Outcome
 from planner.evidence.rows import InvalidRow, Row
@@ -55,6 +56,7 @@ def price_case(case: Case) -> Outcome:
             "predicted_step_s": estimate.step_time_s.value,
             "step_low_s": estimate.step_time_s.low,
             "step_high_s": estimate.step_time_s.high,
+            "causes_s": estimate.time_breakdown_s,
             "waiting": estimate.time_breakdown_s.other / estimate.step_time_s.value,
             "predicted_memory_gib": peak,
             "memory_low_gib": peak * band.low,
@@ -93,14 +95,26 @@ def described(case: Case) -> Outcome:
         moe=workload.model.expert_parameters > 0,
         seq_len=row.job.seq_len,
         precision=workload.training.precision,
+        method=workload.training.method,
         split_group=row.group,
         sweep=sweep_of(row),
         layout=short_layout(case.layout),
         measured_step_s=measured.step_s,
+        measured_mfu=_measured_mfu(case),
         measured_memory_gib=measured.memory_gib,
         memory_counter=measured.counter,
         oom=measured.oom,
     )
+
+
+def _measured_mfu(case: Case) -> float | None:
+    """``tokens x FLOPs per token / (step x GPUs x peak)``, full attention. [1]."""
+    workload, step = case.workload, case.measured.step_s
+    if not step:
+        return None
+    tokens = workload.sequences * workload.training.seq_len
+    work = tokens * flops_per_token(workload, "full")
+    return work / (step * workload.gpus * workload.peak_flops)
 
 
 def invalid_outcome(row: InvalidRow) -> Outcome:

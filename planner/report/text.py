@@ -18,6 +18,7 @@ from planner.report.tables import (
     time_table,
     verdict_line,
 )
+from planner.report.ties import tie_sentences
 from planner.specs.result import Objective, RankedPlan, Result
 
 _UNITS = {"throughput": "tokens/s"}
@@ -38,6 +39,7 @@ def result_report(result: Result, title: Heading) -> RenderableType:
         *_title(title),
         section("Best layout", _layout(best)),
         *_why(result),
+        *_tie(result),
         *_costs(best),
         section("Proof", certificate(result)),
         *_removed(result),
@@ -135,6 +137,11 @@ def _why(result: Result) -> Iterator[RenderableType]:
     told = result.explanation
     if lines := [*([told.runner_up] if told.runner_up else []), *told.binding]:
         yield section("Why it won", sentences(lines))
+
+
+def _tie(result: Result) -> Iterator[RenderableType]:
+    if lines := tie_sentences(result):
+        yield section("Tie", sentences(lines))
 
 
 def _costs(plan: RankedPlan) -> Iterator[RenderableType]:

@@ -37,6 +37,8 @@ PROGRESS_PERIOD = 0.1
 """Shortest time between two reports of progress. [s]"""
 RUNNER_UP_TRIES = 250
 """Candidates looked at for runners-up once the best is proven. [1]"""
+NEAR = 0.1
+"""Plans that are so much slower than the best are handed over beside the list. [1]"""
 
 
 class BestFirst:
@@ -283,6 +285,7 @@ class BestFirst:
             pruned={rule: n for rule, n in sorted(counted.items()) if n},
             solved=self.solved,
             seconds=self.seconds,
+            near=[f for f in self.incumbents.within(NEAR) if f.variant == self.variant],
         )
 
 

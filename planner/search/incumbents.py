@@ -65,6 +65,23 @@ class Incumbents:
         """The best of each set of degrees, in order of preference."""
         return list(self.listed)
 
+    def within(self, slower: float) -> list[Found]:
+        """Everything found that is at most so much slower than the best.
+
+        A plan that was found while others were proven may not be the best of its
+        degrees.
+
+        Args:
+            slower: Relative to the best. [1]
+
+        Returns:
+            One plan for each set of degrees, in order of preference. [-]
+        """
+        if self.best is None:
+            return []
+        most = self.best.step_s * (1 + slower)
+        return sorted(found for found in self.best_of.values() if found.step_s <= most)
+
     @property
     def best(self) -> Found | None:
         """The best of all."""

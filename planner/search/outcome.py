@@ -1,6 +1,6 @@
 """What a search reports on its way, and what it hands over at its end."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from planner.cost.table import CostTable
 from planner.search.incumbents import Found
@@ -38,6 +38,9 @@ class SearchOutcome:
     pruned: dict[str, int]
     solved: int
     seconds: float
+    near: list[Found] = field(default_factory=list)
+    """Everything found of this variant that is not much slower than the best of all,
+    listed or not."""
 
     @property
     def proven(self) -> bool:

@@ -45,6 +45,8 @@ class RankedPlan(BaseModel):
     layout: Layout
     estimate: Estimate
     slower: float = 0.0
+    """Than the fastest plan; above 0 for a first plan that was chosen by `robust`.
+    [1]"""
     why: str = ""
     settings: dict[str, str] = {}
     """What the search chose of the training block, by field; empty where the user
@@ -58,6 +60,42 @@ class RankedPlan(BaseModel):
         """
         parts = [f"{name} {value}" for name, value in self.settings.items()]
         return ", ".join(filter(None, [*parts, offload_text(self.layout.offload)]))
+
+
+class TiedPlan(BaseModel):
+    """A plan that the cost model cannot tell from the fastest."""
+
+    model_config = ConfigDict(frozen=True)
+
+    rank: int | None
+    """Its place among the listed plans; none where it is not listed. [1]"""
+    layout: Layout
+    settings: dict[str, str]
+    framework: str
+    slower: float
+    """Than the fastest, as predicted. [1]"""
+    error: float
+    """What half of such comparisons are off by. [1]"""
+    free_gib: float
+    """Memory of the fullest GPU that is left. [GiB]"""
+    axes: int
+    """Degrees above one; recompute and offload count as one each. [1]"""
+
+
+class Tie(BaseModel):
+    """Plans that lie within the error of comparing them with the fastest."""
+
+    model_config = ConfigDict(frozen=True)
+
+    plans: tuple[TiedPlan, ...]
+    """The fastest first."""
+    within: float
+    """The most that one of them is slower, as predicted. [1]"""
+    rule: str
+    """How a robust search chooses among them. [text]"""
+    spread: float
+    """Error at a difference of one step, from measured sweeps. [1]"""
+    source: str
 
 
 class Explanation(BaseModel):
@@ -83,6 +121,12 @@ class Result(BaseModel):
     search: SearchReport
     plans: tuple[RankedPlan, ...]
     explanation: Explanation
+    tie: Tie | None = None
+    """Plans that the cost model cannot tell from the fastest; none where it stands
+    alone."""
+    robust: bool = False
+    """Whether the first plan was chosen among tied ones; the objective is always that
+    of the fastest."""
     warnings: tuple[str, ...] = ()
     spec: dict[str, object] = {}
 

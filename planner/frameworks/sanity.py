@@ -1,0 +1,121 @@
+"""What experience says of rates: the best that was measured, and what is too slow.
+
+Two of the files are written by ``python -m benchmarks.accuracy.sanity``; the floor is
+published advice.
+"""
+
+from functools import lru_cache
+from importlib.resources import files
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from hardware.files import parse_facts
+from hardware.measured import Fraction, Measured
+from hardware.units import FlopPerSecond
+from planner.specs.comparison import Comparison
+
+RECORDS = "records.yaml"
+"""File of the best measured rates, beside this module."""
+COMPARISON = "comparison.yaml"
+"""File of the error of comparisons, beside this module."""
+FLOOR = "floor.yaml"
+"""File of the rate below which a run is taken for misconfigured, beside this module."""
+HALF = ("bf16", "fp16")
+"""Formats that share a record: one peak, the same kernels. [text]"""
+
+
+class Record(BaseModel):
+    """The highest MFU among the measured runs of one kind."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    mfu: float = Field(gt=0)
+    """Model FLOPs over the half-precision peak, full attention. [1]"""
+    run: str
+    """Id of its row in benchmarks/accuracy/rows. [text]"""
+    source: str
+    """Stem of the file of that row. [text]"""
+    model: str
+    gpu: str
+    gpus: int
+    """Ranks of the run. [1]"""
+    stack: str
+
+
+class Records(BaseModel):
+    """Records by key, as :func:`record_key` has it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    date: str
+    source: str
+    records: dict[str, Record]
+
+
+class Floor(Measured):
+    """Advice on the least rate of a run that is set up well.
+
+    Attributes:
+        rate: Of one GPU, recomputed forwards counted. [FLOP/s]
+        peak: Half-precision peak of that GPU. [FLOP/s]
+        gpu: Its name. [text]
+        source: Who says so. [-]
+    """
+
+    rate: FlopPerSecond
+    peak: FlopPerSecond
+    gpu: str
+
+    @property
+    def share(self) -> Fraction:
+        """The rate over the peak, which carries it to other GPUs. [1]."""
+        return self.rate / self.peak
+
+
+def record_key(*, arch: str, precision: str, method: str) -> str:
+    """The kind of run that a record is of.
+
+    Args:
+        arch: Architecture of the GPU. [text]
+        precision: Format of the matrix products. [text]
+        method: full, lora or qlora. [text]
+
+    Returns:
+        For example ``hopper, half, full`` or ``blackwell, fp8, adapters``. [text]
+    """
+    kind = "full" if method == "full" else "adapters"
+    return f"{arch}, {'half' if precision in HALF else precision}, {kind}"
+
+
+def _read(name: str) -> object:
+    return parse_facts((files("planner.frameworks") / name).read_text())
+
+
+@lru_cache
+def records() -> dict[str, Record]:
+    """The best measured run of every kind that there are runs of.
+
+    Returns:
+        Records by key. [1]
+    """
+    return Records.model_validate(_read(RECORDS)).records
+
+
+@lru_cache
+def floor() -> Floor:
+    """The rate below which experience looks for a mistake.
+
+    Returns:
+        The rate and its source. [-]
+    """
+    return Floor.model_validate(_read(FLOOR))
+
+
+@lru_cache
+def compared() -> Comparison:
+    """The error of comparing two layouts of one job.
+
+    Returns:
+        Its spread. [1]
+    """
+    return Comparison.model_validate(_read(COMPARISON))

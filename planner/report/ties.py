@@ -1,0 +1,64 @@
+"""A tie in words: which plans the cost model cannot tell apart."""
+
+from collections.abc import Iterator, Sequence
+
+from planner.report.words import short_layout
+from planner.specs.result import Result, Tie, TiedPlan
+
+_SHOWN = 4
+"""Unlisted plans that are named. [1]"""
+
+
+def tie_sentences(result: Result) -> list[str]:
+    """The tie beside the fastest plan, and how one of its plans is chosen.
+
+    Args:
+        result: Answer of a search. [-]
+
+    Returns:
+        Sentences; none where the fastest stands alone. [text]
+    """
+    if result.tie is None:
+        return []
+    return list(_sentences(result.tie, robust=result.robust))
+
+
+def _sentences(found: Tie, *, robust: bool) -> Iterator[str]:
+    shown = sorted(plan.rank for plan in found.plans if plan.rank is not None)
+    count = len(found.plans)
+    listed = f"plans {_ranges(shown)}" if len(shown) > 1 else "the fastest"
+    more = count - len(shown)
+    beyond = f" and {more} that {'is' if more == 1 else 'are'} not listed" * (more > 0)
+    widest = max(found.plans, key=lambda plan: plan.slower)
+    said = f"{listed[0].upper()}{listed[1:]}{beyond} are within {found.within:.2%}"
+    yield (
+        f"{said}: a tie. Half of the measured pairs that differ like the widest of "
+        f"these were predicted off by more than {widest.error:.1%}."
+    )
+    if more:
+        yield f"Not listed: {_unlisted(found.plans)}."
+    if not robust:
+        yield f"--robust on chooses among them: {found.rule}."
+
+
+def _unlisted(plans: Sequence[TiedPlan]) -> str:
+    hidden = [plan for plan in plans if plan.rank is None]
+    said = "; ".join(map(_short, hidden[:_SHOWN]))
+    left = len(hidden) - _SHOWN
+    return f"{said}; and {left} more" if left > 0 else said
+
+
+def _short(plan: TiedPlan) -> str:
+    told = f"+{plan.slower:.2%}, {plan.free_gib:.1f} GiB free"
+    return f"{short_layout(plan.layout)} ({told})"
+
+
+def _ranges(ranks: Sequence[int]) -> str:
+    """Neighbours together: 1, 2, 3, 5 is `1-3, 5`."""
+    runs: list[list[int]] = []
+    for rank in ranks:
+        if runs and rank == runs[-1][-1] + 1:
+            runs[-1].append(rank)
+        else:
+            runs.append([rank])
+    return ", ".join(f"{r[0]}-{r[-1]}" if len(r) > 1 else f"{r[0]}" for r in runs)

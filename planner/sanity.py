@@ -1,0 +1,67 @@
+"""Whether a predicted rate was ever seen: in words, never in the ranking."""
+
+from planner.cost.workload import Workload
+from planner.frameworks.sanity import Record, floor, record_key, records
+from planner.reasons import CAUSE_WORDS
+from planner.specs.estimate import Estimate
+
+
+def doubts(workload: Workload, predicted: Estimate) -> tuple[str, ...]:
+    """Say where a prediction lies above every measured run, or below all advice.
+
+    The ceiling is the best MFU (full attention) of the measured runs of the same GPU
+    architecture, format and kind of training; where there is none, nothing is said.
+    The floor is a share of the half-precision peak, recomputed forwards counted as
+    its source counts them; it speaks of dense models that train in full.
+
+    Args:
+        workload: The job. [-]
+        predicted: The estimate of one layout. [-]
+
+    Returns:
+        At most one sentence each. [text]
+    """
+    return (*_too_good(workload, predicted), *_too_slow(workload, predicted))
+
+
+def _too_good(workload: Workload, predicted: Estimate) -> tuple[str, ...]:
+    training, arch = workload.training, workload.gpu.arch
+    key = record_key(arch=arch, precision=training.precision, method=training.method)
+    record, mfu = records().get(key), predicted.mfu.full_attention
+    if record is None or mfu <= record.mfu:
+        return ()
+    return (
+        f"an MFU of {mfu:.1%} is above the best ever measured here on {arch} in "
+        f"{training.precision}: {_run(record)}; expect less",
+    )
+
+
+def _run(record: Record) -> str:
+    on = f"{record.gpus:,} x {record.gpu}, {record.stack}"
+    return f"{record.mfu:.1%} by {record.model} on {on} ({record.source}: {record.run})"
+
+
+def _too_slow(workload: Workload, predicted: Estimate) -> tuple[str, ...]:
+    experience = floor()
+    routed = workload.model.expert_parameters > 0
+    if routed or workload.training.frozen or predicted.hfu >= experience.share:
+        return ()
+    peak, known = workload.peak_flops / 1e12, experience.rate / 1e12
+    return (
+        f"{predicted.hfu * peak:.0f} TFLOP/s per GPU, recompute counted, is below "
+        f"{experience.share * peak:.0f}, the like of {known:.0f} on an A100: there "
+        "experience looks for a mistake (EleutherAI, Transformer Math 101); it loses "
+        f"most to {_largest_loss(predicted)}",
+    )
+
+
+def _largest_loss(predicted: Estimate) -> str:
+    """The cause beside the kernels that takes most, or the kernels themselves."""
+    causes = predicted.time_breakdown_s.model_dump()
+    step = predicted.step_time_s.value
+    lost = {name: time for name, time in causes.items() if name != "compute"}
+    worst = max(lost, key=lambda name: lost[name])
+    kernels = 1 - sum(lost.values()) / step
+    if kernels > 1 - predicted.hfu:
+        return f"slow kernels ({kernels:.1%} of the step)"
+    return f"{CAUSE_WORDS[worst]} ({lost[worst] / step:.1%} of the step)"

@@ -1,0 +1,66 @@
+"""How far the predicted difference of two layouts can be off."""
+
+import math
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from planner.specs.estimate import TimeBreakdown
+
+
+class Comparison(BaseModel):
+    """The error of comparing two layouts of one job, from measured sweeps.
+
+    What both layouts pay alike is priced wrongly alike and cancels. What differs is
+    many pieces with errors of their own, so the variance grows with the time that
+    differs::
+
+        error = spread sqrt(sum over causes |t_a - t_b| / sqrt(T_a T_b))
+
+    Every cause has the same spread: no measured sweep moves one cause alone.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    spread: float = Field(gt=0)
+    """Half of all measured pairs lie within it, at a difference of one step. [1]"""
+    pairs: int
+    """Pairs of layouts of one job that it is from. [1]"""
+    sweeps: int
+    """Jobs. [1]"""
+    sources: int
+    """Publications, each of the same weight. [1]"""
+    reversed_tied: float
+    """Share of tied pairs that were measured in the other order. [1]"""
+    reversed_apart: float
+    """Share of the other pairs that were. [1]"""
+    date: str
+    source: str
+
+    def error(self, ours: TimeBreakdown, theirs: TimeBreakdown) -> float:
+        """What half of such comparisons are off by: the width of a tie.
+
+        Args:
+            ours: Causes of one layout. [s]
+            theirs: Causes of another of the same job. [s]
+
+        Returns:
+            Relative error of the difference. [1]
+        """
+        return self.spread * math.sqrt(differing(ours, theirs))
+
+
+def differing(ours: TimeBreakdown, theirs: TimeBreakdown) -> float:
+    """Time that two layouts spend differently, over their step.
+
+    ``sum over causes |t_a - t_b| / sqrt(T_a T_b)``.
+
+    Args:
+        ours: Causes of one layout. [s]
+        theirs: Causes of another. [s]
+
+    Returns:
+        0 for equal causes. [1]
+    """
+    one, other = ours.model_dump(), theirs.model_dump()
+    apart = sum(abs(one[cause] - other[cause]) for cause in one)
+    return float(apart / math.sqrt(sum(one.values()) * sum(other.values())))

@@ -1,0 +1,176 @@
+"""Plans that the cost model cannot tell apart, and the choice among them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from planner.cost.workload import Workload
+from planner.frameworks.sanity import compared
+from planner.specs.estimate import Estimate
+from planner.specs.layout import Layout
+from planner.specs.offload import offload_text
+from planner.specs.result import Tie, TiedPlan
+
+_DEGREES = ("tp", "pp", "vpp", "cp", "ep", "etp", "dp")
+ROBUST_RULE = (
+    "more free memory, in steps of the memory model's error; then fewer axes; then "
+    "what the framework does by itself; then the faster"
+)
+"""How a robust search chooses among tied plans. [text]"""
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One plan that a search found, priced.
+
+    Attributes:
+        workload: The job with the plan's settings. [-]
+        layout: Its complete layout. [-]
+        estimate: What it is predicted to take. [-]
+    """
+
+    workload: Workload
+    layout: Layout
+    estimate: Estimate
+
+    @property
+    def step_s(self) -> float:
+        """Predicted step. [s]."""
+        return self.estimate.step_time_s.value
+
+    @property
+    def free_gib(self) -> float:
+        """Memory of the fullest GPU that is left. [GiB]."""
+        memory = self.estimate.memory
+        return memory.capacity_gib - memory.peak_device_gib.value
+
+    @property
+    def axes(self) -> int:
+        """Degrees above one; recompute and offload count as one each. [1]."""
+        split = len([name for name in _DEGREES if getattr(self.layout, name) > 1])
+        kinds = {part.kind for s in self.layout.stages for part in s.recompute}
+        return split + bool(kinds - {"none"}) + bool(offload_text(self.layout.offload))
+
+
+def tied(contenders: Sequence[Contender]) -> list[int]:
+    """Those that are no slower than the error of comparing them with the best.
+
+    A plan ties where ``T / T_best - 1 <= error(plan, best)``.
+
+    Args:
+        contenders: Plans, the fastest first, shape (plans,). [-]
+
+    Returns:
+        Their indices, 0 for the best among them. [1]
+    """
+    if not contenders:
+        return []
+    return [at for at, one in enumerate(contenders) if _is_tied(one, contenders[0])]
+
+
+def _is_tied(one: Contender, best: Contender) -> bool:
+    return _slower(one, best) <= _error(one, best)
+
+
+def _slower(one: Contender, best: Contender) -> float:
+    return one.step_s / best.step_s - 1
+
+
+def _error(one: Contender, best: Contender) -> float:
+    ours, theirs = best.estimate.time_breakdown_s, one.estimate.time_breakdown_s
+    return compared().error(ours, theirs)
+
+
+def robust_choice(contenders: Sequence[Contender], among: Sequence[int]) -> int:
+    """The tied plan that survives most of what the model may have wrong.
+
+    More free memory first, in whole steps of the memory model's error, so that less
+    than it can tell decides nothing; then fewer axes; then the framework's defaults
+    (ZeRO stage, rank order, kind of cp, in its order of listing); then the faster.
+
+    Args:
+        contenders: Plans, the fastest first, shape (plans,). [-]
+        among: Indices of those that tie, at least one. [1]
+
+    Returns:
+        The index of one of them. [1]
+    """
+    return min(among, key=lambda at: (*_robust_key(contenders[at]), at))
+
+
+def _robust_key(one: Contender) -> tuple[int, int, tuple[int, ...]]:
+    memory = one.estimate.memory
+    grain = (one.workload.uncertainty.memory.high - 1) * memory.capacity_gib
+    steps = int(one.free_gib // grain) if grain > 0 else 0
+    return -steps, one.axes, _unusual(one)
+
+
+def _unusual(one: Contender) -> tuple[int, ...]:
+    """How far a layout is from what the framework does by itself. [1]."""
+    limits, layout = one.workload.framework.limits, one.layout
+    ranks = layout.dp * layout.cp
+    usual = limits.default_zero(pp=layout.pp, ranks=ranks)
+    orders, kinds = limits.orders, limits.cp_kinds
+    return (
+        int(layout.zero_stage != usual),
+        orders.index(layout.order) if layout.order in orders else len(orders),
+        kinds.index(layout.cp_kind) if layout.cp_kind in kinds else len(kinds),
+    )
+
+
+def why_robust(
+    contenders: Sequence[Contender], among: Sequence[int], chosen: int
+) -> str:
+    """Say why a plan stands before the fastest.
+
+    Args:
+        contenders: Plans, the fastest first, shape (plans,). [-]
+        among: Indices of those that tie. [1]
+        chosen: Index of the one in front, not 0. [1]
+
+    Returns:
+        One sentence. [text]
+    """
+    one, best = contenders[chosen], contenders[0]
+    return (
+        f"Chosen among {len(among)} tied plans: it leaves {one.free_gib:.1f} GiB free "
+        f"(the fastest {best.free_gib:.1f}) and uses {one.axes} axes (the fastest "
+        f"{best.axes}); it is predicted {_slower(one, best):.2%} slower, and such "
+        f"comparisons are off by {_error(one, best):.2%}."
+    )
+
+
+def tie(
+    contenders: Sequence[Contender], among: Sequence[int], shown: dict[int, int]
+) -> Tie:
+    """The tie beside the best plan, as it is reported.
+
+    Args:
+        contenders: Plans, the fastest first, shape (plans,). [-]
+        among: Indices of those that tie. [1]
+        shown: Rank in the list by index, of those that are listed. [1]
+
+    Returns:
+        Its plans; one alone is no tie. [-]
+    """
+    best = contenders[0]
+    plans = tuple(_member(contenders[at], best, shown.get(at)) for at in among)
+    return Tie(
+        plans=plans,
+        within=max(plan.slower for plan in plans),
+        rule=ROBUST_RULE,
+        spread=compared().spread,
+        source=compared().source,
+    )
+
+
+def _member(one: Contender, best: Contender, rank: int | None) -> TiedPlan:
+    return TiedPlan(
+        rank=rank,
+        layout=one.layout,
+        settings=one.workload.search.settings_of(one.workload.training),
+        framework=one.workload.framework.name,
+        slower=_slower(one, best),
+        error=_error(one, best),
+        free_gib=one.free_gib,
+        axes=one.axes,
+    )

@@ -1,0 +1,94 @@
+"""A tie in words: which plans, how close, how it would be decided."""
+
+import pytest
+
+from planner.report.ties import tie_sentences
+from planner.specs.layout import Layout, Stage
+from planner.specs.result import (
+    Explanation,
+    Objective,
+    Result,
+    SearchReport,
+    Tie,
+    TiedPlan,
+)
+
+
+def plan(rank: int | None, slower: float) -> TiedPlan:
+    layout = Layout(
+        tp=2,
+        sp=True,
+        pp=1,
+        dp=4,
+        dp_shard=4,
+        zero_stage=1,
+        grad_accum=1,
+        schedule="1f1b",
+        order="tp-cp-ep-dp-pp",
+        stages=(Stage(layers=2),),
+    )
+    return TiedPlan(
+        rank=rank,
+        layout=layout,
+        settings={},
+        framework="megatron",
+        slower=slower,
+        error=0.024,
+        free_gib=12.0,
+        axes=2,
+    )
+
+
+def said(*plans: TiedPlan, robust: bool = False) -> str:
+    tie = Tie(
+        plans=plans,
+        within=max(one.slower for one in plans),
+        rule="the rule",
+        spread=0.1,
+        source="rows",
+    )
+    result = Result(
+        status="optimal",
+        objective=Objective(name="throughput", value=1.0, bound=1.0, gap=0.0),
+        search=SearchReport(space=1, priced=1, pruned={}, solved=0, seconds=0.0),
+        plans=(),
+        explanation=Explanation(),
+        tie=tie,
+        robust=robust,
+    )
+    return " ".join(tie_sentences(result))
+
+
+def test_listed_plans_that_tie_are_named_by_rank() -> None:
+    text = said(plan(1, 0.0), plan(2, 0.004), plan(3, 0.012))
+    assert text.startswith("Plans 1-3 are within 1.20%: a tie.")
+    assert "more than 2.4%" in text
+    assert text.endswith("--robust on chooses among them: the rule.")
+    assert "Plans 1, 3-4 are" in said(plan(1, 0.0), plan(3, 0.0), plan(4, 0.0))
+
+
+def test_unlisted_ones_are_told_with_what_they_cost() -> None:
+    one = said(plan(1, 0.0), plan(None, 0.01))
+    assert one.startswith("The fastest and 1 that is not listed are within 1.00%")
+    assert "Not listed: tp=2,dp=4,zero_stage=1" in one
+    assert "(+1.00%, 12.0 GiB free)" in one
+    many = said(plan(1, 0.0), *[plan(None, 0.01)] * 6)
+    assert many.count("GiB free") == 4
+    assert "; and 2 more." in many
+
+
+def test_a_robust_answer_does_not_offer_itself() -> None:
+    assert "--robust" not in said(plan(1, 0.0), plan(2, 0.0), robust=True)
+
+
+@pytest.mark.parametrize("robust", [True, False])
+def test_nothing_is_said_without_a_tie(robust: bool) -> None:  # noqa: FBT001
+    alone = Result(
+        status="optimal",
+        objective=Objective(name="throughput", value=1.0, bound=1.0, gap=0.0),
+        search=SearchReport(space=1, priced=1, pruned={}, solved=0, seconds=0.0),
+        plans=(),
+        explanation=Explanation(),
+        robust=robust,
+    )
+    assert tie_sentences(alone) == []
