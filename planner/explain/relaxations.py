@@ -9,9 +9,9 @@ from hardware.specs import NodeSpec
 from planner.errors import BadInputError
 from planner.explain.ask import Answer, fewest_nodes, fits
 from planner.explain.case import Case, Clock
-from planner.explain.limits import GPUS, limits_in_force, other_sizes, widened
+from planner.explain.limits import GPUS, MEMORY, limits_in_force, other_sizes, widened
 from planner.optimize import optimize
-from planner.specs.explanation import Relaxation
+from planner.specs.explanation import Limit, Relaxation
 from planner.specs.result import Result
 
 SAME_JOB, OTHER_TRAINING, OTHER_JOB, BOUGHT = range(4)
@@ -39,7 +39,9 @@ class Option:
     cost: int
 
 
-def relaxations(case: Case, clock: Clock) -> tuple[Relaxation, ...]:
+def relaxations(
+    case: Case, conflict: Sequence[Limit], clock: Clock
+) -> tuple[Relaxation, ...]:
     """What makes a job feasible, the cheapest first.
 
     Cheapest: what changes neither training nor machines, then another method or
@@ -48,14 +50,18 @@ def relaxations(case: Case, clock: Clock) -> tuple[Relaxation, ...]:
 
     Args:
         case: A job without a plan. [-]
+        conflict: Limits that cannot hold together; nothing makes the job feasible by
+            itself that leaves all of them as they are. [-]
         clock: Time for it; each change takes a share of what is left. [s]
 
     Returns:
         Single changes after which a plan was found; where there are none, pairs.
     """
-    every = list(_options(case, clock))
-    found = _priced(case, every, clock)
+    named = {limit.field for limit in conflict}
+    found = _priced(case, list(_options(case, named, clock)), clock)
     if not found:
+        fields = {limit.field for limit in limits_in_force(case)}
+        every = list(_options(case, fields, clock))
         pairs = [_both(*pair) for pair in combinations(every, 2)]
         pairs.sort(key=lambda option: option.cost)
         found = _priced(case, _fitting(case, pairs, clock), clock)
@@ -63,9 +69,11 @@ def relaxations(case: Case, clock: Clock) -> tuple[Relaxation, ...]:
     return tuple(relaxation for _, relaxation in found)
 
 
-def _options(case: Case, clock: Clock) -> Iterator[Option]:
+def _options(case: Case, named: set[str], clock: Clock) -> Iterator[Option]:
     """Single changes: a limit less, another setting, more or larger GPUs."""
     for limit in limits_in_force(case):
+        if limit.field not in named:
+            continue
         change, assignments = limit.limit.limit, limit.assignments
         if limit.field == GPUS:
             yield from _more_gpus(case)
@@ -77,7 +85,8 @@ def _options(case: Case, clock: Clock) -> Iterator[Option]:
             yield Option(f"{field} {value} in place of {change}", assignments, cost)
         elif assignments:
             yield Option(_lifting(limit.field, change), assignments, SAME_JOB)
-    yield from _larger_gpu(case, clock)
+    if MEMORY in named:
+        yield from _larger_gpu(case, clock)
 
 
 def _lifting(field: str, words: str) -> str:
