@@ -126,9 +126,7 @@ def fewest_nodes(case: Case) -> int | None:
     return -(-min(sizes) // per_node[0]) if sizes else None
 
 
-def _quietly(
-    look: Callable[[Workload], Held | None], variant: Workload
-) -> Held | None:
+def _quietly(look: Callable[[Workload], Held | None], variant: Workload) -> Held | None:
     """A look that some sizes of a cluster refuse."""
     try:
         return look(variant)

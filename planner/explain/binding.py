@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from planner.cost.estimate import price
-from planner.cost.pipeline import by_rank, durations, stage_vectors
+from planner.cost.pipeline import by_rank, stage_vectors
 from planner.cost.workload import Workload
 from planner.reasons import CAUSE_WORDS
 from planner.specs.estimate import Estimate, StageMemory

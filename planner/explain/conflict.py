@@ -1,6 +1,7 @@
 """A smallest set of limits that cannot hold together, by deletion filtering."""
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 
 from planner.explain.ask import Answer, fewest_nodes, fits, is_legal, least
 from planner.explain.case import GIB, Case, Clock, with_capacity
@@ -13,8 +14,8 @@ from planner.explain.limits import (
 )
 from planner.specs.explanation import Limit, Need
 
-Question = Callable[[Case, bool], Answer]
-"""Whether a job can be, with any number of its nodes or with its own."""
+Question = Callable[[Case], Answer]
+"""Whether a job can be."""
 SHARPNESS = 0.005
 """Share of the least memory known by which a proof may fall short of it. [1]"""
 TRIES = 4
@@ -31,7 +32,8 @@ def legal_conflict(case: Case) -> tuple[Limit, ...]:
         Limits: without any one of them, and without all that are not named, a
         layout is legal. [-]
     """
-    found, _ = _filtered(case, limits_in_force(case), _legality)
+    every = limits_in_force(case)
+    found, _ = _filtered(case, every, _legality, _legality_of_any_size)
     return found
 
 
@@ -48,17 +50,19 @@ def memory_conflict(case: Case, clock: Clock) -> tuple[tuple[Limit, ...], bool]:
     every = limits_in_force(case)
     parts = len(every)
 
-    def question(changed: Case, any_size: bool) -> Answer:
-        answer = fits(changed, clock.share(parts))
-        if answer is not Answer.FITS and any_size and fewest_nodes(changed):
-            return Answer.FITS
-        return answer
+    def own_size(changed: Case) -> Answer:
+        return fits(changed, clock.share(parts))
 
-    return _filtered(case, every, question)
+    def any_size(changed: Case) -> Answer:
+        answer = own_size(changed)
+        larger = answer is not Answer.FITS and fewest_nodes(changed) is not None
+        return Answer.FITS if larger else answer
+
+    return _filtered(case, every, own_size, any_size)
 
 
 def _filtered(
-    case: Case, every: Sequence[InForce], question: Question
+    case: Case, every: Sequence[InForce], own_size: Question, any_size: Question
 ) -> tuple[tuple[Limit, ...], bool]:
     """Drop each limit in turn; one without which it still cannot be is redundant.
 
@@ -67,7 +71,9 @@ def _filtered(
     """
     kept, dropped, proven = list(every), list[InForce](), True
     for limit in every:
-        answer = _under(case, [*dropped, limit], question)
+        without = [*dropped, limit]
+        free = any(each.field == GPUS for each in without)
+        answer = _under(case, without, any_size if free else own_size)
         if answer is Answer.FITS:
             continue
         proven = proven and answer is not Answer.UNKNOWN
@@ -78,21 +84,21 @@ def _filtered(
 
 def _under(case: Case, dropped: Sequence[InForce], question: Question) -> Answer:
     """The best answer over the ways to lift limits."""
-    any_size = any(limit.field == GPUS for limit in dropped)
     answers = []
     for changed in lifted(case, dropped):
-        answers.append(question(changed, any_size))
+        answers.append(question(changed))
         if answers[-1] is Answer.FITS:
             return Answer.FITS
     return Answer.UNKNOWN if Answer.UNKNOWN in answers else Answer.NO_FIT
 
 
-def _legality(case: Case, any_size: bool) -> Answer:
-    if is_legal(case):
-        return Answer.FITS
-    if any_size and any(is_legal(other) for other in other_sizes(case)):
-        return Answer.FITS
-    return Answer.ILLEGAL
+def _legality(case: Case) -> Answer:
+    return Answer.FITS if is_legal(case) else Answer.ILLEGAL
+
+
+def _legality_of_any_size(case: Case) -> Answer:
+    sizes = chain([case], other_sizes(case))
+    return Answer.FITS if any(map(is_legal, sizes)) else Answer.ILLEGAL
 
 
 def least_memory(case: Case, clock: Clock) -> Need | None:

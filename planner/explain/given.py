@@ -94,9 +94,9 @@ def differences(given: Layout, best: Layout) -> dict[str, str]:
         for axis in DEGREES
         if getattr(given, axis) != getattr(best, axis)
     }
-    if (_shard(given), given.dp_shard) != (_shard(best), best.dp_shard):
-        if not (_shard(given) is None and _shard(best) is None):
-            found["dp_shard"] = f"dp_shard {given.dp_shard} -> {best.dp_shard}"
+    shards = _shard(given), _shard(best)
+    if shards != (None, None) and given.dp_shard != best.dp_shard:
+        found["dp_shard"] = f"dp_shard {given.dp_shard} -> {best.dp_shard}"
     if given.offload != best.offload:
         found["offload"] = offload_text(best.offload) or "no offload"
     ours, theirs = recompute_words(best), recompute_words(given)

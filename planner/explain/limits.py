@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import lcm
 
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
@@ -114,17 +115,27 @@ def _batch(case: Case) -> Iterator[InForce]:
     """Batch and sequence, which divide among ranks or leave no legal layout."""
     workload = case.workloads[0]
     gpus, training = workload.gpus, workload.training
-    batch = -(-training.sequences // gpus) * gpus
+    whole = lcm(gpus, *_listed(case, "dp"), *_listed(case, "micro_batch"))
+    batch = -(-training.sequences // whole) * whole
     words = f"a global batch of {training.sequences:,} sequences"
     more = f"training.global_batch={batch}"
     if batch != training.sequences:
         lift = _assigning((more,))
         yield _limit("training.global_batch", words, lift, more)
-    tokens = -(-training.seq_len // (2 * gpus)) * 2 * gpus
+    parts = 2 * lcm(gpus, *_listed(case, "tp"), *_listed(case, "cp"))
+    tokens = -(-training.seq_len // parts) * parts
     if tokens != training.seq_len:
         longer = f"training.seq_len={tokens}"
         words = f"sequences of {training.seq_len:,} tokens"
         yield _limit("training.seq_len", words, _assigning((longer,)), longer)
+
+
+def _listed(case: Case, axis: str) -> list[int]:
+    """Degrees that a limit names one by one."""
+    value = getattr(case.spec.search, axis)
+    if isinstance(value, int):
+        return [value]
+    return list(value) if isinstance(value, tuple) else []
 
 
 def _space(case: Case) -> Iterator[InForce]:

@@ -84,30 +84,32 @@ def neighbours(
 
 
 def _moves(workload: Workload, layout: Layout) -> Iterator[Move]:
-    """Degrees twice and half, one more micro-batch, other ZeRO and recompute."""
-    for axis in ("tp", "pp", "cp", "ep"):
+    """Degrees twice and half, then other ZeRO stages and recompute kinds."""
+    for axis in _axes(workload, layout):
         own = getattr(layout, axis)
-        if axis == "ep" and not workload.model.expert_parameters:
-            continue
         for value in (2 * own, own // 2):
-            if value:
+            most = layout.dp * layout.cp if axis == "dp_shard" else value
+            if 0 < value <= most:
                 yield Move(axis, value, own)
-    if layout.vpp > 1:
-        yield Move("vpp", layout.vpp // 2, layout.vpp)
-    if workload.framework.limits.hybrid_sharding and layout.zero_stage:
-        for shard in (2 * layout.dp_shard, layout.dp_shard // 2):
-            if shard and shard <= layout.dp * layout.cp:
-                yield Move("dp_shard", shard, layout.dp_shard)
-    for size in (2 * layout.micro_batch, layout.micro_batch // 2):
-        if size:
-            yield Move("micro_batch", size, layout.micro_batch)
     for zero in workload.framework.limits.zero_stages:
         if zero != layout.zero_stage:
             yield Move("zero_stage", zero, layout.zero_stage)
-    own = recompute_words(layout)
+    kept = recompute_words(layout)
     for kind in workload.framework.limits.recompute:
-        if kind != own:
-            yield Move("recompute", kind, own)
+        if kind != kept:
+            yield Move("recompute", kind, kept)
+
+
+def _axes(workload: Workload, layout: Layout) -> Iterator[str]:
+    """Degrees that a neighbour may have twice or half of."""
+    yield from ("tp", "pp", "cp")
+    if workload.model.expert_parameters:
+        yield "ep"
+    if layout.vpp > 1:
+        yield "vpp"
+    if workload.framework.limits.hybrid_sharding and layout.zero_stage:
+        yield "dp_shard"
+    yield "micro_batch"
 
 
 def _neighbour(workload: Workload, best: RankedPlan, move: Move) -> Neighbour:
@@ -162,9 +164,7 @@ def _preference(plan: RankedPlan) -> tuple[bool, float]:
     return over, memory.peak_device_gib.value if over else step
 
 
-def _effect(
-    workload: Workload, best: RankedPlan, plan: RankedPlan, move: Move
-) -> str:
+def _effect(workload: Workload, best: RankedPlan, plan: RankedPlan, move: Move) -> str:
     """Faster or slower, why, and what does not fit."""
     estimate = plan.estimate
     share = estimate.step_time_s.value / best.estimate.step_time_s.value - 1

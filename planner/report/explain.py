@@ -95,9 +95,14 @@ def _feasible(answer: Explained) -> Iterator[RenderableType]:
 
 
 def _judgement(given: Judgement) -> RenderableType:
+    saved = (
+        f"the best plan would save {given.gain:.1%}"
+        if given.gain
+        else "no plan found is faster and fits"
+    )
     lines = [
         f"{given.step_time_s:.3f} s a step, {given.device_gib:.1f} GiB "
-        f"({given.verdict}); the best plan would save {given.gain:.1%}.",
+        f"({given.verdict}); {saved}.",
         *given.wrong,
     ]
     if given.fewest is not None:
