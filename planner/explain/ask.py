@@ -118,12 +118,26 @@ def fewest_nodes(case: Case) -> int | None:
     Returns:
         Whole nodes; none where no size does, or none was found. [1]
 
-    Leaves out layouts that a rough count ranks behind the most frugal ones.
+    Leaves out layouts that a rough count ranks behind the most frugal ones, and of
+    each framework all settings but those that hold least on the job's own cluster.
     """
-    per_node = [w.topology.cluster.node.gpus_per_node for w in case.workloads]
-    found = [_quietly(fewest_gpus, variant) for variant in variants_of(case)]
+    found = [_quietly(fewest_gpus, variant) for variant in _frugal_variants(case)]
     sizes = [held.layout.gpus for held in found if held is not None]
-    return -(-min(sizes) // per_node[0]) if sizes else None
+    if not sizes:
+        return None
+    return -(-min(sizes) // case.workloads[0].topology.cluster.node.gpus_per_node)
+
+
+def _frugal_variants(case: Case) -> list[Workload]:
+    """Of each framework the variant that holds least on the job's own cluster."""
+    best: dict[str, tuple[float, Workload]] = {}
+    for variant in variants_of(case):
+        held = _quietly(most_frugal, variant)
+        peak = float("inf") if held is None else held.memory.peak_device_gib.value
+        name = variant.framework.name
+        if name not in best or peak < best[name][0]:
+            best[name] = peak, variant
+    return [variant for _, variant in best.values()]
 
 
 def _quietly(look: Callable[[Workload], Held | None], variant: Workload) -> Held | None:

@@ -2,7 +2,7 @@
 
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
-from planner.explain.ask import is_legal
+from planner.explain.ask import Answer, fits, is_legal
 from planner.explain.binding import bindings
 from planner.explain.case import Case, Clock
 from planner.explain.conflict import least_memory, legal_conflict, memory_conflict
@@ -44,14 +44,14 @@ def explain(
     clock = Clock(time_limit)
     if not is_legal(case):
         return _no_legal_layout(case, clock)
+    if fits(case, FIRST * time_limit) is Answer.NO_FIT:
+        return _infeasible(case, clock)
     result = optimize(case.workloads, top=4, time_limit=FIRST * time_limit)
     if result.plans:
         return _feasible(case, result, given, clock)
-    if result.status == "unknown":
-        return Explained(
-            feasible=False, status="unknown", left_out=("everything: no plan in time",)
-        )
-    return _infeasible(case, clock)
+    return Explained(
+        feasible=False, status="unknown", left_out=("everything: no plan in time",)
+    )
 
 
 def _no_legal_layout(case: Case, clock: Clock) -> Explained:

@@ -176,8 +176,20 @@ def _training(case: Case) -> Iterator[InForce]:
 
 def _gpus(case: Case) -> InForce:
     """The size of the cluster; asked about apart, since any size may do."""
-    words = f"{case.workloads[0].gpus:,} GPUs"
+    words = gpus_words(case.workloads[0].gpus)
     return _limit(GPUS, words, lambda same: [same])
+
+
+def gpus_words(gpus: int) -> str:
+    """A number of GPUs in words.
+
+    Args:
+        gpus: How many. [1]
+
+    Returns:
+        For example `1 GPU` or `1,024 GPUs`. [text]
+    """
+    return f"{gpus:,} GPU{'s' * (gpus != 1)}"
 
 
 def other_sizes(case: Case) -> Iterator[Case]:

@@ -9,7 +9,14 @@ from hardware.specs import NodeSpec
 from planner.errors import BadInputError
 from planner.explain.ask import Answer, fewest_nodes, fits
 from planner.explain.case import Case, Clock
-from planner.explain.limits import GPUS, MEMORY, limits_in_force, other_sizes, widened
+from planner.explain.limits import (
+    GPUS,
+    MEMORY,
+    gpus_words,
+    limits_in_force,
+    other_sizes,
+    widened,
+)
 from planner.optimize import optimize
 from planner.specs.explanation import Limit, Relaxation
 from planner.specs.result import Result
@@ -22,6 +29,8 @@ LARGER = 4
 """Larger GPUs of the catalog that are tried. [1]"""
 _QUESTION = 5.0
 """Most that is spent on whether a pair or a larger GPU fits. [s]"""
+_LEAST = 2.0
+"""Least that the search after a change may take, whatever is left. [s]"""
 _CLASS = {
     "training.optimizer": OTHER_TRAINING,
     "training.method": OTHER_TRAINING,
@@ -118,7 +127,7 @@ def _more_gpus(case: Case) -> Iterator[Option]:
     )
     wanted = nodes if nodes is not None and nodes > own else next(nearest, None)
     if wanted is not None:
-        change = f"{wanted * per_node:,} GPUs in place of {own * per_node:,}"
+        change = f"{gpus_words(wanted * per_node)} in place of {own * per_node:,}"
         yield Option(change, (f"cluster.nodes={wanted}",), BOUGHT)
 
 
@@ -169,7 +178,8 @@ def _priced(
     found: list[tuple[int, Relaxation]] = []
     for left, option in zip(range(len(options), 0, -1), options, strict=True):
         there = widened(case, option.assignments)
-        result = None if there is None else best_of(there, clock.share(left))
+        seconds = max(_LEAST, clock.share(left))
+        result = None if there is None else best_of(there, seconds)
         if result is not None and result.plans:
             found.append((option.cost, _relaxation(option, result)))
     return found
@@ -184,9 +194,11 @@ def best_of(case: Case, seconds: float, top: int = 1) -> Result | None:
         top: Plans to list. [1]
 
     Returns:
-        The answer of its search; none where no layout is legal. [-]
+        The answer of its search; none where no layout is legal, or none fits. [-]
     """
     try:
+        if fits(case, seconds) in (Answer.NO_FIT, Answer.ILLEGAL):
+            return None
         return optimize(case.workloads, top=top, time_limit=seconds)
     except BadInputError:
         return None
@@ -203,7 +215,7 @@ def _relaxation(option: Option, result: Result) -> Relaxation:
     proof = "" if result.status == "optimal" else ", not proven best"
     return Relaxation(
         change=option.change,
-        effect=f"a step of {step:.3f} s on {gpus:,} GPUs, "
+        effect=f"a step of {step:.3f} s on {gpus_words(gpus)}, "
         f"{memory.peak_device_gib.value:.1f} of {memory.capacity_gib:.1f} GiB"
         f"{chosen}{proof}",
         assignments=option.assignments,
