@@ -18,6 +18,7 @@ _EPILOG = (
 COMMANDS = {
     "plan": "Find the fastest layout of a job, and prove it.",
     "predict": "Price one given layout of a job.",
+    "explain": "Say why a job cannot fit, or why its best layout wins.",
     "memory": "Say whether a job fits, and what is the most that does.",
     "calibrate": "Fit a stack's constants to your measured rows.",
     "validate": "Predict measured runs, and report the errors.",

@@ -40,16 +40,43 @@ def read_spec(path: Path, assignments: Sequence[str] = ()) -> JobSpec:
         BadInputError: Unreadable, no mapping, or a field is wrong.
     """
     file = locate(path)
-    fields = read_mapping(file)
+    return _assigned(read_mapping(file), assignments, file.parent, str(path))
+
+
+def reassigned(
+    spec: JobSpec, assignments: Sequence[str], *, base: Path, file: str
+) -> JobSpec:
+    """A job with more assignments, as if the command line had made them.
+
+    Args:
+        spec: The job as read. [-]
+        assignments: `a.b.c=value` each, applied in order; values are YAML. [text]
+        base: Folder that relative paths in it start from. [-]
+        file: As the user named it, for messages. [text]
+
+    Returns:
+        The changed job. [-]
+
+    Raises:
+        BadInputError: A field is wrong.
+    """
+    fields = spec.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    return _assigned(fields, assignments, base, file)
+
+
+def _assigned(
+    fields: Fields, assignments: Sequence[str], base: Path, file: str
+) -> JobSpec:
+    """Fields of a job with assignments put in, checked."""
     for assignment in assignments:
-        _assign(fields, assignment, file.parent)
+        _assign(fields, assignment, base)
     _forget_other_methods(fields, assignments)
     # An empty block of YAML is null, which means the same as its absence.
     given = {key: value for key, value in fields.items() if value is not None}
     try:
         return JobSpec.model_validate(given)
     except ValidationError as error:
-        told = explained(error, JobSpec, file=str(path))
+        told = explained(error, JobSpec, file=file)
     if any(a.partition("=")[0].strip() == told.field for a in assignments):
         told.file = "--set"
     raise told

@@ -1,0 +1,103 @@
+"""`planner explain`: why a job cannot fit, or why its best layout wins."""
+
+from typing import Annotated
+
+import typer
+
+from planner.calibration_file import read_calibration
+from planner.cli.guard import guarded
+from planner.cli.jobs import Job, load
+from planner.cli.options import (
+    Assignments,
+    Calibration,
+    Hardware,
+    JsonTo,
+    Spec,
+    lay_over,
+)
+from planner.cli.output import deliver
+from planner.errors import BadInputError, InfeasibleError, TimeLimitError
+from planner.explain import Case
+from planner.explain import explain as reasons
+from planner.report import heading
+from planner.report.explain import explanation_report
+from planner.resolve import about
+from planner.specs.explanation import Explained
+from planner.specs.layout import PartialLayout
+from planner.specs.read import read_layout
+
+LayoutText = Annotated[
+    str | None,
+    typer.Option(
+        "--layout",
+        metavar="TP=8,PP=16,...",
+        help="A layout to judge, in place of the spec's.",
+        show_default=False,
+    ),
+]
+TimeLimit = Annotated[
+    float,
+    typer.Option("--time-limit", min=0, metavar="S", help="Seconds for all searches."),
+]
+
+
+@guarded
+def explain(
+    spec: Spec,
+    *,
+    layout: LayoutText = None,
+    assignments: Assignments = None,
+    time_limit: TimeLimit = 120.0,
+    json_to: JsonTo = None,
+    hardware: Hardware = None,
+    calibration: Calibration = None,
+) -> None:
+    """Print which limits clash and what helps, or what binds the best plan.
+
+    Args:
+        spec: The job. [-]
+        layout: Layout to judge, in its short form. [text]
+        assignments: Fields to replace. [text]
+        time_limit: How long to search in all. [s]
+        json_to: Where JSON goes. [-]
+        hardware: Folder of hardware laid over ours. [-]
+        calibration: File of what the user measured. [-]
+
+    Raises:
+        InfeasibleError: No layout fits the memory.
+        TimeLimitError: No layout was found in time.
+        BadInputError: No layout is legal, or the given one is not.
+    """
+    lay_over(hardware)
+    job = load(spec, assignments, calibration)
+    own = None if calibration is None else read_calibration(calibration)
+    case = Case(job.spec, job.file, job.base, own)
+    given = job.spec.layout if layout is None else read_layout(layout)
+    answer = _explained(job, case, given, time_limit)
+    title = heading(job.workload_of(answer.best))
+    text = answer.model_dump_json(by_alias=True, indent=2)
+    deliver(explanation_report(answer, title), text, json_to)
+    _leave(answer, time_limit)
+
+
+def _explained(
+    job: Job, case: Case, given: PartialLayout, time_limit: float
+) -> Explained:
+    """The answer, with the job's own warnings put in."""
+    with about(job.file):
+        found = reasons(case, given, time_limit=time_limit)
+    warnings = (*job.warnings, *found.warnings)
+    return found.model_copy(update={"warnings": warnings})
+
+
+def _leave(answer: Explained, time_limit: float) -> None:
+    """End with the exit code that `planner plan` would have."""
+    if answer.status == "no legal layout":
+        raise BadInputError("no legal layout is left", field="search")
+    if answer.status == "infeasible":
+        raise InfeasibleError("proven: no legal layout fits the memory of the GPUs")
+    if answer.status == "unknown":
+        raise TimeLimitError(
+            f"no plan within {time_limit:g} s, and none ruled out; "
+            "give a longer --time-limit or limit the space under search:"
+        )

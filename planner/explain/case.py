@@ -1,0 +1,160 @@
+"""A job that can be asked about under changes: of its spec, or of its machine."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+from hardware.catalog import Cluster
+from hardware.topology import ClusterTopology
+from planner.calibration_file import CalibrationFile
+from planner.cost.workload import Workload
+from planner.resolve import resolve
+from planner.specs.job import JobSpec
+from planner.specs.read import reassigned
+
+Edit = Callable[[Workload], Workload]
+"""A change of a resolved job that no spec can express."""
+GIB = 2**30
+AMPLE = 1000.0
+"""Times the memory of a GPU that stands for any amount of it. [1]"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A job with what it takes to look it up again after a change.
+
+    Attributes:
+        spec: As read, `--set` put in. [-]
+        file: As the user named it. [text]
+        base: Folder that relative paths in it start from. [-]
+        calibration: What the user measured, or None. [-]
+        edits: Changes of the resolved job, in order. [-]
+    """
+
+    spec: JobSpec
+    file: str
+    base: Path
+    calibration: CalibrationFile | None = None
+    edits: tuple[Edit, ...] = ()
+
+    @cached_property
+    def workloads(self) -> tuple[Workload, ...]:
+        """The job under each framework it may run under, shape (frameworks,)."""
+        found = resolve(
+            self.spec, file=self.file, base=self.base, calibration=self.calibration
+        )
+        for edit in self.edits:
+            found = tuple(edit(workload) for workload in found)
+        return found
+
+    def assigned(self, assignments: Sequence[str]) -> "Case":
+        """The same job with fields of its spec replaced.
+
+        Args:
+            assignments: `a.b.c=value` each. [text]
+
+        Returns:
+            Another case. [-]
+
+        Raises:
+            BadInputError: A field is wrong.
+        """
+        spec = reassigned(self.spec, assignments, base=self.base, file=self.file)
+        return replace(self, spec=spec)
+
+    def edited(self, edit: Edit) -> "Case":
+        """The same job with its resolved form changed.
+
+        Args:
+            edit: The change. [-]
+
+        Returns:
+            Another case. [-]
+        """
+        return replace(self, edits=(*self.edits, edit))
+
+
+@dataclass
+class Clock:
+    """Time that is left for all that is still to be asked."""
+
+    seconds: float
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def left(self) -> float:
+        """Seconds until the limit, none below zero. [s]."""
+        return max(0.0, self.seconds - (time.monotonic() - self.started))
+
+    def share(self, parts: int) -> float:
+        """An equal part of what is left.
+
+        Args:
+            parts: Questions still to come. [1]
+
+        Returns:
+            Time for the next one. [s]
+        """
+        return self.left / max(parts, 1)
+
+
+def on_cluster(workload: Workload, change: Callable[[Cluster], Cluster]) -> Workload:
+    """The same job on a cluster with some number changed.
+
+    Args:
+        workload: The job. [-]
+        change: What changes of its cluster. [-]
+
+    Returns:
+        The job there. [-]
+    """
+    cluster = change(workload.topology.cluster)
+    return replace(workload, topology=ClusterTopology(cluster))
+
+
+def with_capacity(capacity_bytes: float) -> Edit:
+    """GPUs of another memory size, all else equal.
+
+    Args:
+        capacity_bytes: Memory of each. [B]
+
+    Returns:
+        The change. [-]
+    """
+
+    def change(cluster: Cluster) -> Cluster:
+        gpu = cluster.gpu.model_copy(update={"memory_capacity": capacity_bytes})
+        return replace(cluster, gpu=gpu)
+
+    return lambda workload: on_cluster(workload, change)
+
+
+def without_memory_limit(workload: Workload) -> Workload:
+    """The job on GPUs whose memory is never full.
+
+    Args:
+        workload: The job. [-]
+
+    Returns:
+        The same on GPUs with a thousand times the memory. [-]
+    """
+    return with_capacity(AMPLE * workload.gpu.memory_capacity)(workload)
+
+
+def without_host_limit(workload: Workload) -> Workload:
+    """The job on hosts whose memory and drives are never full.
+
+    Args:
+        workload: The job. [-]
+
+    Returns:
+        The same on nodes of unknown memory. [-]
+    """
+
+    def change(cluster: Cluster) -> Cluster:
+        free = {"host_memory": None, "nvme_capacity": None}
+        return replace(cluster, node=cluster.node.model_copy(update=free))
+
+    return on_cluster(workload, change)

@@ -1,0 +1,141 @@
+"""A smallest set of limits that cannot hold together, by deletion filtering."""
+
+from collections.abc import Callable, Sequence
+from itertools import chain
+
+from planner.explain.ask import Answer, fewest_nodes, fits, is_legal, least
+from planner.explain.case import GIB, Case, Clock, with_capacity
+from planner.explain.limits import (
+    GPUS,
+    InForce,
+    lifted,
+    limits_in_force,
+    other_sizes,
+)
+from planner.specs.explanation import Limit, Need
+
+Question = Callable[[Case], Answer]
+"""Whether a job can be."""
+SHARPNESS = 0.005
+"""Share of the least memory known by which a proof may fall short of it. [1]"""
+TRIES = 4
+"""Capacities that are searched for a proof. [1]"""
+
+
+def legal_conflict(case: Case) -> tuple[Limit, ...]:
+    """The smallest set of limits that leaves no legal layout.
+
+    Args:
+        case: A job without one. [-]
+
+    Returns:
+        Limits: without any one of them, and without all that are not named, a
+        layout is legal. [-]
+    """
+    every = limits_in_force(case)
+    found, _ = _filtered(case, every, _legality, _legality_of_any_size)
+    return found
+
+
+def memory_conflict(case: Case, clock: Clock) -> tuple[tuple[Limit, ...], bool]:
+    """The smallest set of limits under which nothing fits.
+
+    Args:
+        case: A job of which no layout fits. [-]
+        clock: Time for it. [s]
+
+    Returns:
+        Limits, and whether every search behind them went to its end.
+    """
+    every = limits_in_force(case)
+    parts = len(every)
+
+    def own_size(changed: Case) -> Answer:
+        return fits(changed, clock.share(parts))
+
+    def any_size(changed: Case) -> Answer:
+        answer = own_size(changed)
+        larger = answer is not Answer.FITS and fewest_nodes(changed) is not None
+        return Answer.FITS if larger else answer
+
+    return _filtered(case, every, own_size, any_size)
+
+
+def _filtered(
+    case: Case, every: Sequence[InForce], own_size: Question, any_size: Question
+) -> tuple[tuple[Limit, ...], bool]:
+    """Drop each limit in turn; one without which it still cannot be is redundant.
+
+    What stays is minimal by inclusion: a limit stayed because a job with all that
+    were left but it can be, and dropping more limits cannot undo that.
+    """
+    kept, dropped, proven = list(every), list[InForce](), True
+    for limit in every:
+        without = [*dropped, limit]
+        free = any(each.field == GPUS for each in without)
+        answer = _under(case, without, any_size if free else own_size)
+        if answer is Answer.FITS:
+            continue
+        proven = proven and answer is not Answer.UNKNOWN
+        kept.remove(limit)
+        dropped.append(limit)
+    return tuple(limit.limit for limit in kept), proven
+
+
+def _under(case: Case, dropped: Sequence[InForce], question: Question) -> Answer:
+    """The best answer over the ways to lift limits."""
+    answers = []
+    for changed in lifted(case, dropped):
+        answers.append(question(changed))
+        if answers[-1] is Answer.FITS:
+            return Answer.FITS
+    return Answer.UNKNOWN if Answer.UNKNOWN in answers else Answer.NO_FIT
+
+
+def _legality(case: Case) -> Answer:
+    return Answer.FITS if is_legal(case) else Answer.ILLEGAL
+
+
+def _legality_of_any_size(case: Case) -> Answer:
+    sizes = chain([case], other_sizes(case))
+    return Answer.FITS if any(map(is_legal, sizes)) else Answer.ILLEGAL
+
+
+def least_memory(case: Case, clock: Clock) -> Need | None:
+    """The least memory of the whole space: proven from below, known from above.
+
+    The most frugal layout known is the upper end. The lower end is a capacity at
+    which the search of the whole space finds nothing, sought within half a per cent
+    of the upper.
+
+    Args:
+        case: A job of which no layout fits. [-]
+        clock: Time for it. [s]
+
+    Returns:
+        Both ends and the fullest stage; none without a legal layout. [GiB]
+    """
+    held = least(case)
+    if held is None:
+        return None
+    low, high = held.memory.capacity_gib, held.memory.peak_device_gib.value
+    proven, wanted = True, high * (1 - SHARPNESS)
+    for turn in range(TRIES):
+        if wanted <= low:
+            break
+        smaller = case.edited(with_capacity(wanted * GIB))
+        answer = fits(smaller, clock.share(2 * (TRIES - turn)))
+        if answer is Answer.NO_FIT:
+            low = wanted
+            break
+        proven = proven and answer is not Answer.UNKNOWN
+        high = wanted if answer is Answer.FITS else high
+        wanted = (low + wanted) / 2
+    worst = max(held.memory.stages, key=lambda stage: stage.device)
+    return Need(
+        stage=worst.stage,
+        at_least_gib=low,
+        reached_gib=high,
+        capacity_gib=held.memory.capacity_gib,
+        proven=proven,
+    )

@@ -1,0 +1,161 @@
+"""The flow of `planner explain`: why not, why this, and what would change it."""
+
+from planner.cost.workload import Workload
+from planner.errors import BadInputError
+from planner.explain.ask import Answer, fits, is_legal
+from planner.explain.binding import bindings
+from planner.explain.case import Case, Clock
+from planner.explain.conflict import least_memory, legal_conflict, memory_conflict
+from planner.explain.fronts import gpu_front, memory_front
+from planner.explain.given import judged
+from planner.explain.neighbours import neighbours
+from planner.explain.prices import limit_prices, sensitivities
+from planner.explain.relaxations import relaxations
+from planner.optimize import optimize
+from planner.predict import predict
+from planner.specs.explanation import Explained, Judgement, Limit, Need
+from planner.specs.layout import PartialLayout
+from planner.specs.result import RankedPlan, Result
+from planner.variants import with_settings
+
+FIRST = 0.4
+"""Share of the time that the search for the best plan may take. [1]"""
+
+
+def explain(
+    case: Case, given: PartialLayout, *, time_limit: float = 120.0
+) -> Explained:
+    """Say why no layout will do, or why the best one wins and what it is worth.
+
+    Args:
+        case: The job. [-]
+        given: A layout to judge, or nothing. [-]
+        time_limit: Wall time for all searches; every single price is made whatever
+            it says. [s]
+
+    Returns:
+        Without a plan: a smallest set of limits that cannot hold together, and the
+        changes that help. With one: what binds it, its neighbours, the price of
+        every limit, sensitivities, fronts.
+
+    Raises:
+        BadInputError: The given layout is not legal, or a setting is impossible.
+    """
+    clock = Clock(time_limit)
+    if not is_legal(case):
+        return _no_legal_layout(case, clock)
+    if fits(case, FIRST * time_limit) is Answer.NO_FIT:
+        return _infeasible(case, clock)
+    result = optimize(case.workloads, top=4, time_limit=FIRST * time_limit)
+    if result.plans:
+        return _feasible(case, result, given, clock)
+    return Explained(
+        feasible=False, status="unknown", left_out=("everything: no plan in time",)
+    )
+
+
+def _no_legal_layout(case: Case, clock: Clock) -> Explained:
+    # A setting that no framework has is bad input of its own kind, told as such.
+    _refuse_impossible(case)
+    conflict = legal_conflict(case)
+    return Explained(
+        feasible=False,
+        status="no legal layout",
+        conflict=conflict,
+        conflict_text=f"{_listed(conflict)}: no layout is legal",
+        relaxations=relaxations(case, conflict, clock),
+    )
+
+
+def _refuse_impossible(case: Case) -> None:
+    try:
+        optimize(case.workloads, top=1, time_limit=0.0)
+    except BadInputError as error:
+        if error.field != "search":
+            raise
+
+
+def _infeasible(case: Case, clock: Clock) -> Explained:
+    conflict, proven = memory_conflict(case, Clock(clock.share(3)))
+    need = least_memory(case, Clock(clock.share(3)))
+    unsure = () if proven else ("some searches behind the set of limits",)
+    return Explained(
+        feasible=False,
+        status="infeasible",
+        conflict=conflict,
+        conflict_text=f"{_listed(conflict)}: {_needs(need)}",
+        need=need,
+        relaxations=relaxations(case, conflict, clock),
+        left_out=unsure,
+    )
+
+
+def _listed(conflict: tuple[Limit, ...]) -> str:
+    return ", ".join(limit.limit for limit in conflict) or "the model itself"
+
+
+def _needs(need: Need | None) -> str:
+    if need is None:
+        return "no layout fits"
+    return f"stage {need.stage} needs at least {need.at_least_gib:.1f} GiB"
+
+
+def _feasible(
+    case: Case, result: Result, given: PartialLayout, clock: Clock
+) -> Explained:
+    best = result.plans[0]
+    workload = workload_of(case, best)
+    judgement = _judged(case, given, clock) if given.given() else None
+    beside = neighbours(workload, best, Clock(clock.share(3)))
+    prices = limit_prices(case, best, Clock(clock.share(3)))
+    better = sensitivities(case, workload, best, Clock(clock.share(2)))
+    return Explained(
+        feasible=True,
+        status=result.status,
+        best=best,
+        binding=bindings(workload, best),
+        neighbours=beside,
+        limits=prices,
+        sensitivities=better,
+        given=judgement,
+        memory_front=memory_front(case, best, Clock(clock.share(2))),
+        gpu_front=gpu_front(case, workload, best, clock),
+        left_out=() if clock.left else ("what the time limit cut short",),
+        warnings=result.warnings,
+    )
+
+
+def workload_of(case: Case, plan: RankedPlan) -> Workload:
+    """The job that a plan is for: its framework, method and optimizer.
+
+    Args:
+        case: The job. [-]
+        plan: A plan of it. [-]
+
+    Returns:
+        One of its workloads under the plan's settings. [-]
+    """
+    name = plan.estimate.stack.get("framework")
+    by_name = {w.framework.name: w for w in case.workloads}
+    return with_settings(by_name[str(name)], plan.settings)
+
+
+def _judged(case: Case, given: PartialLayout, clock: Clock) -> Judgement:
+    """A given layout beside the best plan of its own framework and training block."""
+    if len(case.workloads) > 1:
+        raise BadInputError(
+            "a layout is priced under one framework",
+            file=case.file,
+            field="framework",
+            value=case.spec.framework,
+            allowed=", ".join(w.framework.name for w in case.workloads),
+        )
+    own = case.assigned(("search.method=null", "search.optimizer=null"))
+    (workload,) = own.workloads
+    plan = predict(workload, given)
+    best = optimize([workload], top=1, time_limit=clock.share(3)).plans
+    if not best:
+        raise BadInputError(
+            "no plan fits under the job's own method and optimizer", field="search"
+        )
+    return judged(workload, plan, best[0], Clock(clock.share(3)))

@@ -1,0 +1,197 @@
+"""A given layout beside the best plan: what is wrong, and what would mend most."""
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import combinations
+
+from planner.cost.workload import Workload
+from planner.errors import BadInputError
+from planner.explain.case import Clock
+from planner.predict import predict
+from planner.reasons import NO_DIFFERENCE, recompute_words, why_slower
+from planner.specs.explanation import Change, Judgement
+from planner.specs.layout import Layout, PartialLayout, Stage
+from planner.specs.offload import offload_text
+from planner.specs.result import RankedPlan
+
+DEGREES = ("tp", "pp", "vpp", "cp", "ep", "etp", "zero_stage", "micro_batch", "order")
+SPLITS = frozenset({"pp", "vpp", "stages"})
+"""Changes after which the layers have to be split anew."""
+MOST = 0.8
+"""Share of the gain that is most of it. [1]"""
+TOGETHER = 3
+"""Changes that are tried together before all of them are. [1]"""
+
+
+def judged(
+    workload: Workload, given: RankedPlan, best: RankedPlan, clock: Clock
+) -> Judgement:
+    """Say what is wrong with a layout, and what the best plan would save.
+
+    Args:
+        workload: The job that the layout is for. [-]
+        given: The layout, priced. [-]
+        best: The best plan. [-]
+        clock: Time for it. [s]
+
+    Returns:
+        Faults, the gain, and the fewest changes that take most of it.
+    """
+    memory, step = given.estimate.memory, given.estimate.step_time_s.value
+    gain = 1 - best.estimate.step_time_s.value / step
+    worth = gain > 0 or not _fits(given)
+    return Judgement(
+        layout=given.layout,
+        step_time_s=step,
+        device_gib=memory.peak_device_gib.value,
+        verdict=memory.verdict,
+        wrong=tuple(_faults(workload, given, best, gain)),
+        gain=max(gain, 0.0),
+        fewest=_fewest(workload, given, best, clock) if worth else None,
+    )
+
+
+def _fits(plan: RankedPlan) -> bool:
+    memory = plan.estimate.memory
+    return memory.peak_device_gib.value <= memory.capacity_gib
+
+
+def _faults(
+    workload: Workload, given: RankedPlan, best: RankedPlan, gain: float
+) -> Iterator[str]:
+    """What a layout does worse than the best plan, in sentences."""
+    memory, layout = given.estimate.memory, given.layout
+    worst = max(memory.stages, key=lambda stage: stage.device)
+    reach = f"stage {worst.stage} reaches {worst.device:.1f} GiB"
+    if not _fits(given):
+        yield f"It does not fit: {reach} of {memory.capacity_gib:.1f} GiB."
+    elif memory.verdict != "fits":
+        high = memory.peak_device_gib.high
+        yield f"It is {memory.verdict}: {reach}, and up to {high:.1f} GiB."
+    outside = [
+        axis
+        for axis in (*DEGREES[:-1], "dp", "dp_shard")
+        if not workload.search.allows(axis, getattr(layout, axis))
+    ]
+    if outside:
+        yield f"It is outside the limits of the search on {', '.join(outside)}."
+    why = why_slower(best.estimate, given.estimate)
+    if gain > 0 and why != NO_DIFFERENCE:
+        yield f"Over the best plan it pays {why} of the step."
+
+
+def differences(given: Layout, best: Layout) -> dict[str, str]:
+    """The choices in which a layout differs from the best, in words.
+
+    Args:
+        given: A complete layout. [-]
+        best: Another on as many GPUs. [-]
+
+    Returns:
+        Words by choice, for example `tp 8 -> 4`; dp follows from the others.
+    """
+    found = {
+        axis: f"{axis} {getattr(given, axis)} -> {getattr(best, axis)}"
+        for axis in DEGREES
+        if getattr(given, axis) != getattr(best, axis)
+    }
+    shards = _shard(given), _shard(best)
+    if shards != (None, None) and given.dp_shard != best.dp_shard:
+        found["dp_shard"] = f"dp_shard {given.dp_shard} -> {best.dp_shard}"
+    if given.offload != best.offload:
+        found["offload"] = offload_text(best.offload) or "no offload"
+    ours, theirs = recompute_words(best), recompute_words(given)
+    if ours != theirs:
+        found["recompute"] = f"recompute {theirs} -> {ours}"
+    same_grid = (given.pp, given.vpp) == (best.pp, best.vpp)
+    if same_grid and given.layers_per_stage != best.layers_per_stage:
+        found["stages"] = "layers split by the solver"
+    return found
+
+
+def _shard(layout: Layout) -> int | None:
+    """The shard group, None where it is all replicas."""
+    return None if layout.dp_shard == layout.dp * layout.cp else layout.dp_shard
+
+
+def changed(given: Layout, best: Layout, chosen: Collection[str]) -> PartialLayout:
+    """A layout with some choices of the best; all others stay as they were.
+
+    Args:
+        given: A complete layout. [-]
+        best: The layout to take from. [-]
+        chosen: Names of :func:`differences`. [text]
+
+    Returns:
+        What a prediction completes: the layers' split where it has to be new.
+    """
+    source = {axis: best if axis in chosen else given for axis in DEGREES}
+    fields: dict[str, object] = {a: getattr(source[a], a) for a in DEGREES}
+    for axis, beside, off in (("tp", "sp", False), ("cp", "cp_kind", "all-gather")):
+        of = source[axis]
+        fields[beside] = getattr(of, beside) if getattr(of, axis) > 1 else off
+    fields["dp_shard"] = _shard(best if "dp_shard" in chosen else given)
+    fields["offload"] = (best if "offload" in chosen else given).offload
+    kind = recompute_words(best if "recompute" in chosen else given)
+    fields["recompute"] = None if "+" in kind else kind
+    if not SPLITS & set(chosen) and not ("recompute" in chosen and "+" in kind):
+        fields["stages"] = _stages(given, plain="recompute" in chosen)
+    return PartialLayout.model_validate(fields)
+
+
+def _stages(given: Layout, *, plain: bool) -> tuple[Stage, ...]:
+    """The split of a layout, with its recompute kinds or open to one for all."""
+    if not plain:
+        return given.stages
+    return tuple(Stage(layers=count) for count in given.layers_per_stage)
+
+
+def _fewest(
+    workload: Workload, given: RankedPlan, best: RankedPlan, clock: Clock
+) -> Change | None:
+    """The smallest set of changes that takes most of the gain.
+
+    Every single change is priced, then every pair, then every three; if none is
+    enough, or the time ends, all together.
+    """
+    words = differences(given.layout, best.layout)
+    for size in range(1, min(TOGETHER, len(words) - 1) + 1):
+        found: list[Change] = []
+        for chosen in combinations(words, size):
+            if clock.left <= 0:
+                break
+            found += _tried(workload, given, best, words, chosen)
+        enough = [change for change in found if change.share >= MOST]
+        if enough:
+            return max(enough, key=lambda change: change.share)
+    step = best.estimate.step_time_s.value
+    every = tuple(words.values())
+    return Change(changes=every, step_time_s=step, share=1.0) if every else None
+
+
+def _tried(
+    workload: Workload,
+    given: RankedPlan,
+    best: RankedPlan,
+    words: dict[str, str],
+    chosen: Sequence[str],
+) -> list[Change]:
+    """One set of changes, if it is legal and fits."""
+    try:
+        plan = predict(workload, changed(given.layout, best.layout, chosen))
+    except BadInputError:
+        return []
+    if not _fits(plan):
+        return []
+    step = plan.estimate.step_time_s.value
+    names = tuple(words[name] for name in chosen)
+    share = _share(given, best, step)
+    return [Change(changes=names, step_time_s=step, share=share)]
+
+
+def _share(given: RankedPlan, best: RankedPlan, step: float) -> float:
+    """Of the gain; of the best plan's rate where the given layout does not fit."""
+    target = best.estimate.step_time_s.value
+    before = given.estimate.step_time_s.value
+    if not _fits(given) or before <= target:
+        return target / step
+    return (before - step) / (before - target)
