@@ -65,8 +65,8 @@ def layer_costs(draw: st.DrawFn, entries: int) -> LayerCosts:
 def end_costs(draw: st.DrawFn) -> EndCosts:
     if draw(st.booleans()):
         return EndCosts()
-    end = EndCosts(*(draw(term()) for _ in range(9)))
-    return replace(end, weight=draw(st.integers(0, end.backward)))
+    terms = [draw(term()) for _ in range(9)]
+    return EndCosts(*terms, weight=draw(st.integers(0, terms[1])))
 
 
 @st.composite
@@ -96,16 +96,12 @@ def runs(draw: st.DrawFn, layers: int, kinds: int) -> tuple[tuple[int, int], ...
 
 @st.composite
 def shapes(draw: st.DrawFn, *, offered: bool) -> tuple[str, int, int, int]:
-    """Schedule, p, v and m; interleaving takes whole groups of p micro-batches.
-
-    Of the schedules that have a price, or only of those that the search offers.
-    """
+    """Schedule, p, v and m: of all schedules with a price, or those on offer."""
     p = draw(st.integers(1, 4))
     if not offered and draw(st.booleans()):
         schedule = draw(st.sampled_from(["zb-h1", "zb-v", "dualpipe-v"]))
-        least = 2 * p if schedule == "dualpipe-v" else 1
-        v = 2 if schedule in V_SHAPED else 1
-        return schedule, p, v, draw(st.integers(least, least + 8))
+        m = draw(st.integers(1, 9)) + 2 * p * (schedule == "dualpipe-v")
+        return schedule, p, 1 + (schedule in V_SHAPED), m
     v = draw(st.integers(1, 3)) if p > 1 else 1
     if v == 1:
         return draw(st.sampled_from(["1f1b", "gpipe"])), p, v, draw(st.integers(1, 9))
@@ -160,8 +156,7 @@ def budgets(draw: st.DrawFn, costs: StageCosts) -> int:
 def small_problem(**fields: object) -> StageCosts:
     """Two ranks, two micro-batches, three equal layers, no communication.
 
-    A layer takes 10 ns forward, 20 ns backward, 7 blocks of states, 5 a
-    micro-batch in flight and 1 beside.
+    A layer: 10 ns forward, 20 backward, 7 blocks of states, 5 in flight, 1 beside.
     """
     layer = LayerCosts((10,), (20,), (5,), (1,), 7, 0, 0, 0, 0)
     whole = StageCosts(
