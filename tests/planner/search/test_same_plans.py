@@ -82,4 +82,5 @@ def test_plans_and_bounds_stay_what_they_were(name: str) -> None:
 
 
 if __name__ == "__main__":
-    GOLDEN.write_text(json.dumps({name: answer(name) for name in JOBS}, indent=1) + "\n")
+    answers = {name: answer(name) for name in JOBS}
+    GOLDEN.write_text(json.dumps(answers, indent=1) + "\n")
