@@ -86,7 +86,9 @@ def pooled(tags: Sequence[Tags], left: Floats) -> Intervals:
     """One band for all rows: what is left does not tell stacks apart.
 
     Memory is counted, not timed: no day or machine is shared by a campaign's rows, so
-    only sources are weighed down.
+    only sources are weighed down. The next row is as likely to have any rank among n
+    known ones, so that ``COVERAGE (n + 1) / n`` of these is held; weighted rows count
+    as ``n = (sum w)^2 / sum w^2``.
 
     Args:
         tags: What each row belongs to, shape (rows,). [-]
@@ -94,9 +96,14 @@ def pooled(tags: Sequence[Tags], left: Floats) -> Intervals:
 
     Returns:
         The band, without groups. [1]
+
+    References:
+        Vovk et al. 2005, split conformal prediction; Kish 1965, effective sample size.
     """
-    outside = (1 - COVERAGE) / 2
-    low, high = quantiles(left, source_weights(tags), (outside, 1 - outside))
+    weight = source_weights(tags)
+    rows = weight.sum() ** 2 / (weight**2).sum()
+    outside = (1 - min(COVERAGE * (rows + 1) / rows, WIDEST)) / 2
+    low, high = quantiles(left, weight, (outside, 1 - outside))
     sources = len({tag.source for tag in tags})
     return Intervals(everything=_Bounds(low, high, len(tags), sources).group)
 
