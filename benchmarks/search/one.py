@@ -49,6 +49,7 @@ def measure(path: Path, space: str, time_limit: float, imports: float) -> dict:
         "first_plan_s": watch.first,
         "proof_s": watch.proof,
         "process_s": taken,
+        "cpu_s": time.process_time(),
         "peak_mib": peak_memory() / 2**20,
         "phases_s": dict(phases.seconds),
     }

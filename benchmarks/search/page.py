@@ -15,7 +15,7 @@ Row = dict[str, Any]
 """One measurement, as `benchmarks.search.one` prints it."""
 HEAD = (
     "job", "space", "candidates", "priced", "solved", "first plan", "proof", "gap",
-    "step", "process", "peak memory",
+    "step", "process", "CPU time", "peak memory",
 )  # fmt: skip
 STEPS = ("import", "resolve", *PHASES)
 
@@ -83,6 +83,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         f"{row['gap']:.2%}",
         _seconds(row["step_s"], 3),
         _seconds(row["process_s"]),
+        _seconds(row["cpu_s"]),
         f"{row['peak_mib']:,.0f} MiB",
     )
 
