@@ -18,6 +18,8 @@ Question = Callable[[Case], Answer]
 """Whether a job can be."""
 SHARPNESS = 0.005
 """Share of the least memory known by which a proof may fall short of it. [1]"""
+STEP_BACK = 0.02
+"""The same, further at every try that finds a plan or comes to no end. [1]"""
 TRIES = 4
 """Capacities that are searched for a proof. [1]"""
 
@@ -119,23 +121,22 @@ def least_memory(case: Case, clock: Clock) -> Need | None:
     if held is None:
         return None
     low, high = held.memory.capacity_gib, held.memory.peak_device_gib.value
-    proven, wanted = True, high * (1 - SHARPNESS)
+    wanted = high * (1 - SHARPNESS)
     for turn in range(TRIES):
         if wanted <= low:
             break
         smaller = case.edited(with_capacity(wanted * GIB))
-        answer = fits(smaller, clock.share(2 * (TRIES - turn)))
+        answer = fits(smaller, clock.share(TRIES - turn))
         if answer is Answer.NO_FIT:
             low = wanted
             break
-        proven = proven and answer is not Answer.UNKNOWN
-        high = wanted if answer is Answer.FITS else high
-        wanted = (low + wanted) / 2
+        if answer is Answer.FITS:
+            high = wanted
+        wanted -= (turn + 1) * STEP_BACK * high
     worst = max(held.memory.stages, key=lambda stage: stage.device)
     return Need(
         stage=worst.stage,
         at_least_gib=low,
         reached_gib=high,
         capacity_gib=held.memory.capacity_gib,
-        proven=proven,
     )

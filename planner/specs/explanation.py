@@ -27,12 +27,10 @@ class Need(_Frozen):
 
     stage: int
     at_least_gib: float
-    """No layout holds less: a search of the space under this capacity found none."""
+    """No layout holds less: a search of the space under this capacity proved it."""
     reached_gib: float
     """The most frugal layout known."""
     capacity_gib: float
-    proven: bool
-    """Whether the search behind `at_least_gib` went to its end."""
 
 
 class Relaxation(_Frozen):

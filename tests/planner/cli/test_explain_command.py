@@ -1,0 +1,69 @@
+"""`planner explain` on the command line: exit codes, JSON, what is printed."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from planner.cli import app
+from planner.specs.explanation import Explained
+
+CARDS = "configs/jobs/llama-2-7b-4-rtx-4090.yaml"
+"""Full training of 7B on four cards of 24 GiB; nothing fits."""
+
+
+def run(*arguments: str) -> tuple[int, str, str]:
+    done = CliRunner().invoke(app, ["explain", *arguments])
+    return done.exit_code, " ".join(done.stdout.split()), done.stderr
+
+
+def test_a_job_that_cannot_fit_leaves_with_3_and_says_what_helps() -> None:
+    code, out, error = run(CARDS, "--time-limit", "30")
+    assert code == 3
+    assert "no offload, 24.0 GiB a GPU: stage 0 needs at least" in out
+    assert "--set search.offload=true" in out
+    assert "no legal layout fits" in error
+
+
+def test_a_job_without_a_legal_layout_leaves_with_2_and_prints_pure_json() -> None:
+    job = ("--set", "search.tp=3", "--set", "search.pp=1", "--time-limit", "10")
+    done = CliRunner().invoke(app, ["explain", CARDS, *job, "--json", "-"])
+    assert done.exit_code == 2
+    told = json.loads(done.stdout)
+    assert told["schema"] == "planner/explanation@1"
+    assert told["feasible"] is False
+    assert [limit["limit"] for limit in told["conflict"]] == ["tp = 3"]
+    assert Explained.model_validate(told).need is None
+    assert "no legal layout" in done.stderr
+
+
+def test_a_job_that_can_be_is_told_all_that_the_schema_names() -> None:
+    changes = (
+        "training.method=lora",
+        "search.tp=2",
+        "search.pp=1",
+        "search.micro_batch=1",
+    )
+    lora = [part for change in changes for part in ("--set", change)]
+    code, out, _ = run(CARDS, *lora, "--time-limit", "20", "--layout", "tp=4")
+    assert code == 0
+    for title in (
+        "The given layout",
+        "Best plan",
+        "What binds it",
+        "Why not a neighbour",
+        "What each limit costs",
+        "On a better machine",
+        "Step time against memory",
+        "Step time against GPUs",
+    ):
+        assert title in out
+
+
+@pytest.mark.parametrize(
+    ("layout", "told"), [("tp=3", "tp"), ("wings=2", "wings"), ("tp=4,tp=2", "twice")]
+)
+def test_an_impossible_layout_is_bad_input(layout: str, told: str) -> None:
+    code, _, error = run(CARDS, "--set", "training.method=lora", "--layout", layout)
+    assert code == 2
+    assert told in error

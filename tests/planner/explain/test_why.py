@@ -1,0 +1,188 @@
+"""Why a plan wins: neighbours, prices of limits, better machines, fronts."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from explained_jobs import case
+
+from planner.explain import explain
+from planner.explain.case import GIB, Clock, with_capacity
+from planner.explain.given import MOST, changed, differences
+from planner.explain.prices import MORE_MEMORY, betters
+from planner.optimize import optimize
+from planner.predict import predict
+from planner.specs.explanation import Explained, Neighbour
+from planner.specs.layout import PartialLayout
+from planner.specs.read import read_layout
+
+JOB = case({"tp": {"max": 2}, "pp": {"max": 2}, "recompute": ["none", "full"]})
+GIVEN = "tp=2,pp=2,micro_batch=1,recompute=full"
+"""Legal, and far from the best."""
+
+
+@pytest.fixture(scope="module")
+def told() -> Explained:
+    return explain(JOB, read_layout(GIVEN), time_limit=120)
+
+
+def neighbour(told: Explained, start: str) -> Neighbour:
+    return next(each for each in told.neighbours if each.change.startswith(start))
+
+
+def test_the_best_plan_is_that_of_a_search(told: Explained) -> None:
+    best = optimize(JOB.workloads, top=1).plans[0]
+    assert told.feasible
+    assert told.best is not None
+    assert told.best.layout == best.layout
+    assert told.left_out == ()
+
+
+def test_a_neighbour_is_priced_as_predict_prices_it(told: Explained) -> None:
+    """Word by word from its degrees, not by the code that made it."""
+    assert told.best is not None
+    own, (workload,) = told.best.layout, JOB.workloads
+    common = f"zero_stage={own.zero_stage}"
+    if own.dp_shard != own.dp * own.cp:
+        common += f",dp_shard={own.dp_shard}"
+    for text, start in (
+        (f"tp={2 * own.tp},micro_batch={own.micro_batch}", "tp"),
+        (f"tp={own.tp},micro_batch={2 * own.micro_batch}", "micro-batch"),
+        (f"tp={own.tp},micro_batch={own.micro_batch},recompute=full", "recompute full"),
+    ):
+        alone = predict(workload, read_layout(f"{text},pp={own.pp},{common}"))
+        step = alone.estimate.step_time_s.value
+        found = neighbour(told, start)
+        assert found.step_time_s == step
+        assert found.slower == pytest.approx(
+            step / told.best.estimate.step_time_s.value - 1
+        )
+
+
+def test_no_neighbour_inside_the_limits_beats_a_proven_best(told: Explained) -> None:
+    assert told.status == "optimal"
+    inside = [n for n in told.neighbours if n.fits and "outside" not in n.effect]
+    assert inside
+    assert all(n.slower is not None and n.slower >= -1e-9 for n in inside)
+
+
+def test_a_neighbour_that_is_not_legal_says_why(told: Explained) -> None:
+    refused = [each for each in told.neighbours if not each.legal]
+    assert all(each.effect.startswith("not legal: ") for each in refused)
+    assert all(each.step_time_s is None for each in refused)
+
+
+def test_a_limit_costs_what_a_search_without_it_saves(told: Explained) -> None:
+    assert told.best is not None
+    step = told.best.estimate.step_time_s.value
+    prices = {price.limit: price for price in told.limits}
+    wider = optimize(JOB.assigned(("search.tp=null",)).workloads, top=1)
+    found = wider.plans[0].estimate.step_time_s.value
+    assert prices["tp <= 2"].step_time_s == min(found, step)
+    assert all(price.gain >= 0 for price in told.limits)
+
+
+def test_better_machines_are_priced_on_the_same_plan(told: Explained) -> None:
+    assert told.best is not None
+    step = told.best.estimate.step_time_s.value
+    found = {each.change: each for each in told.sensitivities}
+    # One per cent of the matrix products is less than one per cent of the step.
+    assert 0 < found["+1 % GEMM efficiency"].gain < 0.01
+    # One node: no NIC carries anything.
+    assert found["+10 % NIC bandwidth"].gain == 0
+    assert found["+16 GB HBM"].step_time_s == step
+    assert all(s.best_step_time_s <= s.step_time_s for s in told.sensitivities)
+    larger = JOB.edited(with_capacity(JOB.workloads[0].gpu.memory_capacity + 16e9))
+    best = optimize(larger.workloads, top=1).plans[0].estimate.step_time_s.value
+    assert found["+16 GB HBM"].best_step_time_s == min(best, step)
+
+
+def test_what_is_better_of_a_machine_is_nothing_else() -> None:
+    (workload,) = case({}, cluster="dgx-a100-4-nodes").workloads
+    cluster = workload.topology.cluster
+    edited = {b.words: b.edit(workload) for b in betters(workload)}
+    nic = edited["+10 % NIC bandwidth"].topology.cluster
+    assert nic.nic.bandwidth == pytest.approx(1.1 * cluster.nic.bandwidth)
+    assert replace(nic, nic=cluster.nic) == cluster
+    memory = edited["+16 GB HBM"].topology.cluster
+    assert memory.gpu.memory_capacity == cluster.gpu.memory_capacity + MORE_MEMORY
+    wide = edited["2x scale-up domain"].topology.cluster
+    assert wide.node.scale_up_domain == 2 * cluster.node.scale_up_domain
+    gemm = edited["+1 % GEMM efficiency"].calibration.gemm["bf16"]
+    before = workload.calibration.gemm["bf16"].efficiency
+    assert gemm.efficiency == pytest.approx(1.01 * before)
+
+
+def test_every_rank_is_bound_by_something_that_it_has(told: Explained) -> None:
+    assert told.best is not None
+    stages = told.best.estimate.memory.stages
+    assert [b.device_gib for b in told.binding] == [s.device for s in stages]
+    assert all(0 < b.busy <= 1 for b in told.binding)
+    for each in told.binding:
+        full = each.device_gib >= 0.97 * each.capacity_gib
+        assert (each.resource == "memory") == full
+
+
+def test_no_point_of_a_front_is_beaten_and_memory_is_what_it_says(
+    told: Explained,
+) -> None:
+    points = told.memory_front
+    assert told.best is not None
+    assert points[0].layout == told.best.layout
+    for faster, slower in pairwise(points):
+        assert faster.step_time_s < slower.step_time_s
+        assert faster.device_gib > slower.device_gib
+    for point in points[1:]:
+        roomy = JOB.edited(with_capacity(point.device_gib * GIB))
+        found = optimize(roomy.workloads, top=1).plans
+        assert not found or found[0].estimate.step_time_s.value <= point.step_time_s
+    for faster, slower in pairwise(told.gpu_front):
+        assert faster.gpus > slower.gpus
+
+
+def test_a_given_layout_is_told_its_gain_and_the_fewest_changes(
+    told: Explained,
+) -> None:
+    (workload,) = JOB.workloads
+    given = predict(workload, read_layout(GIVEN))
+    assert told.best is not None
+    assert told.given is not None
+    before = given.estimate.step_time_s.value
+    best = told.best.estimate.step_time_s.value
+    assert told.given.step_time_s == before
+    assert told.given.gain == pytest.approx(1 - best / before)
+    few = told.given.fewest
+    assert few is not None
+    assert few.share >= MOST
+    words = differences(given.layout, told.best.layout)
+    names = [name for name, text in words.items() if text in few.changes]
+    assert len(names) == len(few.changes)
+    alone = predict(workload, changed(given.layout, told.best.layout, names))
+    assert alone.estimate.step_time_s.value == few.step_time_s
+
+
+def test_all_changes_together_are_the_best_plan(told: Explained) -> None:
+    (workload,) = JOB.workloads
+    given = predict(workload, read_layout(GIVEN))
+    assert told.best is not None
+    best = told.best.layout
+    every = differences(given.layout, best)
+    alone = predict(workload, changed(given.layout, best, every))
+    assert alone.estimate.step_time_s.value == pytest.approx(
+        told.best.estimate.step_time_s.value
+    )
+
+
+def test_a_given_layout_that_does_not_fit_says_where() -> None:
+    large = case({}, seq_len=65536)
+    layout = "tp=1,micro_batch=1,recompute=none"
+    found = explain(large, read_layout(layout), time_limit=20)
+    assert found.given is not None
+    assert found.given.wrong[0].startswith("It does not fit: stage 0 reaches")
+    assert found.given.fewest is not None
+
+
+def test_time_that_is_over_is_said() -> None:
+    found = explain(JOB, PartialLayout(), time_limit=1.0)
+    assert found.left_out
+    assert Clock(0.0).share(3) == 0.0
