@@ -156,6 +156,8 @@ def _sensitivity(
     effect = f"this plan {_saved(1 - same / step)}"
     if wins:
         effect += f"; another would win there, {_saved(1 - found / step)}"
+    elif result is None or result.status != "optimal":
+        effect += "; no other was found in the time there was"
     return Sensitivity(
         change=better.words,
         effect=effect,
