@@ -10,11 +10,7 @@ import numpy as np
 
 from planner.cost.communicators import communication_bytes
 from planner.cost.pipeline import fits, rank_blocks, step_ns
-from planner.cost.room import (
-    buffer_bytes,
-    context_bytes,
-    device_bytes,
-)
+from planner.cost.room import buffer_bytes, context_bytes, device_bytes
 from planner.cost.table import fill_table
 from planner.cost.workload import Workload
 from planner.search.bounds import relax, space_bounds
@@ -222,20 +218,8 @@ class BestFirst:
     def _fields(self, candidate: int) -> tuple[int, ...]:
         """Fields of the layout in their order, for the last tie-break."""
         m, row = self.space.meshes, self.space.mesh[candidate]
-        columns = (
-            m.tp,
-            m.sp,
-            m.pp,
-            m.cp,
-            m.cp_kind,
-            m.ep,
-            m.etp,
-            m.dp,
-            m.dp_shard,
-            m.zero,
-            m.micro_batch,
-            m.order,
-        )
+        widths = (m.tp, m.sp, m.pp, m.cp, m.cp_kind, m.ep, m.etp, m.dp)
+        columns = (*widths, m.dp_shard, m.zero, m.micro_batch, m.order)
         inner = self.space.vpp, self.space.schedules, self.space.menu
         chosen = (int(column[candidate]) for column in inner)
         return (*(int(column[row]) for column in columns), *chosen)
