@@ -98,9 +98,11 @@ def replayed_ends(workload: Workload, meshes: Meshes) -> EagerEnds:
     for case, rows in _cases(workload, NOTHING, meshes):
         ends = _ends(case.model_dump_json())
         if ends is not None:
-            # Angles and masks are those of one sequence.
+            # Angles and masks are those of one sequence. Below zero is a first block
+            # that keeps less than the others: bounds know of no end that takes less
+            # than nothing, so it is counted as they are.
             several = meshes.micro_batch[rows] / case.mbs
-            constants[rows] = ends.constants / several
+            constants[rows] = max(ends.constants, 0) / several
             loss[rows] = ends.saved + _most(ends)
     return EagerEnds(constants, loss)
 

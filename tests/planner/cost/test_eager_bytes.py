@@ -14,13 +14,14 @@ import pytest
 from planner.cost.eager_bytes import is_replayed, replayed_block, replayed_ends
 from planner.cost.meshes import Meshes
 from planner.cost.room import head_buffers
+from planner.cost.table import fill_table
 from planner.cost.workload import Workload
 from planner.eager import EagerCase, replay
 from planner.models import read_preset
 from planner.predict import predict
 from planner.resolve import resolve
 from planner.specs.job import JobSpec
-from planner.specs.layout import PartialLayout
+from planner.specs.layout import Offload, PartialLayout
 
 GIB = 2**30
 ROOT_WHOLE = {"head_stays_whole": True, "embedding_stays_whole": True}
@@ -257,3 +258,21 @@ def test_a_replayed_loss_brings_its_own_gradient() -> None:
     recipe = replace(job.recipe, replay="none")
     counted = replace(job, framework=replace(job.framework, recipe=recipe))
     assert head_buffers(counted, meshes)[0] >= 4 * head
+
+
+@pytest.mark.parametrize("method", ["full", "lora", "qlora"])
+@pytest.mark.parametrize("offloaded", [0.0, 1.0])
+def test_ends_never_take_less_than_nothing(method: str, offloaded: float) -> None:
+    """Bounds leave ends out: a first block that keeps less is counted as the others."""
+    job = replace(
+        workload("llama-3.2-1b", method=method),
+        offload=Offload(activations=offloaded),
+    )
+    table = fill_table(job, mesh(), ("none", "full"))
+    for column in (
+        table.saved,
+        table.transient,
+        table.embedding.saved,
+        table.head.saved,
+    ):
+        assert column.min() >= 0
