@@ -20,12 +20,12 @@ Mutation = Callable[[Patch], None]
 
 
 def caught(check: Callable[[Any], None], problems: SearchStrategy[Any]) -> bool:
-    """Whether the check fails on any of some hundred problems.
+    """Whether the check fails on any of a thousand problems; the first one ends it.
 
     The same checks pass unbroken in ``test_inner_problems`` and ``test_whole_jobs``.
     """
     tries = settings(
-        max_examples=200,
+        max_examples=1000,
         phases=[Phase.generate],
         report_multiple_bugs=False,
         print_blob=False,
