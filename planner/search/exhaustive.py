@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.cost.pipeline import Counts, fits, kinds_per_stage, step_ns
+from planner.cost.pipeline import Counts, fits, step_ns
 from planner.cost.table import CostTable
+from planner.search.kinds import kinds_per_stage
 from planner.search.space import Space
 from planner.specs.table import StageCosts
 

@@ -9,13 +9,13 @@ from planner.cost.pipeline import (
     Counts,
     durations,
     graph_of,
-    kinds_per_stage,
     place_of,
     splits_backward,
     stage_vectors,
 )
 from planner.schedules.simulator import Path, rank_paths
 from planner.schedules.slots import Slots
+from planner.search.kinds import kinds_per_stage
 from planner.specs.layout import even_layers
 from planner.specs.table import StageCosts
 

@@ -2,8 +2,9 @@
 
 from ortools.sat.python import cp_model as cp
 
-from planner.cost.pipeline import Counts, kinds_per_stage
+from planner.cost.pipeline import Counts
 from planner.cost.reach import reach_of
+from planner.search.kinds import kinds_per_stage
 from planner.specs.table import StageCosts
 
 
