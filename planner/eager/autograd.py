@@ -79,20 +79,7 @@ class _Accumulate:
         if leaf.grad is None:
             leaf.grad = grad.alias()
             grad.storage.relabel("grads")
-        if leaf.after is not None:
-            leaf.after(leaf)
         return ()
-
-
-def after_accumulation(leaf: Tensor, hook: Callable[[Tensor], None]) -> None:
-    """Call a hook whenever the gradient of a leaf has been added.
-
-    Args:
-        leaf: A parameter. [tensor]
-        hook: Called with the leaf, as ``register_post_accumulate_grad_hook`` does.
-            [callable]
-    """
-    leaf.after = hook
 
 
 def _dependencies(root: Node) -> dict[Node, int]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -120,7 +119,6 @@ class Tensor:
     __slots__ = (
         "__weakref__",
         "accumulator",
-        "after",
         "dtype",
         "grad",
         "node",
@@ -148,7 +146,6 @@ class Tensor:
         self.requires_grad = False
         self.grad: Tensor | None = None
         self.accumulator: weakref.ref[Node] | None = None
-        self.after: Callable[[Tensor], None] | None = None
 
     @property
     def numel(self) -> int:

@@ -34,7 +34,6 @@ class Tape:
         self.recording = True
         self.after_backward: list[Callable[[], None]] = []
         self.leaves: list[Tensor] = []
-        self.trace: list[tuple[str, int]] | None = None
 
     def new(
         self,
@@ -183,15 +182,6 @@ class Tape:
             self.autocast = before
             if not before:
                 self.casts.clear()
-
-    @contextmanager
-    def no_grad(self) -> Iterator[None]:
-        """Record nothing, as ``torch.no_grad`` does."""
-        before, self.recording = self.recording, False
-        try:
-            yield
-        finally:
-            self.recording = before
 
     def parameter(
         self, shape: Shape, dtype: str = F32, *, trainable: bool = True

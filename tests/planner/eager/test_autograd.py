@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from planner.eager import EagerCase, replay
-from planner.eager.autograd import after_accumulation
 from planner.eager.checkpoint import checkpoint
 from planner.eager.ops.attention import flash
 from planner.eager.ops.pointwise import add, mul, power, scalar, scale, silu, to
@@ -113,15 +112,6 @@ def test_a_checkpoint_keeps_the_argument_and_makes_the_rest_again() -> None:
     tape.ledger.restart()
     run_back(scalar(out, "sum"))
     assert tape.ledger.restart()[0] - before >= 3 * BYTES
-
-
-def test_a_hook_runs_once_per_accumulation() -> None:
-    tape = Tape()
-    x = leaf(tape)
-    seen: list[Tensor] = []
-    after_accumulation(x, seen.append)
-    run_back(scalar(scale(x), "sum"))
-    assert [tensor is x for tensor in seen] == [True]
 
 
 def test_a_graph_runs_once() -> None:
