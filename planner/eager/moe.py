@@ -30,7 +30,7 @@ def rows_of(x: Tensor, index: Tensor) -> Tensor:
         The picked rows. [tensor]
     """
     tape, shape = x.tape, x.shape
-    kept = tape.save(index) if x.requires_grad and tape.recording else None
+    kept = tape.save(index) if x.requires_grad else None
 
     def backward(grad: Tensor) -> tuple[Grad]:
         held = None if kept is None else kept()
@@ -82,7 +82,7 @@ def picked(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """
     tape, shape = x.tape, x.shape
     values, index = tape.new((shape[0], k), x.dtype), tape.new((shape[0], k), I64)
-    kept = tape.save(index) if x.requires_grad and tape.recording else None
+    kept = tape.save(index) if x.requires_grad else None
 
     def backward(grad: Tensor) -> tuple[Grad]:
         held = None if kept is None else kept()

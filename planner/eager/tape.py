@@ -31,7 +31,6 @@ class Tape:
         self.keeper: Keeper | None = None
         self.autocast = False
         self.casts: dict[int, Tensor] = {}
-        self.recording = True
         self.after_backward: list[Callable[[], None]] = []
         self.leaves: list[Tensor] = []
 
@@ -132,7 +131,7 @@ class Tape:
         Returns:
             The results, in the graph. [tensors]
         """
-        if not self.recording or not needs(*inputs):
+        if not needs(*inputs):
             return outputs
         self.sequence += 1
         node = Node(name, self.sequence, inputs, backward, len(outputs))

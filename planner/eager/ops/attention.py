@@ -71,10 +71,10 @@ def _fused(
 ) -> Tensor:
     """A fused kernel that keeps its operands and everything it returns."""
     tape = qkv[0].tape
-    recording = tape.recording and needs(*qkv)
-    saved = [tape.save(t) for t in (*qkv, *more)] if recording else []
+    trains = needs(*qkv)
+    saved = [tape.save(t) for t in (*qkv, *more)] if trains else []
     outputs = kept(tape, name, compute)
-    if recording:
+    if trains:
         saved += [tape.save(t) for t in outputs]
     efficient_layout = name == "efficient"
 

@@ -18,7 +18,7 @@ def log_softmax(x: Tensor) -> Tensor:
     """
     tape = x.tape
     out = tape.pointwise(x)
-    kept = tape.save(out) if x.requires_grad and tape.recording else None
+    kept = tape.save(out) if x.requires_grad else None
 
     def backward(grad: Tensor) -> tuple[Grad]:
         assert kept is not None
@@ -39,7 +39,7 @@ def nll(x: Tensor, labels: Tensor) -> Tensor:
         The loss. [tensor]
     """
     tape = x.tape
-    on = x.requires_grad and tape.recording
+    on = x.requires_grad
     kept = [tape.save(x), tape.save(labels)] if on else []
     out, weight = tape.new((), F32), tape.new((), F32)
     if on:

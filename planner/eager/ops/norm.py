@@ -88,7 +88,7 @@ def layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
     tape = x.tape
     if tape.autocast:
         x = to(x, F32)
-    on = tape.recording and x.requires_grad
+    on = x.requires_grad
     rows = (*x.shape[:-1], 1)
     kept = [tape.save(x)] if on else []
     kept += [tape.save(t) for t in (weight, bias) if on and t is not None]

@@ -18,8 +18,8 @@ def mul(a: Tensor, b: Tensor) -> Tensor:
         a * b. [tensor]
     """
     tape = a.tape
-    first = tape.save(a) if b.requires_grad and tape.recording else None
-    second = tape.save(b) if a.requires_grad and tape.recording else None
+    first = tape.save(a) if b.requires_grad else None
+    second = tape.save(b) if a.requires_grad else None
 
     def backward(grad: Tensor) -> tuple[Grad, Grad]:
         b_held = None if second is None else second()
@@ -108,7 +108,7 @@ def power(x: Tensor) -> Tensor:
     tape = x.tape
     if tape.autocast:
         x = to(x, F32)
-    kept = tape.save(x) if x.requires_grad and tape.recording else None
+    kept = tape.save(x) if x.requires_grad else None
 
     def backward(grad: Tensor) -> tuple[Grad]:
         assert kept is not None
@@ -149,7 +149,7 @@ def rsqrt(x: Tensor) -> Tensor:
     """
     tape = x.tape
     out = tape.pointwise(x)
-    kept = tape.save(out) if x.requires_grad and tape.recording else None
+    kept = tape.save(out) if x.requires_grad else None
 
     def backward(grad: Tensor) -> tuple[Grad]:
         assert kept is not None
@@ -188,7 +188,7 @@ def sigmoid(x: Tensor) -> Tensor:
 def _keeps_result(x: Tensor, name: str) -> Tensor:
     tape = x.tape
     out = tape.pointwise(x)
-    kept = tape.save(out) if x.requires_grad and tape.recording else None
+    kept = tape.save(out) if x.requires_grad else None
 
     def backward(grad: Tensor) -> tuple[Grad]:
         assert kept is not None
@@ -207,7 +207,7 @@ def gelu(x: Tensor) -> Tensor:
         gelu(x). [tensor]
     """
     tape = x.tape
-    kept = tape.save(x) if x.requires_grad and tape.recording else None
+    kept = tape.save(x) if x.requires_grad else None
 
     def backward(grad: Tensor) -> tuple[Grad]:
         assert kept is not None
@@ -241,7 +241,7 @@ def silu(x: Tensor) -> Tensor:
         silu(x). [tensor]
     """
     tape = x.tape
-    kept = tape.save(x) if x.requires_grad and tape.recording else None
+    kept = tape.save(x) if x.requires_grad else None
 
     def backward(grad: Tensor) -> tuple[Grad]:
         assert kept is not None
@@ -282,7 +282,7 @@ def dropout(x: Tensor) -> Tensor:
     tape = x.tape
     out = tape.pointwise(x)
     mask = tape.pointwise(x, dtype=BOOL)
-    kept = tape.save(mask) if x.requires_grad and tape.recording else None
+    kept = tape.save(mask) if x.requires_grad else None
 
     def backward(grad: Tensor) -> tuple[Grad]:
         assert kept is not None
@@ -302,7 +302,7 @@ def embedding(ids: Tensor, weight: Tensor) -> Tensor:
         The rows. [tensor]
     """
     tape, shape = ids.tape, weight.shape
-    kept = tape.save(ids) if weight.requires_grad and tape.recording else None
+    kept = tape.save(ids) if weight.requires_grad else None
 
     def backward(grad: Tensor) -> tuple[Grad]:
         held = None if kept is None else kept()

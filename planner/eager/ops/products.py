@@ -68,8 +68,8 @@ def product(rows: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """
     tape, dtype = rows.tape, rows.dtype
     shape = (rows.shape[0], weight.shape[0])
-    left = tape.save(rows) if weight.requires_grad and tape.recording else None
-    right = tape.save(weight) if rows.requires_grad and tape.recording else None
+    left = tape.save(rows) if weight.requires_grad else None
+    right = tape.save(weight) if rows.requires_grad else None
     with_bias, biased = bias is not None, bias is not None and bias.requires_grad
     sides = rows.shape, weight.shape
 
@@ -121,8 +121,8 @@ def bmm(a: Tensor, b: Tensor) -> Tensor:
         The products [c, m, n]. [tensor]
     """
     tape, sides, dtype = a.tape, (a.shape, b.shape), a.dtype
-    left = tape.save(a) if b.requires_grad and tape.recording else None
-    right = tape.save(b) if a.requires_grad and tape.recording else None
+    left = tape.save(a) if b.requires_grad else None
+    right = tape.save(b) if a.requires_grad else None
 
     def backward(_: Tensor) -> tuple[Grad, Grad]:
         held = [take() for take in (left, right) if take is not None]
