@@ -28,6 +28,7 @@ FLOORS = {
     "planner.resolve": 5,
     "planner.reasons": 5,
     "planner.infeasible": 6,
+    "planner.idle": 6,
     "planner.sanity": 6,
     "planner.ties": 6,
     "planner.predict": 6,
