@@ -255,7 +255,7 @@ def _placed_view(fabric: Fabric, levels: Levels) -> GroupView:
     tiers = [(_visits(fabric, i, members), _uplinks(fabric, i)) for i in levels_up]
     crossing = home.ranks[home.spanning]
     inside = _placed_inside(fabric, home)
-    ring = [inside] if home.ranks.max() > 1 else []
+    ring = [inside] if home.ranks.max() > 1 or n == 1 else []
     ring += [float(crossing.min()) * fabric.nic_share] if crossing.size else []
     ring += [_ring_through(*tier) for tier in tiers]
     off = n - int(home.ranks.min())

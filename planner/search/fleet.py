@@ -2,7 +2,8 @@
 
 A layout that leaves GPUs idle fills whole nodes, the first ones in service. Sizes
 smaller than the fleet are in the space where the user limits ``gpus``, where nodes are
-out of service or pods differ in size, and where no layout at all fills the fleet.
+out of service or pods differ in size, in the full space of fleets that are not large,
+and where no layout at all fills the fleet.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,6 +14,8 @@ from planner.cost.workload import Workload
 
 MOST_IDLE = 32
 """A layout uses all but one in so many of the GPUs that the fullest one uses. [1]"""
+FULL_IDLES = 2048
+"""GPUs of the largest fleet that the full space may leave idle in part unasked. [1]"""
 
 Shape = tuple[int, int, int, int]
 """tp, pp, cp and dp. [1]"""
@@ -142,8 +145,10 @@ def may_idle(workload: Workload) -> bool:
         workload: The job.
 
     Returns:
-        True where the user limits gpus, nodes are out of service, or pods differ.
+        True where the user limits gpus, nodes are out of service, or pods differ; in
+        the full space of fleets that are not large, always.
     """
-    spec = workload.topology.cluster.spec
+    spec, search = workload.topology.cluster.spec, workload.search
     uneven = any(tier.units for tier in spec.tiers)
-    return workload.search.gpus is not None or bool(spec.dead) or uneven
+    small = search.space == "full" and workload.gpus <= FULL_IDLES
+    return search.gpus is not None or bool(spec.dead) or uneven or small

@@ -177,9 +177,7 @@ class Enumerator:
         """Degrees that the model can split and that the user allows."""
         return Axis(
             tensor=lambda tp: self._tensor_legal(tp) and self._keep("tp", tp),
-            context=lambda tp, cp: (
-                self._context_legal(tp, cp) and self._keep("cp", cp)
-            ),
+            context=lambda tp, cp: self._context_legal(tp, cp) and self._keep("cp", cp),
             pipeline=lambda pp: self._pipeline_legal(pp) and self._keep("pp", pp),
         )
 
@@ -188,7 +186,7 @@ class Enumerator:
         free = Enumerator(
             replace(self.workload, search=SearchSpec(space=self.workload.search.space))
         )
-        shapes = whole_shapes(free.workload, free._axis())  # noqa: SLF001
+        shapes = whole_shapes(free.workload, free._axis())
         return any(free.workload.sequences % dp == 0 for _, _, _, dp in shapes)
 
     def _tensor_legal(self, tp: int) -> bool:
