@@ -328,7 +328,7 @@ class ClusterSpec(Sourced):
 
     node: str
     nodes: PositiveInt
-    out_of_service: NonNegativeInt | tuple[NonNegativeInt, ...] = 0
+    out_of_service: NonNegativeInt | tuple[NonNegativeInt, ...] = ()
     tiers: tuple[TierSpec, ...] = ()
     rail_optimised: bool = False
     partial: bool = False

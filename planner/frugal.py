@@ -285,7 +285,7 @@ def resized(workload: Workload, nodes: int, per_node: int) -> Workload:
         for tier in cluster.spec.tiers
         if tier.gpus < nodes * per_node
     )
-    size = {"nodes": nodes, "tiers": tiers, "out_of_service": 0}
+    size = {"nodes": nodes, "tiers": tiers, "out_of_service": ()}
     spec = cluster.spec.model_copy(update=size)
     smaller = resolve_cluster(spec)
     if per_node < smaller.node.gpus_per_node:
