@@ -5,7 +5,7 @@ link is of the right kind, that the rates of a GPU, its link and its node agree.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
 from hardware.files import (
@@ -21,14 +21,13 @@ from hardware.files import (
     read,
     reader,
 )
+from hardware.fleets import ClusterSpec, TierSpec
 from hardware.specs import (
     GB,
     ROUNDED,
-    ClusterSpec,
     GpuSpec,
     LinkSpec,
     NodeSpec,
-    TierSpec,
 )
 
 __all__ = [
@@ -67,6 +66,7 @@ class Cluster:
         scale_up: Link inside a scale-up domain. [-]
         nic: Link of one NIC. [-]
         host_link: Link between a GPU and its host. [-]
+        pools: Of a mixed fleet, each of its pools; the others speak of the first. [-]
     """
 
     spec: ClusterSpec
@@ -75,10 +75,13 @@ class Cluster:
     scale_up: LinkSpec
     nic: LinkSpec
     host_link: LinkSpec
+    pools: tuple["Cluster", ...] = ()
 
     @property
     def gpus(self) -> int:
-        """GPUs [1] in service: nodes in service * GPUs per node."""
+        """GPUs [1] in service: nodes in service * GPUs per node, of all pools."""
+        if self.pools:
+            return sum(pool.gpus for pool in self.pools)
         return self.spec.in_service * self.node.gpus_per_node
 
     @property
@@ -241,6 +244,9 @@ def resolve_cluster(spec: ClusterSpec) -> Cluster:
         CatalogError: A link of the wrong kind, or of another rate than the GPU's.
         ValueError: A tier that splits a domain.
     """
+    if spec.pools:
+        pools = tuple(map(resolve_cluster, spec.pools))
+        return replace(pools[0], spec=spec, pools=pools)
     its_node = node(spec.node)
     its_gpu = gpu(its_node.gpu)
     return _checked(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hardware.catalog import Cluster
-from hardware.specs import ClusterSpec
+from hardware.fleets import ClusterSpec
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,16 @@
-"""Datasheet facts: GPU, link, node, cluster. Frozen, every number with its source.
+"""Datasheet facts: GPU, link, node. Frozen, every number with its source.
 
 A `sources` mapping names the fields it covers; the key `*` covers all others. Fields
 named in `unverified` are believed, not looked up.
 """
 
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import Literal, Self
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    NonNegativeInt,
     PositiveInt,
     model_validator,
 )
@@ -79,9 +77,9 @@ class Sourced(BaseModel):
 
 
 def _is_fact(value: object) -> bool:
-    """A number or a non-empty list of tiers needs a source."""
+    """A number or a non-empty list of tiers or pools needs a source."""
     if isinstance(value, tuple):
-        return any(isinstance(entry, TierSpec) for entry in value)
+        return any(isinstance(entry, BaseModel) for entry in value)
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -279,116 +277,3 @@ class NodeSpec(_FullySourced):
                 f"does not hold whole nodes of {self.gpus_per_node}",
             )
         return self
-
-
-class TierSpec(BaseModel):
-    """One tier of the scale-out fabric: how many GPUs share one switch group.
-
-    A group's uplinks carry gpus * NIC share / oversubscription in each direction, so
-    the ratio is to the line rate of the GPUs below, not to the tier beneath.
-
-    Attributes:
-        name: For example `rack`, `pod`. [-]
-        gpus: GPUs below one switch group, the largest where they differ. [1]
-        oversubscription: Down rate to up rate of its uplinks; 1 is non-blocking. [1]
-        units: Nodes of each group where they differ, in the order of the nodes; of
-            the outermost tier alone. [1]
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: str
-    gpus: PositiveInt
-    oversubscription: float = Field(allow_inf_nan=False)
-    units: tuple[PositiveInt, ...] = ()
-
-    @model_validator(mode="after")
-    def _check_oversubscription(self) -> Self:
-        """Spare uplinks do not speed a job up, so a ratio under 1 is a slip."""
-        if self.oversubscription < 1:
-            raise ValueError(
-                f"tier {self.name}: oversubscription is down:up, at least 1; "
-                f"given {self.oversubscription} (7:1 is 7)",
-            )
-        return self
-
-
-class ClusterSpec(Sourced):
-    """Nodes of one kind and the tiers of the fabric between them.
-
-    Attributes:
-        node: Name of the node. [-]
-        nodes: How many. [1]
-        tiers: From the leaf outward; above the last one a non-blocking core. [-]
-        rail_optimised: NIC i of every node of a leaf unit meets one switch. [-]
-        partial: A job may use part of a node. [-]
-        out_of_service: Nodes that run nothing: the last so many, or those listed,
-            counted from 0. [1]
-    """
-
-    node: str
-    nodes: PositiveInt
-    out_of_service: NonNegativeInt | tuple[NonNegativeInt, ...] = ()
-    tiers: tuple[TierSpec, ...] = ()
-    rail_optimised: bool = False
-    partial: bool = False
-
-    @model_validator(mode="after")
-    def _check_tiers_grow(self) -> Self:
-        """Each tier holds several whole units of the tier below."""
-        for inner, outer in pairwise(self.tiers):
-            if outer.gpus <= inner.gpus or outer.gpus % inner.gpus:
-                raise ValueError(
-                    f"{self.name}: tiers go from the leaf outward, each a multiple "
-                    f"of the one before; {outer.name} has {outer.gpus} GPUs, "
-                    f"{inner.name} has {inner.gpus}",
-                )
-        return self
-
-    @model_validator(mode="after")
-    def _check_units_add_up(self) -> Self:
-        """Only the outermost tier has units of its own sizes, which hold all nodes."""
-        for tier in self.tiers:
-            if tier.units and tier is not self.tiers[-1]:
-                raise ValueError(
-                    f"{self.name}: tier {tier.name} has units of different sizes; only "
-                    f"the outermost tier, {self.tiers[-1].name}, may",
-                )
-            if tier.units and sum(tier.units) != self.nodes:
-                raise ValueError(
-                    f"{self.name}: tier {tier.name}: units of {list(tier.units)} nodes "
-                    f"are {sum(tier.units)} in all; nodes is {self.nodes}",
-                )
-        return self
-
-    @model_validator(mode="after")
-    def _check_some_node_is_in_service(self) -> Self:
-        """Nodes out of service are nodes of the cluster, each once, and not all."""
-        given = self.out_of_service
-        listed = () if isinstance(given, int) else given
-        strange = [node for node in listed if node >= self.nodes]
-        if strange or len(set(listed)) < len(listed):
-            raise ValueError(
-                f"{self.name}: out_of_service lists {list(listed)}; nodes are 0 to "
-                f"{self.nodes - 1}, each once",
-            )
-        if self.in_service < 1:
-            raise ValueError(
-                f"{self.name}: out_of_service takes {self.nodes - self.in_service} "
-                f"nodes of {self.nodes}; at most {self.nodes - 1} can be missing",
-            )
-        return self
-
-    @property
-    def in_service(self) -> int:
-        """Nodes [1] that run jobs."""
-        given = self.out_of_service
-        return self.nodes - (given if isinstance(given, int) else len(given))
-
-    @property
-    def dead(self) -> tuple[int, ...]:
-        """Indices [1] of the nodes out of service, ascending."""
-        given = self.out_of_service
-        if isinstance(given, int):
-            return tuple(range(self.nodes - given, self.nodes))
-        return tuple(sorted(given))

@@ -19,6 +19,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hardware.catalog import Cluster
 from hardware.fabric import fabric_of
@@ -52,12 +53,16 @@ class ClusterTopology:
     Attributes:
         cluster: The resolved cluster. [-]
         fabric: Its numbers that decide bandwidths. [-]
+        shared: It is one pool of those that a pipeline passes through. [-]
     """
 
-    def __init__(self, cluster: Cluster, gpus: int | None = None) -> None:
+    def __init__(
+        self, cluster: Cluster, gpus: int | None = None, *, shared: bool = False
+    ) -> None:
         self.cluster = cluster
         self.fabric = fabric_of(cluster, gpus)
-        self._parts: dict[int, ClusterTopology] = {self.gpus: self}
+        self.shared = shared
+        self._parts: dict[int, ClusterTopology] = {}
 
     @property
     def gpus(self) -> int:
@@ -81,9 +86,30 @@ class ClusterTopology:
                 f"{gpus} ranks on {self.cluster.gpus} GPUs in service of "
                 f"{self.cluster.spec.name}",
             )
+        if gpus == self.gpus:
+            return self
         if gpus not in self._parts:
             self._parts[gpus] = ClusterTopology(self.cluster, gpus)
         return self._parts[gpus]
+
+    def hosted(
+        self, block: NDArray[np.int64], stages: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Stages whose ranks decide what groups see here.
+
+        All stages of the pipeline; in a pool that shares it with others as many as
+        the pool holds, whatever part of them it hosts.
+
+        Args:
+            block: Ranks of a stage. [1]
+            stages: Stages of the pipeline. [1]
+
+        Returns:
+            Stages; at least one. [1]
+        """
+        if not self.shared:
+            return stages
+        return np.maximum(self.gpus // block, 1)
 
     def group(self, levels: Levels) -> GroupView:
         """What the groups of an axis see while all of them talk.

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from planner.cost.estimate import idle_words
 from planner.search.outcome import SearchOutcome
 from planner.specs.layout import Layout
 
@@ -22,19 +23,18 @@ def why_idle(
         A sentence, none where all GPUs in service are used. [text]
     """
     workload = outcomes[0].table.workload
-    there, per_node = workload.gpus, workload.topology.cluster.node.gpus_per_node
+    there = workload.fleet_gpus
     if layout.gpus == there:
         return ()
-    idle = (there - layout.gpus) // per_node
-    nodes = f"{idle:,} nodes" if idle else f"{there - layout.gpus} GPUs"
-    said = f"Uses {layout.gpus:,} of {there:,} GPUs in service, {nodes} idle: "
+    idle = idle_words(workload, layout)
+    said = f"Uses {layout.gpus:,} of {there:,} GPUs in service, {idle}: "
     return (said + _against(outcomes, layout.gpus, proven=proven) + ".",)
 
 
 def _against(outcomes: Sequence[SearchOutcome], used: int, *, proven: bool) -> str:
     """How the candidates that use more GPUs compare."""
     gpus = [outcome.space.meshes.gpus[outcome.space.mesh] for outcome in outcomes]
-    there = outcomes[0].table.workload.gpus
+    there = outcomes[0].table.workload.fleet_gpus
     whole = sum(int(np.count_nonzero(each == there)) for each in gpus)
     more = sum(int(np.count_nonzero(each > used)) for each in gpus)
     if not more:

@@ -9,7 +9,8 @@ import numpy as np
 from planner.cost.estimate import memory_estimate, price
 from planner.cost.layouts import layout_of
 from planner.cost.meshes import Floats
-from planner.cost.table import CostTable, fill_table
+from planner.cost.mixed import price_meshes
+from planner.cost.table import CostTable
 from planner.cost.workload import Workload
 from planner.reasons import recompute_words
 from planner.search.best_first import SearchOutcome
@@ -130,7 +131,11 @@ def _footprint(table: CostTable, space: Space, candidate: int) -> Footprint | No
     row, vpp = int(space.mesh[candidate]), int(space.vpp[candidate])
     entry = max(int(space.menu[candidate]), 0)
     costs = table.stage_costs(
-        row, schedule=space.schedule(candidate), vpp=vpp, menu=(entry,)
+        row,
+        schedule=space.schedule(candidate),
+        vpp=vpp,
+        menu=(entry,),
+        hosting=space.hosting(candidate),
     )
     counts = even_counts(costs)
     if not in_class(costs, counts):
@@ -143,6 +148,7 @@ def _footprint(table: CostTable, space: Space, candidate: int) -> Footprint | No
         vpp=vpp,
         menu=costs.menu,
         counts=counts,
+        hosting=space.hosting(candidate),
     )
     memory = memory_estimate(price(table.workload, layout))
     worst = max(memory.stages, key=lambda stage: stage.device)
@@ -190,7 +196,7 @@ def _with_offload(workloads: Sequence[Workload]) -> tuple[str, ...]:
     tried: list[Footprint] = []
     for variant in _offloading(workloads):
         space = enumerate_space(variant)
-        table = fill_table(variant, space.meshes, space.recompute)
+        table = price_meshes(variant, space.meshes, space.recompute)
         found = tightest(table, space)
         if found is not None and found.excess <= 1:
             return (f"{_NOT_ALLOWED}: search.offload: true would fit, {_at(found)}",)

@@ -166,6 +166,7 @@ def _layout(outcome: SearchOutcome, found: Found) -> Layout:
         vpp=int(space.vpp[found.candidate]),
         menu=tuple(space.recompute[index] for index in choices),
         counts=found.counts,
+        hosting=space.hosting(found.candidate),
     )
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from planner.cost.estimate import estimate
 from planner.cost.layouts import comm_dtype, layout_of
 from planner.cost.meshes import ORDERS, Meshes
@@ -298,14 +300,19 @@ def _option(
         counts=counts,
     )
     step = step_ns(costs, counts) * costs.slowdown
-    over = 0.0 if fits else float(rank_blocks(costs, counts).max() - costs.budget)
+    over = 0.0 if fits else float(_excess(costs, counts))
     return _Option(layout, (not fits, over or step, *tie))
+
+
+def _excess(costs: StageCosts, counts: Counts) -> int:
+    """Blocks that the fullest rank is above its budget, below where negative."""
+    return int((rank_blocks(costs, counts) - np.array(costs.budgets)).max())
 
 
 def _split(costs: StageCosts, *, even: bool) -> tuple[Counts, bool]:
     """The solver's split, or the even one where asked for or nothing fits."""
     counts = even_counts(costs)
-    room = bool(rank_blocks(costs, counts).max() <= costs.budget)
+    room = _excess(costs, counts) <= 0
     if even or not in_class(costs, counts):
         return counts, room
     # OR-Tools takes longer to import than a layout takes to price.

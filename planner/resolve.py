@@ -1,6 +1,6 @@
 """Looks up every name of a job: model, cluster, frameworks, stack, measurements."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -11,12 +11,12 @@ from pydantic import ValidationError
 from hardware.calibration import GpuCalibration
 from hardware.calibration import calibration as published
 from hardware.catalog import Cluster, resolve_cluster
-from hardware.specs import ClusterSpec
+from hardware.fleets import ClusterSpec
 from hardware.topology import ClusterTopology
 from planner.calibrated import with_deviation, with_uncertainty
 from planner.calibration_file import CalibrationFile
 from planner.cost.kernels import attention_curve, is_unfused
-from planner.cost.workload import Workload
+from planner.cost.workload import Pool, Workload
 from planner.errors import BadInputError, did_you_mean
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import stack_names, with_stack
@@ -93,9 +93,39 @@ def about(file: str) -> Iterator[None]:
 def _resolve(
     spec: JobSpec, file: str, base: Path, own: CalibrationFile | None
 ) -> tuple[Workload, ...]:
-    training = _training(spec)
+    _training(spec)
     model, cluster = look_up(spec, file=file, base=base)
-    gpu = cluster.gpu
+    on_pools = [
+        _on_cluster(spec, model, pool, file, own) for pool in cluster.pools or [cluster]
+    ]
+    if not cluster.pools:
+        return on_pools[0]
+    return tuple(
+        _mixed(cluster, each, [pool.name for pool in cluster.spec.pools])
+        for each in zip(*on_pools, strict=True)
+    )
+
+
+def _mixed(
+    cluster: Cluster, each: Sequence[Workload], names: Sequence[str]
+) -> Workload:
+    """A job on a mixed fleet, from the same job on each of its pools."""
+    pools = tuple(
+        Pool(name, job.topology, job.calibration, job.framework, job.uncertainty)
+        for name, job in zip(names, each, strict=True)
+    )
+    return replace(each[0], topology=ClusterTopology(cluster), pools=pools)
+
+
+def _on_cluster(
+    spec: JobSpec,
+    model: Architecture,
+    cluster: Cluster,
+    file: str,
+    own: CalibrationFile | None,
+) -> tuple[Workload, ...]:
+    """A job on nodes of one kind, once for each framework it may run under."""
+    training, gpu = _training(spec), cluster.gpu
     measured = _told("cluster", lambda: _calibration(gpu.name, own))
     for wanted in trainings(training, spec.search):
         _check_priced(wanted, cluster, measured)

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.methods import frozen_model
+from planner.search.fleet import arrangements
 from planner.specs.invalid import explained
 from planner.specs.layout import Offload
 from planner.specs.limits import Limits
@@ -43,6 +44,7 @@ def variants(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
         for training in trainings(workload.training, workload.search)
         for offload in _offloads(workload, training)
     ]
+    every = [place for variant in every for place in arrangements(variant)]
     return tuple(sorted(every, key=lambda variant: _share(variant.offload)))
 
 

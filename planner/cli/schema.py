@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from hardware.specs import ClusterSpec
+from hardware.fleets import ClusterSpec
 from planner.models import Preset
 from planner.specs.job import JobSpec
 

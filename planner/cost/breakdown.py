@@ -50,7 +50,8 @@ def time_breakdown(
     causes = _busiest(table, costs, counts)
     slots = Slots(costs.pp, costs.vpp)
     last = max(range(costs.pp), key=lambda rank: x[slots.opt(rank)])
-    update = _update_ns(table, counts, list(place_of(costs).of_rank(last)))
+    part = table.each[costs.pool(last)]
+    update = _update_ns(part, counts, list(place_of(costs).of_rank(last)))
     causes["optimizer"] += update
     causes["dp_comm"] += x[slots.opt(last)] - update - costs.overhead
     causes["other"] += costs.overhead
@@ -93,9 +94,12 @@ def _without_data_parallel(costs: StageCosts, x: Sequence[int]) -> list[int]:
 
 def _busiest(table: CostTable, costs: StageCosts, counts: Counts) -> dict[str, float]:
     """Work of the rank that computes longest, by cause. [ns]."""
-    context = Context.of(table.workload, table.meshes)
-    data = DataGroups.of(table.workload, table.meshes, context.links)
-    ranks = [_rank_causes(data, context, costs, counts, r) for r in range(costs.pp)]
+    ranks: list[dict[str, float]] = []
+    for pool, part in enumerate(table.each):
+        context = Context.of(part.workload, part.meshes)
+        data = DataGroups.of(part.workload, part.meshes, context.links)
+        here = (rank for rank in range(costs.pp) if costs.pool(rank) == pool)
+        ranks += [_rank_causes(data, context, costs, counts, rank) for rank in here]
     return max(ranks, key=lambda causes: sum(causes.values()))
 
 

@@ -63,14 +63,14 @@ def _communicators(
     neighbours; the two stages that share a tied table; and experts, each of whose
     ranks sends to all others of its group.
     """
-    topology, one = workload.topology, np.ones(len(meshes), dtype=np.int64)
+    topology = workload.topology
     kept = nccl().memory
     arch = workload.gpu.arch
 
     def of(look_up: Callable[..., Groups]) -> Callable[[], Floats]:
         return lambda: collective_bytes(kept, arch, look_up(topology, meshes))
 
-    world = axes.groups(topology, meshes, (meshes.gpus, one))
+    world = axes.world_groups(topology, meshes)
     yield world.size > 1, lambda: collective_bytes(kept, arch, world)
     yield meshes.tp > 1, of(axes.tensor_groups)
     yield meshes.cp > 1, of(axes.context_groups)
@@ -90,7 +90,7 @@ def _communicators(
 
 def _ends(workload: Workload, meshes: Meshes) -> Groups:
     """The first stage and the last: in one domain where all stages are."""
-    stages = axes.groups(workload.topology, meshes, (meshes.pp, meshes.pp_stride))
+    stages = axes.stage_groups(workload.topology, meshes)
     apart = stages.domains > 1
     return replace(
         stages,

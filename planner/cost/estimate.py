@@ -7,10 +7,11 @@ from planner.cost.footprint import stage_memories
 from planner.cost.host_memory import host_assumptions, host_memory
 from planner.cost.layouts import counts_of, recompute_kinds
 from planner.cost.meshes import Meshes
+from planner.cost.mixed import price_meshes
 from planner.cost.pipeline import Counts, step_ns
 from planner.cost.room import device_bytes
 from planner.cost.stack import stack_in_force
-from planner.cost.table import CostTable, fill_table
+from planner.cost.table import CostTable
 from planner.cost.workload import Workload
 from planner.models.architecture import AttentionConvention
 from planner.models.blocks import LayerKind
@@ -56,12 +57,13 @@ def price(workload: Workload, layout: Layout, *, timed: bool = True) -> Priced:
         The layout's integers.
     """
     menu, workload = recompute_kinds(layout), workload.under(layout)
-    table = fill_table(workload, Meshes.of_layout(layout), menu, timed=timed)
+    table = price_meshes(workload, Meshes.of_layout(layout), menu, timed=timed)
     costs = table.stage_costs(
         0,
         schedule=layout.schedule,
         vpp=layout.vpp,
         menu=tuple(range(len(menu))),
+        hosting=tuple(len(pool.stages) for pool in layout.pools),
     )
     return Priced(workload, layout, table, costs, counts_of(workload, layout, menu))
 
@@ -77,10 +79,11 @@ def estimate(workload: Workload, layout: Layout) -> Estimate:
         The estimate, with stack and assumptions.
     """
     priced = price(workload, layout)
+    workload = priced.workload
     step = priced.step_s
     tokens = workload.sequences * workload.training.seq_len / step
     flops = _model_tflops(workload, tokens / layout.gpus)
-    peak = workload.peak_flops / 1e12
+    peak = _mean_peak(workload, layout) / 1e12
     wanted = workload.training.tokens
     breakdown = time_breakdown(priced.table, priced.costs, priced.counts)
     band = workload.uncertainty.step(breakdown.other / step)
@@ -105,6 +108,15 @@ def estimate(workload: Workload, layout: Layout) -> Estimate:
         ),
         time_to_train_s=None if wanted is None else wanted / tokens,
     )
+
+
+def _mean_peak(workload: Workload, layout: Layout) -> float:
+    """Dense peak of the GPUs used, their mean where pools differ. [FLOP/s]."""
+    if not workload.mixed:
+        return workload.peak_flops
+    pairs = zip(workload.parts, layout.pools, strict=True)
+    total = sum(part.peak_flops * len(pool.stages) for part, pool in pairs)
+    return total / layout.pp
 
 
 def _model_tflops(workload: Workload, tokens_per_s: float) -> ByConvention:
@@ -187,10 +199,19 @@ def memory_estimate(priced: Priced) -> MemoryEstimate:
         Memory by rank and category. [GiB]
     """
     stages = stage_memories(priced.table, priced.costs, priced.counts)
-    worst: StageMemory = max(stages, key=lambda stage: (stage.device, stage.allocated))
+    parts = priced.workload.parts
+
+    def home(stage: StageMemory) -> Workload:
+        return parts[priced.costs.pool(stage.stage)]
+
+    def fullness(stage: StageMemory) -> tuple[float, float]:
+        capacity = home(stage).gpu.memory_capacity
+        return stage.device / capacity, stage.allocated / capacity
+
+    worst: StageMemory = max(stages, key=fullness)
     bands = priced.workload.uncertainty
-    device = _device_interval(priced.workload, worst)
-    capacity = priced.workload.gpu.memory_capacity / GIB
+    device = _device_interval(home(worst), worst)
+    capacity = home(worst).gpu.memory_capacity / GIB
     return MemoryEstimate(
         peak_allocated_gib=Interval.around(
             max(stage.allocated for stage in stages), bands.memory
@@ -233,15 +254,37 @@ def idle_nodes(workload: Workload, layout: Layout) -> tuple[str, ...]:
     Returns:
         A sentence, none where every GPU in service is used. [text]
     """
-    used, there = layout.gpus, workload.gpus
+    used, there = layout.gpus, workload.fleet_gpus
+    mixed = ["MFU is of the summed peak of the GPUs used"] if workload.mixed else []
     if used == there:
-        return ()
-    nodes = (there - used) // workload.topology.cluster.node.gpus_per_node
-    what = f"{nodes:,} nodes" if nodes else f"{there - used} GPUs"
+        return tuple(mixed)
     return (
-        f"uses {used:,} of {there:,} GPUs in service, {what} idle: rates per GPU and "
-        "MFU are over the GPUs used",
+        f"uses {used:,} of {there:,} GPUs in service, {idle_words(workload, layout)}: "
+        "rates per GPU and MFU are over the GPUs used",
+        *mixed,
     )
+
+
+def idle_words(workload: Workload, layout: Layout) -> str:
+    """How many nodes, or GPUs, of which pool a layout leaves idle.
+
+    Args:
+        workload: The job.
+        layout: A complete layout.
+
+    Returns:
+        A phrase. [text]
+    """
+    block = layout.tp * layout.cp * layout.dp
+    hosted = {pool.pool: block * len(pool.stages) for pool in layout.pools}
+    fleet = [(pool.topology, pool.name) for pool in workload.pools]
+    parts = []
+    for topology, name in fleet or [(workload.topology, "")]:
+        idle = topology.gpus - (hosted.get(name, 0) if fleet else layout.gpus)
+        nodes = idle // topology.cluster.node.gpus_per_node
+        what = f"{nodes:,} nodes" if nodes else f"{idle} GPUs"
+        parts += [f"{what} of {name}" if fleet else what] if idle else []
+    return " and ".join(parts) + " idle"
 
 
 def assumptions(workload: Workload) -> tuple[str, ...]:
@@ -253,13 +296,15 @@ def assumptions(workload: Workload) -> tuple[str, ...]:
     Returns:
         Sentences. [text]
     """
-    calibration, profile = workload.calibration, workload.profile
+    profile = workload.profile
     borrowed = [
-        f"{section} of {workload.gpu.name}"
-        f"{' (never measured on it)' if section in calibration.borrowed else ''}: {why}"
-        for section, why in calibration.transferred.items()
+        f"{section} of {part.gpu.name}"
+        f"{' (never measured on it)' * (section in part.calibration.borrowed)}: {why}"
+        for part in workload.parts
+        for section, why in part.calibration.transferred.items()
     ]
-    fabric = workload.topology.cluster.nic.fabric
+    nics = [part.topology.cluster.nic.fabric or "" for part in workload.parts]
+    fabric = " and ".join(dict.fromkeys(nics))
     routed = workload.model.expert_parameters > 0
     return (
         workload.uncertainty.why,

@@ -59,6 +59,10 @@ def stage_memories(
     Returns:
         One entry per pipeline rank. [GiB], shape (pp,)
     """
+    if costs.hosts:
+        pairs = zip(table.each, costs.hosts, strict=True)
+        each = [stage_memories(part, host, counts) for part, host in pairs]
+        return tuple(each[costs.pool(rank)][rank] for rank in range(costs.pp))
     vectors = stage_vectors(costs, counts)
     states = _states_by_rank(table, costs, counts)
     workload, meshes = table.workload, table.meshes

@@ -1,5 +1,6 @@
 """Between layouts, as people write them, and rows of the table."""
 
+from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
@@ -7,7 +8,14 @@ import numpy as np
 from planner.cost.meshes import CP_KINDS, ORDERS, Meshes
 from planner.cost.pipeline import Counts
 from planner.cost.workload import Workload
-from planner.specs.layout import CommDtype, Layout, RecomputeRange, Schedule, Stage
+from planner.specs.layout import (
+    CommDtype,
+    Layout,
+    PoolStages,
+    RecomputeRange,
+    Schedule,
+    Stage,
+)
 
 
 def layout_of(
@@ -19,6 +27,7 @@ def layout_of(
     vpp: int,
     menu: tuple[str, ...],
     counts: Counts,
+    hosting: Sequence[int] = (),
 ) -> Layout:
     """Write one mesh and its stage split as a layout.
 
@@ -30,6 +39,7 @@ def layout_of(
         vpp: Virtual chunks per pipeline rank. [1]
         menu: Recompute kinds that the counts index. [text]
         counts: Layers by stage, kind and menu entry. [1]
+        hosting: Pipeline ranks that each of several pools hosts. [1]
 
     Returns:
         The complete layout.
@@ -54,7 +64,21 @@ def layout_of(
         comm_dtype=comm_dtype(workload),
         offload=workload.offload,
         stages=tuple(_stage(of_stage, menu) for of_stage in counts),
+        pools=_pools(workload, at, hosting),
     )
+
+
+def _pools(
+    workload: Workload, at: dict[str, int], hosting: Sequence[int]
+) -> tuple[PoolStages, ...]:
+    """Which pool of a mixed fleet hosts which ranks of the pipeline."""
+    each = hosting or [at["pp"]] * len(workload.hosts)
+    first, pools = 0, []
+    for pool, ranks in zip(workload.hosts, each, strict=True):
+        stages = tuple(range(first, first + ranks))
+        pools += [PoolStages(pool=pool.name, stages=stages, tp=at["tp"], dp=at["dp"])]
+        first += ranks
+    return tuple(pools)
 
 
 def comm_dtype(workload: Workload) -> CommDtype:

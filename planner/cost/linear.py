@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from planner.cost.hosted import pool_of_stage
 from planner.cost.pipeline import (
     Counts,
     edge_gather,
@@ -111,7 +112,7 @@ def path_lines(costs: StageCosts, counts: Counts, p2p: Counts) -> Lines:
     updates = optimizers[:, [place.rank(stage) for stage in range(s)]]
     # W comes on top of B, from which its time was taken
     apart = (slots[:, 2] - slots[:, 1]) * splits_backward(costs)
-    factors = _layer_factors(costs, slots, updates, apart)
+    factors = _hosted_factors(costs, slots, updates, apart)
     constants = p2p * costs.p2p + optimizers.sum(axis=1) * costs.overhead
     for stage, end in ((0, costs.embedding), (-1, costs.head)):
         passed = [*slots[:, (0, 1, 3, 4), stage].T, updates[:, stage], apart[:, stage]]
@@ -120,6 +121,17 @@ def path_lines(costs: StageCosts, counts: Counts, p2p: Counts) -> Lines:
         times = np.array([edge(costs, stage) for stage in range(s)], dtype=np.int64)
         constants = constants + slots[:, slot] @ times
     return Lines(constants, factors)
+
+
+def _hosted_factors(
+    costs: StageCosts, slots: Counts, updates: Counts, apart: Counts
+) -> Counts:
+    """The same where several pools host stages: each stage by its own pool."""
+    if not costs.hosts:
+        return _layer_factors(costs, slots, updates, apart)
+    every = np.array([_layer_factors(h, slots, updates, apart) for h in costs.hosts])
+    chosen: Counts = every[pool_of_stage(costs), :, np.arange(costs.stages)]
+    return np.ascontiguousarray(chosen.swapaxes(0, 1))
 
 
 def _layer_factors(
@@ -160,6 +172,7 @@ def peak_linear(costs: StageCosts, rank: int, peak: Peak) -> Linear:
     Returns:
         Memory. [block]
     """
+    costs = costs.on_rank(rank)
     shape = (costs.stages, len(costs.layers), len(costs.menu))
     factors = np.zeros(shape, dtype=np.int64)
     constant = 0
@@ -201,6 +214,7 @@ def idle_linear(costs: StageCosts, rank: int, moment: IdleMoment) -> Linear:
     Returns:
         Memory. [block]
     """
+    costs = costs.on_rank(rank)
     shape = (costs.stages, len(costs.layers), len(costs.menu))
     factors = np.zeros(shape, dtype=np.int64)
     constant = 0

@@ -100,6 +100,11 @@ class Meshes:
         return self.tp * self.pp * self.cp * self.dp
 
     @property
+    def block(self) -> Ints:
+        """Ranks of a stage, ``tp cp dp``. [1], shape (meshes,)."""
+        return self.tp * self.cp * self.dp
+
+    @property
     def dp_stride(self) -> Ints:
         """Ranks between neighbours of the data axis. [1], shape (meshes,)."""
         inner = self.tp * self.cp
@@ -201,7 +206,7 @@ def groups(
         )
 
     keys = np.stack([column for level in levels for column in level], axis=1)
-    table = _columns(topology, meshes.gpus, keys, view)
+    table = _columns(topology, _ranks(topology, meshes), keys, view)
     whole = table[:, :3].astype(np.int64)
     return Groups(
         whole[:, 0],
@@ -213,6 +218,23 @@ def groups(
         table[:, 6],
         table[:, 7],
     )
+
+
+def _ranks(topology: ClusterTopology, meshes: Meshes) -> Ints:
+    """Ranks on the cluster, or the pool, whose placement counts. [1]."""
+    return meshes.block * topology.hosted(meshes.block, meshes.pp)
+
+
+def world_groups(topology: ClusterTopology, meshes: Meshes) -> Groups:
+    """All ranks, as far as they are on this cluster or pool."""
+    ranks = _ranks(topology, meshes)
+    return groups(topology, meshes, (ranks, np.ones_like(ranks)))
+
+
+def stage_groups(topology: ClusterTopology, meshes: Meshes) -> Groups:
+    """Ranks of the same place in every stage here."""
+    stages = topology.hosted(meshes.block, meshes.pp)
+    return groups(topology, meshes, (stages, meshes.pp_stride))
 
 
 def tensor_groups(topology: ClusterTopology, meshes: Meshes) -> Groups:
@@ -278,7 +300,7 @@ def stage_bandwidth(
         seen = here.point_to_point(stride=stride, size=size)
         return seen.bandwidth, seen.crosses_domain
 
-    single = meshes.pp == 1
-    keys = np.stack([meshes.pp, np.where(single, 1, meshes.pp_stride)], axis=1)
-    table = _columns(topology, meshes.gpus, keys, view)
+    stages = topology.hosted(meshes.block, meshes.pp)
+    keys = np.stack([stages, np.where(stages == 1, 1, meshes.pp_stride)], axis=1)
+    table = _columns(topology, _ranks(topology, meshes), keys, view)
     return table[:, 0], table[:, 1] > 0

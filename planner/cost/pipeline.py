@@ -6,6 +6,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from planner.cost.hosted import pick_ranks, pick_stages
 from planner.schedules.graph import Graph, pipeline_graph
 from planner.schedules.inflight import Peak, peaks
 from planner.schedules.order import SPLIT
@@ -94,6 +95,8 @@ def stage_vectors(costs: StageCosts, counts: Counts) -> StageVectors:
     Returns:
         Times [ns] and memory [block], each of shape (stages,)
     """
+    if costs.hosts:
+        return pick_stages(costs, [stage_vectors(h, counts) for h in costs.hosts])
     by_menu = {
         name: np.array([getattr(layer, name) for layer in costs.layers], dtype=np.int64)
         for name in ("forward", "backward", "saved", "transient")
@@ -155,7 +158,8 @@ def edge_gather(costs: StageCosts, stage: int) -> int:
     Returns:
         Time. [ns]
     """
-    return _edge(costs, stage, costs.first_gather, costs.embedding, costs.head, 0)
+    here = costs.on_rank(place_of(costs).rank(stage))
+    return _edge(here, stage, here.first_gather, here.embedding, here.head, 0)
 
 
 def edge_scatter(costs: StageCosts, stage: int) -> int:
@@ -168,7 +172,8 @@ def edge_scatter(costs: StageCosts, stage: int) -> int:
     Returns:
         Time. [ns]
     """
-    return _edge(costs, stage, costs.last_scatter, costs.embedding, costs.head, 1)
+    here = costs.on_rank(place_of(costs).rank(stage))
+    return _edge(here, stage, here.last_scatter, here.embedding, here.head, 1)
 
 
 def _edge(
@@ -311,6 +316,8 @@ def rank_blocks(costs: StageCosts, counts: Counts) -> Counts:
     Returns:
         Memory. [block], shape (pp,)
     """
+    if costs.hosts:
+        return pick_ranks(costs, [rank_blocks(h, counts) for h in costs.hosts])
     vectors = stage_vectors(costs, counts)
     static = by_rank(costs, vectors.static)
     above = _passing_blocks(costs, vectors)
@@ -383,4 +390,4 @@ def fits(costs: StageCosts, counts: Counts) -> bool:
     Returns:
         True when the split is admitted.
     """
-    return bool(rank_blocks(costs, counts).max() <= costs.budget)
+    return bool((rank_blocks(costs, counts) <= np.array(costs.budgets)).all())

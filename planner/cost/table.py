@@ -88,6 +88,11 @@ class CostTable:
         return len(self.meshes)
 
     @property
+    def each(self) -> tuple["CostTable", ...]:
+        """Tables of the pools that host stages: this one where it is one pool."""
+        return (self,)
+
+    @property
     def extra_layers(self) -> int:
         """Layers above the balanced count that the declared class allows. [1]."""
         return 1 if self.workload.search.space == "full" else 0
@@ -98,7 +103,13 @@ class CostTable:
         return round(self.workload.profile.step_overhead * NANO)
 
     def stage_costs(
-        self, row: int, *, schedule: str, vpp: int, menu: tuple[int, ...]
+        self,
+        row: int,
+        *,
+        schedule: str,
+        vpp: int,
+        menu: tuple[int, ...],
+        hosting: tuple[int, ...] = (),  # noqa: ARG002  # of a table of several pools
     ) -> StageCosts:
         """Cut out the inner problem of one mesh.
 
@@ -107,6 +118,7 @@ class CostTable:
             schedule: Name of a schedule. [text]
             vpp: Virtual chunks per pipeline rank. [1]
             menu: Recompute kinds that layers may choose from. [1]
+            hosting: Pipeline ranks that each of several pools hosts. [1]
 
         Returns:
             The integers that solver, simulator and brute force share.

@@ -1,5 +1,6 @@
 """A job with everything looked up: what the cost functions read."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from hardware.calibration import GpuCalibration
@@ -16,6 +17,17 @@ from planner.specs.uncertainty import UNMEASURED, Uncertainty
 
 
 @dataclass(frozen=True)
+class Pool:
+    """One pool of a mixed fleet, with what is known of its GPU."""
+
+    name: str
+    topology: ClusterTopology
+    calibration: GpuCalibration
+    framework: Framework
+    uncertainty: Uncertainty
+
+
+@dataclass(frozen=True)
 class Workload:
     """One model, one training block, one framework, one cluster: resolved."""
 
@@ -28,6 +40,10 @@ class Workload:
     uncertainty: Uncertainty = UNMEASURED
     offload: Offload = field(default_factory=Offload)
     """What the layout that is being priced keeps in host memory."""
+    pools: tuple[Pool, ...] = ()
+    """The pools of a mixed fleet; none where all nodes are of one kind."""
+    hosts: tuple[Pool, ...] = ()
+    """Those that host stages, in the order in which the pipeline passes them."""
 
     def under(self, layout: Layout) -> "Workload":
         """The same job with what a layout keeps in host memory.
@@ -38,7 +54,69 @@ class Workload:
         Returns:
             The job. [-]
         """
-        return replace(self, offload=layout.offload)
+        names = tuple(pool.pool for pool in layout.pools)
+        job = self.hosted_by(names) if names != self._hosting else self
+        return replace(job, offload=layout.offload)
+
+    @property
+    def _hosting(self) -> tuple[str, ...]:
+        """Names of the pools that host stages."""
+        return tuple(pool.name for pool in self.hosts)
+
+    @property
+    def mixed(self) -> bool:
+        """Whether the pipeline passes through several pools."""
+        return len(self.hosts) > 1
+
+    def hosted_by(self, names: Sequence[str]) -> "Workload":
+        """The same job on some pools of its fleet.
+
+        Args:
+            names: Pools in the order in which the pipeline passes them. [text]
+
+        Returns:
+            The job; on a single pool it is that of a cluster of one kind. [-]
+        """
+        known = {pool.name: pool for pool in self.pools}
+        hosts = tuple(known[name] for name in names)
+        if len(hosts) == 1:
+            return replace(self.on(hosts[0]), pools=self.pools, hosts=hosts)
+        return replace(self, hosts=hosts)
+
+    def on(self, pool: Pool, *, shared: bool = False) -> "Workload":
+        """The part of this job that one pool hosts.
+
+        Args:
+            pool: One of its pools. [-]
+            shared: Others host stages, too. [bool]
+
+        Returns:
+            The job as that pool sees it. [-]
+        """
+        topology = pool.topology
+        if shared:
+            topology = ClusterTopology(topology.cluster, shared=True)
+        return replace(
+            self,
+            topology=topology,
+            calibration=pool.calibration,
+            framework=pool.framework,
+            uncertainty=pool.uncertainty,
+            pools=(),
+            hosts=(),
+        )
+
+    @property
+    def parts(self) -> tuple["Workload", ...]:
+        """The job as each hosting pool sees it; itself where one kind hosts all."""
+        if not self.mixed:
+            return (self,)
+        return tuple(self.on(pool, shared=True) for pool in self.hosts)
+
+    @property
+    def fleet_gpus(self) -> int:
+        """GPUs in service of the whole fleet, whichever of them host stages. [1]."""
+        return sum(pool.topology.gpus for pool in self.pools) or self.gpus
 
     @property
     def gpus(self) -> int:

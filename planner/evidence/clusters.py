@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from hardware import catalog
 from hardware.catalog import Cluster
-from hardware.specs import GB, ClusterSpec, FabricKind, GpuSpec, LinkSpec, NodeSpec
+from hardware.fleets import ClusterSpec
+from hardware.specs import GB, FabricKind, GpuSpec, LinkSpec, NodeSpec
 from planner.evidence.blocks import HardwareBlock
 from planner.evidence.gpus import gpu_named
 from planner.evidence.rules import rules

@@ -12,7 +12,8 @@ from rich.text import Text
 
 from hardware import catalog
 from hardware.calibration import calibrated, calibration
-from hardware.specs import ClusterSpec, Sourced
+from hardware.fleets import ClusterSpec
+from hardware.specs import Sourced
 from hardware.units import Quantity
 from planner.errors import BadInputError, did_you_mean
 from planner.frameworks import FRAMEWORKS

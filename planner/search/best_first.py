@@ -9,9 +9,10 @@ from contextlib import contextmanager
 import numpy as np
 
 from planner.cost.communicators import communication_bytes
+from planner.cost.meshes import Meshes
+from planner.cost.mixed import price_meshes
 from planner.cost.pipeline import fits, rank_blocks, step_ns
 from planner.cost.room import buffer_bytes, context_bytes, device_bytes
-from planner.cost.table import fill_table
 from planner.cost.workload import Workload
 from planner.search.bounds import relax, space_bounds
 from planner.search.candidate import CandidateWork
@@ -57,7 +58,7 @@ class BestFirst:
     def _list_candidates(self, workload: Workload) -> None:
         """First tier: enumerate, price and bound the whole space."""
         self.space = enumerate_space(workload)
-        self.table = fill_table(workload, self.space.meshes, self.space.recompute)
+        self.table = price_meshes(workload, self.space.meshes, self.space.recompute)
         bounds = space_bounds(self.table, self.space)
         fits = np.flatnonzero(bounds.fits)
         self.order = fits[np.argsort(bounds.step[fits], kind="stable")]
@@ -105,6 +106,7 @@ class BestFirst:
             schedule=self.space.schedule(candidate),
             vpp=int(self.space.vpp[candidate]),
             menu=self.space.choices(candidate),
+            hosting=self.space.hosting(candidate),
         )
 
     def _key(self, candidate: int) -> tuple[int, ...]:
@@ -239,8 +241,15 @@ class BestFirst:
         """
         assert answer.counts is not None
         row = self.space.meshes.take(self.space.mesh[candidate : candidate + 1])
-        workload = self.table.workload
-        held = int(rank_blocks(costs, answer.counts).max()) * BLOCK
+        held = rank_blocks(costs, answer.counts)
+        return max(
+            self._device_bytes(part.workload, row, int(held[mine].max()) * BLOCK)
+            for pool, part in enumerate(self.table.each)
+            if (mine := [costs.pool(rank) == pool for rank in range(costs.pp)])
+        )
+
+    def _device_bytes(self, workload: Workload, row: Meshes, held: int) -> float:
+        """Device memory of a rank of one pool with so many bytes of its own. [B]."""
         buffers = float(buffer_bytes(workload, row)[0])
         fixed = float(communication_bytes(workload, row)[0]) + context_bytes(workload)
         return device_bytes(workload, held + buffers, fixed)

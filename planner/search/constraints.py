@@ -103,25 +103,26 @@ class Constraints:
         """One moment; the transient is that of the largest thing on the stage."""
         stage = place_of(self.costs).stage(rank, moment.chunk)
         held = self._expression(peak_linear(self.costs, rank, moment))
-        end = end_transient(self.costs, stage)
-        self.model.add(held + end <= self.costs.budget)
-        for kind, layer in enumerate(self.costs.layers):
+        here = self.costs.on_rank(rank)
+        end = end_transient(here, stage)
+        self.model.add(held + end <= here.budget)
+        for kind, layer in enumerate(here.layers):
             for entry, transient in enumerate(layer.transient):
                 if transient > end:
                     some = self._present(stage, kind, entry)
                     excess = cp.LinearExpr.term(some, transient)
-                    self.model.add(held + excess <= self.costs.budget)
+                    self.model.add(held + excess <= here.budget)
 
     def _every_rank_fits_when_idle(self) -> None:
         last = head_rank(self.costs)
-        for moment in self.costs.idle:
-            for rank in range(self.costs.pp):
+        for rank in range(self.costs.pp):
+            for moment in self.costs.on_rank(rank).idle:
                 if moment.may_be_fullest(first=rank == 0, last=rank == last):
                     self._fits_idle(rank, moment)
 
     def _fits_idle(self, rank: int, moment: IdleMoment) -> None:
         """One idle moment; beside it the largest unit of all the rank's chunks."""
-        costs, stages = self.costs, place_of(self.costs).of_rank(rank)
+        costs, stages = self.costs.on_rank(rank), place_of(self.costs).of_rank(rank)
         held = self._expression(idle_linear(costs, rank, moment))
         end = idle_end_beside(costs, rank, moment)
         self.model.add(held + end <= costs.budget)

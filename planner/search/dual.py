@@ -79,7 +79,7 @@ class LayerProgram:
             for moment in moments:
                 line = peak_linear(costs, rank, moment)
                 end = end_transient(costs, place.stage(rank, moment.chunk))
-                spare = costs.budget - line.constant - end
+                spare = costs.budgets[rank] - line.constant - end
                 row = self.solver.Constraint(-self.solver.infinity(), spare / 1e6)
                 self._fill(row, line, 1e-6)
                 self.rooms.append((Linear(-spare, line.factors), row))

@@ -149,6 +149,7 @@ def candidate_costs(table: CostTable, space: Space, candidate: int) -> StageCost
         schedule=space.schedule(candidate),
         vpp=int(space.vpp[candidate]),
         menu=space.choices(candidate),
+        hosting=space.hosting(candidate),
     )
 
 

@@ -9,7 +9,10 @@ and where no layout at all fills the fleet.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import permutations, product
+from typing import NamedTuple
 
+from planner.cost.host_bound import leaves_the_gpus
 from planner.cost.workload import Workload
 
 MOST_IDLE = 32
@@ -17,8 +20,21 @@ MOST_IDLE = 32
 FULL_IDLES = 2048
 """GPUs of the largest fleet that the full space may leave idle in part unasked. [1]"""
 
-Shape = tuple[int, int, int, int]
-"""tp, pp, cp and dp. [1]"""
+
+class Shape(NamedTuple):
+    """Degrees that decide how many GPUs a layout uses, and of which pools. [1]."""
+
+    tp: int
+    pp: int
+    cp: int
+    dp: int
+    hosting: tuple[int, ...] = ()
+    """Pipeline ranks on each of several pools."""
+
+    @property
+    def gpus(self) -> int:
+        """Ranks. [1]."""
+        return self.tp * self.pp * self.cp * self.dp
 
 
 def divisors(n: int) -> list[int]:
@@ -58,7 +74,26 @@ def whole_shapes(workload: Workload, legal: Axis) -> Iterator[Shape]:
         for cp in divisors(gpus // tp) if legal.tensor(tp) else ():
             for pp in divisors(gpus // (tp * cp)) if legal.context(tp, cp) else ():
                 if legal.pipeline(pp):
-                    yield tp, pp, cp, gpus // (tp * pp * cp)
+                    yield Shape(tp, pp, cp, gpus // (tp * pp * cp))
+
+
+def widths(workload: Workload, legal: Axis, gpus: int) -> Iterator[tuple[int, int]]:
+    """Tensor and context degrees of layouts that need not fill a fleet.
+
+    Args:
+        workload: The job.
+        legal: Which degrees the model, framework and user allow.
+        gpus: Most ranks. [1]
+
+    Yields:
+        tp and cp. [1]
+    """
+    heads = max(kind.attention.heads for kind in workload.kinds)
+    for tp in _upto(divisors(heads), gpus):
+        contexts = divisors(workload.training.seq_len) if legal.tensor(tp) else []
+        for cp in _upto(contexts, gpus // tp):
+            if legal.context(tp, cp):
+                yield tp, cp
 
 
 class SmallerFleets:
@@ -80,27 +115,20 @@ class SmallerFleets:
             tp, pp, cp, dp. [1]
         """
         every = list(self._every())
-        used = [tp * pp * cp * dp for tp, pp, cp, dp in every]
-        most = max(used, default=0)
+        most = max((shape.gpus for shape in every), default=0)
         limited = self.workload.search.gpus is not None
-        for shape, gpus in zip(every, used, strict=True):
-            if limited or MOST_IDLE * (most - gpus) <= most:
+        for shape in every:
+            if limited or MOST_IDLE * (most - shape.gpus) <= most:
                 yield shape
 
     def _every(self) -> Iterator[Shape]:
         """All shapes on whole nodes, each with the replicas it may have."""
-        legal, workload = self.legal, self.workload
-        gpus, layers = workload.gpus, workload.model.layers
-        heads = max(kind.attention.heads for kind in workload.kinds)
-        for tp in _upto(divisors(heads), gpus):
-            contexts = divisors(workload.training.seq_len) if legal.tensor(tp) else []
-            for cp in _upto(contexts, gpus // tp):
-                if not legal.context(tp, cp):
-                    continue
-                for pp in range(1, min(layers + 2, gpus // (tp * cp)) + 1):
-                    if legal.pipeline(pp):
-                        for dp in self._replicas(tp * pp * cp):
-                            yield tp, pp, cp, dp
+        gpus, layers = self.workload.gpus, self.workload.model.layers
+        for tp, cp in widths(self.workload, self.legal, gpus):
+            for pp in range(1, min(layers + 2, gpus // (tp * cp)) + 1):
+                if self.legal.pipeline(pp):
+                    for dp in self._replicas(tp * pp * cp):
+                        yield Shape(tp, pp, cp, dp)
 
     def _replicas(self, each: int) -> list[int]:
         """Numbers of replicas of so many GPUs that the declared space has."""
@@ -118,6 +146,75 @@ class SmallerFleets:
     @cached_property
     def _batch_divisors(self) -> list[int]:
         return divisors(self.workload.sequences)
+
+
+class PoolShapes:
+    """Shapes whose stages lie on several pools, each pool's one after the other.
+
+    A stage has tp cp dp ranks, with any dp that divides the batch. Every pool hosts as
+    many stages as it holds on whole nodes; in the full space perhaps one fewer, and
+    where the user limits ``gpus`` any number that makes a total within the limit.
+    """
+
+    def __init__(self, workload: Workload, legal: Axis) -> None:
+        self.workload, self.legal = workload, legal
+        self.parts = workload.parts
+
+    def shapes(self) -> Iterator[Shape]:
+        """The declared shapes.
+
+        Yields:
+            tp, pp, cp, dp and the ranks of every pool. [1]
+        """
+        search, sequences = self.workload.search, self.workload.sequences
+        least = min(part.gpus for part in self.parts)
+        for tp, cp in widths(self.workload, self.legal, least):
+            for dp in _upto(divisors(sequences), least // (tp * cp)):
+                choices = [self._ranks(part, tp * cp * dp) for part in self.parts]
+                for hosting in product(*choices):
+                    shape = Shape(tp, sum(hosting), cp, dp, hosting)
+                    if search.allows("gpus", shape.gpus) and self._holds(shape):
+                        yield shape
+
+    def _holds(self, shape: Shape) -> bool:
+        """Whether the pipeline is one that the model and the user allow."""
+        return shape.pp <= self.workload.model.layers + 2 and self.legal.pipeline(
+            shape.pp
+        )
+
+    def _ranks(self, part: Workload, block: int) -> list[int]:
+        """Numbers of stages of so many GPUs that a pool may host."""
+        search = self.workload.search
+        legal = [
+            ranks
+            for ranks in range(1, part.gpus // block + 1)
+            if fills_nodes(part, ranks * block)
+        ]
+        if search.gpus is not None:
+            return legal
+        return legal[-2:] if search.space == "full" else legal[-1:]
+
+
+def arrangements(workload: Workload) -> tuple[Workload, ...]:
+    """A job on each pool of its fleet alone, and on several in every order.
+
+    Pools host whole pipeline stages and data-parallel groups stay in one pool: no
+    replica lies on another pool than the others. Several pools need a framework with
+    pipelines, and a job that keeps nothing in host memory.
+
+    Args:
+        workload: The job.
+
+    Returns:
+        The job itself where the fleet has one kind of node. [-]
+    """
+    if not workload.pools:
+        return (workload,)
+    alone = not workload.framework.limits.pipeline or leaves_the_gpus(workload)
+    most = 1 if alone else len(workload.pools)
+    names = [pool.name for pool in workload.pools]
+    orders = (order for n in range(1, most + 1) for order in permutations(names, n))
+    return tuple(workload.hosted_by(order) for order in orders)
 
 
 def _upto(values: list[int], most: int) -> list[int]:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from planner.cost.hosted import pick_ranks
 from planner.cost.linear import head_rank
 from planner.cost.meshes import Ints
 from planner.cost.pipeline import PeakColumns, peak_columns, stages_by_rank
@@ -36,6 +37,8 @@ def most_layers(costs: StageCosts) -> Ints:
     Returns:
         An upper bound, from one moment at a time. [1], shape (pp,)
     """
+    if costs.hosts:
+        return pick_ranks(costs, [most_layers(host) for host in costs.hosts])
     loads = _passing_loads(costs)
     for moment in costs.idle:
         if moment.may_be_fullest(first=True, last=True):

@@ -5,17 +5,18 @@ one entry of the recompute menu (or the whole menu, where layers choose freely).
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from planner.cost.host_bound import host_bound, leaves_the_gpus
-from planner.cost.meshes import CP_KINDS, ORDERS, Ints, Meshes
+from planner.cost.meshes import CP_KINDS, ORDERS, PP_INSIDE, Ints, Meshes
 from planner.cost.workload import Workload
 from planner.models.blocks import Mlp, Moe
 from planner.search.fleet import (
     Axis,
+    PoolShapes,
     Shape,
     SmallerFleets,
     divisors,
@@ -52,6 +53,8 @@ class Space:
     """The recompute menu. [text]"""
     removed: dict[str, int]
     """Tuples removed by each rule before pricing. [1]"""
+    hostings: tuple[tuple[int, ...], ...] = ()
+    """Of every mesh the pipeline ranks on each of several pools. [1]"""
 
     def __len__(self) -> int:
         return len(self.mesh)
@@ -66,6 +69,17 @@ class Space:
             Name of the schedule. [text]
         """
         return SEARCHED[self.schedules[candidate]]
+
+    def hosting(self, candidate: int) -> tuple[int, ...]:
+        """Pipeline ranks that each pool hosts, where there are several.
+
+        Args:
+            candidate: Index. [1]
+
+        Returns:
+            Ranks in the order of the pools; empty where one pool hosts all. [1]
+        """
+        return self.hostings[int(self.mesh[candidate])] if self.hostings else ()
 
     def choices(self, candidate: int) -> tuple[int, ...]:
         """Menu entries that the layers of a candidate may use.
@@ -100,7 +114,13 @@ class Enumerator:
         """
         menu = self._recompute_menu()
         shapes = self._shapes() if menu else []
-        meshes = Meshes.from_rows(list(self._rows(shapes)))
+        listed = [list(self._rows(shape)) for shape in shapes]
+        meshes = Meshes.from_rows([row for rows in listed for row in rows])
+        hostings = [
+            shape.hosting
+            for shape, rows in zip(shapes, listed, strict=True)
+            for _ in rows
+        ]
         menu = menu or (NO_RECOMPUTE,)
         tied = self.limits.recompute_scope == "plan" or len(menu) == 1
         entries = list(range(len(menu))) if tied else [-1]
@@ -115,6 +135,7 @@ class Enumerator:
             menu=np.tile(np.array(entries, dtype=np.int64), len(rows.mesh)),
             recompute=menu,
             removed=dict(self.removed),
+            hostings=tuple(hostings) if self.workload.mixed else (),
         )
 
     def _host_holds(self, meshes: Meshes, rows: Rows, menu: tuple[str, ...]) -> Ints:
@@ -143,32 +164,34 @@ class Enumerator:
         self.removed[f"limit:{axis}"] += 1
         return False
 
-    def _rows(self, shapes: Iterable[Shape]) -> Iterator[tuple[int, ...]]:
-        for tp, pp, cp, dp in shapes:
-            if not self._keep("dp", dp):
-                continue
-            for micro_batch in self._micro_batches(dp):
-                micro_batches = self.workload.sequences // (dp * micro_batch)
-                for sp, kind, (ep, etp), order in self._inner(tp, pp, cp, dp):
-                    for zero, shard in self._sharding(tp, cp, dp):
-                        yield (
-                            tp,
-                            sp,
-                            pp,
-                            cp,
-                            kind,
-                            ep,
-                            etp,
-                            dp,
-                            shard,
-                            zero,
-                            micro_batch,
-                            micro_batches,
-                            order,
-                        )
+    def _rows(self, shape: Shape) -> Iterator[tuple[int, ...]]:
+        tp, pp, cp, dp, _ = shape
+        if not self._keep("dp", dp):
+            return
+        for micro_batch in self._micro_batches(dp):
+            micro_batches = self.workload.sequences // (dp * micro_batch)
+            for sp, kind, (ep, etp), order in self._inner(tp, pp, cp, dp):
+                for zero, shard in self._sharding(tp, cp, dp):
+                    yield (
+                        tp,
+                        sp,
+                        pp,
+                        cp,
+                        kind,
+                        ep,
+                        etp,
+                        dp,
+                        shard,
+                        zero,
+                        micro_batch,
+                        micro_batches,
+                        order,
+                    )
 
     def _shapes(self) -> list[Shape]:
         """Shapes of the space: those that fill the fleet, or smaller ones too."""
+        if self.workload.mixed:
+            return list(PoolShapes(self.workload, self._axis()).shapes())
         if may_idle(self.workload) or not self._fills():
             return list(SmallerFleets(self.workload, self._axis()).shapes())
         return list(whole_shapes(self.workload, self._axis()))
@@ -187,14 +210,16 @@ class Enumerator:
             replace(self.workload, search=SearchSpec(space=self.workload.search.space))
         )
         shapes = whole_shapes(free.workload, free._axis())
-        return any(free.workload.sequences % dp == 0 for _, _, _, dp in shapes)
+        return any(free.workload.sequences % shape.dp == 0 for shape in shapes)
 
     def _tensor_legal(self, tp: int) -> bool:
         """Heads, KV heads and inner widths divide; inside one scale-up domain.
 
         The full space also has tensor groups over two domains.
         """
-        domain = self.workload.topology.cluster.node.scale_up_domain
+        domain = min(
+            part.topology.cluster.node.scale_up_domain for part in self.workload.parts
+        )
         if tp > (2 * domain if self.full else domain):
             self.removed["tp leaves the scale-up domain"] += 1
             return False
@@ -323,6 +348,8 @@ class Enumerator:
         for name in self.limits.orders:
             if not self.search.allows_text("order", name):
                 self.removed["limit:order"] += 1
+            elif self.workload.mixed and ORDERS.index(name) == PP_INSIDE:
+                self.removed["pp inside dp needs pools of one kind"] += 1
             elif name == "tp-cp-ep-pp-dp" and routed and ep * etp != inner:
                 self.removed["pp inside dp needs ep * etp == tp * cp"] += 1
             else:

@@ -62,6 +62,19 @@ class Stage(BaseModel):
         return self
 
 
+class PoolStages(BaseModel):
+    """What one pool of a mixed fleet hosts of a pipeline."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    pool: str
+    """Its name in the cluster."""
+    stages: tuple[int, ...] = Field(min_length=1)
+    """Pipeline ranks. [1]"""
+    tp: int = Degree
+    dp: int = Degree
+
+
 class CommDtype(BaseModel):
     """The number formats that gradients and parameters travel in."""
 
@@ -123,7 +136,7 @@ class Layout(BaseModel):
     comm_dtype: CommDtype = CommDtype()
     offload: Offload = Offload()
     stages: tuple[Stage, ...] = ()
-    pools: tuple[()] = ()
+    pools: tuple[PoolStages, ...] = ()
 
     @property
     def gpus(self) -> int:
@@ -167,7 +180,7 @@ class PartialLayout(BaseModel):
     recompute: str | None = None
     """One kind for every layer; a short form of the entries of ``stages``."""
     stages: tuple[Stage, ...] | Literal["even"] | None = None
-    pools: tuple[()] = ()
+    pools: tuple[PoolStages, ...] = ()
 
     def given(self) -> dict[str, object]:
         """Fields that the user set, by name."""

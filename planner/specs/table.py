@@ -135,6 +135,39 @@ class StageCosts:
     """Layers that a virtual stage may hold above the balanced count. [1]"""
     idle: tuple[IdleMoment, ...] = ()
     """Moments beside the backwards, in the order of a run."""
+    hosts: tuple["StageCosts", ...] = ()
+    """Where several pools host stages, the same problem on each of them alone. The
+    costs of layers, and the budget, are then the least, and the largest, of theirs;
+    an end's are those of the pool that has it."""
+    pool_of_rank: tuple[int, ...] = ()
+    """Of every pipeline rank the entry of ``hosts`` that it lies in. [1]"""
+
+    def pool(self, rank: int) -> int:
+        """Which of the hosting pools a pipeline rank lies in.
+
+        Args:
+            rank: Pipeline rank. [1]
+
+        Returns:
+            Its entry, 0 where one pool hosts all. [1]
+        """
+        return self.pool_of_rank[rank] if self.hosts else 0
+
+    def on_rank(self, rank: int) -> "StageCosts":
+        """The problem with the costs that hold on one pipeline rank.
+
+        Args:
+            rank: Pipeline rank. [1]
+
+        Returns:
+            The pool's own costs; these where one pool hosts all.
+        """
+        return self.hosts[self.pool(rank)] if self.hosts else self
+
+    @cached_property
+    def budgets(self) -> tuple[int, ...]:
+        """Budget of every pipeline rank. [block], shape (pp,)."""
+        return tuple(self.on_rank(rank).budget for rank in range(self.pp))
 
     @cached_property
     def stages(self) -> int:

@@ -35,16 +35,17 @@ def memory_violations(prices: Prices, device_gib: Sequence[float]) -> Iterator[s
     if len(device_gib) != layout.pp:
         yield f"device memory is claimed of {len(device_gib)} ranks, pp is {layout.pp}"
         return
-    budget = int(budget_bytes(prices.workload, prices.meshes).item() // BLOCK)
     for rank, (peak, claim) in enumerate(
         zip(peak_blocks(prices), device_gib, strict=True)
     ):
+        here = prices.on(rank)
+        budget = int(budget_bytes(here.workload, here.meshes).item() // BLOCK)
         if peak > budget:
             yield (
                 f"pipeline rank {rank} peaks at {peak} blocks of {BLOCK} B, its "
                 f"budget is {budget}"
             )
-        found = device_bytes(prices, peak) / GIB
+        found = device_bytes(here, peak) / GIB
         if not abs(found - claim) <= AGREES * found:
             yield (
                 f"pipeline rank {rank} needs {found:.3f} GiB of device memory, "
@@ -92,8 +93,8 @@ def peak_blocks(prices: Prices) -> list[int]:
         for rank in range(layout.pp)
     ]
     return [
-        max(_replay(chunks, order), *idle_moments(prices, chunks).values())
-        for chunks, order in zip(ranks, orders(layout), strict=True)
+        max(_replay(chunks, order), *idle_moments(prices.on(rank), chunks).values())
+        for rank, (chunks, order) in enumerate(zip(ranks, orders(layout), strict=True))
     ]
 
 

@@ -1,7 +1,7 @@
 """Ranks of every group, listed one by one, against the groups that were priced."""
 
 from collections.abc import Collection, Iterator
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +51,11 @@ def placement_violations(workload: Workload, layout: Layout) -> Iterator[str]:
     Returns:
         One sentence per axis and number that differs. [text]
     """
+    workload = workload.under(layout)
+    if workload.mixed:
+        for part in workload.parts:
+            yield from _pool_violations(part, layout)
+        return
     topology, meshes = workload.topology.using(layout.gpus), Meshes.of_layout(layout)
     for axis, members, seen in _axes(workload, layout, meshes):
         yield from _same_ranks(axis, members, layout.gpus)
@@ -61,6 +66,14 @@ def placement_violations(workload: Workload, layout: Layout) -> Iterator[str]:
             yield from _same_routes(topology, axis, members, seen, deals=deals)
     if layout.pp > 1:
         yield from _same_stages(topology, layout, meshes)
+
+
+def _pool_violations(part: Workload, layout: Layout) -> Iterator[str]:
+    """The same on one pool, as if it hosted all stages that it holds."""
+    block = layout.tp * layout.cp * layout.dp
+    full = layout.model_copy(update={"pp": part.gpus // block, "pools": ()})
+    topology = ClusterTopology(part.topology.cluster, full.gpus)
+    yield from placement_violations(replace(part, topology=topology), full)
 
 
 def dense_axes(layout: Layout) -> Axes:

@@ -4,6 +4,9 @@ import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+import numpy as np
+import numpy.typing as npt
+
 from planner.cost import meshes as axes
 from planner.cost.activations import saved_bytes, transient_bytes
 from planner.cost.collectives import send_time
@@ -23,6 +26,7 @@ from planner.cost.states import (
 )
 from planner.cost.workload import Workload
 from planner.models.blocks import LayerKind
+from planner.schedules.placement import placement
 from planner.specs.layout import Layout
 from planner.specs.table import BLOCK
 from planner.verify.idle import Idle
@@ -59,6 +63,8 @@ class Prices:
     context: Context
     data: DataGroups
     known: dict[tuple[LayerKind, str], Price] = field(default_factory=dict)
+    parts: "tuple[Prices, ...]" = ()
+    """On each of several hosting pools, as if it hosted all."""
 
     @classmethod
     def of(cls, workload: Workload, layout: Layout) -> "Prices":
@@ -74,7 +80,37 @@ class Prices:
         workload = workload.under(layout)
         context = Context.of(workload, Meshes.of_layout(layout))
         data = DataGroups.of(workload, context.meshes, context.links)
-        return cls(workload, layout, context, data)
+        alone = layout.model_copy(update={"pools": ()})
+        parts = workload.parts if workload.mixed else ()
+        each = tuple(cls.of(part, alone) for part in parts)
+        return cls(workload, layout, context, data, parts=each)
+
+    def on(self, rank: int) -> "Prices":
+        """Prices on the pool that hosts a pipeline rank.
+
+        Args:
+            rank: Pipeline rank. [1]
+
+        Returns:
+            That pool's; these where one pool hosts all.
+        """
+        for part, pool in zip(self.parts, self.layout.pools, strict=False):
+            if rank in pool.stages:
+                return part
+        return self
+
+    def at(self, stage: int) -> "Prices":
+        """Prices on the pool that hosts a virtual stage.
+
+        Args:
+            stage: Virtual stage. [1]
+
+        Returns:
+            That pool's; these where one pool hosts all.
+        """
+        layout = self.layout
+        place = placement(layout.schedule, layout.pp, layout.vpp)
+        return self.on(place.rank(stage))
 
     @property
     def meshes(self) -> Meshes:
@@ -86,11 +122,11 @@ class Prices:
         """What every virtual stage holds, in model order, ends included."""
         kinds = iter([k for k, n in self.workload.model.runs for _ in range(n)])
         held = [
-            [self.layer(next(kinds), name) for name in stage_kinds(stage)]
-            for stage in self.layout.stages
+            [self.at(i).layer(next(kinds), name) for name in stage_kinds(stage)]
+            for i, stage in enumerate(self.layout.stages)
         ]
-        held[0].insert(0, self.embedding)
-        held[-1].append(self.head)
+        held[0].insert(0, self.at(0).embedding)
+        held[-1].append(self.at(len(held) - 1).head)
         return tuple(map(tuple, held))
 
     @cached_property
@@ -239,6 +275,8 @@ class Prices:
         Returns:
             Gather and scatter. [ns]
         """
+        if self.parts:
+            return self.at(stage).edges(stage)
         if stage == 0:
             return self.embedding.gather, self.embedding.scatter
         owned = [
@@ -258,9 +296,34 @@ class Prices:
         layout = self.layout
         if layout.pp == 1:
             return 0
+        if self.parts:
+            return self._slowest_edge()
+        rate, crosses = axes.stage_bandwidth(self.workload.topology, self.meshes)
+        return self.sent(rate, crosses)
+
+    def _slowest_edge(self) -> int:
+        """Inside a pool of two stages or more, or from one pool to the next. [ns]."""
+        join = self.workload.topology.cluster.spec.join.bandwidth or math.inf
+        clusters = [part.workload.topology.cluster for part in self.parts]
+        rate = np.array([min(join, *(cluster.nic_share for cluster in clusters))])
+        borders = [part.sent(rate, np.array([True])) for part in self.parts]
+        pools = zip(self.parts, self.layout.pools, strict=True)
+        inner = [part.p2p for part, pool in pools if len(pool.stages) > 1]
+        return max(*borders, *inner)
+
+    def sent(self, rate: Floats, crosses: npt.NDArray[np.bool_]) -> int:
+        """One micro-batch's activations at a line rate.
+
+        Args:
+            rate: Of every pair, all at once. [B/s], shape (1,)
+            crosses: Whether a pair lies in two domains. shape (1,)
+
+        Returns:
+            Time. [ns]
+        """
+        layout = self.layout
         tokens = layout.micro_batch * self.workload.training.seq_len / layout.cp
         width = self.workload.model.hidden / (layout.tp if layout.sp else 1)
-        rate, crosses = axes.stage_bandwidth(self.workload.topology, self.meshes)
         message = ACTIVATION * width * tokens
         sent = send_time(self.context.links, rate * 0 + message, rate, crosses)
         return nanoseconds(_one(sent))
@@ -273,6 +336,8 @@ class Prices:
     @property
     def slowdown(self) -> float:
         """Slowest of n replicas, at most one a node: 1 + sigma sqrt(2 ln n). [1]."""
+        if self.parts:
+            return max(part.slowdown for part in self.parts)
         node = self.workload.topology.cluster.node.gpus_per_node
         replicas = min(self.layout.dp, max(1, self.layout.gpus // node))
         spread = math.sqrt(2 * math.log(replicas))

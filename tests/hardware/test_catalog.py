@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from hardware import catalog
-from hardware.specs import ClusterSpec, GpuSpec, LinkSpec, NodeSpec, TierSpec
+from hardware.fleets import ClusterSpec, TierSpec
+from hardware.specs import GpuSpec, LinkSpec, NodeSpec
 
 READERS = {
     "gpus": catalog.gpu,

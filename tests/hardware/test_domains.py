@@ -6,7 +6,7 @@ from hardware.calibration import calibration
 from hardware.catalog import Cluster as Resolved
 from hardware.catalog import cluster, gpu, link, node, resolve_cluster
 from hardware.domains import domain_calibration
-from hardware.specs import ClusterSpec
+from hardware.fleets import ClusterSpec
 from hardware.topology import ClusterTopology
 
 

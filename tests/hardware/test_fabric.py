@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from hardware.catalog import resolve_cluster
 from hardware.fabric import fabric_of
+from hardware.fleets import ClusterSpec, TierSpec
 from hardware.placement import Levels
-from hardware.specs import ClusterSpec, TierSpec
 from hardware.topology import ClusterTopology
 
 

@@ -11,8 +11,8 @@ from hardware import placement
 from hardware.catalog import Cluster, cluster, link, node, resolve_cluster
 from hardware.catalog import gpu as catalog_gpu
 from hardware.fabric import Fabric
+from hardware.fleets import ClusterSpec, TierSpec
 from hardware.placement import Levels, group_view
-from hardware.specs import ClusterSpec, TierSpec
 from hardware.topology import ClusterTopology, _groups
 
 

@@ -6,7 +6,7 @@ import pytest
 from strategies import small_job
 
 from hardware.catalog import resolve_cluster
-from hardware.specs import ClusterSpec
+from hardware.fleets import ClusterSpec
 from hardware.topology import ClusterTopology
 from planner.cost.table import fill_table
 from planner.cost.workload import Workload

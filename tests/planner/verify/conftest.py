@@ -11,7 +11,7 @@ import pytest
 
 from hardware.calibration import calibration
 from hardware.catalog import resolve_cluster
-from hardware.specs import ClusterSpec
+from hardware.fleets import ClusterSpec
 from hardware.topology import ClusterTopology
 from planner.cost.communicators import communication_bytes
 from planner.cost.meshes import CP_KINDS, ORDERS

@@ -1,0 +1,61 @@
+"""Picks, of what each pool of a mixed fleet would cost, that of the right pool."""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.schedules.placement import placement
+from planner.specs.table import StageCosts
+
+Ints = npt.NDArray[np.int64]
+Columns = TypeVar("Columns")
+"""A dataclass of columns of shape (stages,)."""
+
+
+def pool_of_stage(costs: StageCosts) -> Ints:
+    """The pool that hosts each virtual stage, of costs that have several.
+
+    Args:
+        costs: The inner problem.
+
+    Returns:
+        Entries of ``hosts``. [1], shape (stages,)
+    """
+    place = placement(costs.schedule, costs.pp, costs.vpp)
+    ranks = [place.rank(stage) for stage in range(costs.stages)]
+    return np.array(costs.pool_of_rank)[ranks]
+
+
+def pick_stages(costs: StageCosts, each: Sequence[Columns]) -> Columns:
+    """Of every virtual stage what it is on its own pool.
+
+    Args:
+        costs: The inner problem.
+        each: Columns over the stages, as if one pool hosted all of them.
+
+    Returns:
+        Columns of the same names. shape (stages,)
+    """
+    pool, stages = pool_of_stage(costs), np.arange(costs.stages)
+    kind = type(each[0])
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    return kind(
+        **{n: np.array([getattr(one, n) for one in each])[pool, stages] for n in names}
+    )
+
+
+def pick_ranks(costs: StageCosts, each: Sequence[Ints]) -> Ints:
+    """Of every pipeline rank what it is on its own pool.
+
+    Args:
+        costs: The inner problem.
+        each: A column over the ranks, as if one pool hosted all of them.
+
+    Returns:
+        A column. shape (pp,)
+    """
+    chosen: Ints = np.array(each)[list(costs.pool_of_rank), np.arange(costs.pp)]
+    return chosen

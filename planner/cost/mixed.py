@@ -1,0 +1,241 @@
+"""One table for several pools: each prices its own stages, the search sees the least.
+
+The columns of a mixed table are, entry by entry, the least time and memory of its
+pools and the largest budget, so that whatever bounds a step or a footprint from below
+on them bounds it for every assignment of stages to pools. The exact problem of one
+candidate holds each pool's own costs.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from planner.cost.context import Context
+from planner.cost.meshes import Ints, Meshes
+from planner.cost.table import CostTable, EndColumns, Unit, fill_table, nanoseconds
+from planner.cost.transfers import stage_transfer
+from planner.cost.workload import Workload
+from planner.schedules.placement import placement
+from planner.specs.table import LayerCosts, StageCosts
+
+
+@dataclass(frozen=True)
+class MixedTable(CostTable):
+    """The least of several pools, with the table of each."""
+
+    tables: tuple[CostTable, ...] = ()
+    """By hosting pool, in the order in which the pipeline passes them."""
+    border: Ints | None = None
+    """Activations from one pool to the next. [ns], shape (meshes,)"""
+
+    @property
+    def each(self) -> tuple[CostTable, ...]:
+        """The tables of the hosting pools, in order."""
+        return self.tables
+
+    @property
+    def extra_layers(self) -> int:
+        """No class of this table allows more above the balanced count. [1]."""
+        return self.workload.model.layers
+
+    def stage_costs(
+        self,
+        row: int,
+        *,
+        schedule: str,
+        vpp: int,
+        menu: tuple[int, ...],
+        hosting: tuple[int, ...] = (),
+    ) -> StageCosts:
+        """Cut out the inner problem of one mesh and one assignment of its stages.
+
+        Every transfer between stages is priced as the slowest edge in use: within a
+        pool that hosts two stages or more, or between two pools.
+
+        Args:
+            row: Index of the mesh. [1]
+            schedule: Name of a schedule. [text]
+            vpp: Virtual chunks per pipeline rank. [1]
+            menu: Recompute kinds that layers may choose from. [1]
+            hosting: Pipeline ranks that each pool hosts, in order. [1]
+
+        Returns:
+            The integers that solver, simulator and brute force share.
+        """
+        known = [
+            table.stage_costs(row, schedule=schedule, vpp=vpp, menu=menu)
+            for table in self.tables
+        ]
+        assert self.border is not None
+        edges = [c.p2p for c, ranks in zip(known, hosting, strict=True) if ranks > 1]
+        shared: dict[str, Any] = {
+            "p2p": max([int(self.border[row]), *edges]),
+            "slowdown": max(costs.slowdown for costs in known),
+            "extra_layers": _extra_layers(known, hosting, super().extra_layers),
+        }
+        hosts = tuple(replace(costs, **shared) for costs in known)
+        return _joined(hosts, hosting)
+
+
+def _joined(hosts: tuple[StageCosts, ...], hosting: Sequence[int]) -> StageCosts:
+    """The problem over all pools: the ends where they lie, of the rest the least."""
+    pools = tuple(np.repeat(np.arange(len(hosts)), hosting).tolist())
+    first = hosts[0]
+    last = placement(first.schedule, first.pp, first.vpp).rank(first.stages - 1)
+    return replace(
+        first,
+        layers=tuple(map(_least_layer, zip(*(h.layers for h in hosts), strict=True))),
+        idle=(),
+        embedding=hosts[pools[0]].embedding,
+        head=hosts[pools[last]].head,
+        budget=max(host.budget for host in hosts),
+        hosts=hosts,
+        pool_of_rank=pools,
+    )
+
+
+def _least_layer(of_pools: tuple[LayerCosts, ...]) -> LayerCosts:
+    """Least layer over the pools, number by number."""
+    least: dict[str, Any] = {}
+    for field in fields(LayerCosts):
+        values = [getattr(layer, field.name) for layer in of_pools]
+        menus = isinstance(values[0], tuple)
+        least[field.name] = tuple(map(min, *values)) if menus else min(values)
+    return LayerCosts(**least)
+
+
+def _extra_layers(
+    costs: Sequence[StageCosts], hosting: Sequence[int], free: int
+) -> int:
+    """Layers above the balanced count that a stage may hold on the best pool.
+
+    With rates ``r_i`` of the pools, by the time of their quickest layer or by their
+    memory, equal times or equal filling put ``L r_i / sum_j n_j v r_j`` layers on a
+    stage of pool i; the largest of these, rounded up, and one more is the most of the
+    declared class. The fewest is one, on stages without an end none.
+
+    Args:
+        costs: The problem on each pool alone.
+        hosting: Pipeline ranks of each.
+        free: What the space allows above the balance on equal pools. [1]
+
+    Returns:
+        Layers above ``ceil(L / stages)``. [1]
+    """
+    first = costs[0]
+    times = [_quickest(one) for one in costs]
+    whole = prod(times)
+    most = 0
+    for rates in ([whole // t for t in times], [max(c.budget, 1) for c in costs]):
+        weight = sum(n * r for n, r in zip(hosting, rates, strict=True)) * first.vpp
+        most = max(most, -(-first.layer_count * max(rates) // max(weight, 1)))
+    least = -(-first.layer_count // first.stages)
+    return min(max(most, least) + 1 + free, first.layer_count) - least
+
+
+def _quickest(costs: StageCosts) -> int:
+    """Forward and backward of the quickest layer. [ns]."""
+    both = (
+        ahead + behind
+        for layer in costs.layers
+        for ahead, behind in zip(layer.forward, layer.backward, strict=True)
+    )
+    return max(min(both), 1)
+
+
+def price_meshes(
+    workload: Workload, meshes: Meshes, menu: tuple[str, ...], *, timed: bool = True
+) -> CostTable:
+    """Price every mesh at once, on one pool or on several.
+
+    Args:
+        workload: The job.
+        meshes: The outer tuples of the space.
+        menu: Recompute kinds to price. [text]
+        timed: Whether times are wanted.
+
+    Returns:
+        The table of integers; that of the one pool where it hosts all stages.
+    """
+    if not workload.mixed:
+        return fill_table(workload, meshes, menu, timed=timed)
+    parts = workload.parts
+    tables = tuple(fill_table(part, meshes, menu, timed=timed) for part in parts)
+    least: dict[str, Any] = {
+        name: _least([getattr(table, name) for table in tables])
+        for name in ("forward", "backward", "saved", "transient", "first_gather",
+                     "last_scatter", "p2p", "scatter_every", "slowdown")
+    }  # fmt: skip
+    return MixedTable(
+        workload,
+        meshes,
+        menu,
+        **least,
+        units=tuple(
+            _least_of(Unit, units)
+            for units in zip(*(table.units for table in tables), strict=True)
+        ),
+        embedding=_least_end([table.embedding for table in tables]),
+        head=_least_end([table.head for table in tables]),
+        budget=np.max([table.budget for table in tables], axis=0),
+        tables=tables,
+        border=border_time(workload, meshes),
+    )
+
+
+def border_time(workload: Workload, meshes: Meshes) -> Ints:
+    """Time to hand activations to a stage on the next pool.
+
+    Each GPU sends at its NIC share, and at what the join of the pools and the next
+    pool's share carry; the slower side's protocol counts.
+
+    Args:
+        workload: The job, on several pools.
+        meshes: Any meshes.
+
+    Returns:
+        Time. [ns], shape (meshes,)
+    """
+    rate = joint_rate(workload)
+    times = [stage_transfer(Context.of(p, meshes), rate) for p in workload.parts]
+    return nanoseconds(np.max(times, axis=0))
+
+
+def joint_rate(workload: Workload) -> float:
+    """Line rate per GPU between the pools that host stages.
+
+    ``min(join, NIC share of every one)``.
+
+    Args:
+        workload: The job, on several pools.
+
+    Returns:
+        Rate. [B/s]
+    """
+    join = workload.topology.cluster.spec.join.bandwidth
+    shares = [part.topology.cluster.nic_share for part in workload.parts]
+    return min(shares if join is None else [join, *shares])
+
+
+def _least(columns: Sequence[Ints]) -> Ints:
+    """Least over the pools, entry by entry."""
+    least: Ints = np.min(columns, axis=0)
+    return least
+
+
+def _least_of(kind: Callable[..., Unit], units: Sequence[Unit]) -> Unit:
+    """Least unit over the pools, column by column."""
+    names = [field.name for field in fields(Unit)]
+    return kind(**{n: _least([getattr(unit, n) for unit in units]) for n in names})
+
+
+def _least_end(ends: Sequence[EndColumns]) -> EndColumns:
+    """Least end over the pools, column by column."""
+    names = ("forward", "backward", "saved", "transient")
+    return EndColumns(
+        **{name: _least([getattr(end, name) for end in ends]) for name in names},
+        unit=_least_of(Unit, [end.unit for end in ends]),
+    )
