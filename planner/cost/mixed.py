@@ -126,7 +126,7 @@ def _extra_layers(
         Layers above ``ceil(L / stages)``. [1]
     """
     first = costs[0]
-    times = [_quickest(one) for one in costs]
+    times = [quickest(one) for one in costs]
     whole = prod(times)
     most = 0
     for rates in ([whole // t for t in times], [max(c.budget, 1) for c in costs]):
@@ -136,8 +136,15 @@ def _extra_layers(
     return min(max(most, least) + 1 + free, first.layer_count) - least
 
 
-def _quickest(costs: StageCosts) -> int:
-    """Forward and backward of the quickest layer. [ns]."""
+def quickest(costs: StageCosts) -> int:
+    """Forward and backward of the quickest layer on one pool.
+
+    Args:
+        costs: The problem on it alone.
+
+    Returns:
+        Time, at least one. [ns]
+    """
     both = (
         ahead + behind
         for layer in costs.layers

@@ -20,6 +20,7 @@ from planner.search.incumbents import Found, Incumbents, degrees
 from planner.search.memory import cannot_fit
 from planner.search.outcome import Progress, SearchOutcome
 from planner.search.paths import ShapePaths, even_counts, in_class
+from planner.search.pools import pooled_bound
 from planner.search.solve import ROUNDS, MeshAnswer, Outcome
 from planner.search.space import enumerate_space
 from planner.specs.table import BLOCK, StageCosts
@@ -61,8 +62,8 @@ class BestFirst:
         self.table = price_meshes(workload, self.space.meshes, self.space.recompute)
         bounds = space_bounds(self.table, self.space)
         fits = np.flatnonzero(bounds.fits)
-        self.order = fits[np.argsort(bounds.step[fits], kind="stable")]
-        self.bounds = bounds.step
+        self.bounds = np.maximum(bounds.step, pooled_bound(self.table, self.space))
+        self.order = fits[np.argsort(self.bounds[fits], kind="stable")]
         self.counted: Counter[str] = Counter(self.space.removed)
         self.counted[NO_FIT] += len(self.space) - len(fits)
 

@@ -14,6 +14,7 @@ from planner.cost.pipeline import place_of
 from planner.cost.reach import Mask, reach_of
 from planner.cost.table import CostTable
 from planner.search.paths import PathColumns, ShapePaths
+from planner.search.pools import weighted
 from planner.search.space import Space
 from planner.specs.table import StageCosts
 
@@ -260,6 +261,9 @@ def path_bounds(
     if enough is not None and mean > enough:
         return mean, 0
     lines = path_lines(costs, paths.counts, paths.p2p)
+    if costs.hosts:
+        whole, weight = weighted(costs, lines, paths.rank)
+        mean = max(mean, int((-(-least_values(costs, whole) // weight)).max()))
     return mean, loaded_bound(costs, lines, paths.rank)
 
 

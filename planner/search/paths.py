@@ -16,6 +16,7 @@ from planner.cost.pipeline import (
 from planner.schedules.simulator import Path, rank_paths
 from planner.schedules.slots import Slots
 from planner.search.kinds import kinds_per_stage
+from planner.search.pools import balanced_layers
 from planner.specs.layout import even_layers
 from planner.specs.table import StageCosts
 
@@ -157,7 +158,7 @@ def work_path(costs: StageCosts, rank: int) -> Path:
 
 
 def even_counts(costs: StageCosts, entry: int = 0) -> Counts:
-    """The even split with one menu entry everywhere.
+    """The even split with one menu entry everywhere; even in time on several pools.
 
     Args:
         costs: The inner problem.
@@ -167,6 +168,8 @@ def even_counts(costs: StageCosts, entry: int = 0) -> Counts:
         Layers by stage, kind and menu entry. [1]
     """
     layers = even_layers(costs.layer_count, costs.stages)
+    if costs.hosts:
+        layers = tuple(balanced_layers(costs))
     one = np.zeros(len(costs.menu), dtype=np.int64)
     one[entry] = 1
     return kinds_per_stage(costs.runs, len(costs.layers), layers)[:, :, None] * one
