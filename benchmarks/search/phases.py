@@ -45,27 +45,3 @@ class Phases:
                 self.seconds[name] += perf_counter() - start
 
         return timed
-
-
-class Watch:
-    """Notes when the first plan was there and when the best was proven.
-
-    Progress comes ten times a second, so both are known to a tenth of one.
-    """
-
-    def __init__(self, started: float) -> None:
-        self.started = started
-        self.first: float | None = None
-        self.proof: float | None = None
-
-    def __call__(self, progress: best_first.Progress) -> None:
-        """Look at one report.
-
-        Args:
-            progress: Where the search stands.
-        """
-        now = perf_counter() - self.started
-        if self.first is None and progress.incumbent_s is not None:
-            self.first = now
-        if self.proof is None and progress.gap == 0.0:
-            self.proof = now

@@ -186,10 +186,12 @@ class Enumerator:
     def _tensor_legal(self, tp: int) -> bool:
         """Heads, KV heads and inner widths divide; inside one scale-up domain.
 
-        The full space also has tensor groups over two domains.
+        The full space also has tensor groups over two domains, and wider ones where
+        the user's limit names them.
         """
         domain = self.workload.topology.cluster.node.scale_up_domain
-        if tp > (2 * domain if self.full else domain):
+        wider = max(2 * domain, self.search.largest("tp") or 0)
+        if tp > (wider if self.full else domain):
             self.removed["tp leaves the scale-up domain"] += 1
             return False
         for kind in self.workload.kinds:

@@ -136,6 +136,20 @@ class SearchSpec(BaseModel):
             return limit.min <= value and (limit.max is None or value <= limit.max)
         return value in (limit if isinstance(limit, tuple) else (limit,))
 
+    def largest(self, axis: str) -> int | None:
+        """The largest value that the limit on *axis* names.
+
+        Args:
+            axis: Name of a numeric field of this block. [text]
+
+        Returns:
+            None without a limit, or with one that is open above. [1]
+        """
+        limit = getattr(self, axis)
+        if isinstance(limit, Span):
+            return limit.max
+        return max(limit, default=None) if isinstance(limit, tuple) else limit
+
     def allows_text(self, axis: str, value: str) -> bool:
         """Whether the word *value* is among those that *axis* is limited to.
 
