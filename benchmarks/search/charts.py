@@ -12,7 +12,7 @@ try:
     import matplotlib as mpl
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.ticker import PercentFormatter
+    from matplotlib.ticker import StrMethodFormatter
 except ModuleNotFoundError as error:
     raise SystemExit("charts need matplotlib: pip install -e '.[bench]'") from error
 
@@ -21,6 +21,8 @@ FLOOR = 1e-4
 """Gap at the foot of a chart; a proven plan lies on it. [1]"""
 SPAN = 75.0
 """Time that a chart of gaps shows. [s]"""
+SECONDS, SIZES = (0.1, 1000.0), (10.0, 10_000.0)
+"""What charts of growth show of times [s], and of memory [MiB] and candidates."""
 LOOK = {
     "svg.hashsalt": "planner",
     "svg.fonttype": "none",
@@ -71,8 +73,8 @@ def _gaps(panels: list[Axes], rows: Sequence[Row]) -> None:
         for row in rows:
             if row["job"] == job:
                 _curve(axes, row["series"], row["space"])
-        axes.set(title=job, yscale="log", xlim=(0, SPAN), ylim=(FLOOR, 1.2))
-        axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+        axes.set(title=job, yscale="log", xlim=(0, SPAN), ylim=(100 * FLOOR, 120))
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g} %"))
         axes.set_xlabel("seconds since the process began")
         axes.set_ylabel("gap")
         axes.legend(loc="upper right", frameon=False)
@@ -81,11 +83,13 @@ def _gaps(panels: list[Axes], rows: Sequence[Row]) -> None:
 def _curve(axes: Axes, series: Sequence[Point], space: str) -> None:
     """The gap from the first plan on, with a dot where it is closed."""
     known = [(point[0], gap_of(point)) for point in series]
-    drawn = [(time, max(gap, FLOOR)) for time, gap in known if gap is not None]
+    times = [time for time, gap in known if gap is not None]
+    gaps = [100 * max(gap, FLOOR) for _, gap in known if gap is not None]
     colour = COLOURS[space]
-    axes.step(*zip(*drawn, strict=True), where="post", color=colour, label=space)
-    proven = [time for time, gap in known if gap == 0.0]
-    axes.plot(proven[:1], [FLOOR] * len(proven[:1]), "o", color=colour, clip_on=False)
+    axes.step(times, gaps, where="post", color=colour, label=space)
+    proven = next((time for time, gap in known if gap == 0.0), None)
+    if proven is not None:
+        axes.plot([proven], [100 * FLOOR], "o", color=colour, clip_on=False)
 
 
 def _growth(panels: list[Axes], rows: Sequence[Row]) -> None:
@@ -99,11 +103,12 @@ def _growth(panels: list[Axes], rows: Sequence[Row]) -> None:
         _line(sizes, along, "peak memory, MiB", lambda row: row["peak_mib"])
         _line(sizes, along, "candidates, 1,000", _thousands)
         times.set(title=f"against {name}", ylabel="seconds")
-        for axes in (times, sizes):
-            axes.set(xscale="log", yscale="log", xlabel=name)
+        for axes, span in ((times, SECONDS), (sizes, SIZES)):
+            axes.set(xscale="log", yscale="log", xlabel=name, ylim=span)
             axes.set_xticks(*_ticks(along), rotation=30)
             axes.minorticks_off()
-            axes.legend(loc="upper left", frameon=False)
+            axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+            axes.legend(loc="upper left", frameon=False, ncols=3)
 
 
 def _thousands(row: Row) -> float | None:
