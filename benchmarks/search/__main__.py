@@ -8,7 +8,7 @@ charts at the end; ``--write`` with ``--nothing`` writes them anew from what is 
 """
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from benchmarks.machine import machine
 from benchmarks.search import growth
@@ -64,8 +64,15 @@ def write() -> None:
     write_page(tables)
 
 
-def options() -> argparse.Namespace:
-    """What the command line asks for."""
+def options(words: Sequence[str] | None = None) -> argparse.Namespace:
+    """What the command line asks for.
+
+    Args:
+        words: Its words; none takes those of this process. [text]
+
+    Returns:
+        Options.
+    """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("jobs", nargs="*", help="names of jobs")
     parser.add_argument("--all", action="store_true", help="every job of the page")
@@ -74,7 +81,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--nothing", action="store_true", help="measure nothing")
     parser.add_argument("--write", action="store_true", help="keep and write the page")
     parser.add_argument("--time-limit", type=float, default=60.0, help="seconds")
-    return parser.parse_args()
+    return parser.parse_args(words)
 
 
 def main() -> None:

@@ -38,6 +38,8 @@ def calculon_section(rows: Sequence[Row]) -> str:
             f"has {every.executions:,} executions; {every.contained:,} are layouts of "
             f"our space, {every.layouts:,} different ones. Those left interleave over "
             "micro-batches that do not come in whole groups of the pipeline's ranks.",
+            f"Calculon's times below are its executions over {theirs.told['rate']} a "
+            f"second and core: {theirs.told['rate_source']}.",
             _times(theirs, rows),
         ]
     )

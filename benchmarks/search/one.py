@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.search.phases import Phases
-from benchmarks.search.series import Watch, first_plan, proof, thinned
+from benchmarks.search.series import Watch, proof, thinned
 from planner.optimize import optimize
 from planner.resolve import resolve
 from planner.specs.read import read_spec
@@ -41,12 +41,13 @@ def measure(
     with phases.watch():
         result = optimize(workloads, top=TOP, time_limit=time_limit, progress=watch)
     taken = imports + time.perf_counter() - start
+    first = phases.first_plan
     _end(watch, result, taken - phases.seconds["report"])
     return {
         "gpus": workloads[0].gpus,
         "layers": workloads[0].model.layers,
         **_found(result),
-        "first_plan_s": first_plan(watch.points),
+        "first_plan_s": None if first is None else imports + first - start,
         "proof_s": proof(watch.points),
         "process_s": taken,
         "cpu_s": time.process_time(),

@@ -73,18 +73,6 @@ def gap_at(series: Sequence[Point], time: float) -> float | None:
     return gap_of(known[-1]) if known else None
 
 
-def first_plan(series: Sequence[Point]) -> float | None:
-    """When the first plan was there.
-
-    Args:
-        series: In order of time.
-
-    Returns:
-        Time since the process began. [s]
-    """
-    return next((time for time, best, _ in series if best is not None), None)
-
-
 def proof(series: Sequence[Point]) -> float | None:
     """When the bound met the best plan.
 
