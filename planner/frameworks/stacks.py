@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict
 
 from hardware.files import parse_facts
 from planner.errors import BadInputError, did_you_mean
+from planner.specs.context import CpFamily
 from planner.specs.framework import Framework, RecipeOverrides
-from planner.specs.layout import CpKind
 from planner.specs.limits import Limits
 from planner.specs.profile import Profile
 
@@ -24,8 +24,10 @@ class StackLimits(BaseModel):
 
     zero_stages: tuple[int, ...] | None = None
     """ZeRO stages. [1]"""
-    cp_kinds: tuple[CpKind, ...] | None = None
+    cp_kinds: tuple[CpFamily, ...] | None = None
     """Kinds of context parallelism. [text]"""
+    ulysses_copies_keys: bool | None = None
+    """Ulysses may deal to more ranks than there are heads of keys."""
     hybrid_sharding: bool | None = None
     """Whether shard groups may be smaller than the data ranks."""
     shards_need_ranks: bool | None = None

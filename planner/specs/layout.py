@@ -4,7 +4,8 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-CpKind = Literal["ring", "all-gather", "ulysses"]
+from planner.specs.context import CpKind
+
 Schedule = Literal[
     "gpipe", "1f1b", "interleaved", "zb-h1", "zb-v", "dualpipe-v", "dualpipe"
 ]

@@ -12,6 +12,7 @@ from pydantic import (
     model_validator,
 )
 
+from planner.specs.context import cp_family
 from planner.specs.offload import parts_of, word_for
 from planner.specs.training import Method, Optimizer, TrainingSpec
 
@@ -150,6 +151,18 @@ class SearchSpec(BaseModel):
         if limit is None:
             return True
         return value in (limit if isinstance(limit, tuple) else (limit,))
+
+    def allows_context(self, kind: str) -> bool:
+        """Whether a kind of cp is allowed, by its own name or its family's.
+
+        Args:
+            kind: As ``ring`` or ``ulysses4+ring``. [text]
+
+        Returns:
+            True when there is no limit or either is named in it.
+        """
+        names = (kind, cp_family(kind))
+        return any(self.allows_text("cp_kind", name) for name in names)
 
     def limits(self) -> dict[str, object]:
         """Limits that the user set, by axis; what widens the space is none."""

@@ -7,7 +7,7 @@ LIMITS = Limits(
     default_zero_stage=1,
     default_zero_stage_pipelined=1,
     schedules=("1f1b", "interleaved"),
-    cp_kinds=("ring", "all-gather"),
+    cp_kinds=("ring", "all-gather", "ulysses", "ulysses+ring"),
     orders=("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"),
     recompute=("none", "selective", "full"),
     recompute_scope="plan",
@@ -18,7 +18,10 @@ LIMITS = Limits(
     source="Megatron-LM core_v0.16.1 megatron/training/arguments.py: "
     "--pipeline-model-parallel-layout, --use-tp-pp-dp-mapping, "
     "--recompute-granularity, --num-distributed-optimizer-instances, "
-    "--expert-tensor-parallel-size; --optimizer-cpu-offload on the distributed "
+    "--expert-tensor-parallel-size; --cp-comm-type p2p, all_gather, a2a and a2a+p2p "
+    "with --hierarchical-context-parallel-sizes, where TransformerEngine "
+    "(pytorch/attention/dot_product_attention/context_parallel.py) wants heads of "
+    "queries and of keys that divide by the ranks of a2a; --optimizer-cpu-offload on the distributed "
     "optimizer; --cpu-offloading-num-layers, refused by transformer_config.py with a "
     "pipeline and with recompute",
     offload=frozenset({"optimizer", "activations"}),
