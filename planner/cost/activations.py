@@ -317,8 +317,7 @@ def _counted_transient(
     lost = 1.0 - kind.keeps.get("logsumexp", 0.0) * (not kind.rebuilds_layer)
     again = 0.0 if kind.rebuilds_layer else lost * scores
     pair = 2 * ELEMENT * layer.attention.heads * workload.training.seq_len
-    beside = again + pair * (scores > 0)
-    beside = beside + context_buffers(layer, meshes)
+    beside = again + pair * (scores > 0) + context_buffers(layer, meshes)
     attention = (ELEMENT * width + fused + beside) * local / meshes.tp
     peak = gathered + np.maximum(ffn, attention)
     if kind.rebuilds_layer:

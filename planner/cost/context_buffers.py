@@ -3,15 +3,17 @@
 import numpy as np
 
 from planner.cost.kernels import ELEMENT
-from planner.cost.meshes import CP_KINDS, Floats, Meshes
+from planner.cost.meshes import Floats, Meshes
 from planner.models.blocks import Attention, LayerKind
+from planner.specs.context import PLAIN
 
 RING_BUFFERS = 6
 """Of keys and values in 16 bits beside a rank's own: two chunks of neighbours, and
 two of gradients in fp32. [1]"""
 DEAL_BUFFERS = 2
 """Copies of what Ulysses sends: as sent, and as received. [1]"""
-WHOLE = CP_KINDS.index("all-gather")
+WHOLE = PLAIN.index("all-gather")
+"""The kind that gathers keys whole. [1]"""
 
 
 def key_width(layer: LayerKind, meshes: Meshes) -> Floats:
@@ -48,9 +50,9 @@ def dealt_width(layer: LayerKind, meshes: Meshes) -> Floats:
         ``2 a d + 2 max(g, t u) d``. [1], shape (meshes,)
     """
     attention = layer.attention
-    same = isinstance(attention, Attention)
-    queries = attention.out_width if same else attention.query_width
-    return queries + attention.out_width + key_width(layer, meshes)
+    out = attention.out_width
+    queries = out if isinstance(attention, Attention) else attention.query_width
+    return queries + out + key_width(layer, meshes)
 
 
 def context_buffers(layer: LayerKind, meshes: Meshes) -> Floats:

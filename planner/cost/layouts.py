@@ -4,9 +4,10 @@ from typing import cast
 
 import numpy as np
 
-from planner.cost.meshes import CP_KINDS, ORDERS, Meshes
+from planner.cost.meshes import ORDERS, Meshes
 from planner.cost.pipeline import Counts
 from planner.cost.workload import Workload
+from planner.specs.context import CP_KINDS
 from planner.specs.layout import CommDtype, Layout, RecomputeRange, Schedule, Stage
 
 

@@ -13,8 +13,10 @@ NOWHERE = CP_KINDS.index("all-gather")
 def context_kinds(
     workload: Workload, tp: int, cp: int, removed: Counter[str]
 ) -> list[int]:
-    """Kinds that framework, heads and user allow: the first of the framework's alone
-    in the default space, all of them in the full one or where the user names some.
+    """Kinds that framework, heads and user allow.
+
+    The framework's first alone in the default space; all of them in the full one, or
+    where the user names some.
 
     Args:
         workload: The job. [-]

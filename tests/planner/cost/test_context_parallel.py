@@ -12,9 +12,9 @@ from planner.cost.context_buffers import context_buffers, dealt_width, key_width
 from planner.cost.context_parallel import context_exchange
 from planner.cost.exchange import core_times
 from planner.cost.kernels import operator_latency
-from planner.cost.meshes import CP_KINDS
 from planner.models import preset
 from planner.models.blocks import LayerKind
+from planner.specs.context import CP_KINDS
 
 LLAMA = preset("llama-3-8b").kinds[0]
 """32 query heads and 8 heads of keys of 128 columns."""

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from strategies import TINY_MIXTRAL, small_job
 
-from planner.cost.meshes import CP_KINDS
 from planner.cost.workload import Workload
 from planner.search.best_first import (
     BY_BOUND,
@@ -17,6 +16,7 @@ from planner.search.best_first import (
     search,
 )
 from planner.search.space import enumerate_space
+from planner.specs.context import CP_KINDS
 from planner.specs.layout import Offload
 from planner.specs.search import SearchSpec
 
