@@ -21,9 +21,9 @@ LIMITS = Limits(
     "--expert-tensor-parallel-size; --cp-comm-type p2p, all_gather, a2a and a2a+p2p "
     "with --hierarchical-context-parallel-sizes, where TransformerEngine "
     "(pytorch/attention/dot_product_attention/context_parallel.py) wants heads of "
-    "queries and of keys that divide by the ranks of a2a; --optimizer-cpu-offload on the distributed "
-    "optimizer; --cpu-offloading-num-layers, refused by transformer_config.py with a "
-    "pipeline and with recompute",
+    "queries and of keys that divide by the ranks of a2a; --optimizer-cpu-offload on "
+    "the distributed optimizer; --cpu-offloading-num-layers, refused by "
+    "transformer_config.py with a pipeline and with recompute",
     offload=frozenset({"optimizer", "activations"}),
     offload_least_zero={"optimizer": 1},
     offloads_activations_alone=True,
