@@ -168,7 +168,7 @@ def _member(one: Contender, best: Contender, rank: int | None) -> TiedPlan:
     return TiedPlan(
         rank=rank,
         layout=one.layout,
-        settings=one.workload.search.settings_of(one.workload.training),
+        settings=one.workload.chosen,
         framework=one.workload.framework.name,
         slower=_slower(one, best),
         error=_error(one, best),

@@ -275,7 +275,8 @@ def transient_bytes(
     The larger of its two halves: two gathered inputs and the gradients of the
     inner activations, or the gradients of Q, K, V with the fp32 query
     accumulator and what context ranks exchange; plus the whole layer's activations
-    when they are rebuilt. Below all that trains there is no backward. Replayed where the eager operators are known.
+    when they are rebuilt. Below all that trains there is no backward. Replayed where
+    the eager operators are known.
 
     Args:
         workload: The job.

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from hardware.files import parse_facts
 from planner.errors import BadInputError, did_you_mean
 from planner.specs.context import CpFamily
+from planner.specs.formats import Formats
 from planner.specs.framework import Framework, RecipeOverrides
 from planner.specs.limits import Limits
 from planner.specs.profile import Profile
@@ -62,6 +63,7 @@ class Stack(BaseModel):
         profile: Fields of the profile that differ. [-]
         recipe: Memory habits that differ. [-]
         limits: Fields of the room's limits that differ. [-]
+        formats: What can be sent in place of the room's formats, where it differs. [-]
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -73,6 +75,7 @@ class Stack(BaseModel):
     profile: dict[str, object] = {}
     recipe: RecipeOverrides = RecipeOverrides()
     limits: StackLimits = StackLimits()
+    formats: Formats | None = None
 
 
 def _folder(room: str) -> Traversable:
@@ -143,4 +146,5 @@ def with_stack(framework: Framework, name: str) -> Framework:
         profile=Profile.model_validate(fields),
         recipe=stack.recipe.on(framework.recipe),
         limits=stack.limits.on(framework.limits),
+        formats=framework.formats if stack.formats is None else stack.formats,
     )

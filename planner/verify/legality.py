@@ -6,6 +6,7 @@ from planner.cost.workload import Workload
 from planner.models.blocks import Mlp, Moe
 from planner.schedules.placement import V_SHAPED, placement
 from planner.specs.context import cp_family
+from planner.specs.formats import FORMAT_AXES
 from planner.specs.layout import Layout, Offload, Stage
 from planner.specs.search import AXES, SETTINGS
 
@@ -341,11 +342,27 @@ def _moves_together(offload: Offload, groups: frozenset[str]) -> bool:
 
 
 def _settings(workload: Workload, _: Layout) -> Sentences:
-    """Method and optimizer are among those that the user leaves open."""
+    """The training block's settings are among those that the user leaves open."""
     for name in SETTINGS:
         listed, value = workload.search.choices(name), getattr(workload.training, name)
         if listed and value not in listed:
             yield f"the search block limits {name} to {', '.join(listed)}: {value}"
+
+
+def _formats(workload: Workload, layout: Layout) -> Sentences:
+    """The framework sends in these formats, and the user lets it."""
+    own = workload.framework.own_formats
+    sent = layout.stated_formats or own
+    precision, search = workload.training.precision, workload.search
+    for axis, name in FORMAT_AXES.items():
+        word, formats = getattr(sent, name), workload.framework.formats
+        forms = getattr(formats, name)
+        can = word in forms and precision in forms[word].precisions
+        if word != getattr(own, name) and not can:
+            yield f"{workload.framework.name} sends no {name} in {word} at {precision}"
+        listed = search.choices(axis)
+        if listed and word not in listed:
+            yield f"the search block limits {axis} to {', '.join(listed)}: {word}"
 
 
 def _shown(search: object, axis: str) -> str:
@@ -369,5 +386,6 @@ RULES: tuple[Callable[[Workload, Layout], Sentences], ...] = (
     _user_limits,
     _offload,
     _settings,
+    _formats,
 )
 """Every rule, in order of its sentences."""

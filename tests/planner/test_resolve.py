@@ -139,6 +139,12 @@ def test_a_framework_has_its_own_words_for_the_dispatch_of_tokens(
     assert resolved(spec).profile.expert_dispatch == dispatch
 
 
+def test_a_searched_precision_that_the_gpu_lacks_is_refused() -> None:
+    with pytest.raises(BadInputError, match="no mxfp8 units") as no:
+        resolved(job(framework="megatron", search={"precision": ["bf16", "mxfp8"]}))
+    assert (no.value.field, no.value.value) == ("search.precision", "mxfp8")
+
+
 def test_a_dispatcher_of_another_framework_is_refused() -> None:
     with pytest.raises(BadInputError, match="torchtitan has no such dispatcher") as no:
         resolved(job(framework="torchtitan", stack={"dispatcher": "alltoall"}))

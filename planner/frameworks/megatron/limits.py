@@ -11,6 +11,7 @@ LIMITS = Limits(
     orders=("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"),
     recompute=("none", "selective", "full"),
     recompute_scope="plan",
+    precisions=("bf16", "fp16", "fp8", "mxfp8", "nvfp4"),
     hybrid_sharding=True,
     sequence_parallel=(True, False),
     expert_tensor=True,
@@ -18,7 +19,8 @@ LIMITS = Limits(
     source="Megatron-LM core_v0.16.1 megatron/training/arguments.py: "
     "--pipeline-model-parallel-layout, --use-tp-pp-dp-mapping, "
     "--recompute-granularity, --num-distributed-optimizer-instances, "
-    "--expert-tensor-parallel-size; --cp-comm-type p2p, all_gather, a2a and a2a+p2p "
+    "--expert-tensor-parallel-size; --bf16, --fp16, --fp8-format with --fp8-recipe "
+    "(mxfp8 among them), --fp4-format; --cp-comm-type p2p, all_gather, a2a and a2a+p2p "
     "with --hierarchical-context-parallel-sizes, where TransformerEngine "
     "(pytorch/attention/dot_product_attention/context_parallel.py) wants heads of "
     "queries and of keys that divide by the ranks of a2a; --optimizer-cpu-offload on "
