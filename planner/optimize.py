@@ -192,7 +192,7 @@ def _ranked(rank: int, one: Contender, best: Contender) -> RankedPlan:
         estimate=one.estimate,
         slower=one.step_s / best.step_s - 1,
         why="" if same else why_slower(best.estimate, one.estimate),
-        settings=one.workload.search.settings_of(one.workload.training),
+        settings=one.workload.chosen,
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from planner.cost.estimate import estimate
-from planner.cost.layouts import comm_dtype, layout_of
+from planner.cost.layouts import layout_of
 from planner.cost.meshes import ORDERS, Meshes
 from planner.cost.pipeline import Counts, rank_blocks, step_ns
 from planner.cost.table import CostTable, fill_table
@@ -89,12 +89,16 @@ def complete(workload: Workload, partial: PartialLayout) -> Layout:
         BadInputError: No legal layout has those degrees.
     """
     _refuse_formats(workload, partial)
-    workload = replace(workload, offload=partial.offload or workload.offload)
+    workload = replace(
+        workload,
+        offload=partial.offload or workload.offload,
+        comm_dtype=partial.comm_dtype or workload.comm_dtype,
+    )
     degrees = _degrees(workload, partial)
     _refuse_offload(workload, degrees)
     if isinstance(partial.stages, tuple):
         stages = tuple(_with_recompute(stage, partial) for stage in partial.stages)
-        layout = _skeleton(degrees, stages, partial.order or ORDERS[0])
+        layout = _skeleton(workload, degrees, stages, partial.order or ORDERS[0])
         layout = layout.model_copy(update={"offload": workload.offload})
         _refuse_illegal(workload, layout)
         return layout
@@ -103,15 +107,18 @@ def complete(workload: Workload, partial: PartialLayout) -> Layout:
 
 
 def _refuse_formats(workload: Workload, partial: PartialLayout) -> None:
-    """Formats on the wire are the framework recipe's; others have no price yet."""
-    ours = comm_dtype(workload)
-    if partial.comm_dtype not in (None, ours):
-        raise BadInputError(
-            f"{workload.framework.name} is priced with its own formats only",
-            field="layout.comm_dtype",
-            value=partial.comm_dtype.model_dump() if partial.comm_dtype else None,
-            allowed=str(ours.model_dump()),
-        )
+    """Formats on the wire are the framework's own, or among those it can choose."""
+    given = partial.comm_dtype
+    for name in ("gradients", "parameters") if given else ():
+        value, known = getattr(given, name), workload.sendable(name)
+        if value not in known:
+            raise BadInputError(
+                f"{workload.framework.name} sends no {name} in {value} under "
+                f"{workload.training.precision}",
+                field=f"layout.comm_dtype.{name}",
+                value=value,
+                allowed=", ".join(known),
+            )
 
 
 def _refuse_offload(workload: Workload, degrees: dict[str, int | str]) -> None:
@@ -183,9 +190,13 @@ def _with_recompute(stage: Stage, partial: PartialLayout) -> Stage:
 
 
 def _skeleton(
-    degrees: dict[str, int | str], stages: tuple[Stage, ...], order: str
+    workload: Workload,
+    degrees: dict[str, int | str],
+    stages: tuple[Stage, ...],
+    order: str,
 ) -> Layout:
-    return Layout.model_validate({**degrees, "stages": stages, "order": order})
+    layout = Layout.model_validate({**degrees, "stages": stages, "order": order})
+    return layout.model_copy(update={"comm_dtype": workload.sends})
 
 
 def _refuse_illegal(workload: Workload, layout: Layout) -> None:
@@ -252,6 +263,7 @@ def _probe(
     stages = int(degrees["pp"]) * int(degrees["vpp"])
     layers = even_layers(workload.model.layers, stages)
     return _skeleton(
+        workload,
         degrees,
         tuple(
             Stage(

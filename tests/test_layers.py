@@ -24,6 +24,8 @@ FLOORS = {
     "planner.calibration_file": 5,
     "planner.calibrated": 5,
     "planner.methods": 5,
+    "planner.wire": 4,
+    "planner.precisions": 4,
     "planner.variants": 5,
     "planner.resolve": 5,
     "planner.reasons": 5,

@@ -5,6 +5,7 @@ from typing import cast
 import numpy as np
 
 from planner.cost.adapters import adapter_widths, copied_bytes, is_frozen, is_kept
+from planner.cost.context_buffers import context_buffers
 from planner.cost.eager_bytes import replayed_block
 from planner.cost.kernels import ELEMENT, NARROW, is_unfused
 from planner.cost.meshes import Floats, Meshes
@@ -273,8 +274,9 @@ def transient_bytes(
 
     The larger of its two halves: two gathered inputs and the gradients of the
     inner activations, or the gradients of Q, K, V with the fp32 query
-    accumulator; plus the whole layer's activations when they are rebuilt. Below all
-    that trains there is no backward. Replayed where the eager operators are known.
+    accumulator and what context ranks exchange; plus the whole layer's activations
+    when they are rebuilt. Below all that trains there is no backward. Replayed where
+    the eager operators are known.
 
     Args:
         workload: The job.
@@ -316,7 +318,7 @@ def _counted_transient(
     lost = 1.0 - kind.keeps.get("logsumexp", 0.0) * (not kind.rebuilds_layer)
     again = 0.0 if kind.rebuilds_layer else lost * scores
     pair = 2 * ELEMENT * layer.attention.heads * workload.training.seq_len
-    beside = again + pair * (scores > 0)
+    beside = again + pair * (scores > 0) + context_buffers(layer, meshes)
     attention = (ELEMENT * width + fused + beside) * local / meshes.tp
     peak = gathered + np.maximum(ffn, attention)
     if kind.rebuilds_layer:

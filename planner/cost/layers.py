@@ -5,12 +5,8 @@ import numpy as np
 from planner.cost.activations import expert_tokens, kept_bytes, key_share
 from planner.cost.adapters import adapter_times, is_frozen
 from planner.cost.context import Context, Parts
-from planner.cost.exchange import (
-    GemmTimes,
-    context_exchange,
-    core_times,
-    tensor_exchange,
-)
+from planner.cost.context_parallel import context_exchange
+from planner.cost.exchange import GemmTimes, core_times, tensor_exchange
 from planner.cost.experts import expert_exchange, expert_waits, shown_exchange
 from planner.cost.hosts import exposed_copies
 from planner.cost.kernels import (

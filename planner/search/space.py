@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.cost.host_bound import host_bound, leaves_the_gpus
-from planner.cost.meshes import CP_KINDS, ORDERS, Ints, Meshes
+from planner.cost.meshes import ORDERS, Ints, Meshes
 from planner.cost.workload import Workload
 from planner.models.blocks import Mlp, Moe
+from planner.search.context import context_kinds
 from planner.search.schedules import AT_ONCE, SEARCHED, Rows, schedule_rows
 from planner.specs.offload import CATEGORIES, LEAST_ZERO
 
@@ -254,7 +255,7 @@ class Enumerator:
     ) -> Iterator[tuple[int, int, tuple[int, int], int]]:
         """Sequence parallelism, kind of cp, experts and rank order."""
         for sp in self._sequence_parallel(tp):
-            for kind in self._context_kinds(tp, cp):
+            for kind in context_kinds(self.workload, tp, cp, self.removed):
                 for experts in self._experts(tp, cp, dp, sp=sp):
                     for order in self._orders(pp, dp, tp * cp, experts):
                         yield sp, kind, experts, order
@@ -265,24 +266,6 @@ class Enumerator:
         kept = [int(sp) for sp in legal if wanted in (None, sp) or tp == 1]
         self.removed["limit:sp"] += len(legal) - len(kept)
         return kept
-
-    def _context_kinds(self, tp: int, cp: int) -> list[int]:
-        """The framework's first kind in the default space; all in the full one."""
-        if cp == 1:
-            return [CP_KINDS.index("all-gather")]
-        names = self.limits.cp_kinds if self.full else self.limits.cp_kinds[:1]
-        if self.search.cp_kind is not None:
-            names = tuple(
-                n for n in self.limits.cp_kinds if self.search.allows_text("cp_kind", n)
-            )
-        return [
-            CP_KINDS.index(name)
-            for name in names
-            if name != "ulysses" or self._heads_divide(tp * cp)
-        ]
-
-    def _heads_divide(self, ranks: int) -> bool:
-        return all(kind.attention.heads % ranks == 0 for kind in self.workload.kinds)
 
     def _experts(
         self, tp: int, cp: int, dp: int, *, sp: int

@@ -35,6 +35,10 @@ class Limits:
     split_replicas_need_shards: bool = False
     """Replicas of a model that tp or cp splits must share states among each other,
     and cp itself needs ZeRO 2 or 3."""
+    precisions: tuple[str, ...] = ("bf16", "fp16")
+    """Compute formats that a search may choose from."""
+    ulysses_copies_keys: bool = False
+    """Ulysses may deal to more ranks than there are heads of keys, which it copies."""
     offload: frozenset[str] = frozenset()
     """What may lie in host memory: categories, with + between those that only move
     together; any union of them can be chosen."""

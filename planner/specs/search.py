@@ -12,8 +12,10 @@ from pydantic import (
     model_validator,
 )
 
+from planner.specs.context import cp_family
+from planner.specs.formats import FORMAT_AXES, GradientFormat, ParameterFormat
 from planner.specs.offload import parts_of, word_for
-from planner.specs.training import Method, Optimizer, TrainingSpec
+from planner.specs.training import Method, Optimizer, Precision, TrainingSpec
 
 
 class Span(BaseModel):
@@ -35,7 +37,7 @@ IntLimit = StrictInt | tuple[StrictInt, ...] | Span | None
 TextLimit = str | tuple[str, ...] | None
 OffloadChoice = StrictBool | str | tuple[str, ...] | None
 
-SETTINGS = ("method", "optimizer")
+SETTINGS = ("method", "optimizer", "precision")
 """Fields of the training block that a search may choose."""
 
 AXES = ("tp", "pp", "vpp", "cp", "ep", "etp", "dp", "dp_shard", "micro_batch")
@@ -44,8 +46,9 @@ AXES = ("tp", "pp", "vpp", "cp", "ep", "etp", "dp", "dp_shard", "micro_batch")
 class SearchSpec(BaseModel):
     """Limits on the space; an absent limit leaves the axis free.
 
-    ``offload``, ``method`` and ``optimizer`` widen it instead: absent, nothing is
-    offloaded and the training block stays as given.
+    ``offload``, the settings and the formats on the wire widen it instead: absent,
+    nothing is offloaded, the training block stays as given, and gradients and
+    parameters travel in the framework's own formats; in the full space in any.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -74,6 +77,14 @@ class SearchSpec(BaseModel):
     optimizer: Optimizer | tuple[Optimizer, ...] | None = None
     """Optimizers to choose from; absent: the training block's."""
 
+    precision: Precision | tuple[Precision, ...] | None = None
+    """Compute formats to choose from; absent: the training block's."""
+    gradient_dtype: GradientFormat | tuple[GradientFormat, ...] | None = None
+    """Formats that gradients may be reduced in; absent: the framework's own, in the
+    full space any that it has."""
+    parameter_dtype: ParameterFormat | tuple[ParameterFormat, ...] | None = None
+    """The same of the formats that parameters may be gathered in."""
+
     @field_validator("offload")
     @classmethod
     def _known_offloads(cls, value: OffloadChoice) -> OffloadChoice:
@@ -83,7 +94,7 @@ class SearchSpec(BaseModel):
             return tuple(word_for(parts_of(word)) for word in value)
         return value
 
-    @field_validator("offload", "method", "optimizer")
+    @field_validator("offload", *SETTINGS, *FORMAT_AXES)
     @classmethod
     def _not_empty(cls, value: object) -> object:
         if value == ():
@@ -94,7 +105,7 @@ class SearchSpec(BaseModel):
         """Values of a setting that the user lists, in their order.
 
         Args:
-            setting: One of offload, method and optimizer. [text]
+            setting: Offload, a setting, or a format on the wire. [text]
 
         Returns:
             Words, each once; none where the user lists none. [text]
@@ -165,7 +176,19 @@ class SearchSpec(BaseModel):
             return True
         return value in (limit if isinstance(limit, tuple) else (limit,))
 
+    def allows_context(self, kind: str) -> bool:
+        """Whether a kind of cp is allowed, by its own name or its family's.
+
+        Args:
+            kind: As ``ring`` or ``ulysses4+ring``. [text]
+
+        Returns:
+            True when there is no limit or either is named in it.
+        """
+        names = (kind, cp_family(kind))
+        return any(self.allows_text("cp_kind", name) for name in names)
+
     def limits(self) -> dict[str, object]:
         """Limits that the user set, by axis; what widens the space is none."""
-        widening = {"space", "offload", *SETTINGS}
+        widening = {"space", "offload", *SETTINGS, *FORMAT_AXES}
         return self.model_dump(mode="json", exclude_none=True, exclude=widening)
