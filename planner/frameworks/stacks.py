@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from hardware.files import parse_facts
 from planner.errors import BadInputError, did_you_mean
 from planner.specs.framework import Framework, RecipeOverrides
-from planner.specs.layout import CpKind
+from planner.specs.layout import CpKind, Schedule
 from planner.specs.limits import Limits
 from planner.specs.profile import Profile
 
@@ -22,6 +22,10 @@ class StackLimits(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    schedules: tuple[Schedule, ...] | None = None
+    """Pipeline schedules. [text]"""
+    recomputes_split: bool | None = None
+    """Whether a schedule that splits the backward may recompute activations."""
     zero_stages: tuple[int, ...] | None = None
     """ZeRO stages. [1]"""
     cp_kinds: tuple[CpKind, ...] | None = None

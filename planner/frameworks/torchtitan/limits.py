@@ -11,6 +11,7 @@ LIMITS = Limits(
     orders=("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"),
     recompute=("none", "selective", "full"),
     recompute_scope="plan",
+    recomputes_split=False,
     hybrid_sharding=True,
     sequence_parallel=(True, False),
     expert_tensor=False,
@@ -22,6 +23,9 @@ LIMITS = Limits(
     "training.enable_cpu_offload is FSDP2's CPUOffloadPolicy, which moves parameters, "
     "gradients and optimizer states together; the schedule is any of PyTorch's, but "
     "those that split the backward refuse compiled blocks (PyTorch 2.13 "
-    "pipelining/schedules.py, _check_torch_compile_compatibility)",
+    "pipelining/schedules.py, _check_torch_compile_compatibility), and each of their "
+    "weight gradients would run a checkpointed forward again (utils/checkpoint.py "
+    "recomputes once per backward call, pipelining/_backward.py calls it once per "
+    "linear; pytorch issue 136766)",
     offload=frozenset({"parameters+gradients+optimizer"}),
 )
