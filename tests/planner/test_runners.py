@@ -28,7 +28,7 @@ def test_who_runs_what() -> None:
 def test_what_none_runs_is_refused(
     wanted: list[str], rooms: list[str], told: str
 ) -> None:
-    with pytest.raises(BadInputError, match="who can|no such") as error:
+    with pytest.raises(BadInputError, match=r"who can|no such") as error:
         refuse_schedules(
             wanted, [ROOMS[name] for name in rooms], field="search.schedule"
         )
