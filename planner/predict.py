@@ -10,6 +10,8 @@ from planner.cost.pipeline import Counts, rank_blocks, step_ns
 from planner.cost.table import CostTable, fill_table
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
+from planner.runners import refuse_schedules
+from planner.schedules import SPLIT, V_SHAPED
 from planner.search.paths import even_counts, in_class
 from planner.specs.estimate import MemoryEstimate
 from planner.specs.layout import (
@@ -94,6 +96,8 @@ def complete(workload: Workload, partial: PartialLayout) -> Layout:
         offload=partial.offload or workload.offload,
         comm_dtype=partial.comm_dtype or workload.comm_dtype,
     )
+    named = () if partial.schedule is None else (partial.schedule,)
+    refuse_schedules(named, [workload.framework], field="layout.schedule")
     degrees = _degrees(workload, partial)
     _refuse_offload(workload, degrees)
     if isinstance(partial.stages, tuple):
@@ -158,7 +162,7 @@ def _degrees(workload: Workload, partial: PartialLayout) -> dict[str, int | str]
     tp, pp, cp = (getattr(partial, axis) or 1 for axis in ("tp", "pp", "cp"))
     dp = partial.dp or max(workload.gpus // (tp * pp * cp), 1)
     micro_batch = partial.micro_batch or 1
-    vpp = partial.vpp or 1
+    vpp = partial.vpp or (2 if partial.schedule in V_SHAPED else 1)
     zero = limits.default_zero(pp=pp, ranks=dp * cp)
     sp = tp > 1 and limits.sequence_parallel[0]
     return {
@@ -224,7 +228,7 @@ def _options(
     """Rank orders times recompute kinds, each with its best split."""
     limits = workload.framework.limits
     orders = (partial.order,) if partial.order else limits.orders
-    menu = (partial.recompute,) if partial.recompute else limits.recompute
+    menu = _menu(workload, partial)
     _refuse_recompute(workload, menu)
     legal = [
         order
@@ -242,6 +246,16 @@ def _options(
         )
         for entry, choice in enumerate(entries):
             yield _option(table, degrees, choice, partial, (rank, entry))
+
+
+def _menu(workload: Workload, partial: PartialLayout) -> tuple[str, ...]:
+    """Recompute kinds to choose from: none where the schedule allows no other."""
+    limits = workload.framework.limits
+    if partial.recompute is not None:
+        return (partial.recompute,)
+    if partial.schedule in SPLIT and not limits.recomputes_split:
+        return ("none",)
+    return limits.recompute
 
 
 def _refuse_recompute(workload: Workload, menu: tuple[str, ...]) -> None:

@@ -29,6 +29,7 @@ FLOORS = {
     "planner.variants": 5,
     "planner.resolve": 5,
     "planner.reasons": 5,
+    "planner.runners": 5,
     "planner.infeasible": 6,
     "planner.sanity": 6,
     "planner.ties": 6,

@@ -15,16 +15,20 @@ from planner.cost.meshes import ORDERS, Ints, Meshes
 from planner.cost.workload import Workload
 from planner.models.blocks import Mlp, Moe
 from planner.search.context import context_kinds
-from planner.search.schedules import AT_ONCE, SEARCHED, Rows, schedule_rows
+from planner.search.schedules import (
+    AT_ONCE,
+    NO_RECOMPUTE,
+    SEARCHED,
+    Rows,
+    menu_rows,
+    schedule_rows,
+)
 from planner.specs.offload import CATEGORIES, LEAST_ZERO
 
 MOST_DEFAULT_MICRO_BATCH = 8
 """Sequences in the largest micro-batch of the default space. [1]"""
 MOST_DEFAULT_CONTEXT = 64
 """Largest context degree of the default space. [1]"""
-
-NO_RECOMPUTE = "none"
-"""Kind under which a layer keeps everything for its backward. [text]"""
 
 
 def divisors(n: int) -> list[int]:
@@ -107,16 +111,16 @@ class Enumerator:
         meshes = Meshes.from_rows(list(self._rows()) if menu else [])
         menu = menu or (NO_RECOMPUTE,)
         tied = self.limits.recompute_scope == "plan" or len(menu) == 1
-        entries = list(range(len(menu))) if tied else [-1]
         rows = schedule_rows(self.workload, meshes, self.removed, full=self.full)
         if len(rows.mesh) and leaves_the_gpus(self.workload):
             rows = rows.take(self._host_holds(meshes.take(rows.mesh), rows, menu))
+        rows, entry = menu_rows(self.workload, rows, menu, self.removed, tied=tied)
         return Space(
             meshes=meshes,
-            mesh=np.repeat(rows.mesh, len(entries)),
-            vpp=np.repeat(rows.vpp, len(entries)),
-            schedules=np.repeat(rows.schedule, len(entries)),
-            menu=np.tile(np.array(entries, dtype=np.int64), len(rows.mesh)),
+            mesh=rows.mesh,
+            vpp=rows.vpp,
+            schedules=rows.schedule,
+            menu=entry,
             recompute=menu,
             removed=dict(self.removed),
         )

@@ -26,6 +26,8 @@ class Limits:
     """Whether etp may differ from 1."""
     experts_need_sp: bool
     source: str
+    recomputes_split: bool = True
+    """Whether a schedule that splits the backward may recompute activations."""
     pipeline: bool = True
     """Whether pp may differ from 1."""
     expert_parallel: bool = True

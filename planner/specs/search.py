@@ -171,10 +171,21 @@ class SearchSpec(BaseModel):
         Returns:
             True when there is no limit or the word is named in it.
         """
+        return getattr(self, axis) is None or value in self.words(axis)
+
+    def words(self, axis: str) -> tuple[str, ...]:
+        """The words that *axis* is limited to.
+
+        Args:
+            axis: Name of a worded field of this block. [text]
+
+        Returns:
+            Words; none where there is no limit. [text]
+        """
         limit = getattr(self, axis)
         if limit is None:
-            return True
-        return value in (limit if isinstance(limit, tuple) else (limit,))
+            return ()
+        return limit if isinstance(limit, tuple) else (limit,)
 
     def allows_context(self, kind: str) -> bool:
         """Whether a kind of cp is allowed, by its own name or its family's.

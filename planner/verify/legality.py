@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 from planner.cost.workload import Workload
 from planner.models.blocks import Mlp, Moe
+from planner.schedules.order import SPLIT
 from planner.schedules.placement import V_SHAPED, placement
 from planner.specs.context import cp_family
 from planner.specs.formats import FORMAT_AXES
@@ -189,6 +190,12 @@ def _recompute(workload: Workload, layout: Layout) -> Sentences:
         yield (
             f"{workload.framework.name} has one recompute kind per plan, this has "
             f"{len(used)}: {', '.join(used)}"
+        )
+    again = [kind for kind in used if kind != NO_RECOMPUTE]
+    if layout.schedule in SPLIT and again and not limits.recomputes_split:
+        yield (
+            f"{workload.framework.name} recomputes nothing under {layout.schedule}, "
+            f"which splits the backward: {', '.join(again)}"
         )
 
 
