@@ -1,8 +1,14 @@
 """Which tensors of a layer a kind of recompute keeps, drops and builds again."""
 
+from planner.cost.workload import Workload
 from planner.models.blocks import LatentAttention, LayerKind, Moe
 from planner.specs.framework import RecomputeKind
-from planner.specs.recompute import RecomputeModule, Where
+from planner.specs.recompute import (
+    RecomputeModule,
+    Where,
+    combination,
+    combinations_of,
+)
 
 ATTENTION_TENSORS = frozenset(
     {
@@ -104,3 +110,66 @@ def runs_norm_again(kind: RecomputeKind, layer: LayerKind, norm: str) -> bool:
     """
     output = norm.replace("_input", "_output")
     return kind.memory_ops > 0 or output in rebuilt(kind, layer)
+
+
+def is_known(workload: Workload, name: str) -> bool:
+    """Whether the job's framework can recompute so, and it makes a difference.
+
+    A combination is known where the stack has modules, every module drops something
+    of some layer of the model, and the scaling of fp8 does not refuse it.
+
+    Args:
+        workload: The job.
+        name: Kind of recompute. [text]
+
+    Returns:
+        False for a name of no kind, too.
+    """
+    limits, recipe = workload.framework.limits, workload.recipe
+    if name in recipe.kinds:
+        return name in limits.recompute
+    chosen = combination(recipe.modules, name) if limits.recompute_modules else None
+    return chosen is not None and all(
+        _does_anything(workload, module) for module in chosen.values()
+    )
+
+
+def known_kinds(workload: Workload) -> str:
+    """Every kind of recompute of a job's framework, for messages.
+
+    Args:
+        workload: The job.
+
+    Returns:
+        For example `none, full, and of moe_act, moe any with + between them`. [text]
+    """
+    limits, recipe = workload.framework.limits, workload.recipe
+    plain = [name for name in limits.recompute if name in recipe.kinds]
+    modules = [
+        name
+        for name, module in recipe.modules.items()
+        if limits.recompute_modules and _does_anything(workload, module)
+    ]
+    several = f", and of {', '.join(modules)} any with + between them"
+    return ", ".join(plain) + (several if modules else "")
+
+
+def combinations(workload: Workload) -> tuple[str, ...]:
+    """Combinations of modules that :func:`is_known`, those of fewer modules first.
+
+    Args:
+        workload: The job.
+
+    Returns:
+        Names. [text]
+    """
+    every = combinations_of(workload.recipe.modules)
+    return tuple(name for name in every if is_known(workload, name))
+
+
+def _does_anything(workload: Workload, module: RecomputeModule) -> bool:
+    """Whether a module drops a tensor of some layer, and may be recomputed at all."""
+    scaled = workload.training.precision == "fp8"
+    if scaled and workload.profile.fp8_recipe in module.not_under_fp8:
+        return False
+    return any(dropped(module, layer) for layer in workload.kinds)

@@ -14,6 +14,7 @@ from planner.cost.host_bound import host_bound, leaves_the_gpus
 from planner.cost.meshes import CP_KINDS, ORDERS, Ints, Meshes
 from planner.cost.workload import Workload
 from planner.models.blocks import Mlp, Moe
+from planner.search.menus import offered, searched
 from planner.search.schedules import AT_ONCE, SEARCHED, Rows, schedule_rows
 from planner.specs.offload import CATEGORIES, LEAST_ZERO
 
@@ -104,6 +105,7 @@ class Enumerator:
         """
         menu = self._recompute_menu()
         meshes = Meshes.from_rows(list(self._rows()) if menu else [])
+        menu = searched(self.workload, meshes, menu, self.removed)
         menu = menu or (NO_RECOMPUTE,)
         tied = self.limits.recompute_scope == "plan" or len(menu) == 1
         entries = list(range(len(menu))) if tied else [-1]
@@ -352,10 +354,10 @@ class Enumerator:
         return True
 
     def _recompute_menu(self) -> tuple[str, ...]:
-        known = self.limits.recompute
+        known = every = offered(self.workload)
         if self._activations_alone():
-            known = tuple(name for name in known if name == NO_RECOMPUTE)
-            dropped = len(self.limits.recompute) - len(known)
+            known = tuple(name for name in every if name == NO_RECOMPUTE)
+            dropped = len(every) - len(known)
             self.removed["offload of activations needs recompute none"] += dropped
         kept = [name for name in known if self.search.allows_text("recompute", name)]
         self.removed["limit:recompute"] += len(known) - len(kept)

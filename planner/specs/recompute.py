@@ -38,8 +38,8 @@ class RecomputeModule(BaseModel):
     """Collectives that run again. [text]"""
     core: bool = False
     """The attention core runs again."""
-    needs: Where = "any"
-    """Layers that a model must have for the framework to accept the module."""
+    not_under_fp8: tuple[str, ...] = ()
+    """Scaling recipes of fp8 that refuse it. [text]"""
     contains: tuple[str, ...] = ()
     """Modules inside this one: to name them beside it changes nothing. [text]"""
     also: str | None = None

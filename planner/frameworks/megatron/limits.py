@@ -11,16 +11,18 @@ LIMITS = Limits(
     orders=("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"),
     recompute=("none", "selective", "full"),
     recompute_scope="plan",
+    recompute_modules=True,
     hybrid_sharding=True,
     sequence_parallel=(True, False),
     expert_tensor=True,
     experts_need_sp=True,
     source="Megatron-LM core_v0.16.1 megatron/training/arguments.py: "
     "--pipeline-model-parallel-layout, --use-tp-pp-dp-mapping, "
-    "--recompute-granularity, --num-distributed-optimizer-instances, "
-    "--expert-tensor-parallel-size; --optimizer-cpu-offload on the distributed "
-    "optimizer; --cpu-offloading-num-layers, refused by transformer_config.py with a "
-    "pipeline and with recompute",
+    "--recompute-granularity, --recompute-modules (from core_v0.12.0 on), "
+    "--num-distributed-optimizer-instances, --expert-tensor-parallel-size; "
+    "--optimizer-cpu-offload on the distributed optimizer; "
+    "--cpu-offloading-num-layers, refused by transformer_config.py with a pipeline "
+    "and with recompute",
     offload=frozenset({"optimizer", "activations"}),
     offload_least_zero={"optimizer": 1},
     offloads_activations_alone=True,
