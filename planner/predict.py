@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from planner.cost.estimate import estimate
 from planner.cost.layouts import layout_of
 from planner.cost.meshes import ORDERS, Meshes
+from planner.cost.modules import combinations, is_known, known_kinds
 from planner.cost.pipeline import Counts, rank_blocks, step_ns
 from planner.cost.table import CostTable, fill_table
 from planner.cost.workload import Workload
-from planner.errors import BadInputError
+from planner.errors import BadInputError, did_you_mean
 from planner.runners import refuse_schedules
 from planner.schedules import SPLIT, V_SHAPED
 from planner.search.paths import even_counts, in_class
@@ -259,14 +260,15 @@ def _menu(workload: Workload, partial: PartialLayout) -> tuple[str, ...]:
 
 
 def _refuse_recompute(workload: Workload, menu: tuple[str, ...]) -> None:
-    known = workload.recipe.kinds
     for name in menu:
-        if name not in known:
+        if not is_known(workload, name):
+            near = {*workload.framework.limits.recompute, *combinations(workload)}
             raise BadInputError(
-                f"{workload.framework.name} has no such recompute kind",
+                f"{workload.framework.name} has no such recompute kind for this model; "
+                + did_you_mean(name, near),
                 field="layout.recompute",
                 value=name,
-                allowed=", ".join(sorted(known)),
+                allowed=known_kinds(workload),
             )
 
 

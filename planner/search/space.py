@@ -15,6 +15,7 @@ from planner.cost.meshes import ORDERS, Ints, Meshes
 from planner.cost.workload import Workload
 from planner.models.blocks import Mlp, Moe
 from planner.search.context import context_kinds
+from planner.search.menus import offered, searched
 from planner.search.schedules import (
     AT_ONCE,
     NO_RECOMPUTE,
@@ -109,6 +110,7 @@ class Enumerator:
         """
         menu = self._recompute_menu()
         meshes = Meshes.from_rows(list(self._rows()) if menu else [])
+        menu = searched(self.workload, meshes, menu, self.removed)
         menu = menu or (NO_RECOMPUTE,)
         tied = self.limits.recompute_scope == "plan" or len(menu) == 1
         rows = schedule_rows(self.workload, meshes, self.removed, full=self.full)
@@ -341,10 +343,10 @@ class Enumerator:
         return True
 
     def _recompute_menu(self) -> tuple[str, ...]:
-        known = self.limits.recompute
+        known = every = offered(self.workload)
         if self._activations_alone():
-            known = tuple(name for name in known if name == NO_RECOMPUTE)
-            dropped = len(self.limits.recompute) - len(known)
+            known = tuple(name for name in every if name == NO_RECOMPUTE)
+            dropped = len(every) - len(known)
             self.removed["offload of activations needs recompute none"] += dropped
         kept = [name for name in known if self.search.allows_text("recompute", name)]
         self.removed["limit:recompute"] += len(known) - len(kept)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from planner.cost.modules import is_known, known_kinds
 from planner.cost.workload import Workload
 from planner.models.blocks import Mlp, Moe
 from planner.schedules.order import SPLIT
@@ -182,10 +183,9 @@ def _framework(workload: Workload, layout: Layout) -> Sentences:
 def _recompute(workload: Workload, layout: Layout) -> Sentences:
     """Recompute kinds are known, and one per plan where the framework has one."""
     limits, used = workload.framework.limits, _kinds_used(layout)
-    known = [kind for kind in limits.recompute if kind in workload.recipe.kinds]
     for kind in used:
-        if kind not in known:
-            yield f"recompute kind {kind!r} is none of {', '.join(known)}"
+        if not is_known(workload, kind):
+            yield f"recompute kind {kind!r} is none of {known_kinds(workload)}"
     if limits.recompute_scope == "plan" and len(used) > 1:
         yield (
             f"{workload.framework.name} has one recompute kind per plan, this has "

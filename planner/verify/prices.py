@@ -134,7 +134,7 @@ class Prices:
         return self.known[kind, recompute]
 
     def _layer(self, kind: LayerKind, recompute: str) -> Price:
-        rule = self.workload.recipe.kinds[recompute]
+        rule = self.workload.recipe.kind(recompute)
         passes = layer_time(self.context, kind, rule)
         owned = layer_owned(self.workload, kind, self.meshes)
         forward, backward = (_one(parts.total) for parts in passes)
