@@ -6,6 +6,7 @@ from planner.cost.estimate import estimate
 from planner.cost.layouts import layout_of
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
+from planner.idle import why_idle
 from planner.infeasible import infeasibility
 from planner.reasons import explanation, why_slower
 from planner.sanity import doubts
@@ -241,7 +242,12 @@ def _explain(
 ) -> Explanation:
     if status == "infeasible":
         return Explanation(infeasible=infeasibility(outcomes))
-    return explanation(plans)
+    told = explanation(plans)
+    if not plans:
+        return told
+    proven = status == "optimal" and plans[0].slower <= 0
+    idle = why_idle(outcomes, plans[0].layout, proven=proven)
+    return told.model_copy(update={"binding": (*told.binding, *idle)})
 
 
 def _warnings(plans: list[RankedPlan]) -> tuple[str, ...]:

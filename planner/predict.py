@@ -13,6 +13,7 @@ from planner.cost.workload import Workload
 from planner.errors import BadInputError, did_you_mean
 from planner.runners import refuse_schedules
 from planner.schedules import SPLIT, V_SHAPED
+from planner.search.fleet import divisors
 from planner.search.paths import even_counts, in_class
 from planner.specs.estimate import MemoryEstimate
 from planner.specs.layout import (
@@ -161,8 +162,8 @@ def _degrees(workload: Workload, partial: PartialLayout) -> dict[str, int | str]
     """Every degree, from the user or by default."""
     limits = workload.framework.limits
     tp, pp, cp = (getattr(partial, axis) or 1 for axis in ("tp", "pp", "cp"))
-    dp = partial.dp or max(workload.gpus // (tp * pp * cp), 1)
     micro_batch = partial.micro_batch or 1
+    dp = partial.dp or _replicas(workload, tp * pp * cp, micro_batch)
     vpp = partial.vpp or (2 if partial.schedule in V_SHAPED else 1)
     zero = limits.default_zero(pp=pp, ranks=dp * cp)
     sp = tp > 1 and limits.sequence_parallel[0]
@@ -183,6 +184,15 @@ def _degrees(workload: Workload, partial: PartialLayout) -> dict[str, int | str]
         or max(workload.sequences // (dp * micro_batch), 1),
         "schedule": partial.schedule or ("interleaved" if vpp > 1 else "1f1b"),
     }
+
+
+def _replicas(workload: Workload, each: int, micro_batch: int) -> int:
+    """Replicas that fill the fleet, or the most that divide the batch if none do."""
+    whole = max(workload.gpus // each, 1)
+    sequences = workload.sequences // micro_batch
+    if whole * each == workload.gpus or sequences < 1:
+        return whole
+    return max(dp for dp in divisors(sequences) if dp <= whole)
 
 
 def _with_recompute(stage: Stage, partial: PartialLayout) -> Stage:

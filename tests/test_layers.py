@@ -31,6 +31,7 @@ FLOORS = {
     "planner.reasons": 5,
     "planner.runners": 5,
     "planner.infeasible": 6,
+    "planner.idle": 6,
     "planner.sanity": 6,
     "planner.ties": 6,
     "planner.predict": 6,

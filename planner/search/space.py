@@ -5,8 +5,8 @@ one entry of the recompute menu (or the whole menu, where layers choose freely).
 """
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,6 +15,14 @@ from planner.cost.meshes import ORDERS, Ints, Meshes
 from planner.cost.workload import Workload
 from planner.models.blocks import Mlp, Moe
 from planner.search.context import context_kinds
+from planner.search.fleet import (
+    Axis,
+    Shape,
+    SmallerFleets,
+    divisors,
+    may_idle,
+    whole_shapes,
+)
 from planner.search.menus import offered, searched
 from planner.search.schedules import (
     AT_ONCE,
@@ -25,24 +33,12 @@ from planner.search.schedules import (
     schedule_rows,
 )
 from planner.specs.offload import CATEGORIES, LEAST_ZERO
+from planner.specs.search import SearchSpec
 
 MOST_DEFAULT_MICRO_BATCH = 8
 """Sequences in the largest micro-batch of the default space. [1]"""
 MOST_DEFAULT_CONTEXT = 64
 """Largest context degree of the default space. [1]"""
-
-
-def divisors(n: int) -> list[int]:
-    """Divisors in ascending order.
-
-    Args:
-        n: A positive whole number. [1]
-
-    Returns:
-        Its divisors. [1]
-    """
-    small = [d for d in range(1, int(n**0.5) + 1) if n % d == 0]
-    return sorted({*small, *(n // d for d in small)})
 
 
 @dataclass(frozen=True)
@@ -109,7 +105,8 @@ class Enumerator:
             The declared space.
         """
         menu = self._recompute_menu()
-        meshes = Meshes.from_rows(list(self._rows()) if menu else [])
+        shapes = self._shapes() if menu else []
+        meshes = Meshes.from_rows(list(self._rows(shapes)))
         menu = searched(self.workload, meshes, menu, self.removed)
         menu = menu or (NO_RECOMPUTE,)
         tied = self.limits.recompute_scope == "plan" or len(menu) == 1
@@ -153,9 +150,8 @@ class Enumerator:
         self.removed[f"limit:{axis}"] += 1
         return False
 
-    def _rows(self) -> Iterator[tuple[int, ...]]:
-        for tp, pp, cp in self._degrees():
-            dp = self.workload.gpus // (tp * pp * cp)
+    def _rows(self, shapes: Iterable[Shape]) -> Iterator[tuple[int, ...]]:
+        for tp, pp, cp, dp in shapes:
             if not self._keep("dp", dp):
                 continue
             for micro_batch in self._micro_batches(dp):
@@ -178,17 +174,27 @@ class Enumerator:
                             order,
                         )
 
-    def _degrees(self) -> Iterator[tuple[int, int, int]]:
-        """Degrees whose product divides the GPUs and that the model can split."""
-        for tp in divisors(self.workload.gpus):
-            if not (self._tensor_legal(tp) and self._keep("tp", tp)):
-                continue
-            for cp in divisors(self.workload.gpus // tp):
-                if not (self._context_legal(tp, cp) and self._keep("cp", cp)):
-                    continue
-                for pp in divisors(self.workload.gpus // (tp * cp)):
-                    if self._pipeline_legal(pp) and self._keep("pp", pp):
-                        yield tp, pp, cp
+    def _shapes(self) -> list[Shape]:
+        """Shapes of the space: those that fill the fleet, or smaller ones too."""
+        if may_idle(self.workload) or not self._fills():
+            return list(SmallerFleets(self.workload, self._axis()).shapes())
+        return list(whole_shapes(self.workload, self._axis()))
+
+    def _axis(self) -> Axis:
+        """Degrees that the model can split and that the user allows."""
+        return Axis(
+            tensor=lambda tp: self._tensor_legal(tp) and self._keep("tp", tp),
+            context=lambda tp, cp: self._context_legal(tp, cp) and self._keep("cp", cp),
+            pipeline=lambda pp: self._pipeline_legal(pp) and self._keep("pp", pp),
+        )
+
+    def _fills(self) -> bool:
+        """Whether some layout fills the fleet, whatever the user's limits."""
+        free = Enumerator(
+            replace(self.workload, search=SearchSpec(space=self.workload.search.space))
+        )
+        shapes = whole_shapes(free.workload, free._axis())
+        return any(free.workload.sequences % dp == 0 for _, _, _, dp in shapes)
 
     def _tensor_legal(self, tp: int) -> bool:
         """Heads, KV heads and inner widths divide; inside one scale-up domain.

@@ -54,6 +54,9 @@ class SearchSpec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     space: Literal["default", "full"] = "default"
+    gpus: IntLimit = None
+    """GPUs that a layout may use, the others being idle; absent: all in service where
+    some layout fills them."""
     tp: IntLimit = None
     pp: IntLimit = None
     vpp: IntLimit = None

@@ -52,13 +52,13 @@ def _kinds_used(layout: Layout) -> list[str]:
 
 
 def _ranks(workload: Workload, layout: Layout) -> Sentences:
-    """The degrees fill the cluster, and the cluster's nodes."""
+    """The degrees fit the GPUs in service and fill whole nodes."""
     degrees = (layout.tp, layout.pp, layout.cp, layout.dp)
-    if layout.gpus != workload.gpus:
+    if layout.gpus > workload.gpus:
         factors = " * ".join(map(str, degrees))
         yield (
-            f"tp * pp * cp * dp = {factors} = {layout.gpus} is not the cluster's "
-            f"{workload.gpus} GPUs"
+            f"tp * pp * cp * dp = {factors} = {layout.gpus} is more than the cluster's "
+            f"{workload.gpus} GPUs in service"
         )
     cluster = workload.topology.cluster
     node = cluster.node.gpus_per_node

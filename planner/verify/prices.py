@@ -289,7 +289,7 @@ class Prices:
     def slowdown(self) -> float:
         """Slowest of n replicas, at most one a node: 1 + sigma sqrt(2 ln n). [1]."""
         node = self.workload.topology.cluster.node.gpus_per_node
-        replicas = min(self.layout.dp, max(1, self.workload.gpus // node))
+        replicas = min(self.layout.dp, max(1, self.layout.gpus // node))
         spread = math.sqrt(2 * math.log(replicas))
         return 1 + self.workload.profile.straggler * spread
 

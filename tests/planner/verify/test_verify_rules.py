@@ -89,9 +89,10 @@ def test_the_layouts_broken_below_are_legal_before(
 ONE_PLAN = DENSE | {"stages": (kept(7, (7, "full")), kept(6, (6, "none")))}
 BROKEN: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "product": (
-        DENSE | {"pp": 1, "stages": (13,)},
+        DENSE | {"pp": 4, "stages": (4, 3, 3, 3)},
         {},
-        "tp * pp * cp * dp = 2 * 1 * 1 * 4 = 8 is not the cluster's 16 GPUs",
+        "tp * pp * cp * dp = 2 * 4 * 1 * 4 = 32 is more than the cluster's 16 GPUs in "
+        "service",
     ),
     "heads": (
         DENSE | {"tp": 3, "dp": 4},
