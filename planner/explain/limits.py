@@ -9,7 +9,7 @@ from planner.errors import BadInputError
 from planner.explain.case import GIB, Case, without_host_limit, without_memory_limit
 from planner.frameworks import FRAMEWORKS
 from planner.specs.explanation import Limit
-from planner.specs.search import limit_words
+from planner.specs.search import limit_words, listed
 
 GPUS = "cluster.nodes"
 MEMORY = "gpu.memory_capacity"
@@ -118,7 +118,8 @@ def _batch(case: Case) -> Iterator[InForce]:
     """Batch and sequence, which divide among ranks or leave no legal layout."""
     workload = case.workloads[0]
     gpus, training = workload.gpus, workload.training
-    whole = lcm(gpus, *_listed(case, "dp"), *_listed(case, "micro_batch"))
+    replicas = [*_listed(case, "dp"), *_listed(case, "dp_shard")]
+    whole = lcm(gpus, *replicas, *_listed(case, "micro_batch"))
     batch = -(-training.sequences // whole) * whole
     words = f"a global batch of {training.sequences:,} sequences"
     more = f"training.global_batch={batch}"
@@ -133,12 +134,9 @@ def _batch(case: Case) -> Iterator[InForce]:
         yield _limit("training.seq_len", words, _assigning((longer,)), longer)
 
 
-def _listed(case: Case, axis: str) -> list[int]:
+def _listed(case: Case, axis: str) -> tuple[int, ...]:
     """Degrees that a limit names one by one."""
-    value = getattr(case.spec.search, axis)
-    if isinstance(value, int):
-        return [value]
-    return list(value) if isinstance(value, tuple) else []
+    return listed(getattr(case.spec.search, axis))
 
 
 def _space(case: Case) -> Iterator[InForce]:

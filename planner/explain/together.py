@@ -13,6 +13,7 @@ from planner.explain.limits import GPUS, gpus_words, other_sizes, widened
 from planner.expressible import WORDED, able, lacking
 from planner.frameworks import FRAMEWORKS
 from planner.models.blocks import LayerKind, Mlp
+from planner.search.emptiness import thin
 from planner.search.space import Space, enumerate_space
 from planner.specs.explanation import Contradiction, Limit
 from planner.specs.search import AXES, IntLimit, Span, limit_words, listed
@@ -44,10 +45,12 @@ def contradiction(case: Case) -> Contradiction:
         The limits, a sentence, the nearest values, and what removed the last layouts.
     """
     conflict = legal_conflict(case)
+    clash = _clash(case, conflict)
+    cannot = "cannot hold together" if len(clash) > 1 else "cannot hold here"
     nearest = tuple(filter(None, (_nearest(case, limit) for limit in conflict)))
     return Contradiction(
         limits=conflict,
-        text=f"{_clash(case, conflict)} cannot hold together: no layout is legal",
+        text=f"{' and '.join(clash)} {cannot}: no layout is legal",
         nearest=nearest,
         last=_last(case),
     )
@@ -70,7 +73,7 @@ def as_error(found: Contradiction, file: str) -> BadInputError:
     )
 
 
-def _clash(case: Case, conflict: Sequence[Limit]) -> str:
+def _clash(case: Case, conflict: Sequence[Limit]) -> list[str]:
     """The members with their numbers, and what they clash with outside the spec."""
     words = [limit.limit for limit in conflict]
     axes = [limit.field.removeprefix("search.") for limit in conflict]
@@ -78,17 +81,20 @@ def _clash(case: Case, conflict: Sequence[Limit]) -> str:
     if given:
         words += _model(case, axes)
     if any(limit.field == "framework" for limit in conflict):
-        words += _framework(case, axes)
-    return " and ".join(words) or "this model and this cluster"
+        words[-1] += _framework(case, axes)
+    return words or ["this model on this cluster"]
 
 
-def _framework(case: Case, axes: Sequence[str]) -> Iterator[str]:
+def _framework(case: Case, axes: Sequence[str]) -> str:
     """What the framework lacks, and which have it."""
     search, (workload, *_) = case.spec.search, case.workloads
-    for axis, words in lacking(workload.framework.limits, search).items():
-        if axis in axes:
-            names = ", ".join(able(axis, search)) or "none"
-            yield f"({words}; frameworks that can: {names})"
+    lacks = lacking(workload.framework.limits, search)
+    said = [
+        f"{words}; frameworks that can: {', '.join(able(axis, search)) or 'none'}"
+        for axis, words in lacks.items()
+        if axis in axes
+    ]
+    return f" ({'; '.join(said)})" if said else ""
 
 
 def _model(case: Case, axes: Sequence[str]) -> list[str]:
@@ -141,20 +147,29 @@ def _nearest(case: Case, limit: Limit) -> str:
         return _frameworks(case)
     if limit.field in ("training.global_batch", "training.seq_len"):
         return _divisible(case, limit.field)
-    other = {"search.space": "full", "search.sp": str(not case.spec.search.sp).lower()}
-    return _if_legal(case, limit.field, other.get(limit.field))
+    return _other(case, limit.field)
 
 
-def _if_legal(case: Case, field: str, value: str | None) -> str:
-    there = None if value is None else widened(case, (f"{field}={value}",))
-    return f"{field} = {value}" if there is not None and is_legal(there) else ""
+def _other(case: Case, field: str) -> str:
+    """The full space, or the other value of ``sp``, where that is legal."""
+    sp = str(not case.spec.search.sp).lower()
+    known = {
+        "search.space": ("full", "the full space"),
+        "search.sp": (sp, f"sp = {sp}"),
+    }
+    if field not in known:
+        return ""
+    value, words = known[field]
+    there = widened(case, (f"{field}={value}",))
+    return words if there is not None and is_legal(there) else ""
 
 
 def _degrees(case: Case, axis: str) -> str:
     """The nearest degrees that are legal with everything else as it is."""
     free = widened(case, (f"search.{axis}=null",))
     every = () if free is None else variants_of(free)
-    found = {value for v in every for value in _values(enumerate_space(v), axis)}
+    spaces = [enumerate_space(thin(variant, free=axis)) for variant in every]
+    found = {value for space in spaces for value in _values(space, axis)}
     wanted = _ends(getattr(case.spec.search, axis))
 
     def distance(value: int) -> float:
