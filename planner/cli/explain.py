@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from planner.calibration_file import read_calibration
+from planner.cli.contradictions import case_of
 from planner.cli.guard import guarded
 from planner.cli.jobs import Job, load
 from planner.cli.options import (
@@ -70,8 +70,7 @@ def explain(
     """
     lay_over(hardware)
     job = load(spec, assignments, calibration)
-    own = None if calibration is None else read_calibration(calibration)
-    case = Case(job.spec, job.file, job.base, own)
+    case = case_of(job, calibration)
     given = job.spec.layout if layout is None else read_layout(layout)
     answer = _explained(job, case, given, time_limit)
     title = heading(job.workload_of(answer.best))

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from planner import __version__
-from planner.calibration_file import read_calibration
+from planner.cli.contradictions import refuse_contradiction
 from planner.cli.guard import guarded
 from planner.cli.jobs import Job, load
 from planner.cli.options import (
@@ -21,13 +21,10 @@ from planner.cli.options import (
 from planner.cli.output import check_new, deliver, write_whole
 from planner.cli.progress import search_progress
 from planner.errors import InfeasibleError, TimeLimitError
-from planner.explain import Case, as_error, contradiction, is_legal
-from planner.expressible import refuse_inexpressible
 from planner.optimize import optimize
 from planner.report import heading, infeasible_report, result_report
 from planner.resolve import about
 from planner.specs.result import Plan, Result
-from planner.variants import variants
 
 Top = Annotated[
     int, typer.Option("--top", min=1, metavar="N", help="Plans to show, best first.")
@@ -82,6 +79,7 @@ def plan(
         calibration: File of what the user measured. [-]
 
     Raises:
+        BadInputError: The limits leave no legal layout.
         InfeasibleError: No layout fits the memory.
         TimeLimitError: No layout was found in time.
     """
@@ -89,7 +87,7 @@ def plan(
         check_new(out)
     lay_over(hardware)
     job = load(spec, assignments, calibration)
-    _refuse_contradiction(job, calibration)
+    refuse_contradiction(job, calibration)
     result = _search(job, top, time_limit, robust=robust == "on")
     best = result.plans[0] if result.plans else None
     title = heading(job.workload_of(best))
@@ -99,17 +97,6 @@ def plan(
     _require_plan(result, time_limit)
     if out is not None:
         write_whole(out / "plan.json", _plan_json(result))
-
-
-def _refuse_contradiction(job: Job, calibration: Path | None) -> None:
-    """Refuse limits that leave no legal layout, by the smallest set that clashes."""
-    with about(job.file):
-        refuse_inexpressible(job.workloads)
-        variants(job.workloads)
-    own = None if calibration is None else read_calibration(calibration)
-    case = Case(job.spec, job.file, job.base, own)
-    if not is_legal(case):
-        raise as_error(contradiction(case), job.file)
 
 
 def _search(job: Job, top: int, time_limit: float, *, robust: bool) -> Result:
