@@ -18,6 +18,7 @@ from planner.calibration_file import CalibrationFile
 from planner.cost.kernels import attention_curve, is_unfused
 from planner.cost.workload import Workload
 from planner.errors import BadInputError, did_you_mean
+from planner.expressible import refuse_unknown_words
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import stack_names, with_stack
 from planner.methods import check_method, frozen_model
@@ -95,6 +96,7 @@ def _resolve(
     spec: JobSpec, file: str, base: Path, own: CalibrationFile | None
 ) -> tuple[Workload, ...]:
     training = _training(spec)
+    refuse_unknown_words(spec.search)
     model, cluster = look_up(spec, file=file, base=base)
     gpu = cluster.gpu
     measured = _told("cluster", lambda: _calibration(gpu.name, own))

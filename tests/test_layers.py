@@ -23,6 +23,7 @@ FLOORS = {
     "planner.verify": 4,
     "planner.calibration_file": 5,
     "planner.calibrated": 5,
+    "planner.expressible": 5,
     "planner.methods": 5,
     "planner.wire": 4,
     "planner.precisions": 4,

@@ -98,15 +98,18 @@ class Enumerator:
         shares = workload.offload
         self.offloaded = [name for name in CATEGORIES if getattr(shares, name) > 0]
 
-    def space(self) -> Space:
+    def space(self, some: Iterable[tuple[int, ...]] | None = None) -> Space:
         """Enumerate meshes, schedules and recompute settings.
+
+        Args:
+            some: Meshes to list candidates on, none for all. [1]
 
         Returns:
             The declared space.
         """
         menu = self._recompute_menu()
-        shapes = self._shapes() if menu else []
-        meshes = Meshes.from_rows(list(self._rows(shapes)))
+        some = self.rows() if some is None else some
+        meshes = Meshes.from_rows(list(some) if menu else [])
         menu = searched(self.workload, meshes, menu, self.removed)
         menu = menu or (NO_RECOMPUTE,)
         tied = self.limits.recompute_scope == "plan" or len(menu) == 1
@@ -150,8 +153,9 @@ class Enumerator:
         self.removed[f"limit:{axis}"] += 1
         return False
 
-    def _rows(self, shapes: Iterable[Shape]) -> Iterator[tuple[int, ...]]:
-        for tp, pp, cp, dp in shapes:
+    def rows(self) -> Iterator[tuple[int, ...]]:
+        """Legal meshes, one by one. [1]."""
+        for tp, pp, cp, dp in self._shapes():
             if not self._keep("dp", dp):
                 continue
             for micro_batch in self._micro_batches(dp):
@@ -285,7 +289,8 @@ class Enumerator:
         """(ep, etp) that divide the experts and lie inside dp * cp * tp."""
         experts = [k.ffn for k in self.workload.kinds if isinstance(k.ffn, Moe)]
         if not experts:
-            yield 1, 1
+            if self._keep("ep", 1) and self._keep("etp", 1):
+                yield 1, 1
             return
         ranks = tp * cp * dp
         for etp in self._expert_tensor(tp):
@@ -308,13 +313,13 @@ class Enumerator:
         """Rank orders; both coincide without a pipeline or without replicas."""
         ep, etp = experts
         routed = self.workload.model.expert_parameters > 0
+        names = [n for n in self.limits.orders if self.search.allows_text("order", n)]
+        self.removed["limit:order"] += len(self.limits.orders) - len(names)
         if pp == 1 or dp == 1:
-            yield 0
+            yield from [ORDERS.index(name) for name in names[:1]]
             return
-        for name in self.limits.orders:
-            if not self.search.allows_text("order", name):
-                self.removed["limit:order"] += 1
-            elif name == "tp-cp-ep-pp-dp" and routed and ep * etp != inner:
+        for name in names:
+            if name == "tp-cp-ep-pp-dp" and routed and ep * etp != inner:
                 self.removed["pp inside dp needs ep * etp == tp * cp"] += 1
             else:
                 yield ORDERS.index(name)
