@@ -28,17 +28,6 @@ class Rows(NamedTuple):
     schedule: Ints
     """Entry of ``SEARCHED``. [1], shape (rows,)"""
 
-    def take(self, rows: Ints) -> "Rows":
-        """Keep some rows.
-
-        Args:
-            rows: Indices. [1]
-
-        Returns:
-            Those rows.
-        """
-        return Rows(self.mesh[rows], self.vpp[rows], self.schedule[rows])
-
 
 def schedule_rows(
     workload: Workload, meshes: Meshes, removed: Counter[str], *, full: bool

@@ -6,15 +6,15 @@ one entry of the recompute menu (or the whole menu, where layers choose freely).
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from planner.cost.host_bound import host_bound, leaves_the_gpus
-from planner.cost.meshes import CP_KINDS, ORDERS, Ints, Meshes
+from planner.cost.meshes import CP_KINDS, ORDERS, Floats, Ints, Meshes
 from planner.cost.workload import Workload
 from planner.models.blocks import Mlp, Moe
-from planner.search.schedules import AT_ONCE, SEARCHED, Rows, schedule_rows
+from planner.search.schedules import AT_ONCE, SEARCHED, schedule_rows
 from planner.specs.offload import CATEGORIES, LEAST_ZERO
 
 MOST_DEFAULT_MICRO_BATCH = 8
@@ -59,6 +59,18 @@ class Space:
 
     def __len__(self) -> int:
         return len(self.mesh)
+
+    def take(self, candidates: Ints) -> "Space":
+        """Keep some candidates, on the same meshes.
+
+        Args:
+            candidates: Indices. [1]
+
+        Returns:
+            The space of those alone.
+        """
+        names = ("mesh", "vpp", "schedules", "menu")
+        return replace(self, **{n: getattr(self, n)[candidates] for n in names})
 
     def schedule(self, candidate: int) -> str:
         """Schedule of a candidate.
@@ -108,36 +120,49 @@ class Enumerator:
         tied = self.limits.recompute_scope == "plan" or len(menu) == 1
         entries = list(range(len(menu))) if tied else [-1]
         rows = schedule_rows(self.workload, meshes, self.removed, full=self.full)
-        if len(rows.mesh) and leaves_the_gpus(self.workload):
-            rows = rows.take(self._host_holds(meshes.take(rows.mesh), rows, menu))
-        return Space(
+        space = Space(
             meshes=meshes,
             mesh=np.repeat(rows.mesh, len(entries)),
             vpp=np.repeat(rows.vpp, len(entries)),
             schedules=np.repeat(rows.schedule, len(entries)),
             menu=np.tile(np.array(entries, dtype=np.int64), len(rows.mesh)),
             recompute=menu,
-            removed=dict(self.removed),
+            removed={},
         )
+        if len(space) and leaves_the_gpus(self.workload):
+            space = space.take(self._host_holds(space))
+        return replace(space, removed=dict(self.removed))
 
-    def _host_holds(self, meshes: Meshes, rows: Rows, menu: tuple[str, ...]) -> Ints:
-        """Candidates whose hosts hold what leaves the GPUs, however layers split."""
+    def _host_holds(self, space: Space) -> Ints:
+        """Candidates whose hosts hold what leaves the GPUs, however layers split.
+
+        The space is declared so: a candidate of which some split would not fit is
+        left out with the splits that would.
+        """
         room = self.workload.topology.cluster.node.host_memory
         if room is None:
-            return np.arange(len(meshes))
-        stages = meshes.pp * rows.vpp
-        needed = host_bound(
-            self.workload,
-            meshes,
-            vpp=rows.vpp,
-            layers=-(-self.workload.model.layers // stages) + int(self.full),
-            recompute=menu,
-            at_once=rows.schedule == AT_ONCE,
-        )
+            return np.arange(len(space))
+        needed = np.zeros(len(space))
+        for entry in np.unique(space.menu).tolist():
+            at = np.flatnonzero(space.menu == entry)
+            needed[at] = self._on_host(space.take(at))
         kept = np.flatnonzero(needed <= room)
         rule = f"host memory: {room / 1e9:,.0f} GB a node, less than is offloaded"
         self.removed[rule] += len(needed) - len(kept)
         return kept
+
+    def _on_host(self, space: Space) -> Floats:
+        """Most that a node holds for candidates of one menu entry. [B]."""
+        meshes = space.meshes.take(space.mesh)
+        return host_bound(
+            self.workload,
+            meshes,
+            vpp=space.vpp,
+            layers=-(-self.workload.model.layers // (meshes.pp * space.vpp))
+            + int(self.full),
+            recompute=tuple(space.recompute[entry] for entry in space.choices(0)),
+            at_once=space.schedules == AT_ONCE,
+        )
 
     def _keep(self, axis: str, value: int) -> bool:
         """Apply the user's limit on an axis, and count what it removes."""
