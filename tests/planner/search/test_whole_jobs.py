@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from against_every_plan import check_answer, check_hurried, check_space
+from brute_force import best_plans
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 from strategies import framework, jobs, models, small_job, tightened
@@ -14,9 +15,11 @@ from whole_jobs import CAP, whole_jobs
 from planner.cost.workload import Workload
 from planner.frameworks import FRAMEWORKS
 from planner.models import Architecture
+from planner.optimize import optimize
 from planner.search.best_first import SearchOutcome, search
 from planner.search.exhaustive import best_of_space
 from planner.specs.search import SearchSpec
+from planner.variants import variants
 
 NAMES = [framework.name for framework in FRAMEWORKS]
 PARTS = 2
@@ -74,6 +77,27 @@ def test_whenever_it_is_stopped_the_bound_is_true(
         check_hurried(job, ticks, monkeypatch)
 
     stopped()
+
+
+def check_flow(job: Workload) -> None:
+    """The whole flow: the verifier agrees, and the status is that of all plans."""
+    best = best_plans(variants([job]))
+    result = optimize([job], top=2)
+    assert result.status == ("optimal" if best else "infeasible")
+    if best:
+        assert result.plans[0].estimate.step_time_s.value == best[0].step_s
+        assert result.objective.gap == 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_flow_returns_verified_plans_of_any_job(name: str) -> None:
+    run(check_flow, name, SMALL, jobs=12, part=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_the_flow_of_many_more_jobs(name: str) -> None:
+    run(check_flow, name, SMALL, jobs=100, part=1)
 
 
 def same_plans(one: SearchOutcome, other: SearchOutcome) -> bool:

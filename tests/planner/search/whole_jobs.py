@@ -137,6 +137,27 @@ def hosts(draw: Draw, job: Workload) -> Workload:
     return replace(job, topology=ClusterTopology(changed))
 
 
+WORDS: dict[str, list[Any]] = {
+    "order": ["tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"],
+    "schedule": ["1f1b", "gpipe", ("1f1b", "interleaved")],
+    "recompute": ["full", ("none", "selective")],
+    "cp_kind": ["ring", "all-gather"],
+    "sp": [True, False],
+    "vpp": [1, (1, 2)],
+}
+"""Limits on what is no degree, of which a job has one at a time at most."""
+
+
+def words(draw: Draw, job: Workload) -> Workload:
+    """Mostly nothing; else one axis that is no degree is limited."""
+    axis = draw(st.sampled_from([None, None, *WORDS]))
+    return job if axis is None else searched(job, **{axis: draw(limit_on(axis))})
+
+
+def limit_on(axis: str) -> st.SearchStrategy[Any]:
+    return st.sampled_from(WORDS[axis])
+
+
 AXES: tuple[Change, ...] = (
     clusters,
     model,
@@ -146,6 +167,7 @@ AXES: tuple[Change, ...] = (
     offload,
     settings_of_training,
     space,
+    words,
     hosts,
 )
 
