@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from planner.cost.communicators import communication_bytes
-from planner.cost.pipeline import fits, rank_blocks, step_ns
+from planner.cost.pipeline import rank_blocks
 from planner.cost.room import buffer_bytes, context_bytes, device_bytes
 from planner.cost.table import fill_table
 from planner.cost.workload import Workload
@@ -18,7 +18,7 @@ from planner.search.candidate import CandidateWork
 from planner.search.incumbents import Found, Incumbents, degrees
 from planner.search.memory import cannot_fit
 from planner.search.outcome import Progress, SearchOutcome
-from planner.search.paths import ShapePaths, even_counts, in_class
+from planner.search.paths import ShapePaths
 from planner.search.solve import ROUNDS, MeshAnswer, Outcome
 from planner.search.space import enumerate_space
 from planner.specs.table import BLOCK, StageCosts
@@ -135,26 +135,16 @@ class BestFirst:
         enough = self._nanoseconds(limit, candidate)
         hopeless = self._nanoseconds(self.incumbents.threshold(), candidate)
         relaxed = relax(costs, enough, self.paths, hopeless=hopeless)
-        work = CandidateWork(costs, relaxed)
-        if self._push(candidate, work.bound) <= limit:
+        if self._push(candidate, relaxed.bound) <= limit:
+            work = CandidateWork(costs, relaxed, self.paths)
             self.work[candidate] = work
-            self._try_even(candidate, work)
+            self._record(candidate, costs, work.try_known())
 
     def _nanoseconds(self, step_s: float, candidate: int) -> int | None:
         """A step as the simulator counts it, before the straggler factor. [ns]."""
         if step_s == float("inf"):
             return None
         return int(step_s / self._slowdown(candidate) * 1e9) + 1
-
-    def _try_even(self, candidate: int, work: CandidateWork) -> None:
-        """An incumbent for the price of one simulation."""
-        for entry in range(len(work.costs.menu)):
-            counts = even_counts(work.costs, entry)
-            if in_class(work.costs, counts) and fits(work.costs, counts):
-                value = step_ns(work.costs, counts)
-                answer = MeshAnswer(Outcome.OPEN, work.bound, value, counts)
-                self._record(candidate, work.costs, answer)
-                return
 
     def _push(self, candidate: int, bound: int) -> float:
         """Put a candidate back with a better bound [ns]; the same with slowdown. [s].
@@ -169,22 +159,17 @@ class BestFirst:
         return seconds
 
     def _solve(self, candidate: int, bound: float) -> None:
-        """Third tier: best path weights once, then rounds of the solver."""
+        """Third tier: what the candidate has next; back in the queue while open."""
+        key = self._key(candidate)
         if not self._matters(candidate, bound, BY_PATHS):
             self.work.pop(candidate, None)
             return
         work = self.work[candidate]
-        if work.tightens():
-            self._push(candidate, work.tighten())
-        else:
-            self._advance(candidate, work)
-
-    def _advance(self, candidate: int, work: CandidateWork) -> None:
-        """One round of the solver; back in the queue while it is open."""
-        limit = self.incumbents.threshold(self._key(candidate))
-        cutoff = self._nanoseconds(limit, candidate)
-        self.solved += work.solver is None
-        answer = work.advance(cutoff)
+        seen = work.solver is not None
+        answer = work.advance(
+            self._nanoseconds(self.incumbents.threshold(key), candidate)
+        )
+        self.solved += work.solver is not None and not seen
         self._record(candidate, work.costs, answer)
         if answer.outcome is Outcome.OPEN and answer.rounds < ROUNDS:
             self._push(candidate, answer.bound)
