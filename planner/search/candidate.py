@@ -10,7 +10,7 @@ from planner.search.dual import Tightened, tighten
 from planner.search.loads import LoadTree
 from planner.search.local import Descender, Split, rounded
 from planner.search.paths import ShapePaths, even_counts, in_class
-from planner.search.solve import MeshAnswer, MeshSolver, Outcome
+from planner.search.solve import ROUNDS, MeshAnswer, MeshSolver, Outcome
 from planner.specs.table import StageCosts
 
 TIGHT = 3
@@ -37,6 +37,7 @@ class CandidateWork:
         self.tree: LoadTree | None = None
         self.solver: MeshSolver | None = None
         self.descended = not self._loose()
+        self.last = self._try_known()
 
     def _loose(self) -> bool:
         """Whether choosing path weights is worth it."""
@@ -44,12 +45,13 @@ class CandidateWork:
         empty = costs.stages * costs.most_layers - costs.layer_count
         return empty > TIGHT or len(costs.menu) > 1
 
-    def try_known(self) -> MeshAnswer:
-        """Simulate the even splits, and the best ones of candidates of the shape.
+    @property
+    def open(self) -> bool:
+        """Whether more can be done."""
+        return self.last.outcome is Outcome.OPEN and self.last.rounds < ROUNDS
 
-        Returns:
-            The best of those that fit.
-        """
+    def _try_known(self) -> MeshAnswer:
+        """Simulate the even splits, and the best ones of candidates of the shape."""
         costs = self.costs
         even = [even_counts(costs, entry) for entry in range(len(costs.menu))]
         listed = [
@@ -73,6 +75,11 @@ class CandidateWork:
         Returns:
             What is known now; OPEN while more can be done.
         """
+        self.last = self._next(cutoff)
+        return self.last
+
+    def _next(self, cutoff: int | None) -> MeshAnswer:
+        """The next of the four steps."""
         if self._loose() and self.tightened is None:
             return self._tighten(cutoff)
         if not self.descended and self.tightened is not None:
