@@ -1,6 +1,6 @@
 """Looks up every name of a job: model, cluster, frameworks, stack, measurements."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -9,15 +9,16 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from hardware.calibration import GpuCalibration
-from hardware.calibration import calibration as published
 from hardware.catalog import Cluster, resolve_cluster
 from hardware.fleets import ClusterSpec
 from hardware.topology import ClusterTopology
 from planner.calibrated import with_deviation, with_uncertainty
 from planner.calibration_file import CalibrationFile
 from planner.cost.kernels import attention_curve, is_unfused
-from planner.cost.workload import Pool, Workload
+from planner.cost.workload import Workload
 from planner.errors import BadInputError, did_you_mean
+from planner.expressible import refuse_unknown_words
+from planner.fleets import measured_of, mixed_fleet
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import stack_names, with_stack
 from planner.methods import check_method, frozen_model
@@ -29,6 +30,7 @@ from planner.models import (
     preset_names,
     read_preset,
 )
+from planner.runners import refuse_schedules
 from planner.specs.framework import Framework, Recipe, RecipeOverrides
 from planner.specs.invalid import explained
 from planner.specs.job import JobSpec
@@ -94,27 +96,14 @@ def _resolve(
     spec: JobSpec, file: str, base: Path, own: CalibrationFile | None
 ) -> tuple[Workload, ...]:
     _training(spec)
+    refuse_unknown_words(spec.search)
     model, cluster = look_up(spec, file=file, base=base)
     on_pools = [
         _on_cluster(spec, model, pool, file, own) for pool in cluster.pools or [cluster]
     ]
     if not cluster.pools:
         return on_pools[0]
-    return tuple(
-        _mixed(cluster, each, [pool.name for pool in cluster.spec.pools])
-        for each in zip(*on_pools, strict=True)
-    )
-
-
-def _mixed(
-    cluster: Cluster, each: Sequence[Workload], names: Sequence[str]
-) -> Workload:
-    """A job on a mixed fleet, from the same job on each of its pools."""
-    pools = tuple(
-        Pool(name, job.topology, job.calibration, job.framework, job.uncertainty)
-        for name, job in zip(names, each, strict=True)
-    )
-    return replace(each[0], topology=ClusterTopology(cluster), pools=pools)
+    return tuple(mixed_fleet(cluster, e) for e in zip(*on_pools, strict=True))
 
 
 def _on_cluster(
@@ -126,9 +115,10 @@ def _on_cluster(
 ) -> tuple[Workload, ...]:
     """A job on nodes of one kind, once for each framework it may run under."""
     training, gpu = _training(spec), cluster.gpu
-    measured = _told("cluster", lambda: _calibration(gpu.name, own))
+    measured = _told("cluster", lambda: measured_of(gpu.name, own))
     for wanted in trainings(training, spec.search):
-        _check_priced(wanted, cluster, measured)
+        chosen = "search" if spec.search.choices("precision") else "training"
+        _check_priced(wanted, cluster, measured, f"{chosen}.precision")
         check_method(wanted, model, gpu)
     workloads = tuple(
         with_uncertainty(
@@ -148,6 +138,11 @@ def _on_cluster(
     )
     for workload in workloads:
         _check_attention(workload)
+    refuse_schedules(
+        spec.search.words("schedule"),
+        [workload.framework for workload in workloads],
+        field="search.schedule",
+    )
     return workloads
 
 
@@ -179,12 +174,6 @@ def look_up(spec: JobSpec, *, file: str, base: Path) -> tuple[Architecture, Clus
     with about(file):
         cluster = _cluster(spec, base)
         return _model(spec, file, base), cluster
-
-
-def _calibration(gpu: str, own: CalibrationFile | None) -> GpuCalibration:
-    """What a GPU achieves, with what the user measured of it."""
-    known = published(gpu)
-    return known if own is None else own.kernels(known)
 
 
 def _told(field: str, look_up: Callable[[], T], strip: str = "") -> T:
@@ -319,14 +308,14 @@ def _recipe(recipe: Recipe, given: Any, file: str) -> Recipe:
 
 
 def _check_priced(
-    training: TrainingSpec, cluster: Cluster, measured: GpuCalibration
+    training: TrainingSpec, cluster: Cluster, measured: GpuCalibration, field: str
 ) -> None:
     """Refuse what the cost model has no numbers for."""
-    _priced("training.precision", training.precision, PRICED_PRECISIONS)
+    _priced(field, training.precision, PRICED_PRECISIONS)
     if training.precision == "bf16" and cluster.gpu.peak_bf16 is None:
         raise BadInputError(
             f"{cluster.gpu.name} has no bf16 units",
-            field="training.precision",
+            field=field,
             value="bf16",
             allowed="fp16",
         )
@@ -335,7 +324,7 @@ def _check_priced(
         raise BadInputError(
             f"{cluster.gpu.name} has no {training.precision} units or no "
             f"{training.precision} measurement",
-            field="training.precision",
+            field=field,
             value=training.precision,
             allowed=", ".join(measured.gemm),
         )

@@ -179,7 +179,7 @@ def _hardware_tflops(priced: Priced, tokens_per_s: float) -> float:
 
 def _again(workload: Workload, layer: LayerKind, name: str) -> float:
     """FLOPs per token that one layer runs again under a recompute kind."""
-    kind = workload.recipe.kinds[name]
+    kind = workload.recipe.kind(name)
     keys = layer.attention.attended(workload.training.seq_len, causal=False)
     everything = kind.gemms.get("*", 0.0)
     gemms = sum(

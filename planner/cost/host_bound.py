@@ -120,7 +120,7 @@ def _activations(
 ) -> Floats:
     """Offloaded activations of the fullest rank, at most. [B]."""
     kept = [
-        kept_bytes(workload, kind, workload.recipe.kinds[name], meshes)
+        kept_bytes(workload, kind, workload.recipe.kind(name), meshes)
         for kind in workload.kinds
         for name in recompute
     ]

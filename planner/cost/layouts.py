@@ -5,17 +5,11 @@ from typing import cast
 
 import numpy as np
 
-from planner.cost.meshes import CP_KINDS, ORDERS, Meshes
+from planner.cost.meshes import ORDERS, Meshes
 from planner.cost.pipeline import Counts
 from planner.cost.workload import Workload
-from planner.specs.layout import (
-    CommDtype,
-    Layout,
-    PoolStages,
-    RecomputeRange,
-    Schedule,
-    Stage,
-)
+from planner.specs.context import CP_KINDS
+from planner.specs.layout import Layout, PoolStages, RecomputeRange, Schedule, Stage
 
 
 def layout_of(
@@ -61,7 +55,7 @@ def layout_of(
         grad_accum=at["micro_batches"],
         schedule=cast("Schedule", schedule),
         order=ORDERS[at["order"]],
-        comm_dtype=comm_dtype(workload),
+        comm_dtype=workload.sends,
         offload=workload.offload,
         stages=tuple(_stage(of_stage, menu) for of_stage in counts),
         pools=_pools(workload, at, hosting),
@@ -79,22 +73,6 @@ def _pools(
         pools += [PoolStages(pool=pool.name, stages=stages, tp=at["tp"], dp=at["dp"])]
         first += ranks
     return tuple(pools)
-
-
-def comm_dtype(workload: Workload) -> CommDtype:
-    """Formats that the framework's recipe sends gradients and parameters in.
-
-    Args:
-        workload: The job.
-
-    Returns:
-        The formats.
-    """
-    recipe = workload.recipe
-    return CommDtype(
-        gradients="fp32" if recipe.gradient_bytes == 4 else "bf16",
-        parameters="bf16" if recipe.gather_bytes == 2 else "fp8",
-    )
 
 
 def _stage(of_stage: Counts, menu: tuple[str, ...]) -> Stage:

@@ -8,14 +8,17 @@ import numpy.typing as npt
 
 from hardware.placement import Levels
 from hardware.topology import ClusterTopology
+from planner.specs.context import CP_KINDS, PLAIN, inner_degree
 from planner.specs.layout import Layout
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 ORDERS = ("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp")
-CP_KINDS = ("ring", "all-gather", "ulysses")
 PP_INSIDE = ORDERS.index("tp-cp-ep-pp-dp")
+INNER_DEGREES = np.array([inner_degree(kind, 1) for kind in CP_KINDS])
+"""Ranks that deal heads out inside a ring, by kind. [1]"""
+ULYSSES = PLAIN.index("ulysses")
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,12 @@ class Meshes:
             ORDERS.index(layout.order),
         )
         return cls.from_rows([row])
+
+    @property
+    def ulysses(self) -> Ints:
+        """Neighbouring context ranks that deal heads out. [1], shape (meshes,)."""
+        whole = self.cp_kind == ULYSSES
+        return np.where(whole, self.cp, INNER_DEGREES[self.cp_kind])
 
     @property
     def gpus(self) -> Ints:
@@ -250,6 +259,17 @@ def expert_tensor_groups(topology: ClusterTopology, meshes: Meshes) -> Groups:
 def context_groups(topology: ClusterTopology, meshes: Meshes) -> Groups:
     """Groups of the context axis: just outside tensor."""
     return groups(topology, meshes, (meshes.cp, meshes.tp))
+
+
+def ulysses_groups(topology: ClusterTopology, meshes: Meshes) -> Groups:
+    """Groups that deal heads out: neighbours on the context axis."""
+    return groups(topology, meshes, (meshes.ulysses, meshes.tp))
+
+
+def outer_context_groups(topology: ClusterTopology, meshes: Meshes) -> Groups:
+    """Groups that see each other's keys: what is left of the context axis."""
+    inner = meshes.ulysses
+    return groups(topology, meshes, (meshes.cp // inner, meshes.tp * inner))
 
 
 def expert_groups(topology: ClusterTopology, meshes: Meshes) -> Groups:

@@ -13,13 +13,16 @@ from typing import Any
 
 import numpy as np
 
+from planner.cost.communicators import communication_bytes
 from planner.cost.context import Context
 from planner.cost.meshes import Ints, Meshes
+from planner.cost.pipeline import Counts, rank_blocks
+from planner.cost.room import buffer_bytes, context_bytes, device_bytes
 from planner.cost.table import CostTable, EndColumns, Unit, fill_table, nanoseconds
 from planner.cost.transfers import stage_transfer
 from planner.cost.workload import Workload
 from planner.schedules.placement import placement
-from planner.specs.table import LayerCosts, StageCosts
+from planner.specs.table import BLOCK, LayerCosts, StageCosts
 
 
 @dataclass(frozen=True)
@@ -225,6 +228,31 @@ def joint_rate(workload: Workload) -> float:
     join = workload.topology.cluster.spec.join.bandwidth
     shares = [part.topology.cluster.nic_share for part in workload.parts]
     return min(shares if join is None else [join, *shares])
+
+
+def heaviest_bytes(
+    table: CostTable, mesh: Meshes, costs: StageCosts, counts: Counts
+) -> float:
+    """Device memory of the heaviest rank of a split.
+
+    Args:
+        table: Priced meshes.
+        mesh: The one mesh of the split.
+        costs: Its inner problem.
+        counts: Layers by stage, kind and menu entry. [1]
+
+    Returns:
+        Memory. [B]
+    """
+    held = rank_blocks(costs, counts)
+    ranks = np.array([costs.pool(rank) for rank in range(costs.pp)])
+    found = []
+    for pool, part in enumerate(table.each):
+        workload, most = part.workload, int(held[ranks == pool].max()) * BLOCK
+        buffers = float(buffer_bytes(workload, mesh)[0])
+        fixed = float(communication_bytes(workload, mesh)[0]) + context_bytes(workload)
+        found.append(device_bytes(workload, most + buffers, fixed))
+    return max(found)
 
 
 def _least(columns: Sequence[Ints]) -> Ints:

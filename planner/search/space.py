@@ -5,15 +5,17 @@ one entry of the recompute menu (or the whole menu, where layers choose freely).
 """
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from planner.cost.host_bound import host_bound, leaves_the_gpus
-from planner.cost.meshes import CP_KINDS, ORDERS, PP_INSIDE, Ints, Meshes
+from planner.cost.meshes import ORDERS, PP_INSIDE, Floats, Ints, Meshes
 from planner.cost.workload import Workload
 from planner.models.blocks import Mlp, Moe
+from planner.search.context import context_kinds
+from planner.search.declared import Space
 from planner.search.fleet import (
     Axis,
     PoolShapes,
@@ -23,75 +25,22 @@ from planner.search.fleet import (
     may_idle,
     whole_shapes,
 )
-from planner.search.schedules import AT_ONCE, SEARCHED, Rows, schedule_rows
+from planner.search.menus import offered, searched
+from planner.search.schedules import (
+    AT_ONCE,
+    NO_RECOMPUTE,
+    menu_rows,
+    schedule_rows,
+)
 from planner.specs.offload import CATEGORIES, LEAST_ZERO
 from planner.specs.search import SearchSpec
+
+__all__ = ["Enumerator", "Space", "enumerate_space"]
 
 MOST_DEFAULT_MICRO_BATCH = 8
 """Sequences in the largest micro-batch of the default space. [1]"""
 MOST_DEFAULT_CONTEXT = 64
 """Largest context degree of the default space. [1]"""
-
-NO_RECOMPUTE = "none"
-"""Kind under which a layer keeps everything for its backward. [text]"""
-
-
-@dataclass(frozen=True)
-class Space:
-    """Meshes of the declared space, candidates on them, and what was removed."""
-
-    meshes: Meshes
-    mesh: Ints
-    """Mesh of every candidate. [1], shape (candidates,)"""
-    vpp: Ints
-    """Chunks per rank of every candidate. [1], shape (candidates,)"""
-    schedules: Ints
-    """Schedule of every candidate, an entry of ``SEARCHED``. [1]"""
-    menu: Ints
-    """Entry of the recompute menu; -1 where layers choose. [1]"""
-    recompute: tuple[str, ...]
-    """The recompute menu. [text]"""
-    removed: dict[str, int]
-    """Tuples removed by each rule before pricing. [1]"""
-    hostings: tuple[tuple[int, ...], ...] = ()
-    """Of every mesh the pipeline ranks on each of several pools. [1]"""
-
-    def __len__(self) -> int:
-        return len(self.mesh)
-
-    def schedule(self, candidate: int) -> str:
-        """Schedule of a candidate.
-
-        Args:
-            candidate: Index. [1]
-
-        Returns:
-            Name of the schedule. [text]
-        """
-        return SEARCHED[self.schedules[candidate]]
-
-    def hosting(self, candidate: int) -> tuple[int, ...]:
-        """Pipeline ranks that each pool hosts, where there are several.
-
-        Args:
-            candidate: Index. [1]
-
-        Returns:
-            Ranks in the order of the pools; empty where one pool hosts all. [1]
-        """
-        return self.hostings[int(self.mesh[candidate])] if self.hostings else ()
-
-    def choices(self, candidate: int) -> tuple[int, ...]:
-        """Menu entries that the layers of a candidate may use.
-
-        Args:
-            candidate: Index. [1]
-
-        Returns:
-            Indices into the recompute menu. [1]
-        """
-        entry = int(self.menu[candidate])
-        return tuple(range(len(self.recompute))) if entry < 0 else (entry,)
 
 
 class Enumerator:
@@ -106,56 +55,70 @@ class Enumerator:
         shares = workload.offload
         self.offloaded = [name for name in CATEGORIES if getattr(shares, name) > 0]
 
-    def space(self) -> Space:
+    def space(self, some: Iterable[tuple[int, ...]] | None = None) -> Space:
         """Enumerate meshes, schedules and recompute settings.
+
+        Args:
+            some: Meshes to list candidates on, none for all. [1]
 
         Returns:
             The declared space.
         """
         menu = self._recompute_menu()
-        shapes = self._shapes() if menu else []
-        listed = [list(self._rows(shape)) for shape in shapes]
-        meshes = Meshes.from_rows([row for rows in listed for row in rows])
-        hostings = [
-            shape.hosting
-            for shape, rows in zip(shapes, listed, strict=True)
-            for _ in rows
-        ]
+        hostings: tuple[tuple[int, ...], ...] = ()
+        if self.workload.mixed and some is None:
+            some, hostings = self._hosted_rows()
+        some = self.rows() if some is None else some
+        meshes = Meshes.from_rows(list(some) if menu else [])
+        menu = searched(self.workload, meshes, menu, self.removed)
         menu = menu or (NO_RECOMPUTE,)
         tied = self.limits.recompute_scope == "plan" or len(menu) == 1
-        entries = list(range(len(menu))) if tied else [-1]
         rows = schedule_rows(self.workload, meshes, self.removed, full=self.full)
-        if len(rows.mesh) and leaves_the_gpus(self.workload):
-            rows = rows.take(self._host_holds(meshes.take(rows.mesh), rows, menu))
-        return Space(
+        rows, entry = menu_rows(self.workload, rows, menu, self.removed, tied=tied)
+        space = Space(
             meshes=meshes,
-            mesh=np.repeat(rows.mesh, len(entries)),
-            vpp=np.repeat(rows.vpp, len(entries)),
-            schedules=np.repeat(rows.schedule, len(entries)),
-            menu=np.tile(np.array(entries, dtype=np.int64), len(rows.mesh)),
+            mesh=rows.mesh,
+            vpp=rows.vpp,
+            schedules=rows.schedule,
+            menu=entry,
             recompute=menu,
-            removed=dict(self.removed),
-            hostings=tuple(hostings) if self.workload.mixed else (),
+            removed={},
+            hostings=hostings,
         )
+        if len(space) and leaves_the_gpus(self.workload):
+            space = space.take(self._host_holds(space))
+        return replace(space, removed=dict(self.removed))
 
-    def _host_holds(self, meshes: Meshes, rows: Rows, menu: tuple[str, ...]) -> Ints:
-        """Candidates whose hosts hold what leaves the GPUs, however layers split."""
+    def _host_holds(self, space: Space) -> Ints:
+        """Candidates whose hosts hold what leaves the GPUs, however layers split.
+
+        The space is declared so: a candidate of which some split would not fit is
+        left out with the splits that would.
+        """
         room = self.workload.topology.cluster.node.host_memory
         if room is None:
-            return np.arange(len(meshes))
-        stages = meshes.pp * rows.vpp
-        needed = host_bound(
-            self.workload,
-            meshes,
-            vpp=rows.vpp,
-            layers=-(-self.workload.model.layers // stages) + int(self.full),
-            recompute=menu,
-            at_once=rows.schedule == AT_ONCE,
-        )
+            return np.arange(len(space))
+        needed = np.zeros(len(space))
+        for entry in np.unique(space.menu).tolist():
+            at = np.flatnonzero(space.menu == entry)
+            needed[at] = self._on_host(space.take(at))
         kept = np.flatnonzero(needed <= room)
         rule = f"host memory: {room / 1e9:,.0f} GB a node, less than is offloaded"
         self.removed[rule] += len(needed) - len(kept)
         return kept
+
+    def _on_host(self, space: Space) -> Floats:
+        """Most that a node holds for candidates of one menu entry. [B]."""
+        meshes = space.meshes.take(space.mesh)
+        return host_bound(
+            self.workload,
+            meshes,
+            vpp=space.vpp,
+            layers=-(-self.workload.model.layers // (meshes.pp * space.vpp))
+            + int(self.full),
+            recompute=tuple(space.recompute[entry] for entry in space.choices(0)),
+            at_once=space.schedules == AT_ONCE,
+        )
 
     def _keep(self, axis: str, value: int) -> bool:
         """Apply the user's limit on an axis, and count what it removes."""
@@ -163,6 +126,15 @@ class Enumerator:
             return True
         self.removed[f"limit:{axis}"] += 1
         return False
+
+    def rows(self) -> Iterator[tuple[int, ...]]:
+        """Legal meshes, one by one. [1]."""
+        return (row for shape in self._shapes() for row in self._rows(shape))
+
+    def _hosted_rows(self) -> tuple[list[tuple[int, ...]], tuple[tuple[int, ...], ...]]:
+        """Legal meshes on several pools, and the ranks of each pool. [1]."""
+        pairs = [(shape, row) for shape in self._shapes() for row in self._rows(shape)]
+        return [row for _, row in pairs], tuple(shape.hosting for shape, _ in pairs)
 
     def _rows(self, shape: Shape) -> Iterator[tuple[int, ...]]:
         tp, pp, cp, dp, _ = shape
@@ -215,12 +187,14 @@ class Enumerator:
     def _tensor_legal(self, tp: int) -> bool:
         """Heads, KV heads and inner widths divide; inside one scale-up domain.
 
-        The full space also has tensor groups over two domains.
+        The full space also has tensor groups over two domains, and wider ones where
+        the user's limit names them.
         """
         domain = min(
             part.topology.cluster.node.scale_up_domain for part in self.workload.parts
         )
-        if tp > (2 * domain if self.full else domain):
+        wider = max(2 * domain, self.search.largest("tp") or 0)
+        if tp > (wider if self.full else domain):
             self.removed["tp leaves the scale-up domain"] += 1
             return False
         for kind in self.workload.kinds:
@@ -283,7 +257,7 @@ class Enumerator:
     ) -> Iterator[tuple[int, int, tuple[int, int], int]]:
         """Sequence parallelism, kind of cp, experts and rank order."""
         for sp in self._sequence_parallel(tp):
-            for kind in self._context_kinds(tp, cp):
+            for kind in context_kinds(self.workload, tp, cp, self.removed):
                 for experts in self._experts(tp, cp, dp, sp=sp):
                     for order in self._orders(pp, dp, tp * cp, experts):
                         yield sp, kind, experts, order
@@ -295,31 +269,14 @@ class Enumerator:
         self.removed["limit:sp"] += len(legal) - len(kept)
         return kept
 
-    def _context_kinds(self, tp: int, cp: int) -> list[int]:
-        """The framework's first kind in the default space; all in the full one."""
-        if cp == 1:
-            return [CP_KINDS.index("all-gather")]
-        names = self.limits.cp_kinds if self.full else self.limits.cp_kinds[:1]
-        if self.search.cp_kind is not None:
-            names = tuple(
-                n for n in self.limits.cp_kinds if self.search.allows_text("cp_kind", n)
-            )
-        return [
-            CP_KINDS.index(name)
-            for name in names
-            if name != "ulysses" or self._heads_divide(tp * cp)
-        ]
-
-    def _heads_divide(self, ranks: int) -> bool:
-        return all(kind.attention.heads % ranks == 0 for kind in self.workload.kinds)
-
     def _experts(
         self, tp: int, cp: int, dp: int, *, sp: int
     ) -> Iterator[tuple[int, int]]:
         """(ep, etp) that divide the experts and lie inside dp * cp * tp."""
         experts = [k.ffn for k in self.workload.kinds if isinstance(k.ffn, Moe)]
         if not experts:
-            yield 1, 1
+            if self._keep("ep", 1) and self._keep("etp", 1):
+                yield 1, 1
             return
         ranks = tp * cp * dp
         for etp in self._expert_tensor(tp):
@@ -342,13 +299,13 @@ class Enumerator:
         """Rank orders; both coincide without a pipeline or without replicas."""
         ep, etp = experts
         routed = self.workload.model.expert_parameters > 0
+        names = [n for n in self.limits.orders if self.search.allows_text("order", n)]
+        self.removed["limit:order"] += len(self.limits.orders) - len(names)
         if pp == 1 or dp == 1:
-            yield 0
+            yield from [ORDERS.index(name) for name in names[:1]]
             return
-        for name in self.limits.orders:
-            if not self.search.allows_text("order", name):
-                self.removed["limit:order"] += 1
-            elif self.workload.mixed and ORDERS.index(name) == PP_INSIDE:
+        for name in names:
+            if self.workload.mixed and ORDERS.index(name) == PP_INSIDE:
                 self.removed["pp inside dp needs pools of one kind"] += 1
             elif name == "tp-cp-ep-pp-dp" and routed and ep * etp != inner:
                 self.removed["pp inside dp needs ep * etp == tp * cp"] += 1
@@ -385,10 +342,10 @@ class Enumerator:
         return True
 
     def _recompute_menu(self) -> tuple[str, ...]:
-        known = self.limits.recompute
+        known = every = offered(self.workload)
         if self._activations_alone():
-            known = tuple(name for name in known if name == NO_RECOMPUTE)
-            dropped = len(self.limits.recompute) - len(known)
+            known = tuple(name for name in every if name == NO_RECOMPUTE)
+            dropped = len(every) - len(known)
             self.removed["offload of activations needs recompute none"] += dropped
         kept = [name for name in known if self.search.allows_text("recompute", name)]
         self.removed["limit:recompute"] += len(known) - len(kept)

@@ -12,6 +12,7 @@ from hardware.topology import ClusterTopology
 from planner.cost import meshes as axes
 from planner.cost.meshes import Groups, Meshes
 from planner.cost.workload import Workload
+from planner.specs.context import inner_degree
 from planner.specs.layout import Layout
 
 Ints = npt.NDArray[np.int64]
@@ -62,7 +63,7 @@ def placement_violations(workload: Workload, layout: Layout) -> Iterator[str]:
         found = view_of(topology.fabric, members)
         yield from _same_view(axis, found, _priced(seen))
         if layout.gpus <= MOST_ROUTED:
-            deals = axis == "expert" or (axis, layout.cp_kind) == ("context", "ulysses")
+            deals = axis in ("expert", "ulysses")
             yield from _same_routes(topology, axis, members, seen, deals=deals)
     if layout.pp > 1:
         yield from _same_stages(topology, layout, meshes)
@@ -141,6 +142,7 @@ def _axes(
     dense, topology = dense_axes(layout), workload.topology
     yield "tensor", members_of(dense, {"tp"}), axes.tensor_groups(topology, meshes)
     yield "context", members_of(dense, {"cp"}), axes.context_groups(topology, meshes)
+    yield from _context_axes(layout, topology, meshes)
     shards = members_of(dense, {"cp", "shard"})
     yield "shard", shards, axes.shard_groups(topology, meshes)
     replicas = members_of(dense, {"replica"})
@@ -153,6 +155,21 @@ def _axes(
     yield "expert", members_of(experts, {"ep"}), axes.expert_groups(topology, meshes)
     copies = axes.expert_data_groups(topology, meshes)
     yield "expert data", members_of(experts, {"edp"}), copies
+
+
+def _context_axes(
+    layout: Layout, topology: ClusterTopology, meshes: Meshes
+) -> Iterator[tuple[str, Ints, Groups]]:
+    """The context ranks that deal heads out, next to each other, and the others."""
+    if layout.cp == 1:
+        return
+    inner = inner_degree(layout.cp_kind, layout.cp)
+    tensor, _, *outside = dense_axes(layout)
+    split = [tensor, ("ulysses", inner), ("ring", layout.cp // inner), *outside]
+    dealt = axes.ulysses_groups(topology, meshes)
+    yield "ulysses", members_of(split, {"ulysses"}), dealt
+    around = axes.outer_context_groups(topology, meshes)
+    yield "ring", members_of(split, {"ring"}), around
 
 
 def _same_ranks(axis: str, members: Ints, gpus: int) -> Iterator[str]:

@@ -1,0 +1,76 @@
+"""The candidates of a space as columns, and the rules that removed the rest."""
+
+from dataclasses import dataclass, replace
+
+from planner.cost.meshes import Ints, Meshes
+from planner.search.schedules import SEARCHED
+
+
+@dataclass(frozen=True)
+class Space:
+    """Meshes of the declared space, candidates on them, and what was removed."""
+
+    meshes: Meshes
+    mesh: Ints
+    """Mesh of every candidate. [1], shape (candidates,)"""
+    vpp: Ints
+    """Chunks per rank of every candidate. [1], shape (candidates,)"""
+    schedules: Ints
+    """Schedule of every candidate, an entry of ``SEARCHED``. [1]"""
+    menu: Ints
+    """Entry of the recompute menu; -1 where layers choose. [1]"""
+    recompute: tuple[str, ...]
+    """The recompute menu. [text]"""
+    removed: dict[str, int]
+    """Tuples removed by each rule before pricing. [1]"""
+    hostings: tuple[tuple[int, ...], ...] = ()
+    """Of every mesh the pipeline ranks on each of several pools. [1]"""
+
+    def __len__(self) -> int:
+        return len(self.mesh)
+
+    def take(self, candidates: Ints) -> "Space":
+        """Keep some candidates, on the same meshes.
+
+        Args:
+            candidates: Indices. [1]
+
+        Returns:
+            The space of those alone.
+        """
+        names = ("mesh", "vpp", "schedules", "menu")
+        return replace(self, **{n: getattr(self, n)[candidates] for n in names})
+
+    def schedule(self, candidate: int) -> str:
+        """Schedule of a candidate.
+
+        Args:
+            candidate: Index. [1]
+
+        Returns:
+            Name of the schedule. [text]
+        """
+        return SEARCHED[self.schedules[candidate]]
+
+    def hosting(self, candidate: int) -> tuple[int, ...]:
+        """Pipeline ranks that each pool hosts, where there are several.
+
+        Args:
+            candidate: Index. [1]
+
+        Returns:
+            Ranks in the order of the pools; empty where one pool hosts all. [1]
+        """
+        return self.hostings[int(self.mesh[candidate])] if self.hostings else ()
+
+    def choices(self, candidate: int) -> tuple[int, ...]:
+        """Menu entries that the layers of a candidate may use.
+
+        Args:
+            candidate: Index. [1]
+
+        Returns:
+            Indices into the recompute menu. [1]
+        """
+        entry = int(self.menu[candidate])
+        return tuple(range(len(self.recompute))) if entry < 0 else (entry,)

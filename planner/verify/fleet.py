@@ -1,0 +1,61 @@
+"""Where a layout's ranks find GPUs: on one kind of node, or on the pools of a fleet."""
+
+from collections.abc import Iterator
+
+from planner.cost.workload import Workload
+from planner.specs.layout import Layout
+
+Sentences = Iterator[str]
+
+
+def ranks(workload: Workload, layout: Layout) -> Sentences:
+    """The degrees fit the GPUs in service, or each pool's, and fill whole nodes.
+
+    Args:
+        workload: The job.
+        layout: A complete layout.
+
+    Returns:
+        One sentence per breach. [text]
+    """
+    if workload.pools:
+        yield from _pools(workload, layout)
+        return
+    degrees = (layout.tp, layout.pp, layout.cp, layout.dp)
+    if layout.gpus > workload.gpus:
+        factors = " * ".join(map(str, degrees))
+        yield (
+            f"tp * pp * cp * dp = {factors} = {layout.gpus} is more than the cluster's "
+            f"{workload.gpus} GPUs in service"
+        )
+    cluster = workload.topology.cluster
+    node = cluster.node.gpus_per_node
+    if layout.gpus % node and not cluster.spec.partial:
+        yield f"{layout.gpus} GPUs are not whole nodes of {node}"
+
+
+def _pools(workload: Workload, layout: Layout) -> Sentences:
+    """Pools host whole stages one after the other, on whole nodes that they have."""
+    if not layout.pools:
+        yield "a fleet of several pools needs layout.pools: the stages of each"
+        return
+    known = {pool.name: pool.topology for pool in workload.pools}
+    stages = [stage for pool in layout.pools for stage in pool.stages]
+    names = [pool.pool for pool in layout.pools]
+    if stages != list(range(layout.pp)) or len(set(names)) < len(names):
+        yield f"pools {', '.join(names)} host stages {stages}, not 0 to {layout.pp - 1}"
+    for pool in layout.pools:
+        if pool.pool not in known:
+            yield f"no pool {pool.pool!r} in the fleet of {', '.join(known)}"
+            continue
+        if (pool.tp, pool.dp) != (layout.tp, layout.dp):
+            yield f"pool {pool.pool} has tp {pool.tp} and dp {pool.dp} of its own"
+        cluster = known[pool.pool].cluster
+        used = layout.tp * layout.cp * layout.dp * len(pool.stages)
+        if used > cluster.gpus:
+            yield f"pool {pool.pool} hosts {used} ranks on {cluster.gpus} GPUs"
+        node = cluster.node.gpus_per_node
+        if used % node and not cluster.spec.partial:
+            yield f"{used} GPUs of {pool.pool} are not whole nodes of {node}"
+    if len(names) > 1 and layout.order != "tp-cp-ep-dp-pp":
+        yield f"stages on several pools lie outside dp, not {layout.order}"
