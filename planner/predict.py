@@ -2,17 +2,20 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from planner.cost.estimate import estimate
 from planner.cost.layouts import layout_of
 from planner.cost.meshes import ORDERS, Meshes
+from planner.cost.mixed import price_meshes
 from planner.cost.modules import combinations, is_known, known_kinds
 from planner.cost.pipeline import Counts, rank_blocks, step_ns
-from planner.cost.table import CostTable, fill_table
+from planner.cost.table import CostTable
 from planner.cost.workload import Workload
 from planner.errors import BadInputError, did_you_mean
+from planner.fleets import on_pools, room_for
 from planner.runners import refuse_schedules
 from planner.schedules import SPLIT, V_SHAPED
 from planner.search.fleet import divisors
@@ -29,6 +32,9 @@ from planner.specs.result import RankedPlan
 from planner.specs.search import SearchSpec
 from planner.specs.table import StageCosts
 from planner.verify.legality import rule_violations
+
+Degrees = dict[str, Any]
+"""Every axis of a layout by name, and the pools that host its stages."""
 
 
 def predict(workload: Workload, partial: PartialLayout) -> RankedPlan:
@@ -95,6 +101,7 @@ def complete(workload: Workload, partial: PartialLayout) -> Layout:
         BadInputError: No legal layout has those degrees.
     """
     _refuse_formats(workload, partial)
+    workload = on_pools(workload, partial.pools)
     workload = replace(
         workload,
         offload=partial.offload or workload.offload,
@@ -129,7 +136,7 @@ def _refuse_formats(workload: Workload, partial: PartialLayout) -> None:
             )
 
 
-def _refuse_offload(workload: Workload, degrees: dict[str, int | str]) -> None:
+def _refuse_offload(workload: Workload, degrees: Degrees) -> None:
     """Only shards of parameters and of gradients can lie in host memory.
 
     Drives are a framework's own, and paged moments are on the host already.
@@ -160,12 +167,12 @@ def _refuse_offload(workload: Workload, degrees: dict[str, int | str]) -> None:
             )
 
 
-def _degrees(workload: Workload, partial: PartialLayout) -> dict[str, int | str]:
+def _degrees(workload: Workload, partial: PartialLayout) -> Degrees:
     """Every degree, from the user or by default."""
     limits = workload.framework.limits
     tp, pp, cp = (getattr(partial, axis) or 1 for axis in ("tp", "pp", "cp"))
     micro_batch = partial.micro_batch or 1
-    dp = partial.dp or _replicas(workload, tp * pp * cp, micro_batch)
+    dp = partial.dp or _replicas(workload, partial, tp * pp * cp, micro_batch)
     vpp = partial.vpp or (2 if partial.schedule in V_SHAPED else 1)
     zero = limits.default_zero(pp=pp, ranks=dp * cp)
     sp = tp > 1 and limits.sequence_parallel[0]
@@ -185,14 +192,22 @@ def _degrees(workload: Workload, partial: PartialLayout) -> dict[str, int | str]
         "grad_accum": partial.grad_accum
         or max(workload.sequences // (dp * micro_batch), 1),
         "schedule": partial.schedule or ("interleaved" if vpp > 1 else "1f1b"),
+        "pools": tuple(
+            pool.model_copy(update={"tp": pool.tp or tp, "dp": pool.dp or dp})
+            for pool in partial.pools
+        ),
     }
 
 
-def _replicas(workload: Workload, each: int, micro_batch: int) -> int:
+def _replicas(
+    workload: Workload, partial: PartialLayout, each: int, micro_batch: int
+) -> int:
     """Replicas that fill the fleet, or the most that divide the batch if none do."""
     whole = max(workload.gpus // each, 1)
+    if workload.mixed:
+        whole = room_for(workload, partial.pools, each // (partial.pp or 1))
     sequences = workload.sequences // micro_batch
-    if whole * each == workload.gpus or sequences < 1:
+    if (whole * each == workload.gpus and not workload.mixed) or sequences < 1:
         return whole
     return max(dp for dp in divisors(sequences) if dp <= whole)
 
@@ -208,7 +223,7 @@ def _with_recompute(stage: Stage, partial: PartialLayout) -> Stage:
 
 def _skeleton(
     workload: Workload,
-    degrees: dict[str, int | str],
+    degrees: Degrees,
     stages: tuple[Stage, ...],
     order: str,
 ) -> Layout:
@@ -236,7 +251,7 @@ class _Option:
 
 
 def _options(
-    workload: Workload, partial: PartialLayout, degrees: dict[str, int | str]
+    workload: Workload, partial: PartialLayout, degrees: Degrees
 ) -> Iterator[_Option]:
     """Rank orders times recompute kinds, each with its best split."""
     limits = workload.framework.limits
@@ -252,7 +267,7 @@ def _options(
         _refuse_illegal(workload, _probe(workload, degrees, orders[0], menu[0]))
     for rank, order in enumerate(legal):
         meshes = Meshes.of_layout(_probe(workload, degrees, order, menu[0]))
-        table = fill_table(workload, meshes, menu)
+        table = price_meshes(workload, meshes, menu)
         tied = limits.recompute_scope == "plan"
         entries = (
             [(e,) for e in range(len(menu))] if tied else [tuple(range(len(menu)))]
@@ -284,9 +299,7 @@ def _refuse_recompute(workload: Workload, menu: tuple[str, ...]) -> None:
             )
 
 
-def _probe(
-    workload: Workload, degrees: dict[str, int | str], order: str, kind: str
-) -> Layout:
+def _probe(workload: Workload, degrees: Degrees, order: str, kind: str) -> Layout:
     """The layout with an even split, to ask whether it is legal at all."""
     stages = int(degrees["pp"]) * int(degrees["vpp"])
     layers = even_layers(workload.model.layers, stages)
@@ -308,14 +321,19 @@ def _probe(
 
 def _option(
     table: CostTable,
-    degrees: dict[str, int | str],
+    degrees: Degrees,
     choice: tuple[int, ...],
     partial: PartialLayout,
     tie: tuple[int, int],
 ) -> _Option:
     """Best split of one order and recompute choice; the even one if none fits."""
+    hosting = tuple(len(pool.stages) for pool in degrees["pools"])
     costs = table.stage_costs(
-        0, schedule=str(degrees["schedule"]), vpp=int(degrees["vpp"]), menu=choice
+        0,
+        schedule=degrees["schedule"],
+        vpp=degrees["vpp"],
+        menu=choice,
+        hosting=hosting,
     )
     counts, fits = _split(costs, even=partial.stages == "even")
     layout = layout_of(
@@ -326,6 +344,7 @@ def _option(
         vpp=costs.vpp,
         menu=costs.menu,
         counts=counts,
+        hosting=hosting,
     )
     step = step_ns(costs, counts) * costs.slowdown
     over = 0.0 if fits else float(_excess(costs, counts))

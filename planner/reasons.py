@@ -123,9 +123,26 @@ def _degrees_changed(best: RankedPlan, other: RankedPlan) -> list[str]:
         for axis in axes
         if getattr(ours, axis) != getattr(theirs, axis)
     ]
+    if pools_words(ours) != pools_words(theirs):
+        differing.append(pools_words(theirs))
     if recompute_words(ours) != recompute_words(theirs):
         differing.append(f"recompute {recompute_words(theirs)}")
     return differing
+
+
+def pools_words(layout: Layout) -> str:
+    """The pools of a mixed fleet and the pipeline ranks on them.
+
+    Args:
+        layout: A complete layout. [-]
+
+    Returns:
+        `h100 0-3, a100 4-5`; empty on a fleet of one kind. [text]
+    """
+    ranks = [(pool.pool, pool.stages[0], pool.stages[-1]) for pool in layout.pools]
+    return ", ".join(
+        f"{name} {first}" + f"-{last}" * (last > first) for name, first, last in ranks
+    )
 
 
 def recompute_words(layout: Layout) -> str:

@@ -232,7 +232,7 @@ def _cells(kind: str, name: str) -> list[str]:
 def _cell(its: Sourced, field: str, *, with_unit: bool) -> str:
     """A field in natural units, marked if it was not looked up."""
     if isinstance(its, ClusterSpec) and field == "gpus":
-        return f"{its.nodes * catalog.node(its.node).gpus_per_node:,}"
+        return f"{catalog.resolve_cluster(its).gpus:,}"
     value, unit = getattr(its, field), _unit(type(its), field)
     text = _plain(value, field)
     if unit and value is not None:

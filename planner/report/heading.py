@@ -12,22 +12,20 @@ class Heading:
 
     Attributes:
         model: Name of the model. [-]
-        gpus: Ranks of the cluster. [1]
-        gpu: Name of one of them. [-]
+        on: GPUs in service and their names. [-]
         cluster: Name of the cluster. [-]
         framework: Its title and version. [-]
         job: Sequence length, batch and precision in a phrase. [-]
     """
 
     model: str
-    gpus: int
-    gpu: str
+    on: str
     cluster: str
     framework: str
     job: str
 
     def __str__(self) -> str:
-        on = f"{self.gpus:,} x {self.gpu} ({self.cluster})"
+        on = f"{self.on} ({self.cluster})"
         return f"{self.model} on {on}, {self.framework}; planner {__version__}"
 
 
@@ -42,11 +40,12 @@ def heading(workload: Workload) -> Heading:
     """
     training, framework = workload.training, workload.framework
     tokens = training.sequences * training.seq_len
+    pools = [pool.topology for pool in workload.pools]
+    places = pools or [workload.topology]
     method = f", {training.method}" if training.method != "full" else ""
     return Heading(
         model=workload.model.name,
-        gpus=workload.gpus,
-        gpu=workload.gpu.name,
+        on=" + ".join(f"{there.gpus:,} x {there.cluster.gpu.name}" for there in places),
         cluster=workload.topology.cluster.spec.name,
         framework=f"{framework.title} {framework.profile.version}",
         job=f"{training.sequences:,} sequences of {training.seq_len:,} tokens a step "

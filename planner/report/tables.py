@@ -87,6 +87,10 @@ def sentences(lines: Sequence[str]) -> Table:
     return grid
 
 
+PAIRED = 10
+"""Parts of a layout that stand two in a line; the others may be long. [1]"""
+
+
 def layout_table(layout: Layout) -> Table:
     """A layout in two columns of parts.
 
@@ -97,10 +101,12 @@ def layout_table(layout: Layout) -> Table:
         The table. [-]
     """
     grid = Table.grid(padding=(0, 2))
-    *pairs, last = layout_rows(layout)
+    rows = layout_rows(layout)
+    pairs, wide = rows[:PAIRED], rows[PAIRED:]
     for left, right in zip(pairs[::2], pairs[1::2], strict=True):
         grid.add_row(*_dimmed(left), *_dimmed(right))
-    grid.add_row(*_dimmed(last))
+    for row in wide:
+        grid.add_row(*_dimmed(row))
     return grid
 
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import groupby
 
+from planner.reasons import pools_words
 from planner.specs.layout import Layout
 from planner.specs.offload import offload_text
 from planner.specs.result import RankedPlan
@@ -87,6 +88,7 @@ def layout_rows(layout: Layout) -> list[tuple[str, str]]:
         ("rank order", f"{layout.order} (innermost first)"),
         ("recompute", recompute_text(layout)),
         ("layers by stage", run_length(layout.layers_per_stage)),
+        *([("pools", f"ranks on {pools_words(layout)}")] if layout.pools else []),
     ]
 
 
@@ -117,6 +119,8 @@ def difference(layout: Layout, best: Layout) -> str:
         and _matters(name, layout)
         and _matters(name, best)
     ]
+    if pools_words(layout) != pools_words(best):
+        parts.append(f"ranks on {pools_words(layout)}")
     if recompute_text(layout) != recompute_text(best):
         parts.append(f"recompute {recompute_text(layout)}")
     # Other degrees have other stages anyway; alone they are the difference.

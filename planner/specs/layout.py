@@ -73,8 +73,9 @@ class PoolStages(BaseModel):
     """Its name in the cluster."""
     stages: tuple[int, ...] = Field(min_length=1)
     """Pipeline ranks. [1]"""
-    tp: int = Degree
-    dp: int = Degree
+    tp: int | None = Field(default=None, ge=1, strict=True)
+    """Its own degrees; absent in a given layout: the layout's. [1]"""
+    dp: int | None = Field(default=None, ge=1, strict=True)
 
 
 class Offload(BaseModel):

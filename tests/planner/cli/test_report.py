@@ -27,7 +27,7 @@ from planner.specs.estimate import TimeBreakdown
 from planner.specs.layout import Layout, Offload, RecomputeRange, Stage
 from planner.specs.result import RankedPlan, Result
 
-TITLE = Heading("llama", 16384, "h100", "big", "torchtitan 0.3", "2,048 sequences")
+TITLE = Heading("llama", "16,384 x h100", "big", "torchtitan 0.3", "2,048 sequences")
 
 
 def text_of(report: RenderableType) -> str:
