@@ -77,7 +77,7 @@ def on_pools(workload: Workload, given: Sequence[PoolStages]) -> Workload:
             allowed="{pool: NAME, stages: [0, ...]} for one or more of "
             + ", ".join(known),
         )
-    return workload.hosted_by(names) if names else workload
+    return workload.hosted_by(names)
 
 
 def room_for(workload: Workload, given: Sequence[PoolStages], each: int) -> int:

@@ -269,7 +269,7 @@ def _held_by(workload: Workload, size: _Size, *, enough: bool = True) -> Held | 
 
 
 def resized(workload: Workload, nodes: int, per_node: int) -> Workload:
-    """The same job on another number of the same nodes.
+    """The same job on another number of the same nodes, of a first pool's.
 
     Args:
         workload: The job. [-]
@@ -285,14 +285,15 @@ def resized(workload: Workload, nodes: int, per_node: int) -> Workload:
         for tier in cluster.spec.tiers
         if tier.gpus < nodes * per_node
     )
-    size = {"nodes": nodes, "tiers": tiers, "out_of_service": ()}
+    size = {"nodes": nodes, "tiers": tiers, "out_of_service": (), "pools": ()}
     spec = cluster.spec.model_copy(update=size)
     smaller = resolve_cluster(spec)
     if per_node < smaller.node.gpus_per_node:
         domain = min(per_node, smaller.node.scale_up_domain)
         part = {"gpus_per_node": per_node, "scale_up_domain": domain}
         smaller = replace(smaller, node=smaller.node.model_copy(update=part))
-    return replace(workload, topology=ClusterTopology(smaller))
+    alone = replace(workload, pools=(), hosts=())
+    return replace(alone, topology=ClusterTopology(smaller))
 
 
 def _states_floor(workload: Workload) -> int:

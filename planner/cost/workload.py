@@ -82,6 +82,8 @@ class Workload:
         Returns:
             The job; on a single pool it is that of a cluster of one kind. [-]
         """
+        if not names:
+            return replace(self, hosts=())
         known = {pool.name: pool for pool in self.pools}
         hosts = tuple(known[name] for name in names)
         if len(hosts) == 1:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from hardware.calibration import GpuCalibration
 from hardware.catalog import Cluster
 from hardware.topology import ClusterTopology
 from planner.calibration_file import CalibrationFile
@@ -105,13 +106,37 @@ def on_cluster(workload: Workload, change: Callable[[Cluster], Cluster]) -> Work
 
     Args:
         workload: The job. [-]
-        change: What changes of its cluster. [-]
+        change: What changes of its cluster, and of each pool of a mixed fleet. [-]
 
     Returns:
         The job there. [-]
     """
     cluster = change(workload.topology.cluster)
-    return replace(workload, topology=ClusterTopology(cluster))
+    pools = tuple(
+        replace(pool, topology=ClusterTopology(change(pool.topology.cluster)))
+        for pool in workload.pools
+    )
+    there = replace(workload, topology=ClusterTopology(cluster), pools=pools)
+    return there.hosted_by([pool.name for pool in workload.hosts])
+
+
+def on_kernels(
+    workload: Workload, change: Callable[[GpuCalibration], GpuCalibration]
+) -> Workload:
+    """The same job with what its GPUs achieve changed.
+
+    Args:
+        workload: The job. [-]
+        change: What changes of a GPU's measurements, on each pool of a mixed fleet. [-]
+
+    Returns:
+        The job there. [-]
+    """
+    pools = tuple(
+        replace(pool, calibration=change(pool.calibration)) for pool in workload.pools
+    )
+    there = replace(workload, calibration=change(workload.calibration), pools=pools)
+    return there.hosted_by([pool.name for pool in workload.hosts])
 
 
 def with_capacity(capacity_bytes: float) -> Edit:

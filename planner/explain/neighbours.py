@@ -9,7 +9,7 @@ from planner.explain.case import Clock
 from planner.predict import predict
 from planner.reasons import NO_DIFFERENCE, recompute_words, why_slower
 from planner.specs.explanation import Neighbour
-from planner.specs.layout import Layout, PartialLayout
+from planner.specs.layout import Layout, PartialLayout, PoolStages
 from planner.specs.result import RankedPlan
 
 KEPT = ("tp", "pp", "vpp", "ep", "etp", "zero_stage", "micro_batch")
@@ -55,7 +55,24 @@ def moved(layout: Layout, **changes: object) -> PartialLayout:
         fields["sp"] = layout.sp
     if layout.dp_shard != layout.dp * layout.cp:
         fields["dp_shard"] = layout.dp_shard
+    fields["pools"] = _pools(layout, changes.get("pp", layout.pp))
     return PartialLayout.model_validate(fields | changes)
+
+
+def _pools(layout: Layout, pp: object) -> tuple[PoolStages, ...]:
+    """The same pools, each with its share of another number of stages.
+
+    None where the shares are not whole.
+    """
+    first, pools = 0, []
+    for pool in layout.pools:
+        ranks, rest = divmod(len(pool.stages) * int(str(pp)), layout.pp)
+        if rest or not ranks:
+            return ()
+        stages = tuple(range(first, first + ranks))
+        pools.append(PoolStages(pool=pool.pool, stages=stages))
+        first += ranks
+    return tuple(pools)
 
 
 def neighbours(

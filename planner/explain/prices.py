@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from hardware.calibration import GemmCalibration
+from hardware.calibration import GemmCalibration, GpuCalibration
 from hardware.catalog import Cluster
 from planner.cost.estimate import estimate
 from planner.cost.workload import Workload
-from planner.explain.case import Case, Clock, Edit, on_cluster
+from planner.explain.case import Case, Clock, Edit, on_cluster, on_kernels
 from planner.explain.limits import InForce, limits_in_force, widened
 from planner.explain.relaxations import best_of
 from planner.specs.explanation import Price, Sensitivity
@@ -109,8 +109,10 @@ def _wider_domain(cluster: Cluster) -> Cluster:
 
 
 def _better_gemm(workload: Workload) -> Workload:
-    measured = workload.calibration
+    return on_kernels(workload, _with_better_gemm)
 
+
+def _with_better_gemm(measured: GpuCalibration) -> GpuCalibration:
     def better(entry: GemmCalibration) -> GemmCalibration:
         efficiency = min(1.0, entry.efficiency * BETTER_GEMM)
         return entry.model_copy(update={"efficiency": efficiency})
@@ -119,7 +121,7 @@ def _better_gemm(workload: Workload) -> Workload:
         name: {dtype: better(entry) for dtype, entry in getattr(measured, name).items()}
         for name in ("gemm", "grouped_gemm")
     }
-    return replace(workload, calibration=measured.model_copy(update=changed))
+    return measured.model_copy(update=changed)
 
 
 def sensitivities(
