@@ -115,8 +115,8 @@ def _mean_peak(workload: Workload, layout: Layout) -> float:
     if not workload.mixed:
         return workload.peak_flops
     pairs = zip(workload.parts, layout.pools, strict=True)
-    total = sum(part.peak_flops * len(pool.stages) for part, pool in pairs)
-    return total / layout.pp
+    total = sum(part.peak_flops * layout.gpus_on(pool) for part, pool in pairs)
+    return total / layout.gpus
 
 
 def _model_tflops(workload: Workload, tokens_per_s: float) -> ByConvention:
@@ -275,8 +275,7 @@ def idle_words(workload: Workload, layout: Layout) -> str:
     Returns:
         A phrase. [text]
     """
-    block = layout.tp * layout.cp * layout.dp
-    hosted = {pool.pool: block * len(pool.stages) for pool in layout.pools}
+    hosted = {pool.pool: layout.gpus_on(pool) for pool in layout.pools}
     fleet = [(pool.topology, pool.name) for pool in workload.pools]
     parts = []
     for topology, name in fleet or [(workload.topology, "")]:

@@ -70,7 +70,8 @@ def _pools(
     first, pools = 0, []
     for pool, ranks in zip(workload.hosts, each, strict=True):
         stages = tuple(range(first, first + ranks))
-        pools += [PoolStages(pool=pool.name, stages=stages, tp=at["tp"], dp=at["dp"])]
+        tp, dp = int(at["tp"] * pool.wider), int(at["dp"] * pool.more)
+        pools += [PoolStages(pool=pool.name, stages=stages, tp=tp, dp=dp)]
         first += ranks
     return tuple(pools)
 

@@ -76,7 +76,7 @@ class MixedTable(CostTable):
         edges = [c.p2p for c, ranks in zip(known, hosting, strict=True) if ranks > 1]
         shared: dict[str, Any] = {
             "p2p": max([int(self.border[row]), *edges]),
-            "slowdown": max(costs.slowdown for costs in known),
+            "slowdown": float(self.slowdown[row]),
             "extra_layers": _extra_layers(known, hosting, super().extra_layers),
         }
         hosts = tuple(replace(costs, **shared) for costs in known)
@@ -172,12 +172,14 @@ def price_meshes(
     """
     if not workload.mixed:
         return fill_table(workload, meshes, menu, timed=timed)
-    parts = workload.parts
-    tables = tuple(fill_table(part, meshes, menu, timed=timed) for part in parts)
+    tables = tuple(
+        fill_table(part, pool.mesh(meshes), menu, timed=timed)
+        for part, pool in zip(workload.parts, workload.hosts, strict=True)
+    )
     least: dict[str, Any] = {
         name: _least([getattr(table, name) for table in tables])
         for name in ("forward", "backward", "saved", "transient", "first_gather",
-                     "last_scatter", "p2p", "scatter_every", "slowdown")
+                     "last_scatter", "p2p", "scatter_every")
     }  # fmt: skip
     return MixedTable(
         workload,
@@ -191,6 +193,7 @@ def price_meshes(
         embedding=_least_end([table.embedding for table in tables]),
         head=_least_end([table.head for table in tables]),
         budget=np.max([table.budget for table in tables], axis=0),
+        slowdown=np.max([table.slowdown for table in tables], axis=0),
         tables=tables,
         border=border_time(workload, meshes),
     )
@@ -199,8 +202,10 @@ def price_meshes(
 def border_time(workload: Workload, meshes: Meshes) -> Ints:
     """Time to hand activations to a stage on the next pool.
 
-    Each GPU sends at its NIC share, and at what the join of the pools and the next
-    pool's share carry; the slower side's protocol counts.
+    Each GPU sends, or takes in, its own part of the activations, at its NIC share and
+    at what the join of the pools and the next pool's share carry; the slower side
+    counts. Where tp or dp differ a GPU has several peers for its part, whose further
+    latencies are left out.
 
     Args:
         workload: The job, on several pools.
@@ -210,7 +215,9 @@ def border_time(workload: Workload, meshes: Meshes) -> Ints:
         Time. [ns], shape (meshes,)
     """
     rate = joint_rate(workload)
-    times = [stage_transfer(Context.of(p, meshes), rate) for p in workload.parts]
+    pairs = zip(workload.parts, workload.hosts, strict=True)
+    contexts = (Context.of(part, pool.mesh(meshes)) for part, pool in pairs)
+    times = [stage_transfer(context, rate) for context in contexts]
     return nanoseconds(np.max(times, axis=0))
 
 
@@ -231,13 +238,13 @@ def joint_rate(workload: Workload) -> float:
 
 
 def heaviest_bytes(
-    table: CostTable, mesh: Meshes, costs: StageCosts, counts: Counts
+    table: CostTable, row: int, costs: StageCosts, counts: Counts
 ) -> float:
     """Device memory of the heaviest rank of a split.
 
     Args:
         table: Priced meshes.
-        mesh: The one mesh of the split.
+        row: Index of the mesh. [1]
         costs: Its inner problem.
         counts: Layers by stage, kind and menu entry. [1]
 
@@ -248,6 +255,7 @@ def heaviest_bytes(
     ranks = np.array([costs.pool(rank) for rank in range(costs.pp)])
     found = []
     for pool, part in enumerate(table.each):
+        mesh = part.meshes.take(np.array([row]))
         workload, most = part.workload, int(held[ranks == pool].max()) * BLOCK
         buffers = float(buffer_bytes(workload, mesh)[0])
         fixed = float(communication_bytes(workload, mesh)[0]) + context_bytes(workload)

@@ -2,11 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
+
+import numpy as np
 
 from hardware.calibration import GpuCalibration
 from hardware.specs import GpuSpec
 from hardware.topology import ClusterTopology
+from planner.cost.meshes import Meshes
 from planner.models.architecture import Architecture
 from planner.models.blocks import LayerKind
 from planner.specs.formats import FORMAT_AXES, CommDtype
@@ -16,6 +20,9 @@ from planner.specs.profile import Profile
 from planner.specs.search import SearchSpec
 from planner.specs.training import TrainingSpec
 from planner.specs.uncertainty import UNMEASURED, Uncertainty
+
+Hosting = tuple[str, Fraction, Fraction]
+"""Name of a pool, its tp and its dp over those of the first. [1]"""
 
 
 @dataclass(frozen=True)
@@ -27,6 +34,34 @@ class Pool:
     calibration: GpuCalibration
     framework: Framework
     uncertainty: Uncertainty
+    wider: Fraction = Fraction(1)
+    """Tensor ranks of its stages over those of the first pool that hosts any. [1]"""
+    more: Fraction = Fraction(1)
+    """Replicas over those of the first. [1]"""
+
+    def mesh(self, meshes: Meshes) -> Meshes:
+        """The meshes as they are on this pool, with its own tp and dp.
+
+        Args:
+            meshes: Those of the first pool. [-]
+
+        Returns:
+            As many; a degree that is not whole is rounded down. [-]
+        """
+        if self.wider == self.more == 1:
+            return meshes
+        tp, dp = (
+            column * ratio.numerator // ratio.denominator
+            for column, ratio in ((meshes.tp, self.wider), (meshes.dp, self.more))
+        )
+        return replace(
+            meshes,
+            tp=tp,
+            sp=meshes.sp * (tp > 1),
+            dp=dp,
+            dp_shard=np.maximum(meshes.dp_shard * dp // meshes.dp, 1),
+            micro_batch=np.maximum(meshes.micro_batch * meshes.dp // dp, 1),
+        )
 
 
 @dataclass(frozen=True)
@@ -58,15 +93,31 @@ class Workload:
         Returns:
             The job. [-]
         """
-        names = tuple(pool.pool for pool in layout.pools)
-        job = self.hosted_by(names) if names != self._hosting else self
+        wanted = tuple(
+            (
+                pool.pool,
+                Fraction(pool.tp or layout.tp, layout.tp),
+                Fraction(pool.dp or layout.dp, layout.dp),
+            )
+            for pool in layout.pools
+        )
+        job = self if wanted == self._hosting else self._hosted_as(wanted)
         formats = layout.stated_formats
         return replace(job, offload=layout.offload, comm_dtype=formats)
 
     @property
-    def _hosting(self) -> tuple[str, ...]:
-        """Names of the pools that host stages."""
-        return tuple(pool.name for pool in self.hosts)
+    def _hosting(self) -> tuple[Hosting, ...]:
+        """Pools that host stages, with the ratios of their degrees."""
+        return tuple((pool.name, pool.wider, pool.more) for pool in self.hosts)
+
+    def _hosted_as(self, wanted: Sequence[Hosting]) -> "Workload":
+        """The same job on some pools, with such ratios of their degrees."""
+        job = self.hosted_by([name for name, _, _ in wanted])
+        hosts = tuple(
+            replace(pool, wider=wider, more=more)
+            for pool, (_, wider, more) in zip(job.hosts, wanted, strict=True)
+        )
+        return replace(job, hosts=hosts)
 
     @property
     def mixed(self) -> bool:

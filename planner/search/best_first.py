@@ -239,7 +239,7 @@ class BestFirst:
             Memory. [B]
         """
         assert answer.counts is not None
-        row = self.space.meshes.take(self.space.mesh[candidate : candidate + 1])
+        row = int(self.space.mesh[candidate])
         return heaviest_bytes(self.table, row, costs, answer.counts)
 
     def lower_bound(self) -> float:

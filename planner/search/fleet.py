@@ -6,17 +6,22 @@ out of service or pods differ in size, in the full space of fleets that are not 
 and where no layout at all fills the fleet.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
 from functools import cached_property
 from itertools import permutations, product
+from operator import mul
 from typing import NamedTuple
 
 from planner.cost.host_bound import leaves_the_gpus
-from planner.cost.workload import Workload
+from planner.cost.meshes import Meshes
+from planner.cost.workload import Pool, Workload
 
 MOST_IDLE = 32
 """A layout uses all but one in so many of the GPUs that the fullest one uses. [1]"""
+RATIOS = (Fraction(1), Fraction(2), Fraction(1, 2))
+"""tp, and dp, of a pool over those of the first, where they may differ. [1]"""
 FULL_IDLES = 2048
 """GPUs of the largest fleet that the full space may leave idle in part unasked. [1]"""
 
@@ -170,11 +175,29 @@ class PoolShapes:
         least = min(part.gpus for part in self.parts)
         for tp, cp in widths(self.workload, self.legal, least):
             for dp in _upto(divisors(sequences), least // (tp * cp)):
-                choices = [self._ranks(part, tp * cp * dp) for part in self.parts]
+                blocks = [self._block(pool, tp, cp, dp) for pool in self.workload.hosts]
+                if not all(blocks):
+                    continue
+                pairs = zip(self.parts, blocks, strict=True)
+                choices = [self._ranks(part, block) for part, block in pairs]
                 for hosting in product(*choices):
                     shape = Shape(tp, sum(hosting), cp, dp, hosting)
-                    if search.allows("gpus", shape.gpus) and self._holds(shape):
+                    used = sum(map(mul, blocks, hosting))
+                    if search.allows("gpus", used) and self._holds(shape):
                         yield shape
+
+    def _block(self, pool: Pool, tp: int, cp: int, dp: int) -> int:
+        """Ranks of a stage on one pool; 0 where its own degrees are not legal."""
+        own, replicas = tp * pool.wider, dp * pool.more
+        if own.denominator > 1 or replicas.denominator > 1:
+            return 0
+        wide, many = int(own), int(replicas)
+        if (wide, many) == (tp, dp):
+            return tp * cp * dp
+        legal = self.legal.tensor(wide) and self.legal.context(wide, cp)
+        divides = self.workload.sequences % many == 0
+        allowed = self.workload.search.allows("dp", many)
+        return wide * cp * many * (legal and divides and allowed)
 
     def _holds(self, shape: Shape) -> bool:
         """Whether the pipeline is one that the model and the user allow."""
@@ -200,7 +223,9 @@ def arrangements(workload: Workload) -> tuple[Workload, ...]:
 
     Pools host whole pipeline stages and data-parallel groups stay in one pool: no
     replica lies on another pool than the others. Several pools need a framework with
-    pipelines, and a job that keeps nothing in host memory.
+    pipelines, and a job that keeps nothing in host memory. Where the framework allows
+    it, and the model has no experts, each pool after the first may have half, or twice,
+    the tp and the dp.
 
     Args:
         workload: The job.
@@ -214,7 +239,63 @@ def arrangements(workload: Workload) -> tuple[Workload, ...]:
     most = 1 if alone else len(workload.pools)
     names = [pool.name for pool in workload.pools]
     orders = (order for n in range(1, most + 1) for order in permutations(names, n))
-    return tuple(workload.hosted_by(order) for order in orders)
+    return tuple(
+        place for order in orders for place in _degrees(workload.hosted_by(order))
+    )
+
+
+def keeps_to_pools(workload: Workload, row: Sequence[int]) -> bool:
+    """Whether a mesh is whole, and within the limits, on pools with other degrees.
+
+    Args:
+        workload: The job on several pools.
+        row: Fields of a mesh. [1]
+
+    Returns:
+        True where every pool has whole micro-batches and shards that are allowed.
+    """
+    at = dict(zip((field.name for field in fields(Meshes)), row, strict=True))
+    return all(
+        _keeps(workload, at, pool)
+        for pool in workload.hosts
+        if (pool.wider, pool.more) != (Fraction(1), Fraction(1))
+    )
+
+
+def _keeps(workload: Workload, at: dict[str, int], pool: Pool) -> bool:
+    """The same on one pool."""
+    search, limits = workload.search, workload.framework.limits
+    micro, shard = at["micro_batch"] / pool.more, at["dp_shard"] * pool.more
+    if micro.denominator > 1 or shard.denominator > 1 or int(shard) % at["cp"]:
+        return False
+    dp = int(at["dp"] * pool.more)
+    replicas = dp if at["zero"] < 2 else dp * at["cp"] // int(shard)
+    wrong = limits.shards(
+        zero=at["zero"],
+        tp=int(at["tp"] * pool.wider),
+        cp=at["cp"],
+        shard=int(shard),
+        replicas=replicas,
+    )
+    allowed = search.allows("micro_batch", int(micro))
+    return wrong is None and allowed and search.allows("dp_shard", int(shard))
+
+
+def _degrees(workload: Workload) -> Iterator[Workload]:
+    """A job on its pools with the same tp and dp on all, and others where it may."""
+    yield workload
+    dense = not workload.model.expert_parameters
+    if workload.framework.limits.pool_degrees == "same" or not dense:
+        return
+    pairs = list(product(RATIOS, repeat=2))
+    for ratios in product(pairs, repeat=len(workload.hosts) - 1):
+        if any(ratio != 1 for pair in ratios for ratio in pair):
+            first, *others = workload.hosts
+            hosts = [
+                replace(pool, wider=wider, more=more)
+                for pool, (wider, more) in zip(others, ratios, strict=True)
+            ]
+            yield replace(workload, hosts=(first, *hosts))
 
 
 def _upto(values: list[int], most: int) -> list[int]:

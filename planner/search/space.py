@@ -22,6 +22,7 @@ from planner.search.fleet import (
     Shape,
     SmallerFleets,
     divisors,
+    keeps_to_pools,
     may_idle,
     whole_shapes,
 )
@@ -133,7 +134,12 @@ class Enumerator:
 
     def _hosted_rows(self) -> tuple[list[tuple[int, ...]], tuple[tuple[int, ...], ...]]:
         """Legal meshes on several pools, and the ranks of each pool. [1]."""
-        pairs = [(shape, row) for shape in self._shapes() for row in self._rows(shape)]
+        pairs = [
+            (shape, row)
+            for shape in self._shapes()
+            for row in self._rows(shape)
+            if keeps_to_pools(self.workload, row)
+        ]
         return [row for _, row in pairs], tuple(shape.hosting for shape, _ in pairs)
 
     def _rows(self, shape: Shape) -> Iterator[tuple[int, ...]]:

@@ -134,8 +134,46 @@ class Layout(BaseModel):
 
     @property
     def gpus(self) -> int:
-        """Ranks of the layout, ``tp * pp * cp * dp``. [1]."""
-        return self.tp * self.pp * self.cp * self.dp
+        """Ranks of the layout, ``tp * pp * cp * dp``, or those of its pools. [1]."""
+        if not self.pools:
+            return self.tp * self.pp * self.cp * self.dp
+        return sum(map(self.gpus_on, self.pools))
+
+    def gpus_on(self, pool: PoolStages) -> int:
+        """Ranks on one of its pools.
+
+        Args:
+            pool: What the pool hosts.
+
+        Returns:
+            ``tp * dp`` of the pool times cp times its stages. [1]
+        """
+        own = (pool.tp or self.tp) * (pool.dp or self.dp)
+        return own * self.cp * len(pool.stages)
+
+    def on_pool(self, pool: PoolStages) -> "Layout":
+        """The layout with the degrees that hold on one of its pools.
+
+        A step has as many micro-batches on every pool, so the micro-batch is larger
+        where there are fewer replicas; states are divided over as large a part of
+        the data ranks.
+
+        Args:
+            pool: What the pool hosts.
+
+        Returns:
+            The layout as if that pool hosted all of it.
+        """
+        tp, dp = pool.tp or self.tp, pool.dp or self.dp
+        change = {
+            "tp": tp,
+            "sp": self.sp and tp > 1,
+            "dp": dp,
+            "dp_shard": max(self.dp_shard * dp // self.dp, 1),
+            "micro_batch": max(self.micro_batch * self.dp // dp, 1),
+            "pools": (),
+        }
+        return self.model_copy(update=change)
 
     @property
     def stated_formats(self) -> CommDtype | None:

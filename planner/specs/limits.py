@@ -42,6 +42,8 @@ class Limits:
     """Compute formats that a search may choose from."""
     ulysses_copies_keys: bool = False
     """Ulysses may deal to more ranks than there are heads of keys, which it copies."""
+    pool_degrees: Literal["same", "own"] = "same"
+    """Whether the pools of a mixed fleet may each have tp and dp of their own."""
     offload: frozenset[str] = frozenset()
     """What may lie in host memory: categories, with + between those that only move
     together; any union of them can be chosen."""

@@ -48,10 +48,16 @@ def _pools(workload: Workload, layout: Layout) -> Sentences:
         if pool.pool not in known:
             yield f"no pool {pool.pool!r} in the fleet of {', '.join(known)}"
             continue
-        if (pool.tp, pool.dp) != (layout.tp, layout.dp):
-            yield f"pool {pool.pool} has tp {pool.tp} and dp {pool.dp} of its own"
+        own = pool.tp or layout.tp, pool.dp or layout.dp
+        same = workload.framework.limits.pool_degrees == "same"
+        if same and own != (layout.tp, layout.dp):
+            name = workload.framework.name
+            yield (
+                f"pool {pool.pool} has tp {own[0]} and dp {own[1]} of its own; {name} "
+                f"has the same on all, {layout.tp} and {layout.dp}"
+            )
         cluster = known[pool.pool].cluster
-        used = layout.tp * layout.cp * layout.dp * len(pool.stages)
+        used = layout.gpus_on(pool)
         if used > cluster.gpus:
             yield f"pool {pool.pool} hosts {used} ranks on {cluster.gpus} GPUs"
         node = cluster.node.gpus_per_node

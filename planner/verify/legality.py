@@ -28,7 +28,9 @@ def rule_violations(workload: Workload, layout: Layout) -> list[str]:
     Returns:
         One sentence per broken rule. [text]
     """
-    return [sentence for rule in RULES for sentence in rule(workload, layout)]
+    views = [layout.on_pool(pool) for pool in layout.pools] or [layout]
+    said = (s for view in views for rule in RULES for s in rule(workload, view))
+    return list(dict.fromkeys([*ranks(workload, layout), *said]))
 
 
 def stage_kinds(stage: Stage) -> tuple[str, ...]:
@@ -363,7 +365,6 @@ def _shown(search: object, axis: str) -> str:
 
 
 RULES: tuple[Callable[[Workload, Layout], Sentences], ...] = (
-    ranks,
     _tensor,
     _sequence,
     _ulysses,

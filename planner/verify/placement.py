@@ -54,8 +54,8 @@ def placement_violations(workload: Workload, layout: Layout) -> Iterator[str]:
     """
     workload = workload.under(layout)
     if workload.mixed:
-        for part in workload.parts:
-            yield from _pool_violations(part, layout)
+        for part, pool in zip(workload.parts, layout.pools, strict=True):
+            yield from _pool_violations(part, layout.on_pool(pool))
         return
     topology, meshes = workload.topology.using(layout.gpus), Meshes.of_layout(layout)
     for axis, members, seen in _axes(workload, layout, meshes):
@@ -72,7 +72,7 @@ def placement_violations(workload: Workload, layout: Layout) -> Iterator[str]:
 def _pool_violations(part: Workload, layout: Layout) -> Iterator[str]:
     """The same on one pool, as if it hosted all stages that it holds."""
     block = layout.tp * layout.cp * layout.dp
-    full = layout.model_copy(update={"pp": part.gpus // block, "pools": ()})
+    full = layout.model_copy(update={"pp": part.gpus // block})
     topology = ClusterTopology(part.topology.cluster, full.gpus)
     yield from placement_violations(replace(part, topology=topology), full)
 

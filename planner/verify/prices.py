@@ -81,12 +81,14 @@ class Prices:
             Prices of that layout. [ns] and [block]
         """
         workload = workload.under(layout)
+        if workload.mixed:
+            pairs = zip(workload.parts, layout.pools, strict=True)
+            parts = tuple(cls.of(part, layout.on_pool(pool)) for part, pool in pairs)
+            first = parts[0]
+            return cls(workload, layout, first.context, first.data, parts=parts)
         context = Context.of(workload, Meshes.of_layout(layout))
         data = DataGroups.of(workload, context.meshes, context.links)
-        alone = layout.model_copy(update={"pools": ()})
-        parts = workload.parts if workload.mixed else ()
-        each = tuple(cls.of(part, alone) for part in parts)
-        return cls(workload, layout, context, data, parts=each)
+        return cls(workload, layout, context, data)
 
     def on(self, rank: int) -> "Prices":
         """Prices on the pool that hosts a pipeline rank.

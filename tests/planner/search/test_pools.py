@@ -1,6 +1,7 @@
 """Stages on pools of different GPUs: the best assignment, its bounds, its verifier."""
 
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache
 
 import numpy as np
@@ -259,3 +260,72 @@ def test_flops_are_held_against_the_summed_peak() -> None:
     assert mfu.full_attention == pytest.approx(
         each.full_attention * 1e12 / np.mean(peaks)
     )
+
+
+def with_own_degrees(workload: Workload) -> Workload:
+    """The job under a framework whose pools may have tp and dp of their own."""
+    limits = replace(workload.framework.limits, pool_degrees="own")
+    framework = replace(workload.framework, limits=limits)
+    pools = tuple(replace(pool, framework=framework) for pool in workload.pools)
+    return replace(workload, framework=framework, pools=pools)
+
+
+OWN = {"tp": (2, 4), "vpp": 1, "micro_batch": (1, 2), "recompute": "none"}
+
+
+def test_a_framework_may_give_each_pool_degrees_of_its_own() -> None:
+    variants = arrangements(with_own_degrees(job(OWN)))
+    ratios = {(v.hosts[1].wider, v.hosts[1].more) for v in variants if v.mixed}
+    assert len(variants) == 2 + 2 * 9
+    assert (2, Fraction(1, 2)) in ratios
+
+
+def test_the_best_with_own_degrees_is_that_of_brute_force_and_verified() -> None:
+    workload = with_own_degrees(job(OWN, layers=5))
+    variants = arrangements(workload)
+    outcomes = search_all(variants, top=3)
+    steps = []
+    for variant in variants:
+        space = enumerate_space(variant)
+        table = price_meshes(variant, space.meshes, space.recompute)
+        best = best_of_space(table, space) if len(space) else None
+        steps += [best.step_s] if best is not None else []
+    ranked = [plan.step_s for outcome in outcomes for plan in outcome.ranked]
+    assert min(ranked) == pytest.approx(min(steps), rel=1e-12)
+
+
+def test_plans_with_own_degrees_are_sound_and_named() -> None:
+    """Two nodes of A100s: half the tensor ranks, twice the replicas, are legal."""
+    workload = with_own_degrees(job(OWN | {"gpus": {"min": 17}}, 12, 2, **WIDE))
+    found = []
+    for variant in arrangements(workload):
+        space = enumerate_space(variant)
+        if not (variant.mixed and len(space)):
+            continue
+        outcome = search_all([variant], top=1)[0]
+        if outcome.ranked and variant.hosts[1].wider != 1:
+            found.append((variant, outcome.ranked[0], space))
+    assert found
+    for variant, plan, space in found[:4]:
+        layout = layout_of(
+            variant,
+            space.meshes,
+            int(space.mesh[plan.candidate]),
+            schedule=space.schedule(plan.candidate),
+            vpp=int(space.vpp[plan.candidate]),
+            menu=tuple(space.recompute[i] for i in space.choices(plan.candidate)),
+            counts=plan.counts,
+            hosting=space.hosting(plan.candidate),
+        )
+        first, second = layout.pools
+        assert first.tp != second.tp
+        told = estimate(variant, layout)
+        assert told.step_time_s.value == pytest.approx(plan.step_s)
+        claims = {
+            "step_s": told.step_time_s.value,
+            "device_gib": [stage.device for stage in told.memory.stages],
+        }
+        assert violations(workload, layout, **claims) == []
+        plain = job(OWN, 12, 2, **WIDE)
+        said = violations(plain, layout, **claims)
+        assert any("of its own; megatron has the same on all" in s for s in said)
