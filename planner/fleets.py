@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
 
 from hardware.calibration import GpuCalibration
 from hardware.calibration import calibration as published
-from hardware.catalog import Cluster
+from hardware.catalog import Cluster, resolve_cluster
+from hardware.fleets import ClusterSpec
 from hardware.topology import ClusterTopology
 from planner.calibration_file import CalibrationFile
 from planner.cost.workload import Pool, Workload
@@ -47,6 +49,50 @@ def mixed_fleet(cluster: Cluster, each: Sequence[Workload]) -> Workload:
     return replace(each[0], topology=ClusterTopology(cluster), pools=pools)
 
 
+def with_pods(workload: Workload) -> Workload:
+    """A job that knows the pods of its fleet, where they differ in size.
+
+    Args:
+        workload: The job, on nodes of one kind. [-]
+
+    Returns:
+        The same, with a pool for each pod that has nodes in service. [-]
+    """
+    spec = workload.topology.cluster.spec
+    units = spec.tiers[-1].units if spec.tiers else ()
+    ends = list(accumulate(units))
+    specs = [
+        _pod(spec, end - nodes, nodes) for nodes, end in zip(units, ends, strict=True)
+    ]
+    pods = tuple(
+        Pool(
+            pod.name,
+            ClusterTopology(resolve_cluster(pod)),
+            workload.calibration,
+            workload.framework,
+            workload.uncertainty,
+        )
+        for pod in specs
+        if pod is not None
+    )
+    return replace(workload, pods=pods if len(pods) > 1 else ())
+
+
+def _pod(spec: ClusterSpec, first: int, nodes: int) -> ClusterSpec | None:
+    """One pod as a cluster of its own; none where no node of it is in service."""
+    dead = tuple(node - first for node in spec.dead if 0 <= node - first < nodes)
+    if len(dead) == nodes:
+        return None
+    *inner, outer = spec.tiers
+    change = {
+        "name": f"{outer.name} of node {first}",
+        "nodes": nodes,
+        "out_of_service": dead,
+        "tiers": (*inner, outer.model_copy(update={"units": ()})),
+    }
+    return spec.model_copy(update=change)
+
+
 def on_pools(workload: Workload, given: Sequence[PoolStages]) -> Workload:
     """The job on the pools that a given layout names.
 
@@ -60,7 +106,8 @@ def on_pools(workload: Workload, given: Sequence[PoolStages]) -> Workload:
     Raises:
         BadInputError: A mixed fleet without named pools, or names that it lacks.
     """
-    known, names = [pool.name for pool in workload.pools], [pool.pool for pool in given]
+    known = [pool.name for pool in (*workload.pools, *workload.pods)]
+    names = [pool.pool for pool in given]
     for name in names:
         if name not in known:
             near = did_you_mean(name, known) if known else "it has no pools"
@@ -70,7 +117,7 @@ def on_pools(workload: Workload, given: Sequence[PoolStages]) -> Workload:
                 value=name,
                 allowed=", ".join(known) or "none",
             )
-    if known and not names:
+    if workload.pools and not names:
         raise BadInputError(
             "a mixed fleet needs the stages that each pool hosts",
             field="layout.pools",

@@ -292,7 +292,7 @@ def resized(workload: Workload, nodes: int, per_node: int) -> Workload:
         domain = min(per_node, smaller.node.scale_up_domain)
         part = {"gpus_per_node": per_node, "scale_up_domain": domain}
         smaller = replace(smaller, node=smaller.node.model_copy(update=part))
-    alone = replace(workload, pools=(), hosts=())
+    alone = replace(workload, pools=(), pods=(), hosts=())
     return replace(alone, topology=ClusterTopology(smaller))
 
 

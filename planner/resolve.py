@@ -18,7 +18,7 @@ from planner.cost.kernels import attention_curve, is_unfused
 from planner.cost.workload import Workload
 from planner.errors import BadInputError, did_you_mean
 from planner.expressible import refuse_unknown_words
-from planner.fleets import measured_of, mixed_fleet
+from planner.fleets import measured_of, mixed_fleet, with_pods
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import stack_names, with_stack
 from planner.methods import check_method, frozen_model
@@ -102,7 +102,7 @@ def _resolve(
         _on_cluster(spec, model, pool, file, own) for pool in cluster.pools or [cluster]
     ]
     if not cluster.pools:
-        return on_pools[0]
+        return tuple(map(with_pods, on_pools[0]))
     return tuple(mixed_fleet(cluster, e) for e in zip(*on_pools, strict=True))
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from planner.cost.communicators import communication_bytes
 from planner.cost.context import Context
-from planner.cost.meshes import Ints, Meshes
+from planner.cost.meshes import Floats, Ints, Meshes
 from planner.cost.pipeline import Counts, rank_blocks
 from planner.cost.room import buffer_bytes, context_bytes, device_bytes
 from planner.cost.table import CostTable, EndColumns, Unit, fill_table, nanoseconds
@@ -202,8 +202,8 @@ def price_meshes(
 def border_time(workload: Workload, meshes: Meshes) -> Ints:
     """Time to hand activations to a stage on the next pool.
 
-    Each GPU sends, or takes in, its own part of the activations, at its NIC share and
-    at what the join of the pools and the next pool's share carry; the slower side
+    Each GPU sends, or takes in, its own part of the activations, at its NIC share, at
+    what the tiers of its pool let out, and what the join carries; the slower side
     counts. Where tp or dp differ a GPU has several peers for its part, whose further
     latencies are left out.
 
@@ -214,27 +214,30 @@ def border_time(workload: Workload, meshes: Meshes) -> Ints:
     Returns:
         Time. [ns], shape (meshes,)
     """
-    rate = joint_rate(workload)
     pairs = zip(workload.parts, workload.hosts, strict=True)
-    contexts = (Context.of(part, pool.mesh(meshes)) for part, pool in pairs)
+    contexts = [Context.of(part, pool.mesh(meshes)) for part, pool in pairs]
+    rate = np.min([_way_out(context) for context in contexts], axis=0)
+    join = workload.topology.cluster.spec.join.bandwidth
+    rate = rate if join is None else np.minimum(rate, join)
     times = [stage_transfer(context, rate) for context in contexts]
     return nanoseconds(np.max(times, axis=0))
 
 
-def joint_rate(workload: Workload) -> float:
-    """Line rate per GPU between the pools that host stages.
+def _way_out(context: Context) -> Floats:
+    """Line rate at which the GPUs of one stage leave a pool, or enter it.
 
-    ``min(join, NIC share of every one)``.
+    The NIC share, and of every tier a unit's uplinks over its GPUs of that stage::
 
-    Args:
-        workload: The job, on several pools.
-
-    Returns:
-        Rate. [B/s]
+        min(share, min_i present_i share / (o_i min(block, present_i)))
     """
-    join = workload.topology.cluster.spec.join.bandwidth
-    shares = [part.topology.cluster.nic_share for part in workload.parts]
-    return min(shares if join is None else [join, *shares])
+    topology, block = context.workload.topology, context.meshes.block
+    share = topology.cluster.nic_share
+    rate = np.full(len(block), share)
+    for tier in topology.cluster.spec.tiers:
+        present = min(tier.gpus, topology.gpus)
+        uplinks = present * share / tier.oversubscription
+        rate = np.minimum(rate, uplinks / np.minimum(block, present))
+    return rate
 
 
 def heaviest_bytes(

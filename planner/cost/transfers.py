@@ -131,7 +131,7 @@ def scatter_every(workload: Workload, meshes: Meshes) -> Ints:
     return np.minimum(every, meshes.micro_batches)
 
 
-def stage_transfer(context: Context, joint: float | None = None) -> Floats:
+def stage_transfer(context: Context, joint: Floats | None = None) -> Floats:
     """Time to hand one micro-batch's activations to the next stage.
 
     ``2 h tau sigma`` bytes; the tensor ranks send side by side. A stack that
@@ -139,7 +139,8 @@ def stage_transfer(context: Context, joint: float | None = None) -> Floats:
 
     Args:
         context: Shared columns.
-        joint: Line rate of the border to another pool, of such a transfer. [B/s]
+        joint: Line rate of the border to another pool, of such a transfer. [B/s],
+            shape (meshes,)
 
     Returns:
         Time, zero without a pipeline. [s], shape (meshes,)
@@ -150,7 +151,7 @@ def stage_transfer(context: Context, joint: float | None = None) -> Floats:
     workload, meshes = context.workload, context.meshes
     rate, crosses = axes.stage_bandwidth(workload.topology, meshes)
     if joint is not None:
-        rate, crosses = np.full(len(meshes), joint), np.ones(len(meshes), dtype=bool)
+        rate, crosses = joint, np.ones(len(meshes), dtype=bool)
     whole = ELEMENT * workload.model.hidden * tokens(workload, meshes)
     split = sequence_split(meshes)
     scattered = workload.profile.stage_scatter & (split == 1) & (meshes.tp > 1)

@@ -79,6 +79,8 @@ class Workload:
     """What the layout that is being priced keeps in host memory."""
     pools: tuple[Pool, ...] = ()
     """The pools of a mixed fleet; none where all nodes are of one kind."""
+    pods: tuple[Pool, ...] = ()
+    """The pods of a fleet whose pods differ in size, each to host stages of its own."""
     hosts: tuple[Pool, ...] = ()
     """Those that host stages, in the order in which the pipeline passes them."""
     comm_dtype: CommDtype | None = None
@@ -135,7 +137,7 @@ class Workload:
         """
         if not names:
             return replace(self, hosts=())
-        known = {pool.name: pool for pool in self.pools}
+        known = {pool.name: pool for pool in (*self.pools, *self.pods)}
         hosts = tuple(known[name] for name in names)
         if len(hosts) == 1:
             return replace(self.on(hosts[0]), pools=self.pools, hosts=hosts)
@@ -161,6 +163,7 @@ class Workload:
             framework=pool.framework,
             uncertainty=pool.uncertainty,
             pools=(),
+            pods=(),
             hosts=(),
         )
 

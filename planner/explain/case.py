@@ -10,7 +10,7 @@ from hardware.calibration import GpuCalibration
 from hardware.catalog import Cluster
 from hardware.topology import ClusterTopology
 from planner.calibration_file import CalibrationFile
-from planner.cost.workload import Workload
+from planner.cost.workload import Pool, Workload
 from planner.resolve import resolve
 from planner.specs.job import JobSpec
 from planner.specs.read import reassigned
@@ -112,12 +112,22 @@ def on_cluster(workload: Workload, change: Callable[[Cluster], Cluster]) -> Work
         The job there. [-]
     """
     cluster = change(workload.topology.cluster)
-    pools = tuple(
-        replace(pool, topology=ClusterTopology(change(pool.topology.cluster)))
-        for pool in workload.pools
+    there = replace(workload, topology=ClusterTopology(cluster))
+    return _on_places(
+        there,
+        lambda pool: replace(
+            pool, topology=ClusterTopology(change(pool.topology.cluster))
+        ),
     )
-    there = replace(workload, topology=ClusterTopology(cluster), pools=pools)
-    return there.hosted_by([pool.name for pool in workload.hosts])
+
+
+def _on_places(workload: Workload, change: Callable[[Pool], Pool]) -> Workload:
+    """A job with every pool and pod of its fleet changed."""
+    names = [pool.name for pool in workload.hosts]
+    pools, pods = (
+        tuple(map(change, places)) for places in (workload.pools, workload.pods)
+    )
+    return replace(workload, pools=pools, pods=pods).hosted_by(names)
 
 
 def on_kernels(
@@ -132,11 +142,10 @@ def on_kernels(
     Returns:
         The job there. [-]
     """
-    pools = tuple(
-        replace(pool, calibration=change(pool.calibration)) for pool in workload.pools
+    there = replace(workload, calibration=change(workload.calibration))
+    return _on_places(
+        there, lambda pool: replace(pool, calibration=change(pool.calibration))
     )
-    there = replace(workload, calibration=change(workload.calibration), pools=pools)
-    return there.hosted_by([pool.name for pool in workload.hosts])
 
 
 def with_capacity(capacity_bytes: float) -> Edit:

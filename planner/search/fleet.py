@@ -231,11 +231,13 @@ def arrangements(workload: Workload) -> tuple[Workload, ...]:
         workload: The job.
 
     Returns:
-        The job itself where the fleet has one kind of node. [-]
+        On one kind of node the job itself; where its pods differ in size, also with
+        whole stages in every pod, in their order. [-]
     """
-    if not workload.pools:
-        return (workload,)
     alone = not workload.framework.limits.pipeline or leaves_the_gpus(workload)
+    if not workload.pools:
+        pods = [] if alone else [pod.name for pod in workload.pods]
+        return (workload, *([workload.hosted_by(pods)] if pods else []))
     most = 1 if alone else len(workload.pools)
     names = [pool.name for pool in workload.pools]
     orders = (order for n in range(1, most + 1) for order in permutations(names, n))

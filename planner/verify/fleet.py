@@ -18,7 +18,7 @@ def ranks(workload: Workload, layout: Layout) -> Sentences:
     Returns:
         One sentence per breach. [text]
     """
-    if workload.pools:
+    if workload.pools or layout.pools:
         yield from _pools(workload, layout)
         return
     degrees = (layout.tp, layout.pp, layout.cp, layout.dp)
@@ -39,7 +39,8 @@ def _pools(workload: Workload, layout: Layout) -> Sentences:
     if not layout.pools:
         yield "a fleet of several pools needs layout.pools: the stages of each"
         return
-    known = {pool.name: pool.topology for pool in workload.pools}
+    places = (*workload.pools, *workload.pods)
+    known = {pool.name: pool.topology for pool in places}
     stages = [stage for pool in layout.pools for stage in pool.stages]
     names = [pool.pool for pool in layout.pools]
     if stages != list(range(layout.pp)) or len(set(names)) < len(names):

@@ -321,12 +321,26 @@ class Prices:
     def _slowest_edge(self) -> int:
         """Inside a pool of two stages or more, or from one pool to the next. [ns]."""
         join = self.workload.topology.cluster.spec.join.bandwidth or math.inf
-        clusters = [part.workload.topology.cluster for part in self.parts]
-        rate = np.array([min(join, *(cluster.nic_share for cluster in clusters))])
+        rate = np.array([min(join, *(part.way_out for part in self.parts))])
         borders = [part.sent(rate, np.array([True])) for part in self.parts]
         pools = zip(self.parts, self.layout.pools, strict=True)
         inner = [part.p2p for part, pool in pools if len(pool.stages) > 1]
         return max(*borders, *inner)
+
+    @property
+    def way_out(self) -> float:
+        """Line rate of one GPU of a stage that leaves this pool. [B/s].
+
+        All GPUs of the stage leave together; those in one unit of a tier share the
+        unit's uplinks.
+        """
+        topology, layout = self.workload.topology, self.layout
+        share, stage = topology.cluster.nic_share, layout.tp * layout.cp * layout.dp
+        rates = [share]
+        for tier in topology.cluster.spec.tiers:
+            here = min(tier.gpus, topology.gpus)
+            rates.append(here * share / tier.oversubscription / min(stage, here))
+        return min(rates)
 
     def sent(self, rate: Floats, crosses: npt.NDArray[np.bool_]) -> int:
         """One micro-batch's activations at a line rate.
