@@ -11,7 +11,7 @@ from planner.cost.table import CostTable, fill_table
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.runners import refuse_schedules
-from planner.schedules import SPLIT, V_SHAPED
+from planner.schedules import SPLIT, V_SHAPED, placement
 from planner.search.paths import even_counts, in_class
 from planner.specs.estimate import MemoryEstimate
 from planner.specs.layout import (
@@ -263,7 +263,8 @@ def _probe(
     workload: Workload, degrees: dict[str, int | str], order: str, kind: str
 ) -> Layout:
     """The layout with an even split, to ask whether it is legal at all."""
-    stages = int(degrees["pp"]) * int(degrees["vpp"])
+    shape = int(degrees["pp"]), int(degrees["vpp"])
+    stages = placement(str(degrees["schedule"]), *shape).depth
     layers = even_layers(workload.model.layers, stages)
     return _skeleton(
         degrees,

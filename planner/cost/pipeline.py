@@ -11,7 +11,6 @@ from planner.schedules.inflight import Peak, peaks
 from planner.schedules.order import SPLIT
 from planner.schedules.placement import Placement, placement
 from planner.schedules.simulator import makespan
-from planner.schedules.slots import Slots
 from planner.specs.table import EndCosts, IdleMoment, LayerCosts, StageCosts
 
 Counts = npt.NDArray[np.int64]
@@ -31,15 +30,22 @@ def place_of(costs: StageCosts) -> Placement:
         costs: The inner problem.
 
     Returns:
-        The placement.
-
-    Raises:
-        ValueError: The schedule holds the model twice: that has no price here.
+        The placement; it counts the stages of every copy of the model.
     """
-    place = placement(costs.schedule, costs.pp, costs.vpp)
-    if place.both_ways:
-        raise ValueError(f"{costs.schedule} holds the model twice: it has no price")
-    return place
+    return placement(costs.schedule, costs.pp, costs.vpp)
+
+
+def stages_of(costs: StageCosts, rank: int) -> tuple[int, ...]:
+    """Virtual stages of one rank, by chunk: no two are the same of the model.
+
+    Args:
+        costs: The inner problem.
+        rank: Pipeline rank. [1]
+
+    Returns:
+        Indices in model order. [1], shape (vpp,)
+    """
+    return tuple(stage % costs.stages for stage in place_of(costs).of_rank(rank))
 
 
 def stages_by_rank(costs: StageCosts) -> Counts:
@@ -51,8 +57,7 @@ def stages_by_rank(costs: StageCosts) -> Counts:
     Returns:
         Indices. [1], shape (pp, vpp)
     """
-    place = place_of(costs)
-    return np.array([place.of_rank(rank) for rank in range(costs.pp)])
+    return np.array([stages_of(costs, rank) for rank in range(costs.pp)])
 
 
 def splits_backward(costs: StageCosts) -> bool:
@@ -200,21 +205,19 @@ def durations(costs: StageCosts, vectors: StageVectors) -> list[int]:
     Returns:
         Durations in the order of the graph's slots. [ns]
     """
-    slots, stages = Slots(costs.pp, costs.vpp), costs.stages
-    x = np.zeros(slots.n_slots, dtype=np.int64)
-    x[:stages] = vectors.forward
-    x[stages : 2 * stages] = vectors.backward
-    if splits_backward(costs):
-        x[stages : 2 * stages] = vectors.backward - vectors.weight
-        x[2 * stages : 3 * stages] = vectors.weight
-    x[3 * stages : 4 * stages] = vectors.gather
-    x[4 * stages : 5 * stages] = vectors.scatter
-    x[5 * stages : 6 * stages] = [edge_gather(costs, i) for i in range(stages)]
-    x[6 * stages : 7 * stages] = [edge_scatter(costs, i) for i in range(stages)]
-    x[7 * stages : 7 * stages + costs.pp] = (
-        by_rank(costs, vectors.optimizer) + costs.overhead
+    late = vectors.weight * splits_backward(costs)
+    columns = (
+        vectors.forward,
+        vectors.backward - late,
+        late,
+        vectors.gather,
+        vectors.scatter,
+        np.array([edge_gather(costs, stage) for stage in range(costs.stages)]),
+        np.array([edge_scatter(costs, stage) for stage in range(costs.stages)]),
     )
-    return [int(value) for value in x]
+    ends = by_rank(costs, vectors.optimizer) + costs.overhead
+    tiled = [np.tile(column, costs.copies) for column in columns]
+    return [int(value) for value in np.concatenate([*tiled, ends, [0]])]
 
 
 def by_rank(costs: StageCosts, values: Counts) -> Counts:
@@ -374,7 +377,7 @@ def peak_blocks(costs: StageCosts, vectors: StageVectors, rank: int, peak: Peak)
     Returns:
         Memory. [block]
     """
-    mine = place_of(costs).of_rank(rank)
+    mine = stages_of(costs, rank)
     held = int(np.dot(peak.counts, vectors.saved[list(mine)]))
     held += int(np.dot(peak.pending, vectors.pending[list(mine)]))
     at = mine[peak.chunk]

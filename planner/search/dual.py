@@ -14,8 +14,8 @@ from planner.cost.pipeline import (
     durations,
     graph_of,
     peak_vectors,
-    place_of,
     stage_vectors,
+    stages_of,
 )
 from planner.cost.reach import reach_of
 from planner.schedules.simulator import critical_path
@@ -74,11 +74,10 @@ class LayerProgram:
         """Memory of every moment, less the transients that are always there."""
         costs = self.costs
         table = peak_vectors(costs.schedule, costs.pp, costs.vpp, costs.micro_batches)
-        place = place_of(costs)
         for rank, moments in enumerate(table):
             for moment in moments:
                 line = peak_linear(costs, rank, moment)
-                end = end_transient(costs, place.stage(rank, moment.chunk))
+                end = end_transient(costs, stages_of(costs, rank)[moment.chunk])
                 spare = costs.budget - line.constant - end
                 row = self.solver.Constraint(-self.solver.infinity(), spare / 1e6)
                 self._fill(row, line, 1e-6)

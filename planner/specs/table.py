@@ -137,11 +137,13 @@ class StageCosts:
     """Layers that a virtual stage may hold above the balanced count. [1]"""
     idle: tuple[IdleMoment, ...] = ()
     """Moments beside the backwards, in the order of a run."""
+    copies: int = 1
+    """How often the ranks hold the model: each with its part of the batch. [1]"""
 
     @cached_property
     def stages(self) -> int:
-        """Virtual stages. [1]."""
-        return self.pp * self.vpp
+        """Virtual stages of the model, its copies not counted. [1]."""
+        return self.pp * self.vpp // self.copies
 
     @cached_property
     def layer_count(self) -> int:
