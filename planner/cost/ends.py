@@ -118,7 +118,7 @@ def head_end(context: Context) -> End:
     logits = workload.recipe.logits_bytes * context.local * vocab / meshes.tp
     gathered = np.where(meshes.sp > 0, ELEMENT * model.hidden * context.local, 0.0)
     if model.mtp_layers:
-        kind = workload.recipe.kinds["none"]
+        kind = workload.recipe.kind("none")
         extra = layer_time(context, model.mtp_kind, kind)
         for index, side in enumerate(extra):
             for cause, time in side.by_cause.items():

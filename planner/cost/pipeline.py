@@ -57,7 +57,16 @@ def stages_by_rank(costs: StageCosts) -> Counts:
     Returns:
         Indices. [1], shape (pp, vpp)
     """
-    return np.array([stages_of(costs, rank) for rank in range(costs.pp)])
+    return _stages_by_rank(costs.schedule, costs.pp, costs.vpp, costs.stages)
+
+
+@lru_cache(maxsize=1024)
+def _stages_by_rank(schedule: str, pp: int, vpp: int, depth: int) -> Counts:
+    """The same by shape; not to be written to."""
+    place = placement(schedule, pp, vpp)
+    stages = np.array([place.of_rank(rank) for rank in range(pp)]) % depth
+    stages.setflags(write=False)
+    return stages
 
 
 def splits_backward(costs: StageCosts) -> bool:
@@ -102,31 +111,27 @@ def stage_vectors(costs: StageCosts, counts: Counts) -> StageVectors:
     Returns:
         Times [ns] and memory [block], each of shape (stages,)
     """
-    by_menu = {
+    each = {
         name: np.array([getattr(layer, name) for layer in costs.layers], dtype=np.int64)
-        for name in BY_MENU
-    }
-    by_kind = {
-        name: np.array([getattr(layer, name) for layer in costs.layers], dtype=np.int64)
-        for name in WHOLE
+        for name in (*BY_MENU, *WHOLE)
     }
     per_kind = counts.sum(axis=2)
     terms = {
-        name: np.einsum("skm,km->s", counts, by_menu[name])
+        name: np.einsum("skm,km->s", counts, each[name])
         for name in ("forward", "backward", "saved")
     }
-    terms |= {name: per_kind @ values for name, values in by_kind.items()}
+    terms |= {name: per_kind @ each[name] for name in WHOLE}
     for stage, end in ((0, costs.embedding), (-1, costs.head)):
         for name, column in terms.items():
             column[stage] += getattr(end, name)
-    return StageVectors(**terms, transient=_transients(costs, counts, by_menu))
+    return StageVectors(
+        **terms, transient=_transients(costs, counts, each["transient"])
+    )
 
 
-def _transients(
-    costs: StageCosts, counts: Counts, by_menu: dict[str, Counts]
-) -> Counts:
+def _transients(costs: StageCosts, counts: Counts, each: Counts) -> Counts:
     """Largest transient of what a stage holds: one layer or one end at a time."""
-    present = np.where(counts > 0, by_menu["transient"][None], 0)
+    present = np.where(counts > 0, each[None], 0)
     largest: Counts = present.max(axis=(1, 2))
     largest[0] = max(largest[0], costs.embedding.transient)
     largest[-1] = max(largest[-1], costs.head.transient)

@@ -244,7 +244,7 @@ def _layer_cell(
 ) -> tuple[Ints, Ints, Ints, Ints]:
     """Forward, backward [ns], saved and transient [block] of one table cell."""
     workload, meshes = context.workload, context.meshes
-    kind = workload.recipe.kinds[name]
+    kind = workload.recipe.kind(name)
     forward, backward = _layer_times(context, data, layer, owned, name)
     saved = saved_bytes(workload, layer, kind, meshes)
     own = transient_bytes(workload, layer, kind, meshes)
@@ -291,7 +291,7 @@ def layer_parts(
     Returns:
         Forward and backward, by cause. [s], shape (meshes,)
     """
-    kind = context.workload.recipe.kinds[name]
+    kind = context.workload.recipe.kind(name)
     return sharded_parts(data, owned, *layer_time(context, layer, kind))
 
 

@@ -1,5 +1,7 @@
 """Proof that a candidate cannot fit, over all ranks and moments at once."""
 
+from functools import lru_cache
+
 import numpy as np
 
 from planner.cost.meshes import Ints
@@ -23,10 +25,10 @@ def cannot_fit(costs: StageCosts) -> bool:
         True only when nothing can fit.
     """
     loads = most_layers(costs)
-    layers = costs.copies * costs.layer_count
-    return bool(loads.min() < 0 or loads.sum() < layers)
+    return bool(loads.min() < 0 or loads.sum() < costs.held_layers)
 
 
+@lru_cache(maxsize=256)
 def most_layers(costs: StageCosts) -> Ints:
     """Most layers that every rank can hold; -1 where not even its fewest fit.
 

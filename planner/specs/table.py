@@ -151,6 +151,11 @@ class StageCosts:
         return sum(count for _, count in self.runs)
 
     @cached_property
+    def held_layers(self) -> int:
+        """Layers on all ranks together, those of every copy. [1]."""
+        return self.copies * self.layer_count
+
+    @cached_property
     def most_layers(self) -> int:
         """Most layers of one virtual stage in the declared class. [1]."""
         return -(-self.layer_count // self.stages) + self.extra_layers

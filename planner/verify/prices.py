@@ -134,7 +134,7 @@ class Prices:
         return self.known[kind, recompute]
 
     def _layer(self, kind: LayerKind, recompute: str) -> Price:
-        rule = self.workload.recipe.kinds[recompute]
+        rule = self.workload.recipe.kind(recompute)
         passes = layer_time(self.context, kind, rule)
         owned = layer_owned(self.workload, kind, self.meshes)
         forward, backward = (_one(parts.total) for parts in passes)
@@ -302,7 +302,7 @@ class Prices:
     def slowdown(self) -> float:
         """Slowest of n replicas, at most one a node: 1 + sigma sqrt(2 ln n). [1]."""
         node = self.workload.topology.cluster.node.gpus_per_node
-        replicas = min(self.layout.dp, max(1, self.workload.gpus // node))
+        replicas = min(self.layout.dp, max(1, self.layout.gpus // node))
         spread = math.sqrt(2 * math.log(replicas))
         return 1 + self.workload.profile.straggler * spread
 
