@@ -14,7 +14,7 @@ from planner.cost.host_bound import host_bound, leaves_the_gpus
 from planner.cost.meshes import ORDERS, Ints, Meshes
 from planner.cost.workload import Workload
 from planner.models.blocks import Mlp, Moe
-from planner.search.context import context_kinds
+from planner.search.context import ContextKinds
 from planner.search.schedules import AT_ONCE, SEARCHED, Rows, schedule_rows
 from planner.specs.offload import CATEGORIES, LEAST_ZERO
 
@@ -95,6 +95,7 @@ class Enumerator:
         self.removed: Counter[str] = Counter()
         self.full = workload.search.space == "full"
         shares = workload.offload
+        self.kinds = ContextKinds(workload, divisors(workload.sequences))
         self.offloaded = [name for name in CATEGORIES if getattr(shares, name) > 0]
 
     def space(self) -> Space:
@@ -154,7 +155,8 @@ class Enumerator:
                 continue
             for micro_batch in self._micro_batches(dp):
                 micro_batches = self.workload.sequences // (dp * micro_batch)
-                for sp, kind, (ep, etp), order in self._inner(tp, pp, cp, dp):
+                inner = self._inner(tp, pp, cp, dp, micro_batch)
+                for sp, kind, (ep, etp), order in inner:
                     for zero, shard in self._sharding(tp, cp, dp):
                         yield (
                             tp,
@@ -249,11 +251,11 @@ class Enumerator:
                 yield micro_batch
 
     def _inner(
-        self, tp: int, pp: int, cp: int, dp: int
+        self, tp: int, pp: int, cp: int, dp: int, micro_batch: int
     ) -> Iterator[tuple[int, int, tuple[int, int], int]]:
         """Sequence parallelism, kind of cp, experts and rank order."""
         for sp in self._sequence_parallel(tp):
-            for kind in context_kinds(self.workload, tp, cp, self.removed):
+            for kind in self.kinds.of(tp, cp, micro_batch, self.removed):
                 for experts in self._experts(tp, cp, dp, sp=sp):
                     for order in self._orders(pp, dp, tp * cp, experts):
                         yield sp, kind, experts, order
@@ -274,7 +276,7 @@ class Enumerator:
             yield 1, 1
             return
         ranks = tp * cp * dp
-        for etp in self._expert_tensor(tp):
+        for etp in self._expert_tensor(tp, ranks):
             for ep in divisors(np.gcd.reduce([moe.experts for moe in experts]).item()):
                 if ranks % (ep * etp) or any(moe.ffn % etp for moe in experts):
                     self.removed["tp cp dp % (ep etp)"] += 1
@@ -285,8 +287,13 @@ class Enumerator:
                 elif self._keep("ep", ep) and self._keep("etp", etp):
                     yield ep, etp
 
-    def _expert_tensor(self, tp: int) -> list[int]:
-        return divisors(tp) if self.limits.expert_tensor else [1]
+    def _expert_tensor(self, tp: int, ranks: int) -> list[int]:
+        """Degrees that divide tp; in the full space any inside a scale-up domain."""
+        if not self.limits.expert_tensor:
+            return [1]
+        domain = self.workload.topology.cluster.node.scale_up_domain
+        most = max(tp, domain) if self.full else tp
+        return [etp for etp in divisors(ranks if self.full else tp) if etp <= most]
 
     def _orders(
         self, pp: int, dp: int, inner: int, experts: tuple[int, int]
