@@ -108,7 +108,7 @@ def _prices(
 ) -> npt.NDArray[np.float64]:
     """What each kind exchanges and holds, shape (micro-batches, kinds, prices)."""
     dp = workload.gpus // (tp * cp)
-    rows = [
+    rows: list[tuple[int, ...]] = [
         (tp, 0, 1, cp, kind, 1, 1, dp, cp * dp, 0, micro_batch, 1, 0)
         for micro_batch in micro_batches
         for kind in kinds

@@ -15,6 +15,7 @@ from planner.cost.meshes import ORDERS, Ints, Meshes
 from planner.cost.workload import Workload
 from planner.models.blocks import Mlp, Moe
 from planner.search.context import ContextKinds
+from planner.search.formats import BY_NARROWER, NarrowGradients
 from planner.search.schedules import AT_ONCE, SEARCHED, Rows, schedule_rows
 from planner.specs.offload import CATEGORIES, LEAST_ZERO
 
@@ -96,6 +97,7 @@ class Enumerator:
         self.full = workload.search.space == "full"
         shares = workload.offload
         self.kinds = ContextKinds(workload, divisors(workload.sequences))
+        self.narrow = NarrowGradients(workload)
         self.offloaded = [name for name in CATEGORIES if getattr(shares, name) > 0]
 
     def space(self) -> Space:
@@ -158,6 +160,8 @@ class Enumerator:
                 inner = self._inner(tp, pp, cp, dp, micro_batch)
                 for sp, kind, (ep, etp), order in inner:
                     for zero, shard in self._sharding(tp, cp, dp):
+                        if self._narrow_wins(zero, shard, tp, ep * etp):
+                            continue
                         yield (
                             tp,
                             sp,
@@ -173,6 +177,13 @@ class Enumerator:
                             micro_batches,
                             order,
                         )
+
+    def _narrow_wins(self, zero: int, shard: int, tp: int, held: int) -> bool:
+        """Whether the variant with narrower gradients has the mesh, as good."""
+        inside = max(shard * tp // held, 1)
+        won = self.narrow.rule_out(zero=zero, shard=shard, expert_shard=inside)
+        self.removed[BY_NARROWER] += won
+        return won
 
     def _degrees(self) -> Iterator[tuple[int, int, int]]:
         """Degrees whose product divides the GPUs and that the model can split."""
