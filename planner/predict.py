@@ -6,10 +6,14 @@ from dataclasses import dataclass, replace
 from planner.cost.estimate import estimate
 from planner.cost.layouts import layout_of
 from planner.cost.meshes import ORDERS, Meshes
+from planner.cost.modules import combinations, is_known, known_kinds
 from planner.cost.pipeline import Counts, rank_blocks, step_ns
 from planner.cost.table import CostTable, fill_table
 from planner.cost.workload import Workload
-from planner.errors import BadInputError
+from planner.errors import BadInputError, did_you_mean
+from planner.runners import refuse_schedules
+from planner.schedules import SPLIT, V_SHAPED
+from planner.search.fleet import divisors
 from planner.search.paths import even_counts, in_class
 from planner.specs.estimate import MemoryEstimate
 from planner.specs.layout import (
@@ -94,6 +98,8 @@ def complete(workload: Workload, partial: PartialLayout) -> Layout:
         offload=partial.offload or workload.offload,
         comm_dtype=partial.comm_dtype or workload.comm_dtype,
     )
+    named = () if partial.schedule is None else (partial.schedule,)
+    refuse_schedules(named, [workload.framework], field="layout.schedule")
     degrees = _degrees(workload, partial)
     _refuse_offload(workload, degrees)
     if isinstance(partial.stages, tuple):
@@ -156,9 +162,9 @@ def _degrees(workload: Workload, partial: PartialLayout) -> dict[str, int | str]
     """Every degree, from the user or by default."""
     limits = workload.framework.limits
     tp, pp, cp = (getattr(partial, axis) or 1 for axis in ("tp", "pp", "cp"))
-    dp = partial.dp or max(workload.gpus // (tp * pp * cp), 1)
     micro_batch = partial.micro_batch or 1
-    vpp = partial.vpp or 1
+    dp = partial.dp or _replicas(workload, tp * pp * cp, micro_batch)
+    vpp = partial.vpp or (2 if partial.schedule in V_SHAPED else 1)
     zero = limits.default_zero(pp=pp, ranks=dp * cp)
     sp = tp > 1 and limits.sequence_parallel[0]
     return {
@@ -178,6 +184,15 @@ def _degrees(workload: Workload, partial: PartialLayout) -> dict[str, int | str]
         or max(workload.sequences // (dp * micro_batch), 1),
         "schedule": partial.schedule or ("interleaved" if vpp > 1 else "1f1b"),
     }
+
+
+def _replicas(workload: Workload, each: int, micro_batch: int) -> int:
+    """Replicas that fill the fleet, or the most that divide the batch if none do."""
+    whole = max(workload.gpus // each, 1)
+    sequences = workload.sequences // micro_batch
+    if whole * each == workload.gpus or sequences < 1:
+        return whole
+    return max(dp for dp in divisors(sequences) if dp <= whole)
 
 
 def _with_recompute(stage: Stage, partial: PartialLayout) -> Stage:
@@ -224,7 +239,7 @@ def _options(
     """Rank orders times recompute kinds, each with its best split."""
     limits = workload.framework.limits
     orders = (partial.order,) if partial.order else limits.orders
-    menu = (partial.recompute,) if partial.recompute else limits.recompute
+    menu = _menu(workload, partial)
     _refuse_recompute(workload, menu)
     legal = [
         order
@@ -244,15 +259,26 @@ def _options(
             yield _option(table, degrees, choice, partial, (rank, entry))
 
 
+def _menu(workload: Workload, partial: PartialLayout) -> tuple[str, ...]:
+    """Recompute kinds to choose from: none where the schedule allows no other."""
+    limits = workload.framework.limits
+    if partial.recompute is not None:
+        return (partial.recompute,)
+    if partial.schedule in SPLIT and not limits.recomputes_split:
+        return ("none",)
+    return limits.recompute
+
+
 def _refuse_recompute(workload: Workload, menu: tuple[str, ...]) -> None:
-    known = workload.recipe.kinds
     for name in menu:
-        if name not in known:
+        if not is_known(workload, name):
+            near = {*workload.framework.limits.recompute, *combinations(workload)}
             raise BadInputError(
-                f"{workload.framework.name} has no such recompute kind",
+                f"{workload.framework.name} has no such recompute kind for this model; "
+                + did_you_mean(name, near),
                 field="layout.recompute",
                 value=name,
-                allowed=", ".join(sorted(known)),
+                allowed=known_kinds(workload),
             )
 
 

@@ -18,6 +18,7 @@ from planner.calibration_file import CalibrationFile
 from planner.cost.kernels import attention_curve, is_unfused
 from planner.cost.workload import Workload
 from planner.errors import BadInputError, did_you_mean
+from planner.expressible import refuse_unknown_words
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import stack_names, with_stack
 from planner.methods import check_method, frozen_model
@@ -29,6 +30,7 @@ from planner.models import (
     preset_names,
     read_preset,
 )
+from planner.runners import refuse_schedules
 from planner.specs.framework import Framework, Recipe, RecipeOverrides
 from planner.specs.invalid import explained
 from planner.specs.job import JobSpec
@@ -94,6 +96,7 @@ def _resolve(
     spec: JobSpec, file: str, base: Path, own: CalibrationFile | None
 ) -> tuple[Workload, ...]:
     training = _training(spec)
+    refuse_unknown_words(spec.search)
     model, cluster = look_up(spec, file=file, base=base)
     gpu = cluster.gpu
     measured = _told("cluster", lambda: _calibration(gpu.name, own))
@@ -119,6 +122,11 @@ def _resolve(
     )
     for workload in workloads:
         _check_attention(workload)
+    refuse_schedules(
+        spec.search.words("schedule"),
+        [workload.framework for workload in workloads],
+        field="search.schedule",
+    )
     return workloads
 
 

@@ -71,7 +71,7 @@ def _communicators(
     def of(look_up: Callable[..., Groups]) -> Callable[[], Floats]:
         return lambda: collective_bytes(kept, arch, look_up(topology, meshes))
 
-    world = axes.groups(topology, (one * workload.gpus, one))
+    world = axes.groups(topology, meshes, (meshes.gpus, one))
     yield world.size > 1, lambda: collective_bytes(kept, arch, world)
     yield meshes.tp > 1, of(axes.tensor_groups)
     yield meshes.cp > 1, of(axes.context_groups)
@@ -94,7 +94,7 @@ def _communicators(
 
 def _ends(workload: Workload, meshes: Meshes) -> Groups:
     """The first stage and the last: in one domain where all stages are."""
-    stages = axes.groups(workload.topology, (meshes.pp, meshes.pp_stride))
+    stages = axes.groups(workload.topology, meshes, (meshes.pp, meshes.pp_stride))
     apart = stages.domains > 1
     return replace(
         stages,

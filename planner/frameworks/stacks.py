@@ -12,6 +12,7 @@ from planner.errors import BadInputError, did_you_mean
 from planner.specs.context import CpFamily
 from planner.specs.formats import Formats
 from planner.specs.framework import Framework, RecipeOverrides
+from planner.specs.layout import Schedule
 from planner.specs.limits import Limits
 from planner.specs.profile import Profile
 
@@ -23,6 +24,10 @@ class StackLimits(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    schedules: tuple[Schedule, ...] | None = None
+    """Pipeline schedules. [text]"""
+    recomputes_split: bool | None = None
+    """Whether a schedule that splits the backward may recompute activations."""
     zero_stages: tuple[int, ...] | None = None
     """ZeRO stages. [1]"""
     cp_kinds: tuple[CpFamily, ...] | None = None
@@ -35,6 +40,8 @@ class StackLimits(BaseModel):
     """ZeRO 2 and 3 exist only where more than one rank shares the states."""
     split_replicas_need_shards: bool | None = None
     """Replicas of a model that tp or cp splits must share states."""
+    recompute_modules: bool | None = None
+    """Whether modules of a layer may be recomputed in any combination."""
     offload: frozenset[str] | None = None
     """What may lie in host memory, with + between what only moves together."""
     offload_least_zero: dict[str, int] | None = None

@@ -16,6 +16,8 @@ from planner.specs.context import CP_KINDS, MIXED, inner_degree, mixed_kind
 
 NOWHERE = CP_KINDS.index("all-gather")
 """Kind of a layout without context ranks. [1]"""
+Ranks = tuple[int, int, int]
+"""Tensor ranks, context ranks, and all other ranks of a layout. [1]"""
 BY_LIMIT = "limit:cp_kind"
 BY_HEADS = "heads % (tp * ulysses)"
 BY_ANOTHER = "another kind of cp is no slower and needs no more"
@@ -31,39 +33,36 @@ class ContextKinds:
     def __init__(self, workload: Workload, micro_batches: Sequence[int]) -> None:
         self.workload = workload
         self.micro_batches = list(micro_batches)
-        self.known: dict[tuple[int, int], tuple[list[list[int]], Counter[str]]] = {}
+        self.known: dict[Ranks, tuple[list[list[int]], Counter[str]]] = {}
 
-    def of(
-        self, tp: int, cp: int, micro_batch: int, removed: Counter[str]
-    ) -> list[int]:
+    def of(self, ranks: Ranks, micro_batch: int, removed: Counter[str]) -> list[int]:
         """Kinds to try on some degrees.
 
         Args:
-            tp: Tensor ranks. [1]
-            cp: Context ranks. [1]
+            ranks: Tensor ranks, context ranks, and all others. [1]
             micro_batch: Sequences in a micro-batch. [1]
             removed: Counts what a rule removes, by its name. [1]
 
         Returns:
             Indices into ``CP_KINDS``; the same single one for one context rank. [1]
         """
-        if cp == 1:
+        if ranks[1] == 1:
             return [NOWHERE]
-        if (tp, cp) not in self.known:
-            self.known[tp, cp] = self._looked_at(tp, cp)
-        fronts, dropped = self.known[tp, cp]
+        if ranks not in self.known:
+            self.known[ranks] = self._looked_at(ranks)
+        fronts, dropped = self.known[ranks]
         kinds = fronts[self.micro_batches.index(micro_batch)]
         removed.update(dropped)
         removed[BY_ANOTHER] += len(fronts[-1]) - len(kinds)
         return kinds
 
-    def _looked_at(self, tp: int, cp: int) -> tuple[list[list[int]], Counter[str]]:
+    def _looked_at(self, ranks: Ranks) -> tuple[list[list[int]], Counter[str]]:
         """Kinds by micro-batch, all that are legal behind them, and what is not."""
         dropped: Counter[str] = Counter()
-        legal = list(self._legal(tp, cp, dropped))
+        legal = list(self._legal(*ranks[:2], dropped))
         if len(legal) < 2:
             return [legal] * (len(self.micro_batches) + 1), dropped
-        prices = _prices(self.workload, tp, cp, legal, self.micro_batches)
+        prices = _prices(self.workload, ranks, legal, self.micro_batches)
         fronts = [[legal[i] for i in undominated(of_one)] for of_one in prices]
         return [*fronts, legal], dropped
 
@@ -104,10 +103,10 @@ def undominated(prices: Floats) -> list[int]:
 
 
 def _prices(
-    workload: Workload, tp: int, cp: int, kinds: list[int], micro_batches: list[int]
+    workload: Workload, ranks: Ranks, kinds: list[int], micro_batches: list[int]
 ) -> npt.NDArray[np.float64]:
     """What each kind exchanges and holds, shape (micro-batches, kinds, prices)."""
-    dp = workload.gpus // (tp * cp)
+    tp, cp, dp = ranks
     rows: list[tuple[int, ...]] = [
         (tp, 0, 1, cp, kind, 1, 1, dp, cp * dp, 0, micro_batch, 1, 0)
         for micro_batch in micro_batches

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from planner.specs.formats import WIRE_BYTES, CommDtype, Formats, WireFormat
 from planner.specs.limits import Limits
 from planner.specs.profile import Profile
+from planner.specs.recompute import RecomputeModule, combination
 
 ReplayPolicy = Literal["none", "bf16", "amp_bf16", "master_bf16"]
 LossForm = Literal["hf", "chunked", "liger"]
@@ -67,6 +68,9 @@ class RecomputeKind:
     """The key projection is neither kept nor free: it runs again."""
     keeps_output: bool = False
     """The output of the last GEMM stays, full width on every tensor rank."""
+    modules: tuple[RecomputeModule, ...] = ()
+    """Modules that it is made of: what they drop, rebuild and run again beside
+    ``gemms`` and ``core``, which are theirs already."""
 
 
 @dataclass(frozen=True)
@@ -170,6 +174,50 @@ class Recipe:
     """Activations of a layer registered for overlapped exchanges over tp. [1]"""
     repeats_kv: bool = False
     """Keys and values are copied for every query head before attention."""
+    modules: dict[str, RecomputeModule] = field(default_factory=dict)
+    """Modules of a layer that may be recomputed in any combination."""
+
+    def kind(self, name: str) -> RecomputeKind:
+        """What a kind of recompute does, one of ``kinds`` or a combination.
+
+        Args:
+            name: For example `full` or `layernorm+moe_act`. [text]
+
+        Returns:
+            The kind. [-]
+
+        Raises:
+            KeyError: There is no such kind; see :meth:`has_kind`.
+        """
+        if name in self.kinds:
+            return self.kinds[name]
+        chosen = combination(self.modules, name)
+        if chosen is None:
+            raise KeyError(name)
+        return _combined(name, tuple(chosen.values()))
+
+    def has_kind(self, name: str) -> bool:
+        """Whether a name is a kind or a combination in its only spelling.
+
+        Args:
+            name: A kind of recompute. [text]
+
+        Returns:
+            False for all that :meth:`kind` does not know.
+        """
+        return name in self.kinds or combination(self.modules, name) is not None
+
+
+def _combined(name: str, modules: tuple[RecomputeModule, ...]) -> RecomputeKind:
+    """Everything is kept but what a module drops in every layer."""
+    gone = {t for m in modules for t, where in m.drops.items() if where == "any"}
+    return RecomputeKind(
+        name=name,
+        keeps={tensor: float(tensor not in gone) for tensor in SAVED_TENSORS},
+        gemms={gemm: 1.0 for module in modules for gemm in module.gemms},
+        core=float(any(module.core for module in modules)),
+        modules=modules,
+    )
 
 
 class RecipeOverrides(BaseModel):

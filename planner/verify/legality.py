@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Iterator
 
+from planner.cost.modules import is_known, known_kinds
 from planner.cost.workload import Workload
 from planner.models.blocks import Mlp, Moe
+from planner.schedules.order import SPLIT
 from planner.schedules.placement import V_SHAPED, placement
 from planner.specs.context import cp_family
 from planner.specs.formats import FORMAT_AXES
@@ -50,13 +52,13 @@ def _kinds_used(layout: Layout) -> list[str]:
 
 
 def _ranks(workload: Workload, layout: Layout) -> Sentences:
-    """The degrees fill the cluster, and the cluster's nodes."""
+    """The degrees fit the GPUs in service and fill whole nodes."""
     degrees = (layout.tp, layout.pp, layout.cp, layout.dp)
-    if layout.gpus != workload.gpus:
+    if layout.gpus > workload.gpus:
         factors = " * ".join(map(str, degrees))
         yield (
-            f"tp * pp * cp * dp = {factors} = {layout.gpus} is not the cluster's "
-            f"{workload.gpus} GPUs"
+            f"tp * pp * cp * dp = {factors} = {layout.gpus} is more than the cluster's "
+            f"{workload.gpus} GPUs in service"
         )
     cluster = workload.topology.cluster
     node = cluster.node.gpus_per_node
@@ -181,14 +183,19 @@ def _framework(workload: Workload, layout: Layout) -> Sentences:
 def _recompute(workload: Workload, layout: Layout) -> Sentences:
     """Recompute kinds are known, and one per plan where the framework has one."""
     limits, used = workload.framework.limits, _kinds_used(layout)
-    known = [kind for kind in limits.recompute if kind in workload.recipe.kinds]
     for kind in used:
-        if kind not in known:
-            yield f"recompute kind {kind!r} is none of {', '.join(known)}"
+        if not is_known(workload, kind):
+            yield f"recompute kind {kind!r} is none of {known_kinds(workload)}"
     if limits.recompute_scope == "plan" and len(used) > 1:
         yield (
             f"{workload.framework.name} has one recompute kind per plan, this has "
             f"{len(used)}: {', '.join(used)}"
+        )
+    again = [kind for kind in used if kind != NO_RECOMPUTE]
+    if layout.schedule in SPLIT and again and not limits.recomputes_split:
+        yield (
+            f"{workload.framework.name} recomputes nothing under {layout.schedule}, "
+            f"which splits the backward: {', '.join(again)}"
         )
 
 
@@ -282,10 +289,9 @@ def _user_limits(workload: Workload, layout: Layout) -> Sentences:
         value = getattr(layout, axis)
         if not search.allows(axis, value):
             yield f"the search block limits {axis} to {_shown(search, axis)}: {value}"
-    words: list[tuple[str, str]] = [
-        ("schedule", layout.schedule),
-        ("order", layout.order),
-    ]
+    words: list[tuple[str, str]] = [("schedule", layout.schedule)]
+    # without stages or without replicas both orders are the same
+    words += [("order", layout.order)] if min(layout.pp, layout.dp) > 1 else []
     words += [("recompute", kind) for kind in _kinds_used(layout)]
     for axis, word in words:
         if not search.allows_text(axis, word):

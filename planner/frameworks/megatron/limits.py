@@ -12,13 +12,15 @@ LIMITS = Limits(
     recompute=("none", "selective", "full"),
     recompute_scope="plan",
     precisions=("bf16", "fp16", "fp8", "mxfp8", "nvfp4"),
+    recompute_modules=True,
     hybrid_sharding=True,
     sequence_parallel=(True, False),
     expert_tensor=True,
     experts_need_sp=True,
     source="Megatron-LM core_v0.16.1 megatron/training/arguments.py: "
     "--pipeline-model-parallel-layout, --use-tp-pp-dp-mapping, "
-    "--recompute-granularity, --num-distributed-optimizer-instances, "
+    "--recompute-granularity, --recompute-modules (from core_v0.12.0 on), "
+    "--num-distributed-optimizer-instances, "
     "--expert-tensor-parallel-size; --bf16, --fp16, --fp8-format with --fp8-recipe "
     "(mxfp8 among them), --fp4-format; --cp-comm-type p2p, all_gather, a2a and a2a+p2p "
     "with --hierarchical-context-parallel-sizes, where TransformerEngine "

@@ -12,6 +12,7 @@ LIMITS = Limits(
     recompute=("none", "selective", "full"),
     recompute_scope="plan",
     precisions=("bf16", "fp8", "mxfp8"),
+    recomputes_split=False,
     hybrid_sharding=True,
     sequence_parallel=(True, False),
     expert_tensor=False,
@@ -24,6 +25,9 @@ LIMITS = Limits(
     "training.enable_cpu_offload is FSDP2's CPUOffloadPolicy, which moves parameters, "
     "gradients and optimizer states together; the schedule is any of PyTorch's, but "
     "those that split the backward refuse compiled blocks (PyTorch 2.13 "
-    "pipelining/schedules.py, _check_torch_compile_compatibility)",
+    "pipelining/schedules.py, _check_torch_compile_compatibility), and each of their "
+    "weight gradients would run a checkpointed forward again (utils/checkpoint.py "
+    "recomputes once per backward call, pipelining/_backward.py calls it once per "
+    "linear; pytorch issue 136766)",
     offload=frozenset({"parameters+gradients+optimizer"}),
 )

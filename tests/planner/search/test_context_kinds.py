@@ -25,7 +25,6 @@ FEW: dict[str, Any] = {
     "recompute": ("none", "full"),
     "schedule": "1f1b",
     "zero_stage": 1,
-    "sp": True,
     "etp": 1,
 }
 LIMITS: list[dict[str, Any]] = [
@@ -110,5 +109,5 @@ def test_the_framework_decides_which_kinds_there_are() -> None:
     assert {cp_family(k) for k in kinds(job(limits))} <= set(
         framework("megatron").limits.cp_kinds
     )
-    limits |= {"zero_stage": (2, 3), "sp": False}
+    limits |= {"zero_stage": (2, 3)}
     assert kinds(job(limits, name="torchtitan")) <= {"ring", "all-gather"}

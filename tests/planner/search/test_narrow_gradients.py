@@ -24,8 +24,8 @@ FEW: dict[str, Any] = {
     "recompute": "none",
     "schedule": "1f1b",
     "cp": 1,
-    "sp": True,
     "tp": (1, 2),
+    "etp": 1,
     "pp": (1, 2),
     "micro_batch": (1, 2),
 }
