@@ -141,7 +141,7 @@ def known_kinds(workload: Workload) -> str:
         workload: The job.
 
     Returns:
-        For example `none, full, and of moe_act, moe any with + between them`. [text]
+        For example `none, full, or layernorm, moe with + between them`. [text]
     """
     limits, recipe = workload.framework.limits, workload.recipe
     plain = [name for name in limits.recompute if name in recipe.kinds]
@@ -150,7 +150,7 @@ def known_kinds(workload: Workload) -> str:
         for name, module in recipe.modules.items()
         if limits.recompute_modules and _does_anything(workload, module)
     ]
-    several = f", and of {', '.join(modules)} any with + between them"
+    several = f", or {', '.join(modules)} with + between them"
     return ", ".join(plain) + (several if modules else "")
 
 
