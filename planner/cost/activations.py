@@ -5,6 +5,7 @@ from typing import cast
 import numpy as np
 
 from planner.cost.adapters import adapter_widths, copied_bytes, is_frozen, is_kept
+from planner.cost.context_buffers import context_buffers
 from planner.cost.eager_bytes import replayed_block
 from planner.cost.kernels import ELEMENT, NARROW, is_unfused
 from planner.cost.meshes import Floats, Meshes
@@ -290,10 +291,10 @@ def transient_bytes(
     """Bytes that the backward of one layer needs beside what it kept.
 
     The larger of its two halves: two gathered inputs and the gradients of the
-    inner activations, or the gradients of Q, K, V with the fp32 query accumulator,
-    each with what recomputed modules build again of it; plus the whole layer's
-    activations when they are rebuilt. Below all
-    that trains there is no backward. Replayed where the eager operators are known.
+    inner activations, or the gradients of Q, K, V with the fp32 query
+    accumulator and what context ranks exchange, each with what recomputed modules
+    build again of it; plus the whole layer's activations when they are rebuilt. Below
+    all that trains there is no backward. Replayed where the eager operators are known.
 
     Args:
         workload: The job.
@@ -335,7 +336,7 @@ def _counted_transient(
     lost = 1.0 - kind.keeps.get("logsumexp", 0.0) * (not kind.rebuilds_layer)
     again = 0.0 if kind.rebuilds_layer else lost * scores
     pair = 2 * ELEMENT * layer.attention.heads * workload.training.seq_len
-    beside = again + pair * (scores > 0)
+    beside = again + pair * (scores > 0) + context_buffers(layer, meshes)
     attention = (ELEMENT * width + fused + beside) * local / meshes.tp
     again_bytes = _rebuilt_bytes(workload, layer, kind, meshes)
     peak = gathered + np.maximum(ffn + again_bytes[1], attention + again_bytes[0])

@@ -2,16 +2,13 @@
 
 import numpy as np
 
-from planner.cost.activations import expert_tokens, kept_bytes, key_share
+from planner.cost.activations import kept_bytes, key_share
 from planner.cost.adapters import adapter_times, is_frozen
 from planner.cost.context import Context, Parts
-from planner.cost.exchange import (
-    GemmTimes,
-    context_exchange,
-    core_times,
-    tensor_exchange,
-)
+from planner.cost.context_parallel import context_exchange
+from planner.cost.exchange import GemmTimes, core_times, tensor_exchange
 from planner.cost.experts import expert_exchange, expert_waits, shown_exchange
+from planner.cost.gradients import HALF_PRECISION, gemm_shape, gemm_weight_time
 from planner.cost.hosts import exposed_copies
 from planner.cost.kernels import cast_time, gemm_rate, gemm_time
 from planner.cost.launch import launched
@@ -22,9 +19,6 @@ from planner.cost.workload import Workload
 from planner.models.blocks import LayerKind, Moe
 from planner.models.parts import Gemm
 from planner.specs.framework import RecomputeKind
-
-HALF_PRECISION = frozenset({"router"})
-"""GEMMs of a layer that no recipe casts below half precision."""
 
 
 def layer_time(
@@ -115,16 +109,9 @@ def gemm_times(context: Context, layer: LayerKind, gemm: Gemm) -> tuple[Floats, 
     Returns:
         Forward and backward. [s], shape (meshes,)
     """
-    meshes = context.meshes
     if gemm.split.startswith("expert"):
         return _expert_times(context, layer, gemm)
-    one = np.ones(len(meshes))
-    column = meshes.tp if gemm.split == "column" else one
-    row = meshes.tp if gemm.split == "row" else one
-    rows = context.local
-    if gemm.split == "replicated":
-        rows = rows * context.sigma
-    outputs, inputs = gemm.outputs / column, gemm.inputs / row
+    rows, outputs, inputs = shape = gemm_shape(context, gemm)
     workload = context.workload
     narrow = gemm.name not in HALF_PRECISION
     rate = gemm_rate(workload, narrow=narrow)
@@ -140,10 +127,9 @@ def gemm_times(context: Context, layer: LayerKind, gemm: Gemm) -> tuple[Floats, 
     backward = gemm_time(rate, rows, inputs, outputs)
     forward, backward = forward + casts[0], backward + casts[1]
     if is_frozen(workload, layer):
-        extra = adapter_times(workload, layer, gemm, (rows, outputs, inputs))
+        extra = adapter_times(workload, layer, gemm, shape)
         return forward + extra[0], backward + extra[1]
-    gradient = gemm_time(rate, inputs, outputs, rows, wgrad=True)
-    return forward, backward + gradient
+    return forward, backward + gemm_weight_time(context, layer, gemm)
 
 
 def _casts(
@@ -169,13 +155,8 @@ def _expert_times(
     expert are read once.
     """
     assert isinstance(layer.ffn, Moe)
-    meshes = context.meshes
-    local_experts = layer.ffn.experts / meshes.ep
-    copies = expert_tokens(context.workload, meshes) * gemm.calls
-    one = np.ones(len(meshes))
-    column = meshes.etp if gemm.split == "expert-column" else one
-    row = meshes.etp if gemm.split == "expert-row" else one
-    outputs, inputs = gemm.outputs / column, gemm.inputs / row
+    local_experts = layer.ffn.experts / context.meshes.ep
+    copies, outputs, inputs = shape = gemm_shape(context, gemm)
     rate = gemm_rate(context.workload, grouped=True)
     casts = _casts(context.workload, copies, outputs, inputs)
     weights = rate.element * (local_experts - 1) * outputs * inputs / rate.bandwidth
@@ -183,12 +164,9 @@ def _expert_times(
     backward = gemm_time(rate, copies, inputs, outputs) + weights
     forward, backward = forward + casts[0], backward + casts[1]
     if is_frozen(context.workload, layer):
-        shape = (copies, outputs, inputs)
         extra = adapter_times(context.workload, layer, gemm, shape)
         return forward + extra[0], backward + extra[1]
-    gradient = gemm_time(rate, inputs, outputs, copies, wgrad=True)
-    gradients = rate.gradient / rate.element * weights
-    return forward, backward + gradient + gradients
+    return forward, backward + gemm_weight_time(context, layer, gemm)
 
 
 def _collect(

@@ -1,8 +1,9 @@
-"""Reads the profile, the options and the modules of a framework's room."""
+"""Reads the profile, the options, the formats and the modules of a room."""
 
 from importlib.resources import files
 
 from hardware.files import parse_facts
+from planner.specs.formats import Formats
 from planner.specs.framework import Option
 from planner.specs.profile import Profile
 from planner.specs.recompute import RecomputeModule
@@ -36,6 +37,19 @@ def read_options(room: str) -> dict[str, dict[str, Option]]:
         name: {word: Option.model_validate(entry) for word, entry in words.items()}
         for name, words in given.items()
     }
+
+
+def read_formats(room: str) -> Formats:
+    """Read ``planner/frameworks/<room>/formats.yaml``.
+
+    Args:
+        room: Name of the framework's folder. [text]
+
+    Returns:
+        What gradients and parameters can be sent in.
+    """
+    text = (files("planner.frameworks") / room / "formats.yaml").read_text("utf-8")
+    return Formats.model_validate(parse_facts(text))
 
 
 def read_modules(room: str) -> dict[str, RecomputeModule]:

@@ -71,7 +71,7 @@ class ShapePaths:
 
     def __init__(self) -> None:
         self.known: dict[tuple[object, ...], PathColumns] = {}
-        self.work: dict[tuple[int, ...], PathColumns] = {}
+        self.work: dict[tuple[object, ...], PathColumns] = {}
 
     def of_work(self, costs: StageCosts) -> PathColumns:
         """The first family, which takes no graph.
@@ -82,7 +82,7 @@ class ShapePaths:
         Returns:
             One path through every rank.
         """
-        key = (costs.pp, costs.vpp, costs.micro_batches)
+        key = (costs.schedule, costs.pp, costs.vpp, costs.micro_batches)
         if key not in self.work:
             self.work[key] = PathColumns.of([_work_family(costs)])
         return self.work[key]

@@ -9,6 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from planner.specs.formats import WIRE_BYTES, CommDtype, Formats, WireFormat
 from planner.specs.limits import Limits
 from planner.specs.profile import Profile
 from planner.specs.recompute import RecomputeModule, combination
@@ -18,6 +19,8 @@ LossForm = Literal["hf", "chunked", "liger"]
 OptimizerKernel = Literal["fused", "foreach", "for-loop"]
 CheckpointForm = Literal["shards", "units", "model"]
 
+FP32, FP8 = 4, 1
+"""Bytes of one number. [B]"""
 SAVED_TENSORS = frozenset(
     {
         "attention_norm_input",
@@ -342,3 +345,50 @@ class Framework:
     profile: Profile
     options: dict[str, dict[str, Option]] = field(default_factory=dict)
     """Settings of its own in the ``stack:`` block: name, word, what it changes."""
+    formats: Formats = field(default_factory=Formats)
+    """What it lets its user send gradients and parameters in."""
+
+    @property
+    def own_formats(self) -> CommDtype:
+        """What its recipe sends gradients and parameters in."""
+        return CommDtype(
+            gradients="fp32" if self.recipe.gradient_bytes == FP32 else "bf16",
+            parameters="fp8" if self.recipe.gather_bytes == FP8 else "bf16",
+        )
+
+    def sending(self, wanted: CommDtype) -> Recipe:
+        """The recipe where gradients and parameters travel in other formats.
+
+        Args:
+            wanted: Formats; one that the framework does not have changes nothing. [-]
+
+        Returns:
+            Bytes that travel and are kept. [-]
+        """
+        recipe, own = self.recipe, self.own_formats
+        gradients = self.formats.gradients.get(wanted.gradients)
+        if gradients and wanted.gradients != own.gradients:
+            recipe = _reducing(recipe, gradients, WIRE_BYTES[wanted.gradients])
+        parameters = self.formats.parameters.get(wanted.parameters)
+        if parameters and wanted.parameters != own.parameters:
+            width = WIRE_BYTES[wanted.parameters]
+            primary = parameters.primary
+            recipe = replace(recipe, gather_bytes=width, fp8_primary=primary)
+        return recipe
+
+
+def _reducing(recipe: Recipe, form: WireFormat, width: float) -> Recipe:
+    """A recipe whose gradients travel in another format, and are kept as it says."""
+    step = recipe.step_gradient_bytes if form.step is None else form.step
+    changed = replace(recipe, gradient_bytes=width, step_gradient_bytes=step)
+    if form.held is None:
+        return changed
+    held = {
+        stage: replace(
+            states,
+            gradients=form.held if states.gradients else 0.0,
+            sharded_gradients=form.held if states.sharded_gradients else 0.0,
+        )
+        for stage, states in recipe.states.items()
+    }
+    return replace(changed, states=held)
