@@ -22,14 +22,19 @@ Rule = Callable[[Limits, SearchSpec], str | None]
 """Says what a framework lacks for the limit on an axis, or None."""
 
 
+def _known(limits: Limits, axis: str) -> Sequence[str]:
+    """Words of an axis, combinations of recomputed modules among them."""
+    words: tuple[str, ...] = getattr(limits, WORDED[axis])
+    return words + limits.recompute_modules * (axis == "recompute")
+
+
 def _words(axis: str) -> Rule:
     """A framework has one of the words that an axis is limited to."""
 
     def lacks(limits: Limits, search: SearchSpec) -> str | None:
-        known: Sequence[str] = getattr(limits, WORDED[axis])
-        if any(search.allows_text(axis, word) for word in known):
+        if any(search.allows_text(axis, word) for word in _known(limits, axis)):
             return None
-        return f"of {axis} it has {', '.join(known)}"
+        return f"of {axis} it has {', '.join(getattr(limits, WORDED[axis]))}"
 
     return lacks
 
@@ -133,12 +138,14 @@ def refuse_unknown_words(search: SearchSpec) -> None:
         BadInputError: A word that no framework has, with the nearest.
     """
     for axis, listing in WORDED.items():
-        known = {word for f in FRAMEWORKS for word in getattr(f.limits, listing)}
+        known = {word for f in FRAMEWORKS for word in _known(f.limits, axis)}
+        shown = {word for f in FRAMEWORKS for word in getattr(f.limits, listing)}
+        more = " or Megatron-Core's modules with + between them"
         for word in search.words(axis):
             if word not in known:
                 raise BadInputError(
                     f"no framework has this; {did_you_mean(word, known)}",
                     field=f"search.{axis}",
                     value=word,
-                    allowed=", ".join(sorted(known)),
+                    allowed=", ".join(sorted(shown)) + more * (shown != known),
                 )

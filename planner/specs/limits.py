@@ -50,8 +50,8 @@ class Limits:
     offloads_activations_alone: bool = False
     """Activations are offloaded only without a pipeline and without recompute."""
 
-    recompute_modules: bool = False
-    """Whether the recipe's modules may be recomputed in any combination."""
+    recompute_modules: tuple[str, ...] = ()
+    """Combinations of the recipe's modules that may be recomputed. [text]"""
 
     def default_zero(self, *, pp: int, ranks: int) -> int:
         """ZeRO stage of a layout that names none.

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
-from planner.expressible import able, refuse_inexpressible
+from planner.expressible import able, refuse_inexpressible, refuse_unknown_words
 from planner.frameworks import FRAMEWORKS
 from planner.optimize import optimize
 from planner.resolve import resolve
@@ -100,3 +100,11 @@ def test_limits_that_contradict_themselves_are_refused(
 def test_sp_holds_beside_a_tp_that_may_be_more_than_one() -> None:
     assert SearchSpec.model_validate({"sp": True, "tp": [1, 2]}).sp
     assert SearchSpec.model_validate({"sp": False, "tp": 1}).sp is False
+
+
+def test_combinations_of_recomputed_modules_are_words() -> None:
+    refuse_unknown_words(SearchSpec(recompute=("none", "layernorm+moe_act")))
+    with pytest.raises(BadInputError, match="did you mean") as refused:
+        refuse_unknown_words(SearchSpec(recompute="moe_act+layernorm"))
+    assert "layernorm+moe_act" in str(refused.value)
+    assert "modules with + between them" in str(refused.value)

@@ -1,6 +1,8 @@
 """What Megatron-LM's arguments can express."""
 
+from planner.frameworks.profiles import read_modules
 from planner.specs.limits import Limits
+from planner.specs.recompute import combinations_of
 
 LIMITS = Limits(
     zero_stages=(0, 1),
@@ -12,7 +14,7 @@ LIMITS = Limits(
     recompute=("none", "selective", "full"),
     recompute_scope="plan",
     precisions=("bf16", "fp16", "fp8", "mxfp8", "nvfp4"),
-    recompute_modules=True,
+    recompute_modules=combinations_of(read_modules("megatron")),
     hybrid_sharding=True,
     sequence_parallel=(True, False),
     expert_tensor=True,

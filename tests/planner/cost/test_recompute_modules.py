@@ -271,7 +271,7 @@ def test_delayed_scaling_recomputes_neither_norms_nor_the_experts_activation() -
 
 def test_an_older_stack_has_no_modules() -> None:
     workload = job(LLAMA)
-    limits = replace(workload.framework.limits, recompute_modules=False)
+    limits = replace(workload.framework.limits, recompute_modules=())
     older = replace(workload, framework=replace(workload.framework, limits=limits))
     assert combinations(older) == ()
     assert is_known(older, "full")
