@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.cost.host_bound import host_bound, leaves_the_gpus
-from planner.cost.meshes import ORDERS, Ints, Meshes
+from planner.cost.meshes import ORDERS, Floats, Ints, Meshes
 from planner.cost.workload import Workload
 from planner.models.blocks import Mlp, Moe
 from planner.search.context import context_kinds
@@ -28,7 +28,6 @@ from planner.search.schedules import (
     AT_ONCE,
     NO_RECOMPUTE,
     SEARCHED,
-    Rows,
     menu_rows,
     schedule_rows,
 )
@@ -61,6 +60,18 @@ class Space:
 
     def __len__(self) -> int:
         return len(self.mesh)
+
+    def take(self, candidates: Ints) -> "Space":
+        """Keep some candidates, on the same meshes.
+
+        Args:
+            candidates: Indices. [1]
+
+        Returns:
+            The space of those alone.
+        """
+        names = ("mesh", "vpp", "schedules", "menu")
+        return replace(self, **{n: getattr(self, n)[candidates] for n in names})
 
     def schedule(self, candidate: int) -> str:
         """Schedule of a candidate.
@@ -114,37 +125,50 @@ class Enumerator:
         menu = menu or (NO_RECOMPUTE,)
         tied = self.limits.recompute_scope == "plan" or len(menu) == 1
         rows = schedule_rows(self.workload, meshes, self.removed, full=self.full)
-        if len(rows.mesh) and leaves_the_gpus(self.workload):
-            rows = rows.take(self._host_holds(meshes.take(rows.mesh), rows, menu))
         rows, entry = menu_rows(self.workload, rows, menu, self.removed, tied=tied)
-        return Space(
+        space = Space(
             meshes=meshes,
             mesh=rows.mesh,
             vpp=rows.vpp,
             schedules=rows.schedule,
             menu=entry,
             recompute=menu,
-            removed=dict(self.removed),
+            removed={},
         )
+        if len(space) and leaves_the_gpus(self.workload):
+            space = space.take(self._host_holds(space))
+        return replace(space, removed=dict(self.removed))
 
-    def _host_holds(self, meshes: Meshes, rows: Rows, menu: tuple[str, ...]) -> Ints:
-        """Candidates whose hosts hold what leaves the GPUs, however layers split."""
+    def _host_holds(self, space: Space) -> Ints:
+        """Candidates whose hosts hold what leaves the GPUs, however layers split.
+
+        The space is declared so: a candidate of which some split would not fit is
+        left out with the splits that would.
+        """
         room = self.workload.topology.cluster.node.host_memory
         if room is None:
-            return np.arange(len(meshes))
-        stages = meshes.pp * rows.vpp
-        needed = host_bound(
-            self.workload,
-            meshes,
-            vpp=rows.vpp,
-            layers=-(-self.workload.model.layers // stages) + int(self.full),
-            recompute=menu,
-            at_once=rows.schedule == AT_ONCE,
-        )
+            return np.arange(len(space))
+        needed = np.zeros(len(space))
+        for entry in np.unique(space.menu).tolist():
+            at = np.flatnonzero(space.menu == entry)
+            needed[at] = self._on_host(space.take(at))
         kept = np.flatnonzero(needed <= room)
         rule = f"host memory: {room / 1e9:,.0f} GB a node, less than is offloaded"
         self.removed[rule] += len(needed) - len(kept)
         return kept
+
+    def _on_host(self, space: Space) -> Floats:
+        """Most that a node holds for candidates of one menu entry. [B]."""
+        meshes = space.meshes.take(space.mesh)
+        return host_bound(
+            self.workload,
+            meshes,
+            vpp=space.vpp,
+            layers=-(-self.workload.model.layers // (meshes.pp * space.vpp))
+            + int(self.full),
+            recompute=tuple(space.recompute[entry] for entry in space.choices(0)),
+            at_once=space.schedules == AT_ONCE,
+        )
 
     def _keep(self, axis: str, value: int) -> bool:
         """Apply the user's limit on an axis, and count what it removes."""

@@ -289,10 +289,9 @@ def _user_limits(workload: Workload, layout: Layout) -> Sentences:
         value = getattr(layout, axis)
         if not search.allows(axis, value):
             yield f"the search block limits {axis} to {_shown(search, axis)}: {value}"
-    words: list[tuple[str, str]] = [
-        ("schedule", layout.schedule),
-        ("order", layout.order),
-    ]
+    words: list[tuple[str, str]] = [("schedule", layout.schedule)]
+    # without stages or without replicas both orders are the same
+    words += [("order", layout.order)] if min(layout.pp, layout.dp) > 1 else []
     words += [("recompute", kind) for kind in _kinds_used(layout)]
     for axis, word in words:
         if not search.allows_text(axis, word):

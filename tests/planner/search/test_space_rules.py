@@ -1,12 +1,16 @@
 """Each rule of the space: one job in which it removes, one in which it does not."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
-from strategies import TINY_MIXTRAL, small_job
+from strategies import TINY_MIXTRAL, small_job, with_host_memory
 
+from planner.cost.host_bound import host_bound
+from planner.cost.meshes import Meshes
 from planner.cost.workload import Workload
 from planner.search.best_first import (
     BY_BOUND,
@@ -263,3 +267,34 @@ def test_memory_rules_out_all_where_a_gpu_cannot_hold_the_model() -> None:
     outcome = search(job(FEW, config=huge | {"num_hidden_layers": 48}))
     assert outcome.pruned[NO_FIT] == len(outcome.space)
     assert not outcome.ranked
+
+
+def test_hosts_need_to_hold_what_one_kind_of_recompute_keeps() -> None:
+    """Room for what full recompute leaves, not for what none does: full stays."""
+    leaving = offloading("activations", room="accelerate")
+    space = enumerate_space(leaving)
+    assert {space.recompute[entry] for entry in space.menu} == {"none", "full"}
+    each = [space.meshes.take(np.array([row])) for row in range(len(space.meshes))]
+    most = {k: max(on_host(leaving, m, k) for m in each) for k in space.recompute}
+    assert most["full"] < most["none"]
+    tight = with_host_memory(leaving, most["full"])
+    left = enumerate_space(tight)
+    kinds = Counter(left.recompute[entry] for entry in left.menu)
+    assert kinds["full"] == len(space.meshes)
+    assert 0 < kinds["none"] < kinds["full"]
+    (rule,) = (name for name in left.removed if name.startswith("host memory"))
+    assert left.removed[rule] == kinds["full"] - kinds["none"]
+
+
+def on_host(workload: Workload, meshes: Meshes, kind: str) -> float:
+    """What a node holds of one mesh without a pipeline. [B]."""
+    one = np.array([1])
+    held = host_bound(
+        workload,
+        meshes,
+        vpp=one,
+        layers=one * workload.model.layers,
+        recompute=(kind,),
+        at_once=one < 0,
+    )
+    return float(held[0])
