@@ -105,6 +105,6 @@ def test_sp_holds_beside_a_tp_that_may_be_more_than_one() -> None:
 def test_combinations_of_recomputed_modules_are_words() -> None:
     refuse_unknown_words(SearchSpec(recompute=("none", "layernorm+moe_act")))
     with pytest.raises(BadInputError, match="did you mean") as refused:
-        refuse_unknown_words(SearchSpec(recompute="moe_act+layernorm"))
+        refuse_unknown_words(SearchSpec(recompute="layernorn+moe_act"))
     assert "layernorm+moe_act" in str(refused.value)
     assert "modules with + between them" in str(refused.value)
