@@ -44,6 +44,8 @@ class StackLimits(BaseModel):
     """Combinations of modules that may be recomputed. [text]"""
     offload: frozenset[str] | None = None
     """What may lie in host memory, with + between what only moves together."""
+    offload_in_parts: dict[str, int] | None = None
+    """Categories of which any share can be offloaded, by the ZeRO stage needed. [1]"""
     offload_least_zero: dict[str, int] | None = None
     """ZeRO stage that a category needs beyond being sharded, to be offloaded. [1]"""
 

@@ -28,9 +28,11 @@ LIMITS = Limits(
     "with --hierarchical-context-parallel-sizes, where TransformerEngine "
     "(pytorch/attention/dot_product_attention/context_parallel.py) wants heads of "
     "queries and of keys that divide by the ranks of a2a; --optimizer-cpu-offload on "
-    "the distributed optimizer; --cpu-offloading-num-layers, refused by "
+    "the distributed optimizer, --optimizer-offload-fraction of it; "
+    "--cpu-offloading-num-layers, refused by "
     "transformer_config.py with a pipeline and with recompute",
     offload=frozenset({"optimizer", "activations"}),
     offload_least_zero={"optimizer": 1},
+    offload_in_parts={"optimizer": 1, "activations": 0},
     offloads_activations_alone=True,
 )
