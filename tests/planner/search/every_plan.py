@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from planner.cost.workload import Workload
 from planner.models.blocks import Mlp, Moe
-from planner.search.menus import MOST_KINDS, offered
+from planner.search.menus import offered
 from planner.search.space import enumerate_space
 
 ORDERS = ("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp")
@@ -284,10 +284,13 @@ def schedules(job: Workload, mesh: Mesh) -> Iterator[tuple[str, int]]:
 
 
 def menus(job: Workload) -> list[tuple[str, ...]]:
-    """One menu of all kinds where layers choose, else a menu of one for each."""
+    """One menu of all kinds where layers choose, else a menu of one for each.
+
+    Those that the space drops are in no menu: ``test_menus`` has them priced too.
+    """
     limits = job.framework.limits
     kinds = [k for k in offered(job) if job.search.allows_text("recompute", k)]
-    if len(kinds) > MOST_KINDS and job.search.recompute is None:
+    if set(kinds) - set(limits.recompute):
         kinds = [k for k in kinds if k in enumerate_space(job).recompute]
     if alone(job):
         kinds = [kind for kind in kinds if kind == "none"]

@@ -155,19 +155,23 @@ def test_a_beaten_kind_makes_no_problem_faster(
 
 
 LISTED = {
-    "llama": ("none", "mlp", "full", "dear"),
-    "gpt2": ("core_attn+mlp", "full", "dear"),
-    "mixtral": ("layernorm+moe_act", "moe", "dear", "full"),
-    "deepseek_v3": ("mla_up_proj", "layernorm+mlp+moe_act", "dear", "full"),
+    "llama": ("none", "mlp", "dear", "full"),
+    "gpt2": ("core_attn+mlp", "mlp", "dear"),
+    "mixtral": ("none", "layernorm+moe_act", "moe_act", "dear"),
+    "deepseek_v3": ("mla_up_proj", "moe_act", "dear", "full"),
 }
+COPIED = {"llama": "mlp", "gpt2": "mlp", "mixtral": "moe_act", "deepseek_v3": "moe_act"}
 
 
-def with_dear(workload: Workload, **search: object) -> Workload:
-    """The job with one more kind: as full, but it keeps queries, keys and values."""
-    full, framework = workload.recipe.kinds["full"], workload.framework
-    dear = replace(full, name="dear", keeps={**full.keeps, "qkv": 1.0})
-    recipe = replace(workload.recipe, kinds={**workload.recipe.kinds, "dear": dear})
-    limits = replace(framework.limits, recompute=("none", "dear", "selective", "full"))
+def with_dear(workload: Workload, family: str, **search: object) -> Workload:
+    """The job with one more module: another, and the output projection beside it."""
+    framework, modules = workload.framework, workload.recipe.modules
+    copied = modules[COPIED[family]]
+    gemms = (*copied.gemms, "attention_out")
+    dear = copied.model_copy(update={"gemms": gemms})
+    recipe = replace(workload.recipe, modules={**modules, "dear": dear})
+    names = (*framework.limits.recompute_modules, "dear")
+    limits = replace(framework.limits, recompute_modules=names)
     return replace(
         workload,
         framework=replace(framework, recipe=recipe, limits=limits),
@@ -182,7 +186,7 @@ def test_no_reduction_of_the_menu_loses_the_best_plan(family: str) -> None:
     @settings(max_examples=8)
     @given(jobs(framework("megatron"), family, most=1000))
     def same(workload: Workload) -> None:
-        workload = with_dear(workload, recompute=LISTED[family])
+        workload = with_dear(workload, family, recompute=LISTED[family])
         reduced = enumerate_space(workload)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(menus, "beaten", lambda *_: frozenset())
@@ -219,10 +223,19 @@ def test_of_alike_kinds_the_first_stays() -> None:
     assert beaten(workload, meshes, PLAIN) == frozenset()
 
 
-def test_a_kind_that_frees_less_for_the_price_of_another_is_beaten() -> None:
-    """By full where that is on the menu, and by nothing else."""
+def test_a_module_that_frees_as_much_at_a_higher_price_is_beaten() -> None:
+    """By the one that it copies, where that is on the menu, and by nothing else."""
     workload = job("llama-3-8b", tp=[1, 2], pp=1)
     meshes = enumerate_space(workload).meshes
-    other = with_dear(workload)
-    assert beaten(other, meshes, ("none", "dear", "full")) == {"dear"}
-    assert beaten(other, meshes, ("none", "dear")) == frozenset()
+    other = with_dear(workload, "llama")
+    assert beaten(other, meshes, ("none", "dear", "mlp", "full")) == {"dear"}
+    assert beaten(other, meshes, ("none", "dear", "full")) == frozenset()
+
+
+def test_plain_kinds_stay_whatever_beats_them() -> None:
+    """In a tiny model the host decides: selective recompute is free, and frees."""
+    workload = small_job(SearchSpec(tp=1, pp=1, space="full"))
+    meshes = enumerate_space(workload).meshes
+    menu = offered(workload)
+    assert beaten(workload, meshes, menu) >= {"none"}
+    assert searched(workload, meshes, menu, Counter())[:3] == PLAIN
