@@ -24,7 +24,11 @@ FIRST = 0.4
 
 
 def explain(
-    case: Case, given: PartialLayout, *, time_limit: float = 120.0
+    case: Case,
+    given: PartialLayout,
+    *,
+    time_limit: float = 120.0,
+    robust: bool = False,
 ) -> Explained:
     """Say why no layout will do, or why the best one wins and what it is worth.
 
@@ -33,6 +37,8 @@ def explain(
         given: A layout to judge, or nothing. [-]
         time_limit: Wall time for all searches; every single price is made whatever
             it says. [s]
+        robust: Explain the tied plan that survives most of the model's error, in
+            place of the fastest.
 
     Returns:
         Without a plan: a smallest set of limits that cannot hold together, and the
@@ -47,7 +53,9 @@ def explain(
         return _no_legal_layout(case, clock)
     if fits(case, FIRST * time_limit) is Answer.NO_FIT:
         return _infeasible(case, clock)
-    result = optimize(case.workloads, top=4, time_limit=FIRST * time_limit)
+    result = optimize(
+        case.workloads, top=4, time_limit=FIRST * time_limit, robust=robust
+    )
     if result.plans:
         return _feasible(case, result, given, clock)
     return Explained(
@@ -97,23 +105,28 @@ def _needs(need: Need | None) -> str:
 def _feasible(
     case: Case, result: Result, given: PartialLayout, clock: Clock
 ) -> Explained:
-    best = result.plans[0]
+    best, fastest = result.plans[0], min(result.plans, key=lambda plan: plan.slower)
     workload = workload_of(case, best)
-    judgement = _judged(case, given, clock) if given.given() else None
+    judgement = _judged(case, given, fastest, clock) if given.given() else None
     beside = neighbours(workload, best, Clock(clock.share(3)))
-    prices = limit_prices(case, best, Clock(clock.share(3)))
-    better = sensitivities(case, workload, best, Clock(clock.share(2)))
+    prices = limit_prices(case, fastest, Clock(clock.share(3)))
+    better = sensitivities(
+        case, workload_of(case, fastest), fastest, Clock(clock.share(2))
+    )
     return Explained(
         feasible=True,
         status=result.status,
         best=best,
+        tie=result.tie,
+        robust=result.robust,
+        runner_up=result.explanation.runner_up,
         binding=bindings(workload, best),
         neighbours=beside,
         limits=prices,
         sensitivities=better,
         given=judgement,
-        memory_front=memory_front(case, best, Clock(clock.share(2))),
-        gpu_front=gpu_front(case, workload, best, clock),
+        memory_front=memory_front(case, result.plans, Clock(clock.share(2))),
+        gpu_front=gpu_front(case, fastest, clock),
         left_out=() if clock.left else ("what the time limit cut short",),
         warnings=result.warnings,
     )
@@ -134,7 +147,9 @@ def workload_of(case: Case, plan: RankedPlan) -> Workload:
     return with_settings(by_name[str(name)], plan.settings)
 
 
-def _judged(case: Case, given: PartialLayout, clock: Clock) -> Judgement:
+def _judged(
+    case: Case, given: PartialLayout, fastest: RankedPlan, clock: Clock
+) -> Judgement:
     """A given layout beside the best plan of its own framework and training block."""
     if len(case.workloads) > 1:
         raise BadInputError(
@@ -144,12 +159,16 @@ def _judged(case: Case, given: PartialLayout, clock: Clock) -> Judgement:
             value=case.spec.framework,
             allowed=", ".join(w.framework.name for w in case.workloads),
         )
+    best: RankedPlan | None = fastest
     own = case.assigned(("search.method=null", "search.optimizer=null"))
     (workload,) = own.workloads
     plan = predict(workload, given)
-    best = optimize([workload], top=1, time_limit=clock.share(3)).plans
-    if not best:
+    if fastest.settings:
+        best = next(
+            iter(optimize([workload], top=1, time_limit=clock.share(3)).plans), None
+        )
+    if best is None:
         raise BadInputError(
             "no plan fits under the job's own method and optimizer", field="search"
         )
-    return judged(workload, plan, best[0], Clock(clock.share(3)))
+    return judged(workload, plan, best, Clock(clock.share(3)))

@@ -47,8 +47,8 @@ def limit_prices(case: Case, best: RankedPlan, clock: Clock) -> tuple[Price, ...
 
 def _price(case: Case, best: RankedPlan, limit: InForce, seconds: float) -> Price:
     wider = widened(case, limit.assignments)
-    result = None if wider is None else best_of(wider, seconds)
     step = best.estimate.step_time_s.value
+    result = None if wider is None else best_of(wider, seconds, known_s=step)
     found = step
     if result is not None and result.plans:
         found = min(step, result.plans[0].estimate.step_time_s.value)
@@ -148,7 +148,8 @@ def _sensitivity(
 ) -> Sensitivity:
     step = best.estimate.step_time_s.value
     same = estimate(better.edit(workload), best.layout).step_time_s.value
-    result = best_of(case.edited(better.edit), seconds)
+    there = case.edited(better.edit)
+    result = best_of(there, seconds, known_s=same)
     found = same
     if result is not None and result.plans:
         found = min(same, result.plans[0].estimate.step_time_s.value)
