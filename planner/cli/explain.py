@@ -48,7 +48,7 @@ def explain(
     *,
     layout: LayoutText = None,
     assignments: Assignments = None,
-    time_limit: TimeLimit = 120.0,
+    time_limit: TimeLimit = 60.0,
     robust: Robust = "off",
     json_to: JsonTo = None,
     hardware: Hardware = None,

@@ -2,15 +2,19 @@
 
 from collections.abc import Sequence
 
-from planner.explain.ask import least
+from planner.cost.estimate import estimate
+from planner.explain.ask import variants_of
 from planner.explain.case import GIB, Case, Clock, with_capacity
 from planner.explain.limits import widened
 from planner.explain.relaxations import best_of
+from planner.frugal import most_frugal
+from planner.specs.estimate import Estimate
 from planner.specs.explanation import FrontPoint
+from planner.specs.layout import Layout
 from planner.specs.result import RankedPlan
 
-POINTS = 5
-"""Amounts of memory that are searched, between the best plan's and the least. [1]"""
+AMOUNTS = (0.85, 0.65, 0.4, 0.2)
+"""Memory that is searched, of the way from the most frugal to the best plan. [1]"""
 SIZES = ((1, 2), (1, 4), (1, 8), (2, 1))
 """Nodes of the points of the other front, over the job's own: (times, by). [1]"""
 
@@ -20,10 +24,11 @@ def memory_front(
 ) -> tuple[FrontPoint, ...]:
     """The fastest plan under each of some amounts of memory.
 
-    The amounts lie evenly between what the best plan holds and what the most frugal
-    layout known does. Each is a search of the whole space with no more memory, so no
-    plan within it is faster, where that search came to its end; the fastest plan in
-    hand that holds no more is where it starts.
+    The amounts lie between what the best plan holds and what the most frugal layout
+    known does. Each is a search of the whole space with no more memory, so no plan
+    within it is faster, where that search came to its end; the fastest plan in hand
+    that holds no more is where it starts. The most frugal layout ends the front as it
+    is: it was not sought for its speed.
 
     Args:
         case: The job. [-]
@@ -36,10 +41,10 @@ def memory_front(
     capacity = plans[0].estimate.memory.capacity_gib
     found = [_point(plan, capacity) for plan in plans]
     most = min(found, key=lambda point: point.step_time_s).device_gib
-    frugal = least(case)
-    few = most if frugal is None else frugal.memory.peak_device_gib.value
-    for left in range(POINTS, 0, -1):
-        amount = few + (most - few) * (left - 1) / POINTS
+    found += _most_frugal(case, capacity)
+    few = min(point.device_gib for point in found)
+    for left, part in zip(range(len(AMOUNTS), 0, -1), AMOUNTS, strict=True):
+        amount = few + (most - few) * part
         if clock.left <= 0 or few >= most:
             break
         smaller = case.edited(with_capacity(amount * GIB))
@@ -47,6 +52,20 @@ def memory_front(
         if result is not None and result.plans:
             found.append(_point(result.plans[0], capacity))
     return _front(found, "device_gib")
+
+
+def _most_frugal(case: Case, capacity: float) -> list[FrontPoint]:
+    """The layout that holds least, priced."""
+    frugal = [
+        (held, variant)
+        for variant in variants_of(case)
+        if (held := most_frugal(variant))
+    ]
+    if not frugal:
+        return []
+    held, variant = min(frugal, key=lambda pair: pair[0].memory.peak_device_gib.value)
+    predicted = estimate(variant.under(held.layout), held.layout)
+    return [_measured(predicted, held.layout, capacity)]
 
 
 def _known(found: Sequence[FrontPoint], amount: float) -> float:
@@ -80,13 +99,17 @@ def gpu_front(case: Case, best: RankedPlan, clock: Clock) -> tuple[FrontPoint, .
 
 
 def _point(plan: RankedPlan, capacity: float) -> FrontPoint:
-    device = plan.estimate.memory.peak_device_gib.value
+    return _measured(plan.estimate, plan.layout, capacity)
+
+
+def _measured(predicted: Estimate, layout: Layout, capacity: float) -> FrontPoint:
+    device = predicted.memory.peak_device_gib.value
     return FrontPoint(
-        step_time_s=plan.estimate.step_time_s.value,
+        step_time_s=predicted.step_time_s.value,
         device_gib=device,
         headroom_gib=capacity - device,
-        gpus=plan.layout.gpus,
-        layout=plan.layout,
+        gpus=layout.gpus,
+        layout=layout,
     )
 
 
