@@ -51,8 +51,17 @@ def stages_by_rank(costs: StageCosts) -> Counts:
     Returns:
         Indices. [1], shape (pp, vpp)
     """
-    place = place_of(costs)
-    return np.array([place.of_rank(rank) for rank in range(costs.pp)])
+    place_of(costs)
+    return _stages_by_rank(costs.schedule, costs.pp, costs.vpp)
+
+
+@lru_cache(maxsize=1024)
+def _stages_by_rank(schedule: str, pp: int, vpp: int) -> Counts:
+    """The same by shape; not to be written to."""
+    place = placement(schedule, pp, vpp)
+    stages = np.array([place.of_rank(rank) for rank in range(pp)])
+    stages.setflags(write=False)
+    return stages
 
 
 def splits_backward(costs: StageCosts) -> bool:

@@ -10,10 +10,11 @@ import numpy as np
 
 from planner.cost.linear import Linear, Lines, path_lines
 from planner.cost.meshes import Floats, Ints
-from planner.cost.pipeline import place_of
+from planner.cost.pipeline import place_of, stages_by_rank
 from planner.cost.reach import Mask, reach_of
 from planner.cost.table import CostTable
-from planner.search.paths import PathColumns, ShapePaths
+from planner.search.memory import most_layers
+from planner.search.paths import PathColumns, ShapePaths, shape_of
 from planner.search.schedules import FOLDS, SPLITS
 from planner.search.space import Space
 from planner.specs.table import StageCosts
@@ -246,12 +247,36 @@ def relax(
         bound = max(path_bounds(costs, paths.of_work(costs), hopeless))
         if bound > hopeless:
             return Relaxation(bound, ())
+    learned = weighted_bound(costs, paths)
+    if enough is not None and learned > enough:
+        return Relaxation(learned, ())
     known = paths.of(costs)
     mean, loaded = path_bounds(costs, known, enough)
     if enough is not None and mean > enough:
         return Relaxation(mean, ())
     lines = path_lines(costs, known.counts, known.p2p)
-    return Relaxation(max(mean, loaded), lines.each())
+    return Relaxation(max(mean, loaded, learned), lines.each())
+
+
+def weighted_bound(costs: StageCosts, paths: ShapePaths) -> int:
+    """Bound by the multipliers that other candidates of the shape have found.
+
+    A mean of paths at any weights is at most the step, whatever the costs.
+
+    Args:
+        costs: The inner problem.
+        paths: What the search knows of its shape.
+
+    Returns:
+        The best of these bounds; 0 without any. [ns]
+    """
+    means = paths.means.get(shape_of(costs), [])
+    if not means:
+        return 0
+    counts = np.array([mean.counts for mean in means])
+    lines = path_lines(costs, counts, np.array([mean.p2p for mean in means]))
+    weights = np.array([mean.weight for mean in means])
+    return int((-(-least_values(costs, lines) // weights)).max())
 
 
 def path_bounds(
@@ -279,12 +304,12 @@ def path_bounds(
 def loaded_bound(costs: StageCosts, lines: Lines, ranks: Ints) -> int:
     """Bound by the ranks that must carry many layers.
 
-    A rank holds at most ``c = v most`` layers and the ranks together ``p c``,
-    of which ``p c - L`` stay empty. A rank with fewer than h layers leaves more
-    than ``c - h`` places empty, so at most ``k = (p c - L) // (c - h + 1)``
-    ranks have fewer than h. Of the paths through the ranks, each priced with at
-    least h layers on its own rank, all but k therefore hold: the (k+1)-th
-    largest is a bound, for every h.
+    Rank r holds at most ``c_r`` layers, by the class and by its memory, and of
+    these places ``sum c - L`` stay empty. One of the ranks with ``c_r >= h`` that
+    has fewer than h layers leaves at least ``c_r - h + 1`` empty, so no more of
+    them can than the smallest of these that add up to the empty places, k. Of the
+    paths through these ranks, each priced with at least h layers on its own rank,
+    all but k therefore hold: the (k+1)-th largest is a bound, for every h.
 
     Args:
         costs: The inner problem.
@@ -294,15 +319,17 @@ def loaded_bound(costs: StageCosts, lines: Lines, ranks: Ints) -> int:
     Returns:
         The best of these bounds. [ns]
     """
-    full = costs.vpp * costs.most_layers
-    empty = costs.pp * full - costs.layer_count
+    caps = most_layers(costs)
+    empty = int(caps.sum()) - costs.layer_count
     bound = int(least_values(costs, lines).max())
-    for load in range(-(-costs.layer_count // costs.pp), full + 1):
-        lighter = empty // (full - load + 1)
-        if lighter >= costs.pp:
+    for load in range(-(-costs.layer_count // costs.pp), int(caps.max()) + 1):
+        able = caps >= load
+        spare = np.cumsum(np.sort(caps[able] - load + 1))
+        lighter = int(np.searchsorted(spare, empty, side="right"))
+        if lighter >= len(spare):
             continue
         values = least_values(costs, lines, ranks=ranks, load=load)
-        by_rank = np.sort(values.reshape(-1, costs.pp).max(axis=0))
+        by_rank = np.sort(values.reshape(-1, costs.pp).max(axis=0)[able])
         bound = max(bound, int(by_rank[-1 - lighter]))
     return bound
 
@@ -313,9 +340,10 @@ def least_values(
     """Least values of linear functions over a superset of the splits.
 
     Each layer kind is dealt out on its own to the cheapest stages that it can
-    reach, at most ``most_layers`` a stage; stages that only one kind can reach
-    first take their fewest of it. A rank may be made to hold *load* layers: of
-    each kind then at least those that the other kinds cannot make up.
+    reach, at most ``most_layers`` a stage and as many a rank as fit its memory;
+    stages that only one kind can reach first take their fewest of it. A rank may
+    be made to hold *load* layers: of each kind then at least those that the other
+    kinds cannot make up.
 
     Args:
         costs: The inner problem.
@@ -336,19 +364,42 @@ def least_values(
         own = of_stage == ranks[:, None]
     others = np.minimum(reach.totals, costs.most_layers * (own @ (reach.mask * 1)))
     for kind, count in enumerate(reach.totals.tolist()):
-        low, places = reach.low[:, kind], reach.places[:, kind]
+        low, price = reach.low[:, kind], prices[:, :, kind]
+        places = _places(costs, price, reach.places[:, kind])
         elsewhere = others.sum(axis=1) - others[:, kind]
-        mine = np.clip(load - elsewhere - own @ low, 0, own @ places)
+        most = (own * places).sum(axis=1)
+        mine = np.clip(load - elsewhere - own @ low, 0, most)
         mine = mine if ranks is not None else np.zeros_like(value)
         left = count - int(low.sum()) - mine
-        value = value + _fill(prices[:, :, kind], places, own, mine, left)
+        value = value + _fill(price, places, own, mine, left)
     return value
+
+
+def _places(costs: StageCosts, prices: Ints, most: Ints) -> Ints:
+    """Places of a kind above its fewest, by line; a rank's cheapest up to its cap.
+
+    What a rank holds of a kind is at most its cap less the fewest that its stages
+    hold of all kinds. Under limits by stage and by rank, which are nested, dealing
+    to the cheapest first is best, and takes of a rank its cheapest places.
+    """
+    by_rank = stages_by_rank(costs)
+    low = reach_of(costs).low.sum(axis=1)[by_rank].sum(axis=1)
+    room = np.maximum(most_layers(costs) - low, 0)[:, None]
+    order = np.argsort(prices[:, by_rank], axis=2, kind="stable")
+    sorted_places = np.take_along_axis(most[by_rank][None], order, axis=2)
+    before = np.cumsum(sorted_places, axis=2) - sorted_places
+    taken = np.clip(room - before, 0, sorted_places)
+    within = np.empty_like(taken)
+    np.put_along_axis(within, order, taken, axis=2)
+    places = np.empty((len(prices), costs.stages), dtype=np.int64)
+    places[:, by_rank] = within
+    return places
 
 
 def _fill(prices: Ints, places: Ints, own: Mask, mine: Ints, left: Ints) -> Ints:
     """Fill the cheapest places, *mine* of them on one's own stages; price them."""
     order = np.argsort(prices, axis=1, kind="stable")
-    room = places[order]
+    room = np.take_along_axis(places, order, axis=1)
     taken = _cheapest(room * np.take_along_axis(own, order, axis=1), mine)
     taken = taken + _cheapest(room - taken, left)
     value: Ints = (taken * np.take_along_axis(prices, order, axis=1)).sum(axis=1)

@@ -1,5 +1,7 @@
 """Proof that a candidate cannot fit, over all ranks and moments at once."""
 
+from functools import lru_cache
+
 import numpy as np
 
 from planner.cost.linear import head_rank
@@ -27,6 +29,7 @@ def cannot_fit(costs: StageCosts) -> bool:
     return bool(loads.min() < 0 or loads.sum() < costs.layer_count)
 
 
+@lru_cache(maxsize=256)
 def most_layers(costs: StageCosts) -> Ints:
     """Most layers that every rank can hold; -1 where not even its fewest fit.
 
