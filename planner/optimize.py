@@ -9,7 +9,7 @@ from planner.errors import BadInputError
 from planner.expressible import refuse_inexpressible
 from planner.idle import why_idle
 from planner.infeasible import infeasibility
-from planner.reasons import explanation, why_slower
+from planner.reasons import changes, explanation, why_slower
 from planner.sanity import doubts
 from planner.search.best_first import Progress, SearchOutcome, search_all
 from planner.search.incumbents import Found
@@ -278,6 +278,7 @@ def _warnings(plans: list[RankedPlan]) -> tuple[str, ...]:
     if not safe:
         return (f"{risk}; none of the listed plans is safe",)
     return (
-        f"{risk}; plan {safe[0].rank} is safe at {safe[0].slower:.1%} slower "
+        f"{risk}; plan {safe[0].rank} ({changes(plans[0], safe[0])}) is safe at "
+        f"{safe[0].slower:.1%} slower "
         f"({safe[0].estimate.memory.peak_device_gib.value:.1f} GiB)",
     )

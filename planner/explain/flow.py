@@ -1,5 +1,7 @@
 """The flow of `planner explain`: why not, why this, and what would change it."""
 
+from collections.abc import Callable
+
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.explain.ask import Answer, fits, is_legal
@@ -106,30 +108,45 @@ def _feasible(
     case: Case, result: Result, given: PartialLayout, clock: Clock
 ) -> Explained:
     best, fastest = result.plans[0], min(result.plans, key=lambda plan: plan.slower)
-    workload = workload_of(case, best)
+    workload, its = workload_of(case, best), workload_of(case, fastest)
     judgement = _judged(case, given, fastest, clock) if given.given() else None
-    beside = neighbours(workload, best, Clock(clock.share(3)))
-    prices = limit_prices(case, fastest, Clock(clock.share(3)))
-    better = sensitivities(
-        case, workload_of(case, fastest), fastest, Clock(clock.share(2))
+    parts: dict[str, Callable[[Clock], object]] = {
+        "neighbours": lambda part: neighbours(workload, best, part),
+        "memory_front": lambda part: memory_front(case, result.plans, part),
+        "gpu_front": lambda part: gpu_front(case, fastest, part),
+        "sensitivities": lambda part: sensitivities(case, its, fastest, part),
+        "limits": lambda part: limit_prices(case, fastest, part),
+    }
+    found, left_out = _in_turn(parts, clock)
+    return Explained.model_validate(
+        {
+            **found,
+            "feasible": True,
+            "status": result.status,
+            "best": best,
+            "tie": result.tie,
+            "robust": result.robust,
+            "runner_up": result.explanation.runner_up,
+            "given": judgement,
+            "binding": bindings(workload, best),
+            "left_out": left_out,
+            "warnings": result.warnings,
+        }
     )
-    return Explained(
-        feasible=True,
-        status=result.status,
-        best=best,
-        tie=result.tie,
-        robust=result.robust,
-        runner_up=result.explanation.runner_up,
-        binding=bindings(workload, best),
-        neighbours=beside,
-        limits=prices,
-        sensitivities=better,
-        given=judgement,
-        memory_front=memory_front(case, result.plans, Clock(clock.share(2))),
-        gpu_front=gpu_front(case, fastest, clock),
-        left_out=() if clock.left else ("what the time limit cut short",),
-        warnings=result.warnings,
-    )
+
+
+def _in_turn(
+    parts: dict[str, Callable[[Clock], object]], clock: Clock
+) -> tuple[dict[str, object], tuple[str, ...]]:
+    """Answers by name, each in an equal part of the time left, and those cut short."""
+    found: dict[str, object] = {}
+    cut: list[str] = []
+    for left, (name, ask) in zip(range(len(parts), 0, -1), parts.items(), strict=True):
+        part = Clock(clock.share(left))
+        found[name] = ask(part)
+        if not part.left:
+            cut.append(f"{name.replace('_', ' ')}: the time ended first")
+    return found, tuple(cut)
 
 
 def workload_of(case: Case, plan: RankedPlan) -> Workload:

@@ -126,11 +126,8 @@ def _neighbour(workload: Workload, best: RankedPlan, move: Move) -> Neighbour:
     except BadInputError as error:
         why = f"not legal: {error.message}"
         return Neighbour(change=move.words, effect=why, legal=False)
-    words, own = move.words, best.layout.vpp
-    if move.field != "vpp" and plan.layout.vpp != own:
-        words += f" (vpp {plan.layout.vpp})"
     return Neighbour(
-        change=words,
+        change=_change(best.layout, plan.layout, move),
         effect=_effect(workload, best, plan, move),
         legal=True,
         fits=_fits(plan),
@@ -139,6 +136,16 @@ def _neighbour(workload: Workload, best: RankedPlan, move: Move) -> Neighbour:
         slower=_slower(best, plan),
         device_gib=plan.estimate.memory.peak_device_gib.value,
     )
+
+
+def _change(best: Layout, layout: Layout, move: Move) -> str:
+    """The move, and what else had to change with it."""
+    also = []
+    if move.field != "vpp" and layout.vpp != best.vpp:
+        also.append(f"vpp {layout.vpp}")
+    if move.field != "recompute" and recompute_words(layout) != recompute_words(best):
+        also.append(f"recompute {recompute_words(layout)}")
+    return f"{move.words} ({', '.join(also)})" if also else move.words
 
 
 def _slower(best: RankedPlan, plan: RankedPlan) -> float:
@@ -204,18 +211,37 @@ def _preference(plan: RankedPlan) -> tuple[bool, float]:
 
 def _effect(workload: Workload, best: RankedPlan, plan: RankedPlan, move: Move) -> str:
     """Faster or slower, why, and what does not fit."""
-    estimate, share = plan.estimate, _slower(best, plan)
+    share = _slower(best, plan)
     pace = f"{abs(share):.1%} {'slower' if share >= 0 else 'faster'}"
-    worst = max(estimate.memory.stages, key=lambda stage: stage.device)
     if not _fits(plan):
-        reach = f"stage {worst.stage} reaches {worst.device:.1f} GiB"
-        room = f"of {estimate.memory.capacity_gib:.1f} GiB"
-        return f"{pace}, {'but' if share < 0 else 'and'} {reach} {room}"
-    why = why_slower(best.estimate, estimate)
+        return f"{pace}, {'but' if share < 0 else 'and'} {_reach(plan)}"
+    why = why_slower(best.estimate, plan.estimate)
     reason = "" if why == NO_DIFFERENCE else f" ({why})"
     outside = "" if _allowed(workload, plan.layout, move) else "; outside your limits"
     off = f"; a tie, such comparisons are off by {_error(best, plan):.1%}"
-    return f"{pace}{reason}{off if _is_tie(best, plan) else ''}{outside}"
+    kept = _as_before(workload, best.layout, plan.layout, move)
+    tied = off if _is_tie(best, plan) else ""
+    return f"{pace}{reason}{tied}{kept}{outside}"
+
+
+def _reach(plan: RankedPlan) -> str:
+    memory = plan.estimate.memory
+    worst = max(memory.stages, key=lambda stage: stage.device)
+    room = f"of {memory.capacity_gib:.1f} GiB"
+    return f"stage {worst.stage} reaches {worst.device:.1f} {room}"
+
+
+def _as_before(workload: Workload, best: Layout, layout: Layout, move: Move) -> str:
+    """What the neighbour would hold under the recompute of the best plan."""
+    kind = recompute_words(best)
+    if move.field == "recompute" or "+" in kind or recompute_words(layout) == kind:
+        return ""
+    same = {move.field: move.value, "vpp": layout.vpp, "recompute": kind}
+    try:
+        plan = predict(workload, moved(best, **same))
+    except BadInputError:
+        return ""
+    return "" if _fits(plan) else f"; with recompute {kind} {_reach(plan)}"
 
 
 def _allowed(workload: Workload, layout: Layout, move: Move) -> bool:

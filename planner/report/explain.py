@@ -17,6 +17,7 @@ from planner.specs.explanation import (
     Judgement,
     Relaxation,
 )
+from planner.specs.layout import Layout
 from planner.specs.result import RankedPlan, Tie
 
 SHOWN_STAGES = 4
@@ -105,7 +106,7 @@ def _tied(tie: Tie, *, robust: bool) -> RenderableType:
             f"{plan.error:.1%}",
             f"{plan.free_gib:.1f}",
             str(plan.axes),
-            short_layout(plan.layout),
+            _layout(plan.layout),
         )
         for plan in tie.plans
     ]
@@ -113,6 +114,11 @@ def _tied(tie: Tie, *, robust: bool) -> RenderableType:
     chosen = "The plan above was chosen" if robust else "--robust on would choose"
     told = f"The cost model cannot tell these apart. {chosen} by {tie.rule}."
     return Group(sentences([told]), _table(names, rows))
+
+
+def _layout(layout: Layout) -> str:
+    """The short form with room to break a line in; `--layout` reads it in quotes."""
+    return short_layout(layout).replace(",", ", ")
 
 
 def _judgement(given: Judgement) -> RenderableType:
@@ -163,7 +169,7 @@ def _front(points: Sequence[FrontPoint], best: RankedPlan) -> RenderableType:
             f"{point.step_time_s * point.gpus / (step * gpus) - 1:+.1%}",
             f"{point.device_gib:.1f}",
             f"{point.headroom_gib:.1f}",
-            short_layout(point.layout),
+            _layout(point.layout),
         )
         for point in points
     ]
@@ -174,7 +180,7 @@ def _front(points: Sequence[FrontPoint], best: RankedPlan) -> RenderableType:
 def _table(names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
     for name in names:
-        table.add_column(name, header_style="dim")
+        table.add_column(name, header_style="dim", overflow="fold")
     for row in rows:
         table.add_row(*row)
     return table

@@ -13,7 +13,7 @@ from ortools.linear_solver import pywraplp
 
 from planner.cost.linear import Linear, Lines, end_transient, peak_linear
 from planner.cost.meshes import Ints
-from planner.cost.pipeline import Counts, peak_columns, place_of, stages_by_rank
+from planner.cost.pipeline import peak_columns, place_of, stages_by_rank
 from planner.cost.reach import reach_of
 from planner.schedules.inflight import Peak
 from planner.search.bounds import least_values
