@@ -31,7 +31,6 @@ FLOORS = {
     "planner.fleets": 5,
     "planner.resolve": 5,
     "planner.reasons": 5,
-    "planner.runners": 5,
     "planner.infeasible": 6,
     "planner.idle": 6,
     "planner.sanity": 6,

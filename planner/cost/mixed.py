@@ -18,8 +18,9 @@ from planner.cost.context import Context
 from planner.cost.meshes import Floats, Ints, Meshes
 from planner.cost.pipeline import Counts, rank_blocks
 from planner.cost.room import buffer_bytes, context_bytes, device_bytes
-from planner.cost.table import CostTable, EndColumns, Unit, fill_table, nanoseconds
+from planner.cost.table import CostTable, EndColumns, fill_table
 from planner.cost.transfers import stage_transfer
+from planner.cost.units import Unit, nanoseconds
 from planner.cost.workload import Workload
 from planner.schedules.placement import placement
 from planner.specs.table import BLOCK, LayerCosts, StageCosts
@@ -173,8 +174,8 @@ def price_meshes(
     if not workload.mixed:
         return fill_table(workload, meshes, menu, timed=timed)
     tables = tuple(
-        fill_table(part, pool.mesh(meshes), menu, timed=timed)
-        for part, pool in zip(workload.parts, workload.hosts, strict=True)
+        fill_table(part, own, menu, timed=timed)
+        for part, own in workload.on_parts(meshes)
     )
     least: dict[str, Any] = {
         name: _least([getattr(table, name) for table in tables])
@@ -214,8 +215,7 @@ def border_time(workload: Workload, meshes: Meshes) -> Ints:
     Returns:
         Time. [ns], shape (meshes,)
     """
-    pairs = zip(workload.parts, workload.hosts, strict=True)
-    contexts = [Context.of(part, pool.mesh(meshes)) for part, pool in pairs]
+    contexts = [Context.of(part, own) for part, own in workload.on_parts(meshes)]
     rate = np.min([_way_out(context) for context in contexts], axis=0)
     join = workload.topology.cluster.spec.join.bandwidth
     rate = rate if join is None else np.minimum(rate, join)

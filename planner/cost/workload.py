@@ -174,6 +174,26 @@ class Workload:
             return (self,)
         return tuple(self.on(pool, shared=True) for pool in self.hosts)
 
+    def on_parts(self, meshes: Meshes) -> tuple[tuple["Workload", Meshes], ...]:
+        """The job, and its meshes, as each hosting pool sees them.
+
+        Args:
+            meshes: Those of the first pool. [-]
+
+        Returns:
+            Pairs, one where one kind hosts all. [-]
+        """
+        if not self.mixed:
+            return ((self, meshes),)
+        pairs = zip(self.parts, self.hosts, strict=True)
+        return tuple((part, pool.mesh(meshes)) for part, pool in pairs)
+
+    @property
+    def domain(self) -> int:
+        """GPUs of a scale-up domain, the smallest of the hosting pools. [1]."""
+        clusters = (part.topology.cluster for part in self.parts)
+        return min(cluster.node.scale_up_domain for cluster in clusters)
+
     @property
     def fleet_gpus(self) -> int:
         """GPUs in service of the whole fleet, whichever of them host stages. [1]."""

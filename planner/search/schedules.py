@@ -22,6 +22,8 @@ SPLITS = np.array([name in SPLIT for name in SEARCHED])
 """Of each, whether its backward is two operations. [bool]"""
 FOLDS = np.array([name in V_SHAPED for name in SEARCHED])
 """Of each, whether its chunks lie in a V. [bool]"""
+COPIES = np.array([1 + (name == "dualpipe") for name in SEARCHED])
+"""Of each, how often the ranks hold the model. [1]"""
 
 
 class Rows(NamedTuple):
@@ -136,6 +138,8 @@ def _on_request(
     chunks = 1 + (name in V_SHAPED)
     wanted = full or search.schedule is not None
     wanted &= search.allows_text("schedule", name) and search.allows("vpp", chunks)
+    # Each end of DualPipe is the other's copy: they cost the same on one pool alone.
+    wanted &= not (workload.mixed and name == "dualpipe")
     there = wanted & (name in limits.schedules) & _exists(workload, meshes, name)
     pair = (chunks, SEARCHED.index(name))
     return [[pair] * int(one) for one in there]

@@ -64,5 +64,7 @@ def _pools(workload: Workload, layout: Layout) -> Sentences:
         node = cluster.node.gpus_per_node
         if used % node and not cluster.spec.partial:
             yield f"{used} GPUs of {pool.pool} are not whole nodes of {node}"
+    if len(names) > 1 and layout.schedule == "dualpipe":
+        yield "dualpipe holds every stage twice, which several pools do not"
     if len(names) > 1 and layout.order != "tp-cp-ep-dp-pp":
         yield f"stages on several pools lie outside dp, not {layout.order}"
