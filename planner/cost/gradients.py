@@ -112,7 +112,8 @@ def layer_pending_bytes(context: Context, layer: LayerKind) -> Floats:
     """Gradients that enter a layer's linears: what waits for W beside the inputs.
 
     ``2 B`` for every output of every linear that trains, as wide as the rank makes
-    it, or what a product below half precision reads of it; 18 of the paper's ``M_W = 32 s b h``, whose other 14 are kept inputs.
+    it, or what a product below half precision reads of it; 18 of the paper's
+    ``M_W = 32 s b h``, whose other 14 are kept inputs.
 
     Args:
         context: Shared columns.
