@@ -6,6 +6,7 @@ from planner.cost.workload import Workload
 from planner.errors import BadInputError, did_you_mean
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import read_stack, stack_names
+from planner.specs.context import cp_family
 from planner.specs.framework import Framework
 from planner.specs.limits import Limits
 from planner.specs.recompute import combination
@@ -30,9 +31,10 @@ def _words(axis: str) -> Rule:
 
     def lacks(limits: Limits, search: SearchSpec) -> str | None:
         known: Sequence[str] = getattr(limits, WORDED[axis])
-        if any(search.allows_text(axis, word) for word in known):
-            return None
         wanted = search.words(axis)
+        families = {cp_family(word) for word in wanted}
+        if any(search.allows_text(axis, word) or word in families for word in known):
+            return None
         if axis == "recompute" and limits.recompute_modules and _combine(wanted):
             return None
         return f"of {axis} it has {', '.join(known)}"
@@ -169,7 +171,8 @@ def refuse_unknown_words(search: SearchSpec) -> None:
         every += [limits for f in FRAMEWORKS for _, limits in _stacks(f)]
         known = {word for limits in every for word in getattr(limits, listing)}
         for word in search.words(axis):
-            if word not in known and not (axis == "recompute" and _combine([word])):
+            combined = axis == "recompute" and _combine([word])
+            if not (cp_family(word) in known or combined):
                 raise BadInputError(
                     f"no framework has this; {did_you_mean(word, known)}",
                     field=f"search.{axis}",

@@ -60,11 +60,21 @@ class ContextKinds:
         """Kinds by micro-batch, all that are legal behind them, and what is not."""
         dropped: Counter[str] = Counter()
         legal = list(self._legal(*ranks[:2], dropped))
-        if len(legal) < 2:
+        if len(legal) < 2 or self._shortens_forwards:
             return [legal] * (len(self.micro_batches) + 1), dropped
         prices = _prices(self.workload, ranks, legal, self.micro_batches)
         fronts = [[legal[i] for i in undominated(of_one)] for of_one in prices]
         return [*fronts, legal], dropped
+
+    @property
+    def _shortens_forwards(self) -> bool:
+        """Whether a slower backward may make a forward shorter.
+
+        Where the exchange of experts hides beside the passes of another micro-batch,
+        each pass shows half of what is left of it: no kind is then ruled out.
+        """
+        routed = self.workload.model.expert_parameters > 0
+        return routed and self.workload.profile.ep_overlap
 
     def _legal(self, tp: int, cp: int, dropped: Counter[str]) -> Iterator[int]:
         limits, search = self.workload.framework.limits, self.workload.search
@@ -86,8 +96,10 @@ def undominated(prices: Floats) -> list[int]:
     layers exchange each way, the buffers of that, and NCCL's communicators. Time of a
     step and memory of a rank never fall when one of these grows: a schedule's end is
     the longest path of its operations, hidden collectives show ``max`` and ``min`` of
-    both sides, and memory adds up. So a kind for which each is at least another's is
-    in no plan that is better than every plan of that other.
+    both sides, and memory adds up. (Where experts' exchanges hide beside other passes
+    that does not hold, and :class:`ContextKinds` does not ask.) So a kind for which
+    each is at least another's is in no plan that is better than every plan of that
+    other.
 
     Args:
         prices: What each kind costs. [s] and [B], shape (kinds, prices)

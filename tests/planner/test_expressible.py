@@ -40,6 +40,8 @@ def job(framework: str, **search: object) -> tuple[Workload, ...]:
         ("megatron", {"zero_stage": 3}, "its ZeRO stages are 0 and 1"),
         ("megatron", {"schedule": "gpipe"}, "cannot express schedule gpipe"),
         ("accelerate", {"recompute": "selective"}, "it has none, full"),
+        ("torchtitan", {"cp_kind": "ulysses2+ring"}, "it has all-gather, ring"),
+        ("accelerate", {"cp_kind": ["ulysses+ring"]}, "it has all-gather, ring"),
     ],
 )
 def test_a_limit_beyond_a_framework_names_those_that_can(
@@ -119,7 +121,9 @@ def test_a_stack_is_named_where_its_framework_alone_cannot() -> None:
 
 def test_a_layout_names_the_stack_that_runs_its_schedule() -> None:
     layout = PartialLayout(pp=2, schedule="dualpipe-v")
-    with pytest.raises(BadInputError, match=r"with stack.name torchtitan-eager") as told:
+    with pytest.raises(
+        BadInputError, match=r"with stack.name torchtitan-eager"
+    ) as told:
         predict(job("torchtitan")[0], layout)
     assert told.value.field == "layout.schedule"
 

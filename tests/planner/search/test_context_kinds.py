@@ -1,5 +1,6 @@
 """Kinds of cp that another kind makes useless are left out, and no better plan is."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from against_brute_force import check_job
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-from strategies import framework, small_job, tightened
+from strategies import TINY_MIXTRAL, framework, small_job, tightened
 
 from planner.cost.workload import Workload
 from planner.optimize import optimize
@@ -91,6 +92,21 @@ def test_search_over_kinds_of_cp_equals_brute_force(
     limits: dict[str, Any], share: float
 ) -> None:
     check_job(tightened(job(limits, seq_len=16384), share))
+
+
+def test_no_kind_is_left_out_where_experts_hide_beside_other_passes() -> None:
+    """A slower backward may then make a forward shorter."""
+    dense = job(LIMITS[0], seq_len=65536)
+    routed = job(LIMITS[0], seq_len=65536, config=TINY_MIXTRAL | HEADS)
+    for workload, overlap, leaves_out in (
+        (dense, True, True),
+        (routed, False, True),
+        (routed, True, False),
+    ):
+        profile = workload.profile.model_copy(update={"ep_overlap": overlap})
+        changed = replace(workload.framework, profile=profile)
+        space = enumerate_space(replace(workload, framework=changed))
+        assert (space.removed.get(context.BY_ANOTHER, 0) > 0) is leaves_out
 
 
 def test_a_plan_of_every_kind_passes_the_verifier() -> None:
