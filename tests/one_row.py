@@ -1,5 +1,6 @@
 """A table and a space of one row, around an inner problem."""
 
+from dataclasses import fields
 from types import SimpleNamespace
 from typing import cast
 
@@ -41,7 +42,7 @@ def one_row_table(costs: StageCosts) -> tuple[CostTable, Space]:
 
 
 def _unit(priced: LayerCosts | EndCosts) -> Unit:
-    names = ("static", "accumulated", "gather", "scatter", "optimizer")
+    names = [field.name for field in fields(Unit)]
     return Unit(*(np.array([getattr(priced, name)]) for name in names))
 
 

@@ -58,6 +58,7 @@ def layer_costs(draw: st.DrawFn, entries: int) -> LayerCosts:
         gather=draw(term()),
         scatter=draw(term()),
         optimizer=draw(term()),
+        pending=draw(term()),
     )
 
 
@@ -66,7 +67,8 @@ def end_costs(draw: st.DrawFn) -> EndCosts:
     if draw(st.booleans()):
         return EndCosts()
     terms = [draw(term()) for _ in range(9)]
-    return EndCosts(*terms, weight=draw(st.integers(0, terms[1])))
+    weight = draw(st.integers(0, terms[1]))
+    return EndCosts(*terms, weight=weight, pending=draw(term()))
 
 
 @st.composite
@@ -95,10 +97,10 @@ def runs(draw: st.DrawFn, layers: int, kinds: int) -> tuple[tuple[int, int], ...
 
 
 @st.composite
-def shapes(draw: st.DrawFn, *, offered: bool) -> tuple[str, int, int, int]:
-    """Schedule, p, v and m: of all schedules with a price, or those on offer."""
+def shapes(draw: st.DrawFn) -> tuple[str, int, int, int]:
+    """Schedule, p, v and m: of all schedules with a price."""
     p = draw(st.integers(1, 4))
-    if not offered and draw(st.booleans()):
+    if draw(st.booleans()):
         schedule = draw(st.sampled_from(["zb-h1", "zb-v", "dualpipe-v"]))
         m = draw(st.integers(1, 9)) + 2 * p * (schedule == "dualpipe-v")
         return schedule, p, 1 + (schedule in V_SHAPED), m
@@ -109,9 +111,9 @@ def shapes(draw: st.DrawFn, *, offered: bool) -> tuple[str, int, int, int]:
 
 
 @st.composite
-def inner_problems(draw: st.DrawFn, *, offered: bool = False) -> StageCosts:
+def inner_problems(draw: st.DrawFn) -> StageCosts:
     """One mesh with at most ``MOST_SPLITS`` splits, memory from loose to none."""
-    schedule, p, v, m = draw(shapes(offered=offered))
+    schedule, p, v, m = draw(shapes())
     layers = draw(st.integers(max(1, p * v - 2), p * v + 7))
     its_runs = draw(runs(layers, draw(st.integers(1, 2))))
     entries = draw(st.integers(1, 3))

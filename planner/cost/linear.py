@@ -149,8 +149,8 @@ def _layer_factors(
 def peak_linear(costs: StageCosts, rank: int, peak: Peak) -> Linear:
     """Memory of one moment of a rank without its transient.
 
-    States of all its chunks, saved activations in flight, and the gradients
-    that wait on the chunk at work.
+    States of all its chunks, saved activations in flight, the gradients that wait
+    for their W, and those that wait for their reduce-scatter on the chunk at work.
 
     Args:
         costs: The inner problem.
@@ -163,15 +163,16 @@ def peak_linear(costs: StageCosts, rank: int, peak: Peak) -> Linear:
     shape = (costs.stages, len(costs.layers), len(costs.menu))
     factors = np.zeros(shape, dtype=np.int64)
     constant = 0
-    for chunk, held in enumerate(peak.counts):
+    for chunk, (held, late) in enumerate(zip(peak.counts, peak.pending, strict=True)):
         stage = place_of(costs).stage(rank, chunk)
         working = chunk == peak.chunk
         for k, layer in enumerate(costs.layers):
-            states = layer.static + working * layer.accumulated
+            states = layer.static + working * layer.accumulated + late * layer.pending
             factors[stage, k, :] = states + held * np.array(layer.saved)
         for end_stage, end in ((0, costs.embedding), (costs.stages - 1, costs.head)):
             if stage == end_stage:
-                constant += end.static + working * end.accumulated + held * end.saved
+                constant += end.static + working * end.accumulated
+                constant += held * end.saved + late * end.pending
     return Linear(constant, factors)
 
 

@@ -1,6 +1,6 @@
 """From a stage split to durations, step time and memory: the integer objective."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 
 import numpy as np
@@ -12,13 +12,15 @@ from planner.schedules.order import SPLIT
 from planner.schedules.placement import Placement, placement
 from planner.schedules.simulator import makespan
 from planner.schedules.slots import Slots
-from planner.specs.table import EndCosts, IdleMoment, StageCosts
+from planner.specs.table import EndCosts, IdleMoment, LayerCosts, StageCosts
 
 Counts = npt.NDArray[np.int64]
 """Layers by (virtual stage, layer kind, entry of the recompute menu). [1]"""
 
 
-WHOLE = ("weight", "gather", "scatter", "optimizer", "static", "accumulated")
+BY_MENU = ("forward", "backward", "saved", "transient")
+"""Costs of a layer that recompute changes. [text]"""
+WHOLE = tuple(f.name for f in fields(LayerCosts) if f.name not in BY_MENU)
 """Costs of a layer that no recompute kind changes. [text]"""
 
 
@@ -49,8 +51,17 @@ def stages_by_rank(costs: StageCosts) -> Counts:
     Returns:
         Indices. [1], shape (pp, vpp)
     """
-    place = place_of(costs)
-    return np.array([place.of_rank(rank) for rank in range(costs.pp)])
+    place_of(costs)
+    return _stages_by_rank(costs.schedule, costs.pp, costs.vpp)
+
+
+@lru_cache(maxsize=1024)
+def _stages_by_rank(schedule: str, pp: int, vpp: int) -> Counts:
+    """The same by shape; not to be written to."""
+    place = placement(schedule, pp, vpp)
+    stages = np.array([place.of_rank(rank) for rank in range(pp)])
+    stages.setflags(write=False)
+    return stages
 
 
 def splits_backward(costs: StageCosts) -> bool:
@@ -80,6 +91,7 @@ class StageVectors:
     optimizer: Counts
     static: Counts
     accumulated: Counts
+    pending: Counts
     saved: Counts
     transient: Counts
 
@@ -96,7 +108,7 @@ def stage_vectors(costs: StageCosts, counts: Counts) -> StageVectors:
     """
     by_menu = {
         name: np.array([getattr(layer, name) for layer in costs.layers], dtype=np.int64)
-        for name in ("forward", "backward", "saved", "transient")
+        for name in BY_MENU
     }
     by_kind = {
         name: np.array([getattr(layer, name) for layer in costs.layers], dtype=np.int64)
@@ -270,6 +282,8 @@ class PeakColumns:
     """Chunk whose backward starts. [1], shape (peaks,)"""
     held: Counts
     """Micro-batches in flight by chunk. [1], shape (peaks, vpp)"""
+    pending: Counts
+    """Of these, those that wait for their W. [1], shape (peaks, vpp)"""
     starts: Counts
     """First peak of every rank; each has one. [1], shape (pp,)"""
 
@@ -294,6 +308,7 @@ def peak_columns(schedule: str, pp: int, vpp: int, micro_batches: int) -> PeakCo
         np.repeat(np.arange(pp), each),
         np.array([peak.chunk for peak in flat]),
         np.array([peak.counts for peak in flat]).reshape(len(flat), vpp),
+        np.array([peak.pending for peak in flat]).reshape(len(flat), vpp),
         np.cumsum([0, *each[:-1]]),
     )
 
@@ -301,8 +316,9 @@ def peak_columns(schedule: str, pp: int, vpp: int, micro_batches: int) -> PeakCo
 def rank_blocks(costs: StageCosts, counts: Counts) -> Counts:
     """Peak memory of every rank for states and activations.
 
-    ``max over backward starts of static + in-flight saved + accumulated
-    gradients and transient of the stage at work``, and over the idle moments.
+    ``max over backward starts of static + in-flight saved + gradients that wait for
+    W + accumulated gradients and transient of the stage at work``, and over the
+    idle moments.
 
     Args:
         costs: The inner problem.
@@ -326,7 +342,7 @@ def _passing_blocks(costs: StageCosts, vectors: StageVectors) -> Counts:
     at = peak_columns(costs.schedule, costs.pp, costs.vpp, costs.micro_batches)
     mine = stages_by_rank(costs)[at.rank]
     stage, saved = mine[np.arange(len(mine)), at.chunk], vectors.saved[mine]
-    above = (at.held * saved).sum(axis=1)
+    above = (at.held * saved + at.pending * vectors.pending[mine]).sum(axis=1)
     above += vectors.accumulated[stage] + vectors.transient[stage]
     largest: Counts = np.maximum.reduceat(above, at.starts)
     return largest
@@ -369,6 +385,7 @@ def peak_blocks(costs: StageCosts, vectors: StageVectors, rank: int, peak: Peak)
     """
     mine = place_of(costs).of_rank(rank)
     held = int(np.dot(peak.counts, vectors.saved[list(mine)]))
+    held += int(np.dot(peak.pending, vectors.pending[list(mine)]))
     at = mine[peak.chunk]
     return held + int(vectors.accumulated[at] + vectors.transient[at])
 

@@ -7,6 +7,7 @@ import numpy as np
 from planner.cost.activations import saved_bytes, transient_bytes
 from planner.cost.context import Context, Parts
 from planner.cost.ends import End, embedding_end, head_end
+from planner.cost.gradients import layer_pending_bytes, layer_weight_time
 from planner.cost.layers import layer_time
 from planner.cost.meshes import Floats, Ints, Meshes
 from planner.cost.moments import Held, IdleColumns, Moment, moments_of
@@ -36,13 +37,19 @@ NANO = 1e9
 
 @dataclass(frozen=True)
 class Unit:
-    """Data-parallel and state costs of one unit, shape (meshes,). ns and blocks."""
+    """What no recompute changes of one unit, shape (meshes,). ns and blocks."""
 
     static: Ints
     accumulated: Ints
     gather: Ints
     scatter: Ints
     optimizer: Ints
+    weight: Ints
+    pending: Ints
+
+    def at(self, row: int) -> dict[str, int]:
+        """The costs of one mesh by name. [ns] and [block]."""
+        return {name: int(column[row]) for name, column in vars(self).items()}
 
 
 @dataclass(frozen=True)
@@ -138,8 +145,6 @@ class CostTable:
         )
 
     def _layer(self, kind: int, row: int, menu: tuple[int, ...]) -> LayerCosts:
-        unit = self.units[kind]
-
         def picked(column: Ints) -> tuple[int, ...]:
             return tuple(int(column[kind, entry, row]) for entry in menu)
 
@@ -148,11 +153,7 @@ class CostTable:
             backward=picked(self.backward),
             saved=picked(self.saved),
             transient=picked(self.transient),
-            static=int(unit.static[row]),
-            accumulated=int(unit.accumulated[row]),
-            gather=int(unit.gather[row]),
-            scatter=int(unit.scatter[row]),
-            optimizer=int(unit.optimizer[row]),
+            **self.units[kind].at(row),
         )
 
 
@@ -162,11 +163,7 @@ def _end_costs(end: EndColumns, row: int) -> EndCosts:
         backward=int(end.backward[row]),
         saved=int(end.saved[row]),
         transient=int(end.transient[row]),
-        static=int(end.unit.static[row]),
-        accumulated=int(end.unit.accumulated[row]),
-        gather=int(end.unit.gather[row]),
-        scatter=int(end.unit.scatter[row]),
-        optimizer=int(end.unit.optimizer[row]),
+        **end.unit.at(row),
     )
 
 
@@ -232,7 +229,10 @@ def fill_table(
         backward=column(1),
         saved=saved,
         transient=transient,
-        units=tuple(_unit(data, own) for own in owned),
+        units=tuple(
+            _unit(data, own, *_gradients(context, layer, timed=timed))
+            for layer, own in zip(workload.kinds, owned, strict=True)
+        ),
         embedding=ends[0],
         head=ends[1],
         first_gather=nanoseconds(first),
@@ -282,7 +282,7 @@ def _layer_cell(
 ) -> tuple[Ints, Ints, Ints, Ints]:
     """Forward, backward [ns], saved and transient [block] of one table cell."""
     workload, meshes = context.workload, context.meshes
-    kind = workload.recipe.kinds[name]
+    kind = workload.recipe.kind(name)
     forward, backward = _layer_times(context, data, layer, owned, name)
     saved = saved_bytes(workload, layer, kind, meshes)
     own = transient_bytes(workload, layer, kind, meshes)
@@ -329,12 +329,22 @@ def layer_parts(
     Returns:
         Forward and backward, by cause. [s], shape (meshes,)
     """
-    kind = context.workload.recipe.kinds[name]
+    kind = context.workload.recipe.kind(name)
     return sharded_parts(data, owned, *layer_time(context, layer, kind))
 
 
-def _unit(data: DataGroups, owned: Owned) -> Unit:
-    """Round one unit's states and data-parallel times."""
+def _gradients(
+    context: Context, layer: LayerKind, *, timed: bool
+) -> tuple[Floats, Floats]:
+    """Weight gradients of a layer [s], and what waits for them [B]."""
+    pending = layer_pending_bytes(context, layer)
+    if not timed:
+        return np.zeros(len(context.meshes)), pending
+    return layer_weight_time(context, layer), pending
+
+
+def _unit(data: DataGroups, owned: Owned, weight: Floats, pending: Floats) -> Unit:
+    """Round one unit's states, weight gradients and data-parallel times."""
     workload, meshes = data.workload, data.meshes
     gather, scatter, optimizer = _unit_times(data, owned)
     return Unit(
@@ -343,6 +353,8 @@ def _unit(data: DataGroups, owned: Owned) -> Unit:
         gather=nanoseconds(gather),
         scatter=nanoseconds(scatter),
         optimizer=nanoseconds(optimizer),
+        weight=nanoseconds(weight),
+        pending=blocks(pending),
     )
 
 
@@ -363,7 +375,7 @@ def _end(data: DataGroups, end: End, owned: Owned) -> EndColumns:
         backward=nanoseconds(backward),
         saved=blocks(end.saved),
         transient=blocks(end.transient),
-        unit=_unit(data, owned),
+        unit=_unit(data, owned, end.weight * data.timed, end.pending),
     )
 
 

@@ -170,7 +170,7 @@ def straggler_factor(workload: Workload, meshes: Meshes) -> Floats:
     Returns:
         Factor on the step. [1], shape (meshes,)
     """
-    nodes = max(workload.gpus // workload.topology.cluster.node.gpus_per_node, 1)
-    replicas = np.clip(meshes.dp, 1, nodes)
+    per_node = workload.topology.cluster.node.gpus_per_node
+    replicas = np.minimum(meshes.dp, np.maximum(meshes.gpus // per_node, 1))
     spread = np.sqrt(2.0 * np.log(replicas))
     return 1.0 + workload.profile.straggler * spread

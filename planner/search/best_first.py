@@ -9,17 +9,17 @@ from contextlib import contextmanager
 import numpy as np
 
 from planner.cost.communicators import communication_bytes
-from planner.cost.pipeline import fits, rank_blocks, step_ns
+from planner.cost.pipeline import rank_blocks
 from planner.cost.room import buffer_bytes, context_bytes, device_bytes
 from planner.cost.table import fill_table
 from planner.cost.workload import Workload
-from planner.search.bounds import relax, space_bounds
+from planner.search.bounds import Relaxation, relax, space_bounds
 from planner.search.candidate import CandidateWork
 from planner.search.incumbents import Found, Incumbents, degrees
 from planner.search.memory import cannot_fit
 from planner.search.outcome import Progress, SearchOutcome
-from planner.search.paths import ShapePaths, even_counts, in_class
-from planner.search.solve import ROUNDS, MeshAnswer, Outcome
+from planner.search.paths import ShapePaths
+from planner.search.solve import MeshAnswer, Outcome
 from planner.search.space import enumerate_space
 from planner.specs.table import BLOCK, StageCosts
 
@@ -47,6 +47,7 @@ class BestFirst:
         self.incumbents, self.variant = incumbents, variant
         self.refined: list[tuple[float, int]] = []
         self.work: dict[int, CandidateWork] = {}
+        self.twins: dict[tuple[StageCosts, tuple[int, ...]], CandidateWork] = {}
         self.paths = ShapePaths()
         self.solved, self.at = 0, 0
         self.open_bound = float("inf")
@@ -135,10 +136,22 @@ class BestFirst:
         enough = self._nanoseconds(limit, candidate)
         hopeless = self._nanoseconds(self.incumbents.threshold(), candidate)
         relaxed = relax(costs, enough, self.paths, hopeless=hopeless)
-        work = CandidateWork(costs, relaxed)
-        if self._push(candidate, work.bound) <= limit:
-            self.work[candidate] = work
-            self._try_even(candidate, work)
+        if self._push(candidate, relaxed.bound) <= limit:
+            self.work[candidate] = self._begin(candidate, costs, relaxed)
+            self._record(candidate, costs, self.work[candidate].last)
+
+    def _begin(
+        self, candidate: int, costs: StageCosts, relaxed: Relaxation
+    ) -> CandidateWork:
+        """The work on a candidate: that of one with the same costs, where known.
+
+        Candidates of the same degrees whose inner problems are equal, as those of
+        two rank orders that see the same links, have the same splits and steps.
+        """
+        key = costs, self._key(candidate)
+        if key not in self.twins:
+            self.twins[key] = CandidateWork(costs, relaxed, self.paths)
+        return self.twins[key]
 
     def _nanoseconds(self, step_s: float, candidate: int) -> int | None:
         """A step as the simulator counts it, before the straggler factor. [ns]."""
@@ -146,53 +159,42 @@ class BestFirst:
             return None
         return int(step_s / self._slowdown(candidate) * 1e9) + 1
 
-    def _try_even(self, candidate: int, work: CandidateWork) -> None:
-        """An incumbent for the price of one simulation."""
-        for entry in range(len(work.costs.menu)):
-            counts = even_counts(work.costs, entry)
-            if in_class(work.costs, counts) and fits(work.costs, counts):
-                value = step_ns(work.costs, counts)
-                answer = MeshAnswer(Outcome.OPEN, work.bound, value, counts)
-                self._record(candidate, work.costs, answer)
-                return
-
     def _push(self, candidate: int, bound: int) -> float:
         """Put a candidate back with a better bound [ns]; the same with slowdown. [s].
 
         The threshold only falls: a bound above it needs neither its costs nor an
         incumbent any more.
         """
-        seconds = max(
-            bound * self._slowdown(candidate) / 1e9, float(self.bounds[candidate])
-        )
+        seconds = self._seconds(candidate, bound)
         heapq.heappush(self.refined, (seconds, candidate))
         return seconds
 
+    def _seconds(self, candidate: int, bound: int) -> float:
+        """A bound with slowdown, and no less than that of the first tier. [s]."""
+        whole = bound * self._slowdown(candidate) / 1e9
+        return max(whole, float(self.bounds[candidate]))
+
     def _solve(self, candidate: int, bound: float) -> None:
-        """Third tier: best path weights once, then rounds of the solver."""
+        """Third tier: what the candidate has next; back in the queue while open."""
         if not self._matters(candidate, bound, BY_PATHS):
             self.work.pop(candidate, None)
             return
         work = self.work[candidate]
-        if work.tightens():
-            self._push(candidate, work.tighten())
-        else:
-            self._advance(candidate, work)
-
-    def _advance(self, candidate: int, work: CandidateWork) -> None:
-        """One round of the solver; back in the queue while it is open."""
-        limit = self.incumbents.threshold(self._key(candidate))
-        cutoff = self._nanoseconds(limit, candidate)
-        self.solved += work.solver is None
-        answer = work.advance(cutoff)
+        seen = work.solver is not None
+        if work.open and self._seconds(candidate, work.bound) <= bound:
+            limit = self.incumbents.threshold(self._key(candidate))
+            work.advance(self._nanoseconds(limit, candidate))
+        self.solved += work.solver is not None and not seen
+        answer = work.last
         self._record(candidate, work.costs, answer)
-        if answer.outcome is Outcome.OPEN and answer.rounds < ROUNDS:
+        if work.open:
             self._push(candidate, answer.bound)
             return
         del self.work[candidate]
         if answer.outcome is Outcome.OPEN:
-            seconds = answer.bound * self._slowdown(candidate) / 1e9
-            self.open_bound = min(self.open_bound, seconds)
+            self.open_bound = min(
+                self.open_bound, self._seconds(candidate, answer.bound)
+            )
 
     def _record(self, candidate: int, costs: StageCosts, answer: MeshAnswer) -> None:
         """Count what an answer rules out; list its plan where that changes the list."""

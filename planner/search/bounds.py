@@ -10,10 +10,12 @@ import numpy as np
 
 from planner.cost.linear import Linear, Lines, path_lines
 from planner.cost.meshes import Floats, Ints
-from planner.cost.pipeline import place_of
+from planner.cost.pipeline import place_of, stages_by_rank
 from planner.cost.reach import Mask, reach_of
 from planner.cost.table import CostTable
-from planner.search.paths import PathColumns, ShapePaths
+from planner.search.memory import most_layers
+from planner.search.paths import PathColumns, ShapePaths, shape_of
+from planner.search.schedules import FOLDS, SPLITS
 from planner.search.space import Space
 from planner.specs.table import StageCosts
 
@@ -39,7 +41,11 @@ class _Columns:
     work: Floats
     """Forward and backward of the whole model for one micro-batch. [ns]"""
     layer: Floats
-    """Forward and backward of the cheapest layer. [ns]"""
+    """Cheapest layer: forward and backward, forward alone where it is split. [ns]"""
+    split: Mask
+    """Weight gradients are operations of their own. [bool]"""
+    folded: Mask
+    """Chunks lie in a V. [bool]"""
     transient: Floats
     budget: Floats
     kinds: tuple[tuple[int, Floats, Floats], ...]
@@ -82,6 +88,7 @@ def _columns(table: CostTable, space: Space) -> _Columns:
         return known.ravel()[place]
 
     both = table.forward + table.backward
+    split = SPLITS[space.schedules]
     ends = table.embedding, table.head
     edge = sum(end.forward + end.backward for end in ends)
     v = space.vpp
@@ -92,7 +99,9 @@ def _columns(table: CostTable, space: Space) -> _Columns:
         m=table.meshes.micro_batches[mesh],
         most=-(-layers // stages) + table.extra_layers,
         work=cheapest(both, counts) + np.asarray(edge)[mesh],
-        layer=cheapest(both, None),
+        layer=np.where(split, cheapest(table.forward, None), cheapest(both, None)),
+        split=split,
+        folded=FOLDS[space.schedules],
         transient=cheapest(table.transient, None),
         budget=table.budget[mesh].astype(np.float64),
         kinds=tuple(
@@ -121,7 +130,9 @@ def _time_bound(table: CostTable, space: Space, c: _Columns) -> Floats:
     3. A rank starts after the first chunks of the ranks before it and ends
        after their backwards: ``T >= sum_{q<r} t_{q,0} + m t_r``. Averaged over
        r, each rank q >= 1 adds at least ``(p-1-q)/p`` of one cheapest layer,
-       since only the ends may hold none.
+       since only the ends may hold none. Where the backward is split a rank may
+       end with a weight gradient, after which nothing follows: only the forwards
+       before it count.
 
     The optimizer may be added to 2 and 3 as well: it starts after every rank's
     compute and its largest is at least its mean.
@@ -133,7 +144,7 @@ def _time_bound(table: CostTable, space: Space, c: _Columns) -> Floats:
     tail = optimizer[space.mesh] / c.p + table.overhead
     mean = c.m * c.work / c.p
     fill = np.where(c.p > 2, (c.p - 1) * (c.p - 2) / (2.0 * c.p), 0.0) * c.layer
-    plain = (c.v == 1) & (c.m > c.p)
+    plain = (c.v == 1) & (c.m > c.p) & ~c.split
     bubble = np.where(plain, (c.p - 1) * c.work / c.p, fill)
     return np.floor(mean + bubble + tail)
 
@@ -143,7 +154,8 @@ def _may_fit(space: Space, c: _Columns) -> Ints:
 
     At the first backward of rank r, K_r chunk activations are in flight (exact,
     from the order: ``min(m, p - r)``, which GPipe's m is at least, and
-    ``min(m v, 2(p-r-1) + (v-1)p + 1)``),
+    ``min(m v, 2(p-r-1) + (v-1)p + 1)``; zb-h1 reaches ``min(m, p)``; in a V rank r
+    has at least ``min(m, 2p-1) + 1``, what rank 0 has),
     at most ``C_r`` of one chunk. With N layers of a kind on the rank, at most
     ``most`` a chunk, their activations are at least ``saved (most K_r -
     C_r (v most - N))``, so ``N <= (budget - transient - saved (most K_r -
@@ -186,8 +198,10 @@ def _most_on_rank(
     """Most layers of one kind that a rank can hold. [1]."""
     p, v, m, most = c.p[at], c.v[at], c.m[at], c.most[at]
     deep = np.minimum(m * v, 2 * (p - rank - 1) + (v - 1) * p + 1)
-    held = np.where(v > 1, deep, np.minimum(m, p - rank))
-    cycles = -(-held // (p * v))
+    deep = np.where(c.folded[at], np.minimum(m, 2 * p - 1) + 1, deep)
+    flat = np.minimum(m, np.where(c.split[at], p, p - rank))
+    held = np.where(v > 1, deep, flat)
+    cycles = np.where(c.folded[at], 2, -(-held // (p * v)))
     one_chunk = np.where(v > 1, np.minimum(m, p * cycles), held)
     room = c.budget[at] - c.transient[at]
     room = room - saved[at] * most * (held - one_chunk * v)
@@ -233,12 +247,36 @@ def relax(
         bound = max(path_bounds(costs, paths.of_work(costs), hopeless))
         if bound > hopeless:
             return Relaxation(bound, ())
+    learned = weighted_bound(costs, paths)
+    if enough is not None and learned > enough:
+        return Relaxation(learned, ())
     known = paths.of(costs)
     mean, loaded = path_bounds(costs, known, enough)
     if enough is not None and mean > enough:
         return Relaxation(mean, ())
     lines = path_lines(costs, known.counts, known.p2p)
-    return Relaxation(max(mean, loaded), lines.each())
+    return Relaxation(max(mean, loaded, learned), lines.each())
+
+
+def weighted_bound(costs: StageCosts, paths: ShapePaths) -> int:
+    """Bound by the multipliers that other candidates of the shape have found.
+
+    A mean of paths at any weights is at most the step, whatever the costs.
+
+    Args:
+        costs: The inner problem.
+        paths: What the search knows of its shape.
+
+    Returns:
+        The best of these bounds; 0 without any. [ns]
+    """
+    means = paths.means.get(shape_of(costs), [])
+    if not means:
+        return 0
+    counts = np.array([mean.counts for mean in means])
+    lines = path_lines(costs, counts, np.array([mean.p2p for mean in means]))
+    weights = np.array([mean.weight for mean in means])
+    return int((-(-least_values(costs, lines) // weights)).max())
 
 
 def path_bounds(
@@ -266,12 +304,12 @@ def path_bounds(
 def loaded_bound(costs: StageCosts, lines: Lines, ranks: Ints) -> int:
     """Bound by the ranks that must carry many layers.
 
-    A rank holds at most ``c = v most`` layers and the ranks together ``p c``,
-    of which ``p c - L`` stay empty. A rank with fewer than h layers leaves more
-    than ``c - h`` places empty, so at most ``k = (p c - L) // (c - h + 1)``
-    ranks have fewer than h. Of the paths through the ranks, each priced with at
-    least h layers on its own rank, all but k therefore hold: the (k+1)-th
-    largest is a bound, for every h.
+    Rank r holds at most ``c_r`` layers, by the class and by its memory, and of
+    these places ``sum c - L`` stay empty. One of the ranks with ``c_r >= h`` that
+    has fewer than h layers leaves at least ``c_r - h + 1`` empty, so no more of
+    them can than the smallest of these that add up to the empty places, k. Of the
+    paths through these ranks, each priced with at least h layers on its own rank,
+    all but k therefore hold: the (k+1)-th largest is a bound, for every h.
 
     Args:
         costs: The inner problem.
@@ -281,15 +319,17 @@ def loaded_bound(costs: StageCosts, lines: Lines, ranks: Ints) -> int:
     Returns:
         The best of these bounds. [ns]
     """
-    full = costs.vpp * costs.most_layers
-    empty = costs.pp * full - costs.layer_count
+    caps = most_layers(costs)
+    empty = int(caps.sum()) - costs.layer_count
     bound = int(least_values(costs, lines).max())
-    for load in range(-(-costs.layer_count // costs.pp), full + 1):
-        lighter = empty // (full - load + 1)
-        if lighter >= costs.pp:
+    for load in range(-(-costs.layer_count // costs.pp), int(caps.max()) + 1):
+        able = caps >= load
+        spare = np.cumsum(np.sort(caps[able] - load + 1))
+        lighter = int(np.searchsorted(spare, empty, side="right"))
+        if lighter >= len(spare):
             continue
         values = least_values(costs, lines, ranks=ranks, load=load)
-        by_rank = np.sort(values.reshape(-1, costs.pp).max(axis=0))
+        by_rank = np.sort(values.reshape(-1, costs.pp).max(axis=0)[able])
         bound = max(bound, int(by_rank[-1 - lighter]))
     return bound
 
@@ -300,9 +340,10 @@ def least_values(
     """Least values of linear functions over a superset of the splits.
 
     Each layer kind is dealt out on its own to the cheapest stages that it can
-    reach, at most ``most_layers`` a stage; stages that only one kind can reach
-    first take their fewest of it. A rank may be made to hold *load* layers: of
-    each kind then at least those that the other kinds cannot make up.
+    reach, at most ``most_layers`` a stage and as many a rank as fit its memory;
+    stages that only one kind can reach first take their fewest of it. A rank may
+    be made to hold *load* layers: of each kind then at least those that the other
+    kinds cannot make up.
 
     Args:
         costs: The inner problem.
@@ -323,19 +364,42 @@ def least_values(
         own = of_stage == ranks[:, None]
     others = np.minimum(reach.totals, costs.most_layers * (own @ (reach.mask * 1)))
     for kind, count in enumerate(reach.totals.tolist()):
-        low, places = reach.low[:, kind], reach.places[:, kind]
+        low, price = reach.low[:, kind], prices[:, :, kind]
+        places = _places(costs, price, reach.places[:, kind])
         elsewhere = others.sum(axis=1) - others[:, kind]
-        mine = np.clip(load - elsewhere - own @ low, 0, own @ places)
+        most = (own * places).sum(axis=1)
+        mine = np.clip(load - elsewhere - own @ low, 0, most)
         mine = mine if ranks is not None else np.zeros_like(value)
         left = count - int(low.sum()) - mine
-        value = value + _fill(prices[:, :, kind], places, own, mine, left)
+        value = value + _fill(price, places, own, mine, left)
     return value
+
+
+def _places(costs: StageCosts, prices: Ints, most: Ints) -> Ints:
+    """Places of a kind above its fewest, by line; a rank's cheapest up to its cap.
+
+    What a rank holds of a kind is at most its cap less the fewest that its stages
+    hold of all kinds. Under limits by stage and by rank, which are nested, dealing
+    to the cheapest first is best, and takes of a rank its cheapest places.
+    """
+    by_rank = stages_by_rank(costs)
+    low = reach_of(costs).low.sum(axis=1)[by_rank].sum(axis=1)
+    room = np.maximum(most_layers(costs) - low, 0)[:, None]
+    order = np.argsort(prices[:, by_rank], axis=2, kind="stable")
+    sorted_places = np.take_along_axis(most[by_rank][None], order, axis=2)
+    before = np.cumsum(sorted_places, axis=2) - sorted_places
+    taken = np.clip(room - before, 0, sorted_places)
+    within = np.empty_like(taken)
+    np.put_along_axis(within, order, taken, axis=2)
+    places = np.empty((len(prices), costs.stages), dtype=np.int64)
+    places[:, by_rank] = within
+    return places
 
 
 def _fill(prices: Ints, places: Ints, own: Mask, mine: Ints, left: Ints) -> Ints:
     """Fill the cheapest places, *mine* of them on one's own stages; price them."""
     order = np.argsort(prices, axis=1, kind="stable")
-    room = places[order]
+    room = np.take_along_axis(places, order, axis=1)
     taken = _cheapest(room * np.take_along_axis(own, order, axis=1), mine)
     taken = taken + _cheapest(room - taken, left)
     value: Ints = (taken * np.take_along_axis(prices, order, axis=1)).sum(axis=1)

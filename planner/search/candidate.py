@@ -1,57 +1,138 @@
 """One candidate between two visits of the search."""
 
+import numpy as np
+
+from planner.cost.duration_lines import DurationLines
+from planner.cost.pipeline import fits, graph_of
+from planner.schedules.levels import makespans
 from planner.search.bounds import Relaxation
-from planner.search.dual import tighten
-from planner.search.solve import MeshAnswer, MeshSolver
+from planner.search.dual import Tightened, tighten
+from planner.search.loads import LoadTree
+from planner.search.local import Descender, Split, rounded
+from planner.search.paths import ShapePaths, even_counts, in_class
+from planner.search.solve import ROUNDS, MeshAnswer, MeshSolver, Outcome
 from planner.specs.table import StageCosts
 
 TIGHT = 3
 """Empty places in the balanced class up to which the solver closes at once. [1]"""
+BOXES = 4
+"""Boxes of loads that are solved in one visit. [1]"""
 
 
 class CandidateWork:
-    """What is known of one candidate between two visits."""
+    """What is known of one candidate, and what comes next.
 
-    def __init__(self, costs: StageCosts, relaxed: Relaxation) -> None:
-        self.costs = costs
-        self.relaxed = relaxed
-        self.tightened = False
+    First the best path weights; then good splits near their optimum; then bounds
+    by cases of the ranks' loads; at last the solver, round after round. Where
+    nearly every place is taken the solver closes at once, and goes first.
+    """
+
+    def __init__(
+        self, costs: StageCosts, relaxed: Relaxation, shapes: ShapePaths
+    ) -> None:
+        self.costs, self.relaxed, self.shapes = costs, relaxed, shapes
+        self.bound = relaxed.bound
+        self.split: Split | None = None
+        self.tightened: Tightened | None = None
+        self.tree: LoadTree | None = None
         self.solver: MeshSolver | None = None
+        self.descended = not self._loose()
+        self.last = self._try_known()
 
-    @property
-    def bound(self) -> int:
-        """Best lower bound so far. [ns]."""
-        return self.relaxed.bound
-
-    def tightens(self) -> bool:
-        """Whether choosing path weights is still to be done, and worth it.
-
-        Where nearly every place is taken, the loaded ranks already say it all.
-        """
+    def _loose(self) -> bool:
+        """Whether choosing path weights is worth it."""
         costs = self.costs
         empty = costs.stages * costs.most_layers - costs.layer_count
-        return not self.tightened and (empty > TIGHT or len(costs.menu) > 1)
+        return empty > TIGHT or len(costs.menu) > 1
 
-    def tighten(self) -> int:
-        """Choose the best path weights.
+    @property
+    def open(self) -> bool:
+        """Whether more can be done."""
+        return self.last.outcome is Outcome.OPEN and self.last.rounds < ROUNDS
 
-        Returns:
-            The better bound. [ns]
-        """
-        self.tightened = True
-        self.relaxed = tighten(self.costs, self.relaxed)
-        return self.relaxed.bound
+    def _try_known(self) -> MeshAnswer:
+        """Simulate the even splits, and the best ones of candidates of the shape."""
+        costs = self.costs
+        even = [even_counts(costs, entry) for entry in range(len(costs.menu))]
+        listed = [
+            split
+            for split in (*even, *self.shapes.splits(costs))
+            if in_class(costs, split) and fits(costs, split)
+        ]
+        if listed:
+            x = DurationLines.of(costs).at(np.array(listed))
+            steps = makespans(graph_of(costs), x, costs.p2p)
+            best = int(steps.argmin())
+            self.split = Split(int(steps[best]), listed[best])
+        return self._answer(Outcome.OPEN)
 
     def advance(self, cutoff: int | None) -> MeshAnswer:
-        """Run one round of the solver.
+        """Do what comes next.
 
         Args:
             cutoff: Splits slower than this are of no interest. [ns]
 
         Returns:
-            What is known now.
+            What is known now; OPEN while more can be done.
         """
+        self.last = self._next(cutoff)
+        return self.last
+
+    def _next(self, cutoff: int | None) -> MeshAnswer:
+        """The next of the four steps."""
+        if self._loose() and self.tightened is None:
+            return self._tighten(cutoff)
+        if not self.descended and self.tightened is not None:
+            return self._descend(self.tightened)
+        if self.tree is not None and not self.tree.stuck:
+            return self._divide(self.tree, cutoff)
+        return self._solve(cutoff)
+
+    def _tighten(self, cutoff: int | None) -> MeshAnswer:
+        self.tightened = tighten(self.costs, self.relaxed, cutoff, self.shapes)
+        self.bound = max(self.bound, self.tightened.bound)
+        return self._answer(Outcome.OPEN)
+
+    def _descend(self, found: Tightened) -> MeshAnswer:
+        """Look for good splits near the optimum of the paths."""
+        self.descended = True
+        starts = [] if self.split is None else [self.split.counts]
+        if found.solution is not None:
+            starts += rounded(self.costs, found.solution.counts)
+        best = Descender(found.pool).run(starts)
+        if best is not None and (self.split is None or best.value < self.split.value):
+            self.split = best
+            self.shapes.keep_split(self.costs, best.counts)
+        self.tree = LoadTree(found.pool, self.bound)
+        return self._answer(Outcome.OPEN)
+
+    def _divide(self, tree: LoadTree, cutoff: int | None) -> MeshAnswer:
+        """Bound by cases; where no case is left, nothing fits."""
+        for _ in range(BOXES):
+            if tree.stuck or (cutoff is not None and tree.bound > cutoff):
+                break
+            tree.refine(cutoff)
+        if tree.bound == float("inf"):
+            return self._answer(Outcome.INFEASIBLE)
+        self.bound = max(self.bound, int(tree.bound))
+        return self._answer(Outcome.OPEN)
+
+    def _solve(self, cutoff: int | None) -> MeshAnswer:
+        """One round of the solver."""
         if self.solver is None:
-            cuts, bound = self.relaxed.cuts, self.relaxed.bound
-            self.solver = MeshSolver(self.costs, cuts, bound=bound)
-        return self.solver.advance(cutoff)
+            cuts = self.tightened.cuts if self.tightened else self.relaxed.cuts
+            self.solver = MeshSolver(self.costs, cuts, bound=self.bound)
+            if self.split is not None:
+                self.solver.learn(self.split.counts)
+        answer = self.solver.advance(cutoff)
+        self.bound = max(self.bound, answer.bound)
+        return answer
+
+    def _answer(self, outcome: Outcome) -> MeshAnswer:
+        """What is known; solved where a split meets the bound."""
+        if self.split is None:
+            return MeshAnswer(outcome, self.bound)
+        value, counts = self.split
+        if outcome is Outcome.OPEN and value <= self.bound:
+            outcome = Outcome.SOLVED
+        return MeshAnswer(outcome, self.bound, value, counts)

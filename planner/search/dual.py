@@ -1,184 +1,182 @@
-"""Path bounds with the best weights: a linear program, made exact again.
+"""Path bounds with the best weights, and the paths that give them."""
 
-The program lets layers be split. Its multipliers are then rounded to integers
-and the Lagrangian is minimised over whole layers, so that the bound does not
-rest on floating point.
-"""
+from dataclasses import dataclass
 
 import numpy as np
-from ortools.linear_solver import pywraplp
 
-from planner.cost.linear import Linear, Lines, end_transient, path_linear, peak_linear
-from planner.cost.pipeline import (
-    Counts,
-    durations,
-    graph_of,
-    peak_vectors,
-    place_of,
-    stage_vectors,
-)
-from planner.cost.reach import reach_of
-from planner.schedules.simulator import critical_path
-from planner.search.bounds import Relaxation, least_values
+from planner.cost.duration_lines import DurationLines, Points
+from planner.cost.linear import Linear, path_lines
+from planner.cost.pipeline import graph_of
+from planner.schedules.levels import critical_paths
+from planner.schedules.simulator import Path
+from planner.search.bounds import Relaxation
+from planner.search.paths import ShapePaths
+from planner.search.program import LayerProgram, Loads, Solution
 from planner.specs.table import StageCosts
 
-ROUNDS = 12
-"""Most programs solved for one candidate. [1]"""
-GRAIN = 1 << 14
-"""Multipliers are rounded to this fraction of one. [1]"""
-SAFE = 2.0**62
-"""Largest sum that 64-bit integers hold with room to spare. [1]"""
-CLOSE = 1e-5
+ROUNDS = 40
+"""Most programs solved for one box of loads. [1]"""
+CLOSE = 5e-4
 """Relative gap between program and simulator at which rounds end. [1]"""
+STALLED, GAIN = 8, 5e-4
+"""Rounds end when so many of them gain less than this share. [1]"""
+SHARES = (1.0, 0.6, 0.3, 0.1)
+"""Where paths are looked for, from the program's optimum to the best point. [1]
+
+An optimum of few paths lies in a corner, far from good splits; the critical paths of
+points on the way to it cut off more.
+"""
 
 
-class LayerProgram:
-    """min T over fractional counts: paths, memory, and the balanced class."""
+class Cuts:
+    """The paths of one candidate, as lines in its costs."""
 
     def __init__(self, costs: StageCosts) -> None:
         self.costs = costs
-        self.solver = pywraplp.Solver.CreateSolver("GLOP")
-        inf = self.solver.infinity()
-        self.step = self.solver.NumVar(0, inf, "T")
-        shape = (costs.stages, len(costs.layers), len(costs.menu))
-        self.keys = list(np.ndindex(*shape))
-        reach = reach_of(costs).mask
-        self.counts = [
-            self.solver.NumVar(
-                0, float(costs.most_layers * reach[i, k]), f"{i},{k},{r}"
-            )
-            for i, k, r in self.keys
-        ]
-        self.cuts: list[tuple[Linear, pywraplp.Constraint]] = []
-        self.rooms: list[tuple[Linear, pywraplp.Constraint]] = []
-        self._totals()
-        self._rooms()
-        self.solver.Minimize(self.step)
+        self.lines: list[Linear] = []
+        self.paths: list[Path] = []
+        self.binding: set[int] = set()
+        self.durations = DurationLines.of(costs)
 
-    def _totals(self) -> None:
-        """Every kind's layers are placed; stages stay within the class."""
-        costs = self.costs
-        for kind in range(len(costs.layers)):
-            total = sum(count for owner, count in costs.runs if owner == kind)
-            row = self.solver.Constraint(total, total)
-            for key, count in zip(self.keys, self.counts, strict=True):
-                if key[1] == kind:
-                    row.SetCoefficient(count, 1.0)
-        for stage in range(costs.stages):
-            row = self.solver.Constraint(costs.fewest_layers(stage), costs.most_layers)
-            each = len(self.counts) // costs.stages
-            for count in self.counts[stage * each : (stage + 1) * each]:
-                row.SetCoefficient(count, 1.0)
-
-    def _rooms(self) -> None:
-        """Memory of every moment, less the transients that are always there."""
-        costs = self.costs
-        table = peak_vectors(costs.schedule, costs.pp, costs.vpp, costs.micro_batches)
-        place = place_of(costs)
-        for rank, moments in enumerate(table):
-            for moment in moments:
-                line = peak_linear(costs, rank, moment)
-                end = end_transient(costs, place.stage(rank, moment.chunk))
-                spare = costs.budget - line.constant - end
-                row = self.solver.Constraint(-self.solver.infinity(), spare / 1e6)
-                self._fill(row, line, 1e-6)
-                self.rooms.append((Linear(-spare, line.factors), row))
-
-    def _fill(self, row: pywraplp.Constraint, line: Linear, unit: float) -> None:
-        """Set what is not zero: a row of memory knows the chunks of one rank."""
-        flat = line.factors.ravel()
-        for at in np.flatnonzero(flat).tolist():
-            row.SetCoefficient(self.counts[at], float(flat[at]) * unit)
-
-    def add(self, cut: Linear) -> None:
-        """T >= cut.
+    def add(self, paths: list[Path]) -> list[Linear]:
+        """Take in paths.
 
         Args:
-            cut: Length of a path. [ns]
-        """
-        row = self.solver.Constraint(-self.solver.infinity(), -cut.constant * 1e-6)
-        self._fill(row, cut, 1e-6)
-        row.SetCoefficient(self.step, -1e-3)
-        self.cuts.append((cut, row))
-
-    def solve(self) -> tuple[float, Counts] | None:
-        """Solve the program.
+            paths: Any paths of the operation graph.
 
         Returns:
-            T [ns] and fractional counts, or none where it has no solution.
+            Their lines. [ns]
         """
-        if self.solver.Solve() != pywraplp.Solver.OPTIMAL:
-            return None
-        shape = (self.costs.stages, len(self.costs.layers), len(self.costs.menu))
-        values = [count.solution_value() for count in self.counts]
-        return self.step.solution_value() * 1e3, np.array(values).reshape(shape)
+        counts = np.array([path.counts for path in paths])
+        p2p = np.array([path.p2p for path in paths])
+        lines = path_lines(self.costs, counts, p2p).each()
+        self.lines += lines
+        self.paths += paths
+        return list(lines)
 
-    def exact_bound(self) -> int:
-        """The Lagrangian at the rounded multipliers, minimised over whole layers.
+    def active(self) -> list[int]:
+        """Paths to begin a program with: those that ever bound, or all. [1]."""
+        return sorted(self.binding) or list(range(len(self.lines)))
 
-        For weights w >= 0 of the paths and m >= 0 of the memory rows
-        (``used - budget <= 0``), ``sum w path + sum m (used - budget)`` is at
-        most ``sum w`` times the step at every split that fits. Zero, which
-        claims nothing, where the sums would leave 64 bits.
+
+class Descent:
+    """Solves one program, adds the paths that it lacks, and solves it again."""
+
+    def __init__(self, cuts: Cuts, loads: Loads | None = None, price: int = 0) -> None:
+        self.cuts, self.price = cuts, price
+        self.program = LayerProgram(cuts.costs, loads)
+        self.rows = cuts.active()
+        for index in self.rows:
+            self.program.add(cuts.lines[index])
+        self.program.price(max(price, 1))
+        self.centre: Points | None = None
+        self.least = float("inf")
+        self.solution: Solution | None = None
+        self.weights: list[float] = []
+
+    def run(self, enough: int | None, rounds: int = ROUNDS) -> int:
+        """Raise the bound until it is tight, or enough.
+
+        Args:
+            enough: A bound above this rules the box out: stop there. [ns]
+            rounds: Most programs to solve. [1]
 
         Returns:
-            A bound on the step. [ns]
+            A bound on every split in the box; 0 where the solver gave up. [ns]
         """
-        weights = [round(-row.dual_value() * 1e-3 * GRAIN) for _, row in self.cuts]
-        prices = [round(-row.dual_value() * 1e-3 * GRAIN) for _, row in self.rooms]
-        rows = zip([*weights, *prices], [*self.cuts, *self.rooms], strict=True)
-        pairs = [(w, line) for w, (line, _) in rows if w > 0]
-        whole: int = sum(w for w in weights if w > 0)
-        if not whole or self._largest(pairs) > SAFE:
-            return 0
-        total = Linear(
-            sum(w * line.constant for w, line in pairs),
-            np.sum([w * line.factors for w, line in pairs], axis=0),
-        )
-        (least,) = least_values(self.costs, Lines.of(total)).tolist()
-        return -(-int(least) // whole)
+        bound, steps = 0, [0.0] * STALLED
+        for _ in range(rounds):
+            solved = self.program.solve()
+            if solved is None:
+                break
+            self.solution = solved
+            self.weights = self.program.weights()
+            bound = max(bound, self.program.exact_bound())
+            steps = [*steps[1:], solved.step]
+            stalls = steps[-1] <= steps[0] * (1 + GAIN)
+            if stalls or (enough is not None and bound > enough):
+                break
+            paths = self._paths(solved)
+            if self.least <= solved.step * (1 + CLOSE):
+                break
+            self._add(paths)
+        self._note_binding()
+        return bound
 
-    def _largest(self, pairs: list[tuple[int, Linear]]) -> float:
-        """No sum over the Lagrangian's terms is larger; in floating point. [1]."""
-        layers = self.costs.layer_count
-        return sum(
-            w * (abs(line.constant) + layers * float(np.abs(line.factors).max()))
-            for w, line in pairs
-        )
+    def _paths(self, solved: Solution) -> list[Path]:
+        """Critical paths between the optimum and the best point so far.
+
+        Both keep to the rows, so a point between them does, too: the program is
+        solved when its optimum is no better than the best of these.
+        """
+        costs = self.cuts.costs
+        centre = solved.counts if self.centre is None else self.centre
+        shares = np.array(SHARES)[:, None, None, None]
+        points = shares * solved.counts + (1 - shares) * centre
+        x = self.cuts.durations.at(points)
+        steps, paths = critical_paths(graph_of(costs), x, costs.p2p)
+        best = int(steps.argmin())
+        if steps[best] < self.least:
+            self.least, self.centre = float(steps[best]), points[best]
+        return paths
+
+    def _add(self, paths: list[Path]) -> None:
+        first = len(self.cuts.lines)
+        for line in self.cuts.add(paths):
+            self.program.add(line)
+        self.rows += range(first, first + len(paths))
+
+    def _note_binding(self) -> None:
+        """Remember the paths that the last program rests on."""
+        pairs = zip(self.rows, self.weights, strict=False)
+        self.cuts.binding |= {row for row, weight in pairs if weight > 0}
+
+    def multipliers(self) -> tuple[list[Path], list[float]]:
+        """The paths that the last program rests on, and their weights."""
+        pairs = zip(self.rows, self.weights, strict=False)
+        chosen = [(self.cuts.paths[row], weight) for row, weight in pairs if weight > 0]
+        return [path for path, _ in chosen], [weight for _, weight in chosen]
 
 
-def tighten(costs: StageCosts, relaxed: Relaxation) -> Relaxation:
+@dataclass(frozen=True)
+class Tightened:
+    """What the program of one candidate gave."""
+
+    bound: int
+    """Lower bound on the simulated step. [ns]"""
+    cuts: tuple[Linear, ...]
+    """The paths that it rests on. [ns]"""
+    pool: Cuts
+    """All paths of the candidate."""
+    solution: Solution | None
+    """Optimum of the last program."""
+
+
+def tighten(
+    costs: StageCosts,
+    relaxed: Relaxation,
+    enough: int | None = None,
+    shapes: ShapePaths | None = None,
+) -> Tightened:
     """Improve a path bound by choosing the weights and finding more paths.
 
     Args:
         costs: The inner problem.
-        relaxed: The bound and cuts known so far.
+        relaxed: The bound known so far.
+        enough: A bound above this rules the candidate out: stop there. [ns]
+        shapes: Paths that the search knows of this shape; takes in those found.
 
     Returns:
-        A bound at least as large, and the cuts that matter.
+        A bound at least as large, and the paths that matter.
     """
-    program = LayerProgram(costs)
-    for cut in relaxed.cuts:
-        program.add(cut)
-    found: list[Linear] = []
-    bound = relaxed.bound
-    for _ in range(ROUNDS):
-        solved = program.solve()
-        if solved is None:
-            break
-        bound = max(bound, program.exact_bound())
-        step, counts = solved
-        cut = _critical(costs, counts)
-        value = cut.constant + float((cut.factors * counts).sum())
-        if value <= step * (1 + CLOSE):
-            break
-        program.add(cut)
-        found.append(cut)
-    return Relaxation(bound, (*found, *relaxed.cuts))
-
-
-def _critical(costs: StageCosts, counts: Counts) -> Linear:
-    """Critical path at fractional counts, as a cut."""
-    vectors = stage_vectors(costs, counts)
-    x = durations(costs, vectors)
-    return path_linear(costs, critical_path(graph_of(costs), x, costs.p2p))
+    shapes = shapes or ShapePaths()
+    cuts, known = Cuts(costs), shapes.of(costs)
+    pairs = zip(known.counts, known.p2p.tolist(), strict=True)
+    cuts.add([*(Path(*pair) for pair in pairs), *shapes.bound(costs)])
+    descent = Descent(cuts, price=relaxed.bound)
+    bound = max(relaxed.bound, descent.run(enough))
+    active = cuts.active()
+    if descent.solution is not None:
+        shapes.teach(costs, *descent.multipliers())
+    lines = tuple(cuts.lines[index] for index in active)
+    return Tightened(bound, lines, cuts, descent.solution)

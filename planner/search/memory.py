@@ -1,5 +1,7 @@
 """Proof that a candidate cannot fit, over all ranks and moments at once."""
 
+from functools import lru_cache
+
 import numpy as np
 
 from planner.cost.linear import head_rank
@@ -27,6 +29,7 @@ def cannot_fit(costs: StageCosts) -> bool:
     return bool(loads.min() < 0 or loads.sum() < costs.layer_count)
 
 
+@lru_cache(maxsize=256)
 def most_layers(costs: StageCosts) -> Ints:
     """Most layers that every rank can hold; -1 where not even its fewest fit.
 
@@ -50,7 +53,7 @@ def _passing_loads(costs: StageCosts) -> Ints:
     working = np.arange(costs.vpp) == at.chunk[:, None]
     low = np.where((stages == 0) | (stages == costs.stages - 1), 0, 1)
     low = np.where(costs.stages == 1, 1, low)
-    prices = _cheapest(costs, at.held, working, stages)
+    prices = _cheapest(costs, at, working, stages)
     room = costs.budget - _fixed(costs, at, stages, working, low)
     room = room - (low * prices).sum(axis=1)
     held = low.sum(axis=1) + _fill(prices, costs.most_layers - low, room)
@@ -91,7 +94,7 @@ def _least(costs: StageCosts, stages: Ints, values: list[int]) -> Ints:
     return chosen
 
 
-def _cheapest(costs: StageCosts, held: Ints, working: Ints, stages: Ints) -> Ints:
+def _cheapest(costs: StageCosts, at: PeakColumns, working: Ints, stages: Ints) -> Ints:
     """Least memory of one layer on each chunk at each moment. [block].
 
     Of the kinds that can reach the chunk's stage.
@@ -99,7 +102,8 @@ def _cheapest(costs: StageCosts, held: Ints, working: Ints, stages: Ints) -> Int
     static = _least(costs, stages, [layer.static for layer in costs.layers])
     waiting = _least(costs, stages, [layer.accumulated for layer in costs.layers])
     saved = _least(costs, stages, [min(layer.saved) for layer in costs.layers])
-    price: Ints = static + working * waiting + held * saved
+    late = _least(costs, stages, [layer.pending for layer in costs.layers])
+    price: Ints = static + working * waiting + at.held * saved + at.pending * late
     return price
 
 
@@ -112,6 +116,7 @@ def _fixed(
     for stage, end in ((0, costs.embedding), (costs.stages - 1, costs.head)):
         here = stages == stage
         each = end.static + working * end.accumulated + at.held * end.saved
+        each = each + at.pending * end.pending
         total += (here * each).sum(axis=1)
         ends = (here & working).any(axis=1) * end.transient
         transient = np.maximum(transient, ends)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +19,15 @@ from planner.schedules.slots import Slots
 from planner.search.kinds import kinds_per_stage
 from planner.specs.layout import even_layers
 from planner.specs.table import StageCosts
+
+GRAIN = 1 << 14
+"""Multipliers of paths are rounded to this fraction of one. [1]"""
+MOST_BINDING = 200
+"""Paths that are kept of one shape, the latest. [1]"""
+MOST_SPLITS = 4
+"""Good splits that are kept of one shape, the latest. [1]"""
+MOST_MEANS = 6
+"""Weighted means that are kept of one shape, the latest. [1]"""
 
 
 @dataclass(frozen=True)
@@ -59,6 +69,56 @@ class PathColumns:
         return PathColumns(counts, self.p2p.reshape(-1, self.pp).sum(axis=1), 1)
 
 
+class WeightedPath(NamedTuple):
+    """Paths of a shape with multipliers, as one: their mean bounds the step, too."""
+
+    counts: Counts
+    """Sum of ``weight * counts``. [1], shape (slots,)"""
+    p2p: int
+    """The same of the transfers. [1]"""
+    weight: int
+    """Sum of the weights. [1]"""
+
+    @classmethod
+    def of(cls, paths: Sequence[Path], weights: Sequence[float]) -> "WeightedPath":
+        """Add paths up.
+
+        Args:
+            paths: Paths of one graph.
+            weights: Of each, not negative. [1]
+
+        Returns:
+            Their sum, at weights that are rounded to whole numbers.
+        """
+        whole = np.rint(np.array(weights) * GRAIN).astype(np.int64)
+        counts = whole @ np.array([path.counts for path in paths])
+        p2p = int(whole @ np.array([path.p2p for path in paths]))
+        return cls(counts, p2p, int(whole.sum()))
+
+
+Shape = tuple[object, ...]
+
+
+def shape_of(costs: StageCosts) -> Shape:
+    """What the operation graph of an inner problem depends on.
+
+    Args:
+        costs: The inner problem.
+
+    Returns:
+        A key: two problems with the same one have the same paths.
+    """
+    return (
+        costs.schedule,
+        costs.pp,
+        costs.vpp,
+        costs.micro_batches,
+        costs.scatter_every,
+        costs.overlap_gather,
+        costs.overlap_scatter,
+    )
+
+
 class ShapePaths:
     """Paths through every rank of a schedule's shape, found once per search.
 
@@ -70,8 +130,11 @@ class ShapePaths:
     """
 
     def __init__(self) -> None:
-        self.known: dict[tuple[object, ...], PathColumns] = {}
-        self.work: dict[tuple[int, ...], PathColumns] = {}
+        self.known: dict[Shape, PathColumns] = {}
+        self.work: dict[tuple[object, ...], PathColumns] = {}
+        self.binding: dict[Shape, list[Path]] = {}
+        self.means: dict[Shape, list[WeightedPath]] = {}
+        self.best: dict[Shape, list[Counts]] = {}
 
     def of_work(self, costs: StageCosts) -> PathColumns:
         """The first family, which takes no graph.
@@ -82,7 +145,7 @@ class ShapePaths:
         Returns:
             One path through every rank.
         """
-        key = (costs.pp, costs.vpp, costs.micro_batches)
+        key = (costs.schedule, costs.pp, costs.vpp, costs.micro_batches)
         if key not in self.work:
             self.work[key] = PathColumns.of([_work_family(costs)])
         return self.work[key]
@@ -96,18 +159,62 @@ class ShapePaths:
         Returns:
             One path through every rank, by family.
         """
-        key = (
-            costs.schedule,
-            costs.pp,
-            costs.vpp,
-            costs.micro_batches,
-            costs.scatter_every,
-            costs.overlap_gather,
-            costs.overlap_scatter,
-        )
+        key = shape_of(costs)
         if key not in self.known:
             self.known[key] = PathColumns.of(_families(costs))
         return self.known[key]
+
+    def bound(self, costs: StageCosts) -> list[Path]:
+        """Paths on which bounds of other candidates of the shape rest.
+
+        Args:
+            costs: The inner problem.
+
+        Returns:
+            Those that the search has found already.
+        """
+        return self.binding.get(shape_of(costs), [])
+
+    def splits(self, costs: StageCosts) -> list[Counts]:
+        """Good splits of other candidates of the shape and the menu's length.
+
+        Args:
+            costs: The inner problem.
+
+        Returns:
+            The latest. [1], each of shape (stages, kinds, menu)
+        """
+        known = self.best.get(shape_of(costs), [])
+        return [split for split in known if split.shape[2] == len(costs.menu)]
+
+    def keep_split(self, costs: StageCosts, split: Counts) -> None:
+        """Remember a good split of a candidate.
+
+        Args:
+            costs: The inner problem.
+            split: Layers by stage, kind and menu entry. [1]
+        """
+        key = shape_of(costs)
+        others = [s for s in self.best.get(key, []) if not np.array_equal(s, split)]
+        self.best[key] = [split, *others][:MOST_SPLITS]
+
+    def teach(
+        self, costs: StageCosts, paths: Sequence[Path], weights: Sequence[float]
+    ) -> None:
+        """Keep the paths that gave one candidate its bound, for others of its shape.
+
+        Args:
+            costs: The inner problem.
+            paths: Paths of its graph.
+            weights: Their multipliers. [1]
+        """
+        key = shape_of(costs)
+        known = self.binding.get(key, [])
+        seen = {path.counts.tobytes() for path in known}
+        fresh = [path for path in paths if path.counts.tobytes() not in seen]
+        self.binding[key] = [*known, *fresh][-MOST_BINDING:]
+        if paths and (mean := WeightedPath.of(paths, weights)).weight > 0:
+            self.means[key] = [mean, *self.means.get(key, [])][:MOST_MEANS]
 
 
 def _families(costs: StageCosts) -> list[list[Path]]:

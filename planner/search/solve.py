@@ -103,10 +103,14 @@ class MeshSolver:
         for entry in range(len(self.costs.menu)):
             counts = even_counts(self.costs, entry)
             if in_class(self.costs, counts) and fits(self.costs, counts):
-                self._learn(counts)
+                self.learn(counts)
 
-    def _learn(self, counts: Counts) -> None:
-        """Simulate a split: keep it if best, and cut at its critical path."""
+    def learn(self, counts: Counts) -> None:
+        """Simulate a split: keep it if best, and cut at its critical path.
+
+        Args:
+            counts: Layers by stage, kind and menu entry; they fit. [1]
+        """
         value, cut = simulate(self.costs, counts)
         if self.best is None or value < self.best[0]:
             self.best = (value, counts)
@@ -155,7 +159,7 @@ class MeshSolver:
         if status != cp.OPTIMAL:
             self.work = min(2 * self.work, WORK[1])
         if status != cp.UNKNOWN:
-            self._learn(self.variables.extract(solver))
+            self.learn(self.variables.extract(solver))
         solved = self.best is not None and self.best[0] <= self.bound
         return self._answer(Outcome.SOLVED if solved else Outcome.OPEN)
 

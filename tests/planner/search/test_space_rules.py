@@ -20,6 +20,7 @@ from planner.search.best_first import (
     search,
 )
 from planner.search.space import enumerate_space
+from planner.specs.context import CP_KINDS
 from planner.specs.layout import Offload
 from planner.specs.search import SearchSpec
 
@@ -91,6 +92,12 @@ def removed(workload: Workload, rule: str) -> int:
             "cp above the default space",
             job({"tp": 1, "pp": 1, "micro_batch": 1}, nodes=16),
             job({"tp": 1, "pp": 1, "micro_batch": 1, "space": "full"}, nodes=16),
+        ),
+        ("limit:cp_kind", job({"cp_kind": "ring"}), job({})),
+        (
+            "heads % (tp * ulysses)",
+            job({"cp_kind": "ulysses"}, config={"num_key_value_heads": 4}),
+            job({"cp_kind": "ulysses"}),
         ),
         ("sequence % (tp * 2 cp)", job({}, seq_len=1000), job({})),
         (
@@ -189,6 +196,26 @@ def test_a_limit_keeps_the_values_that_it_names() -> None:
     assert keeps(lambda m: m.tp) == {1, 2, 4, 8}
     assert keeps(lambda m: m.tp, tp=(2, 8)) == {2, 8}
     assert keeps(lambda m: m.zero, zero_stage=1) == {1}
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ({}, {"ring"}),
+        ({"cp_kind": "ulysses+ring"}, {"ulysses2+ring", "ulysses4+ring"}),
+        ({"cp_kind": ("ulysses4+ring", "ring")}, {"ulysses4+ring", "ring"}),
+        (
+            {"space": "full"},
+            {"ring", "all-gather", "ulysses2+ring", "ulysses4+ring"},
+        ),
+    ],
+)
+def test_kinds_of_eight_context_ranks(limits: Fields, expected: set[str]) -> None:
+    """Eight heads of keys of 16 queries: 8 ranks deal out of 4 KV heads no more."""
+    heads = {"num_attention_heads": 16, "num_key_value_heads": 4}
+    wide = {"hidden_size": 1024, **heads}
+    space = enumerate_space(job({"tp": 1, "cp": 8} | limits, config=wide))
+    assert {CP_KINDS[kind] for kind in space.meshes.cp_kind} == expected
 
 
 def test_offload_keeps_the_meshes_on_which_it_is_legal() -> None:

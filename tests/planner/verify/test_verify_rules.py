@@ -66,9 +66,10 @@ def test_the_layouts_broken_below_are_legal_before(
 ONE_PLAN = DENSE | {"stages": (kept(7, (7, "full")), kept(6, (6, "none")))}
 BROKEN: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "product": (
-        DENSE | {"pp": 1, "stages": (13,)},
+        DENSE | {"pp": 4, "stages": (4, 3, 3, 3)},
         {},
-        "tp * pp * cp * dp = 2 * 1 * 1 * 4 = 8 is not the cluster's 16 GPUs",
+        "tp * pp * cp * dp = 2 * 4 * 1 * 4 = 32 is more than the cluster's 16 GPUs in "
+        "service",
     ),
     "heads": (
         DENSE | {"tp": 3, "dp": 4},
@@ -143,15 +144,29 @@ BROKEN: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     ),
     "cp kind": (
         DENSE | {"cp": 2, "dp": 2, "grad_accum": 8, "cp_kind": "ulysses"},
-        {},
+        {"limits": {"cp_kinds": ("ring", "all-gather")}},
         "megatron at tp 2 has cp_kind ring, all-gather, not ulysses",
+    ),
+    "ulysses of keys": (
+        DENSE
+        | {"tp": 2, "cp": 8, "dp": 2, "dp_shard": 16, "grad_accum": 8}
+        | {"cp_kind": "ulysses"},
+        {"nodes": 8},
+        "ulysses needs 4 heads of keys to divide by tp * 8 = 16",
+    ),
+    "ulysses in a ring": (
+        DENSE
+        | {"tp": 1, "sp": False, "cp": 8, "dp": 4, "dp_shard": 32, "grad_accum": 4}
+        | {"cp_kind": "ulysses8+ring"},
+        {"nodes": 8, "limits": {"ulysses_copies_keys": True}},
+        "ulysses8+ring needs groups of 8 that divide cp 8, and two or more",
     ),
     "ulysses": (
         DENSE
         | {"tp": 8, "cp": 4, "dp": 1, "dp_shard": 4, "grad_accum": 16}
         | {"cp_kind": "ulysses"},
         {"nodes": 8, "limits": {"cp_kinds": ("ulysses",)}},
-        "ulysses needs 16 heads to divide by tp * cp = 32",
+        "ulysses needs 16 heads to divide by tp * 4 = 32",
     ),
     "expert tensor": (
         MOE | {"zero_stage": 2, "etp": 2},

@@ -1,0 +1,120 @@
+"""Bounds by cases: how many layers each rank holds is a whole number."""
+
+import heapq
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.cost.pipeline import stages_by_rank
+from planner.search.dual import Cuts, Descent
+from planner.search.program import Loads, Solution
+
+WHOLE = 0.02
+"""A load that is nearer to a whole number is not split any more. [1]"""
+
+
+@dataclass(frozen=True)
+class _Box:
+    """A box of loads, and the program's optimum in it once it is solved."""
+
+    loads: Loads
+    solution: Solution | None = None
+
+
+class LoadTree:
+    """The splits of one candidate in boxes of loads, each with its own bound.
+
+    The least bound over boxes that hold every split is a bound on all of them.
+    The first boxes are by the last rank that carries at least the mean load: some
+    rank r does, and all ranks after it carry less. It decides most: rank r's own
+    work counts in full, and before it come the first chunks of the ranks ahead.
+    After that a box is cut in two at a rank whose load is not whole.
+    """
+
+    def __init__(self, cuts: Cuts, bound: int) -> None:
+        self.cuts = cuts
+        self.boxes: list[tuple[int, int, _Box]] = []
+        self.settled = float("inf")
+        self.made = 0
+        for loads in self._last_loaded():
+            self._push(bound, _Box(loads))
+
+    @property
+    def bound(self) -> float:
+        """No split is faster; inf where no box is left. [ns]."""
+        least = self.boxes[0][0] if self.boxes else float("inf")
+        return min(least, self.settled)
+
+    @property
+    def stuck(self) -> bool:
+        """Whether the least bound is that of a box that is not cut any more."""
+        return not self.boxes or self.settled <= self.boxes[0][0]
+
+    def refine(self, enough: int | None) -> Solution | None:
+        """Solve the box with the least bound, or cut it where it is solved.
+
+        Args:
+            enough: A bound above this rules a box out. [ns]
+
+        Returns:
+            The optimum of the box that was solved, if any.
+        """
+        bound, _, box = heapq.heappop(self.boxes)
+        if box.solution is not None:
+            self._cut(bound, box, box.solution)
+            return None
+        descent = Descent(self.cuts, box.loads, price=bound)
+        better = max(bound, descent.run(enough))
+        if descent.solution is None:
+            self.settled = min(self.settled, better)
+            return None
+        self._push(better, _Box(box.loads, descent.solution))
+        return descent.solution
+
+    def _push(self, bound: int, box: _Box) -> None:
+        """Keep a box; one whose loads cannot add up to the model holds no split."""
+        if box.loads.holds(self.cuts.costs.layer_count):
+            self.made += 1
+            heapq.heappush(self.boxes, (bound, self.made, box))
+
+    def _last_loaded(self) -> list[Loads]:
+        """By the last rank with at least the mean load, rounded up."""
+        costs, whole = self.cuts.costs, Loads.of(self.cuts.costs)
+        mean = -(-costs.layer_count // costs.pp)
+        ranks = np.arange(costs.pp)
+        return [
+            Loads(
+                np.where(ranks == last, np.maximum(whole.low, mean), whole.low),
+                np.where(ranks > last, np.minimum(whole.high, mean - 1), whole.high),
+            )
+            for last in range(costs.pp)
+        ]
+
+    def _cut(self, bound: int, box: _Box, solution: Solution) -> None:
+        """Cut a box at the rank whose load is farthest from a whole number."""
+        loads = rank_loads(self.cuts, solution)
+        share = np.abs(loads - np.rint(loads))
+        rank = int(share.argmax())
+        if share[rank] < WHOLE:
+            self.settled = min(self.settled, bound)
+            return
+        here = np.arange(len(loads)) == rank
+        below = int(np.floor(loads[rank]))
+        low, high = box.loads.low, box.loads.high
+        self._push(bound, _Box(Loads(low, np.where(here, below, high))))
+        self._push(bound, _Box(Loads(np.where(here, below + 1, low), high)))
+
+
+def rank_loads(cuts: Cuts, solution: Solution) -> np.ndarray:
+    """Layers of every rank at an optimum that need not be whole.
+
+    Args:
+        cuts: The candidate.
+        solution: An optimum of its program.
+
+    Returns:
+        Layers. [1], shape (pp,)
+    """
+    by_stage = solution.counts.sum(axis=(1, 2))
+    loads: np.ndarray = by_stage[stages_by_rank(cuts.costs)].sum(axis=1)
+    return loads

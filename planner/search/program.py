@@ -1,0 +1,278 @@
+"""The linear program of a candidate: fractional layers, paths, memory and loads.
+
+Its multipliers are rounded to integers and the Lagrangian is minimised over whole
+layers, so that no bound rests on floating point.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from ortools.linear_solver import pywraplp
+
+from planner.cost.linear import Linear, Lines, end_transient, peak_linear
+from planner.cost.meshes import Ints
+from planner.cost.pipeline import Counts, peak_columns, place_of, stages_by_rank
+from planner.cost.reach import reach_of
+from planner.schedules.inflight import Peak
+from planner.search.bounds import least_values
+from planner.search.memory import most_layers
+from planner.specs.table import StageCosts
+
+GRAINS = (1 << 20, 1 << 14)
+"""Multipliers are rounded to one of these fractions of one. [1]"""
+SAFE = 2.0**62
+"""Largest sum that 64-bit integers hold with room to spare. [1]"""
+PENALTY = 8.0
+"""Steps that it costs to exceed the memory by itself, or a load by a layer. [1]"""
+
+
+@dataclass(frozen=True)
+class Loads:
+    """Fewest and most layers of every rank: a box around some of the splits."""
+
+    low: Ints
+    """[1], shape (pp,)"""
+    high: Ints
+    """[1], shape (pp,)"""
+
+    @classmethod
+    def of(cls, costs: StageCosts) -> "Loads":
+        """The box that holds every split that fits.
+
+        Args:
+            costs: The inner problem.
+
+        Returns:
+            Its loads.
+        """
+        low = np.array(costs.fewest)[stages_by_rank(costs)].sum(axis=1)
+        return cls(low, most_layers(costs))
+
+    def holds(self, layers: int) -> bool:
+        """Whether loads within the box can add up to the model.
+
+        Args:
+            layers: Layers of the model. [1]
+
+        Returns:
+            False only where no split lies in the box.
+        """
+        ordered = bool((self.low <= self.high).all())
+        return ordered and int(self.low.sum()) <= layers <= int(self.high.sum())
+
+
+class Solution(NamedTuple):
+    """Optimum of the program."""
+
+    step: float
+    """The least step, penalties included. [ns]"""
+    counts: npt.NDArray[np.float64]
+    """Layers, not whole. [1], shape (stages, kinds, menu)"""
+
+
+class _Row(NamedTuple):
+    """A row of the program; ``unit * line`` is what the solver sees."""
+
+    line: Linear
+    row: pywraplp.Constraint
+    unit: float
+
+
+class LayerProgram:
+    """min T over fractional counts: paths, memory, loads and the balanced class.
+
+    Memory and loads may be exceeded at a price, which no split that fits pays: so
+    the program always has a solution, and its multipliers are bounded.
+    """
+
+    def __init__(self, costs: StageCosts, loads: Loads | None = None) -> None:
+        self.costs, self.loads = costs, loads or Loads.of(costs)
+        self.solver = pywraplp.Solver.CreateSolver("GLOP")
+        self.shape = (costs.stages, len(costs.layers), len(costs.menu))
+        inf = self.solver.infinity()
+        self.step = self.solver.NumVar(0, inf, "T")
+        self.over = [self.solver.NumVar(0, inf, name) for name in ("memory", "load")]
+        most = costs.most_layers * reach_of(costs).mask[:, :, None]
+        self.counts = [
+            self.solver.NumVar(0, float(limit), "")
+            for limit in np.broadcast_to(most, self.shape).ravel().tolist()
+        ]
+        self.cuts: list[_Row] = []
+        self.rooms: list[_Row] = []
+        self._totals()
+        self._memory()
+        self._loads()
+        self.solver.Minimize(self.step)
+
+    def _totals(self) -> None:
+        """Every kind's layers are placed; stages stay within the class."""
+        costs = self.costs
+        for kind, total in enumerate(reach_of(costs).totals.tolist()):
+            chosen = np.zeros(self.shape)
+            chosen[:, kind] = 1.0
+            self._add_row(chosen, float(total), float(total))
+        for stage in range(costs.stages):
+            chosen = np.zeros(self.shape)
+            chosen[stage] = 1.0
+            self._add_row(chosen, costs.fewest_layers(stage), costs.most_layers)
+
+    def _add_row(
+        self, factors: npt.NDArray[Any], low: float, high: float
+    ) -> pywraplp.Constraint:
+        """Add a row, setting what is not zero alone."""
+        row = self.solver.Constraint(low, high)
+        flat = factors.ravel()
+        at = np.flatnonzero(flat)
+        for index, value in zip(at.tolist(), flat[at].tolist(), strict=True):
+            row.SetCoefficient(self.counts[index], value)
+        return row
+
+    def _memory(self) -> None:
+        """Memory of the moments that can decide, without layers' transients."""
+        for line in memory_lines(self.costs):
+            self._add_room(line, 1e-6, 0)
+
+    def _loads(self) -> None:
+        """Loads of the ranks, where the class does not already keep to them."""
+        costs = self.costs
+        free = costs.vpp * costs.most_layers
+        fewest = np.array(costs.fewest)[stages_by_rank(costs)].sum(axis=1)
+        for rank, stages in enumerate(stages_by_rank(costs)):
+            chosen = np.zeros(self.shape, dtype=np.int64)
+            chosen[stages] = 1
+            low, high = int(self.loads.low[rank]), int(self.loads.high[rank])
+            if high < free:
+                self._add_room(Linear(-high, chosen), 1.0, 1)
+            if low > fewest[rank]:
+                self._add_room(Linear(low, -chosen), 1.0, 1)
+
+    def _add_room(self, line: Linear, unit: float, over: int) -> None:
+        """``line <= 0``, or at a price above it."""
+        inf = self.solver.infinity()
+        row = self._add_row(line.factors * unit, -inf, -line.constant * unit)
+        whole = max(self.costs.budget * unit, 1.0) if over == 0 else 1.0
+        row.SetCoefficient(self.over[over], -whole)
+        self.rooms.append(_Row(line, row, unit))
+
+    def price(self, step: int) -> None:
+        """Set what it costs to exceed memory and loads.
+
+        Args:
+            step: About the step of a good split. [ns]
+        """
+        for over in self.over:
+            self.solver.Objective().SetCoefficient(over, PENALTY * step * 1e-3)
+
+    def add(self, cut: Linear) -> None:
+        """T >= cut.
+
+        Args:
+            cut: Length of a path. [ns]
+        """
+        unit = 1e-6
+        row = self._add_row(
+            cut.factors * unit, -self.solver.infinity(), -cut.constant * unit
+        )
+        row.SetCoefficient(self.step, -1e3 * unit)
+        self.cuts.append(_Row(cut, row, unit))
+
+    def solve(self) -> Solution | None:
+        """Solve the program.
+
+        Returns:
+            Its optimum, or none where the solver gave up.
+        """
+        if self.solver.Solve() != pywraplp.Solver.OPTIMAL:
+            return None
+        values = np.array([count.solution_value() for count in self.counts])
+        whole = self.solver.Objective().Value() * 1e3
+        return Solution(whole, np.maximum(values, 0.0).reshape(self.shape))
+
+    def weights(self) -> list[float]:
+        """Multipliers of the cuts, after ``solve``; they add up to about one. [1]."""
+        return [max(0.0, -row.dual_value() * 1e3 * unit) for _, row, unit in self.cuts]
+
+    def exact_bound(self) -> int:
+        """The Lagrangian at the rounded multipliers, minimised over whole layers.
+
+        For weights w >= 0 of the paths and m >= 0 of the other rows (``line <= 0``
+        at every split that fits and lies in the box of loads), ``sum w path + sum m
+        line`` is at most ``sum w`` times the step at every such split. Zero, which
+        claims nothing, where the sums would leave 64 bits.
+
+        Returns:
+            A bound on the step. [ns]
+        """
+        return next((b for grain in GRAINS if (b := self._exact(grain))), 0)
+
+    def _exact(self, grain: int) -> int:
+        """The same with one fineness of the multipliers; 0 where it overflows."""
+        rows = [*self.cuts, *self.rooms]
+        rounded = [
+            round(-row.dual_value() * 1e3 * unit * grain) for _, row, unit in rows
+        ]
+        whole: int = sum(w for w in rounded[: len(self.cuts)] if w > 0)
+        pairs = [
+            (w, line) for w, (line, *_) in zip(rounded, rows, strict=True) if w > 0
+        ]
+        if not whole or self._largest(pairs) > SAFE:
+            return 0
+        total = Linear(
+            sum(w * line.constant for w, line in pairs),
+            np.sum([w * line.factors for w, line in pairs], axis=0),
+        )
+        (least,) = least_values(self.costs, Lines.of(total)).tolist()
+        return -(-int(least) // whole)
+
+    def _largest(self, pairs: list[tuple[int, Linear]]) -> float:
+        """No sum over the Lagrangian's terms is larger; in floating point. [1]."""
+        layers = self.costs.layer_count
+        return sum(
+            w * (abs(line.constant) + layers * float(np.abs(line.factors).max()))
+            for w, line in pairs
+        )
+
+
+def memory_lines(costs: StageCosts) -> list[Linear]:
+    """Rows ``line <= 0`` of the memory at the moments that can decide.
+
+    The memory of a moment without the transients of layers, which only add to it.
+    Counts are never negative, so a row whose factors and constant are all at most
+    those of another holds wherever the other does: it is left out, and so is one
+    that holds on the fullest stages of the class.
+
+    Args:
+        costs: The inner problem.
+
+    Returns:
+        Memory less the budget. [block]
+    """
+    at = peak_columns(costs.schedule, costs.pp, costs.vpp, costs.micro_batches)
+    place, kept = place_of(costs), []
+    ends = [*at.starts[1:].tolist(), len(at.rank)]
+    for rank, (start, end) in enumerate(zip(at.starts.tolist(), ends, strict=True)):
+        lines = []
+        for index in range(start, end):
+            held, late = (tuple(c[index].tolist()) for c in (at.held, at.pending))
+            moment = Peak(int(at.chunk[index]), held, late)
+            line = peak_linear(costs, rank, moment)
+            beside = end_transient(costs, place.stage(rank, moment.chunk))
+            lines.append(Linear(line.constant + beside - costs.budget, line.factors))
+        kept += _deciding(costs, lines)
+    return kept
+
+
+def _deciding(costs: StageCosts, lines: list[Linear]) -> list[Linear]:
+    """Those of some rows that another does not imply, nor the class alone."""
+    kept: list[Linear] = []
+    for line in sorted(lines, key=lambda line: -int(line.factors.sum())):
+        fullest = line.factors.max(axis=(1, 2)).sum() * costs.most_layers
+        implied = any(
+            (line.factors <= other.factors).all() and line.constant <= other.constant
+            for other in kept
+        )
+        if line.constant + int(fullest) > 0 and not implied:
+            kept.append(line)
+    return kept

@@ -1,0 +1,28 @@
+"""Durations of many splits at once are those of each alone."""
+
+import numpy as np
+from hypothesis import given
+from strategies import inner_problems
+
+from planner.cost.duration_lines import DurationLines
+from planner.cost.pipeline import durations, stage_vectors
+from planner.search.exhaustive import splits
+from planner.specs.table import StageCosts
+
+
+@given(inner_problems())
+def test_every_split_has_the_durations_that_it_has_alone(costs: StageCosts) -> None:
+    listed = [split for split, _ in zip(splits(costs), range(12), strict=False)]
+    together = DurationLines.of(costs).at(np.array(listed))
+    assert together.dtype == np.int64
+    for column, split in zip(together.T, listed, strict=True):
+        assert column.tolist() == durations(costs, stage_vectors(costs, split))
+
+
+@given(inner_problems())
+def test_the_middle_of_two_splits_takes_the_mean_of_both(costs: StageCosts) -> None:
+    listed = [split for split, _ in zip(splits(costs), range(2), strict=False)]
+    lines = DurationLines.of(costs)
+    middle = lines.at(np.mean(listed, axis=0)[None])
+    both = lines.at(np.array(listed))
+    assert np.abs(middle[:, 0] - both.mean(axis=1)).max() <= 0.5
