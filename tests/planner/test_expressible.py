@@ -119,7 +119,9 @@ def test_a_stack_is_named_where_its_framework_alone_cannot() -> None:
 
 def test_a_layout_names_the_stack_that_runs_its_schedule() -> None:
     layout = PartialLayout(pp=2, schedule="dualpipe-v")
-    with pytest.raises(BadInputError, match=r"with stack.name torchtitan-eager") as told:
+    with pytest.raises(
+        BadInputError, match=r"with stack.name torchtitan-eager"
+    ) as told:
         predict(job("torchtitan")[0], layout)
     assert told.value.field == "layout.schedule"
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from every_plan import Choice, Mesh, choices
+from every_plan import FOLDED, Choice, Mesh, choices
 from strategies import small_problem
 
 from planner.cost.communicators import communication_bytes
@@ -67,12 +67,18 @@ def plans_of_shape(
     return count_plans(shape)
 
 
+def copies_of(choice: Choice) -> int:
+    """How often the ranks hold the model. [1]."""
+    return 1 + (choice.schedule == "dualpipe")
+
+
 def plans_of(job: Workload, found: Sequence[Choice]) -> int:
     """Complete plans of these candidates of a job. [1]."""
     extra = int(job.search.space == "full")
     return sum(
-        plans_of_shape(job.runs, choice.mesh.pp, choice.vpp, len(choice.menu), extra)
+        plans_of_shape(job.runs, choice.mesh.pp, depth, len(choice.menu), extra)
         for choice in found
+        for depth in [choice.vpp // copies_of(choice)]
     )
 
 
@@ -127,13 +133,17 @@ def hosts_hold(job: Workload, found: Sequence[Choice], rows: Meshes) -> list[boo
 def _most_on_host(job: Workload, found: Sequence[Choice], rows: Meshes) -> Floats:
     """Most that a node holds for candidates of one menu. [B]."""
     vpp = np.array([choice.vpp for choice in found])
+    copies = np.array([copies_of(choice) for choice in found])
+    most = -(-job.model.layers // (rows.pp * vpp // copies))
     return host_bound(
         job,
         rows,
         vpp=vpp,
-        layers=-(-job.model.layers // (rows.pp * vpp)) + (job.search.space == "full"),
+        layers=most + (job.search.space == "full"),
         recompute=found[0].menu,
         at_once=np.array([choice.schedule == "gpipe" for choice in found]),
+        folded=np.array([choice.schedule in FOLDED for choice in found]),
+        copies=copies,
     )
 
 

@@ -17,8 +17,9 @@ from planner.specs.search import SearchSpec
 
 ORDERS = ("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp")
 PLAIN_KINDS = ("ring", "all-gather", "ulysses")
-FOLDED = ("zb-v", "dualpipe-v")
+FOLDED = ("zb-v", "dualpipe-v", "dualpipe")
 """Schedules whose two chunks a rank lie in a V. [text]"""
+EVERY_SCHEDULE = ("1f1b", "interleaved", "gpipe", "zb-h1", *FOLDED)
 
 
 class Mesh(NamedTuple):
@@ -173,7 +174,9 @@ def experts_divide(job: Workload, m: Mesh) -> bool:
         m.etp > 1 and not limits.expert_tensor
     ):
         return False
-    if m.tp % m.etp or (m.tp * m.cp * m.dp) % (m.ep * m.etp):
+    domain = job.topology.cluster.node.scale_up_domain
+    wide = is_full(job) and limits.expert_tensor and m.etp <= max(m.tp, domain)
+    if (m.tp % m.etp and not wide) or (m.tp * m.cp * m.dp) % (m.ep * m.etp):
         return False
     if m.ep > 1 and m.tp > 1 and limits.experts_need_sp and not m.sp:
         return False
@@ -249,7 +252,7 @@ AXES: tuple[Axis, ...] = (
     Axis("micro_batches", lambda j, m: [j.sequences // m.dp // m.micro_batch]),
     Axis("sp", constant(0, 1), (sp_is_known,)),
     Axis("cp_kind", cp_kinds_of, (cp_kind_is_known,)),
-    Axis("etp", of_experts(lambda _, m: m.tp), (), "etp"),
+    Axis("etp", of_experts(lambda _, m: m.tp * m.cp * m.dp), (), "etp"),
     Axis("ep", of_experts(fewest_experts), (experts_divide,), "ep"),
     Axis("zero", constant(0, 1, 2, 3), (offload_is_sharded,), "zero_stage"),
     Axis("dp_shard", lambda _, m: whole(m.cp * m.dp), (shards_are_legal,), "dp_shard"),
@@ -346,7 +349,7 @@ def schedules(job: Workload, mesh: Mesh) -> Iterator[tuple[str, int]]:
     if search.allows("vpp", 1) and search.allows_text("schedule", "1f1b"):
         yield "1f1b", 1
     named = is_full(job) or search.schedule is not None
-    for name in ("gpipe", "zb-h1", *FOLDED):
+    for name in EVERY_SCHEDULE[2:]:
         chunks = 1 + (name in FOLDED)
         there = named and name in has and is_another(job, mesh, name)
         if (
@@ -370,6 +373,9 @@ def is_another(job: Workload, mesh: Mesh, name: str) -> bool:
     """Where a schedule exists and is not 1F1B under another name."""
     if mesh.pp == 1 or (name == "gpipe" and mesh.micro_batches == 1):
         return False
+    if name == "dualpipe":
+        paired = mesh.pp % 2 == mesh.micro_batches % 2 == 0
+        return paired and mesh.micro_batches >= 2 * mesh.pp
     if name in FOLDED and 2 * mesh.pp - 2 > job.model.layers:
         return False
     return name != "dualpipe-v" or mesh.micro_batches >= 2 * mesh.pp
@@ -396,7 +402,7 @@ def kinds_of(job: Workload) -> list[str]:
 def menus(job: Workload, kinds: Sequence[str], schedule: str) -> list[tuple[str, ...]]:
     """One menu of all kinds where layers choose, else a menu of one for each."""
     limits = job.framework.limits
-    if schedule in ("zb-h1", *FOLDED) and not limits.recomputes_split:
+    if schedule in EVERY_SCHEDULE[3:] and not limits.recomputes_split:
         kinds = [kind for kind in kinds if kind == "none"]
     if limits.recompute_scope == "virtual-stage":
         return [tuple(kinds)] if kinds else []

@@ -11,7 +11,7 @@ from typing import Any
 
 from brute_force import costs_of, plans_of, priced
 from every_plan import AXES as MESH_AXES
-from every_plan import DEGREES, FOLDED, choices, kinds_of
+from every_plan import DEGREES, EVERY_SCHEDULE, choices, kinds_of
 from hypothesis import assume
 from hypothesis import strategies as st
 from strategies import FAMILIES, models, small_job, with_profile
@@ -120,10 +120,9 @@ def cp_kinds(draw: Draw, job: Workload) -> Workload:
 def schedules(draw: Draw, job: Workload) -> Workload:
     """The schedules of the framework, or all that have a price."""
     given = job.framework.limits.schedules
-    every = ("1f1b", "interleaved", "gpipe", "zb-h1", *FOLDED)
     return limited(
         job,
-        schedules=draw(st.sampled_from([given, given, every])),
+        schedules=draw(st.sampled_from([given, given, EVERY_SCHEDULE])),
         recomputes_split=draw(st.booleans()),
     )
 
