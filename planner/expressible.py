@@ -8,7 +8,6 @@ from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import read_stack, stack_names
 from planner.specs.framework import Framework
 from planner.specs.limits import Limits
-from planner.specs.recompute import combination
 from planner.specs.search import SearchSpec, limit_words
 
 WORDED = {
@@ -25,28 +24,21 @@ Rule = Callable[[Limits, SearchSpec], str | None]
 """Says what a framework lacks for the limit on an axis, or None."""
 
 
+def _known(limits: Limits, axis: str) -> Sequence[str]:
+    """Words of an axis, combinations of recomputed modules among them."""
+    words: tuple[str, ...] = getattr(limits, WORDED[axis])
+    return words + limits.recompute_modules * (axis == "recompute")
+
+
 def _words(axis: str) -> Rule:
     """A framework has one of the words that an axis is limited to."""
 
     def lacks(limits: Limits, search: SearchSpec) -> str | None:
-        known: Sequence[str] = getattr(limits, WORDED[axis])
-        if any(search.allows_text(axis, word) for word in known):
+        if any(search.allows_text(axis, word) for word in _known(limits, axis)):
             return None
-        wanted = search.words(axis)
-        if axis == "recompute" and limits.recompute_modules and _combine(wanted):
-            return None
-        return f"of {axis} it has {', '.join(known)}"
+        return f"of {axis} it has {', '.join(getattr(limits, WORDED[axis]))}"
 
     return lacks
-
-
-def _combine(words: Sequence[str]) -> bool:
-    """Whether one of some recompute kinds is a combination of modules."""
-    return any(
-        combination(framework.recipe.modules, word)
-        for framework in FRAMEWORKS
-        for word in words
-    )
 
 
 def _one(axis: str, has: Callable[[Limits], bool], words: str) -> Rule:
@@ -167,12 +159,14 @@ def refuse_unknown_words(search: SearchSpec) -> None:
     for axis, listing in WORDED.items():
         every = [f.limits for f in FRAMEWORKS]
         every += [limits for f in FRAMEWORKS for _, limits in _stacks(f)]
-        known = {word for limits in every for word in getattr(limits, listing)}
+        known = {word for limits in every for word in _known(limits, axis)}
+        shown = {word for limits in every for word in getattr(limits, listing)}
+        more = " or Megatron-Core's modules with + between them"
         for word in search.words(axis):
-            if word not in known and not (axis == "recompute" and _combine([word])):
+            if word not in known:
                 raise BadInputError(
                     f"no framework has this; {did_you_mean(word, known)}",
                     field=f"search.{axis}",
                     value=word,
-                    allowed=", ".join(sorted(known)),
+                    allowed=", ".join(sorted(shown)) + more * (shown != known),
                 )

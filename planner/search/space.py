@@ -367,7 +367,8 @@ class Enumerator:
         """Only what is sharded, and as the framework shards it, can be offloaded."""
         for name in self.offloaded:
             least = max(
-                LEAST_ZERO.get(name, 0), self.limits.offload_least_zero.get(name, 0)
+                LEAST_ZERO.get(name, 0),
+                self.limits.offload_least(name, getattr(self.workload.offload, name)),
             )
             if zero < least:
                 self.removed[f"offload of {name} needs ZeRO-{least}"] += 1

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
-from planner.expressible import able, refuse_inexpressible
+from planner.expressible import able, refuse_inexpressible, refuse_unknown_words
 from planner.frameworks import FRAMEWORKS
 from planner.optimize import optimize
 from planner.predict import predict
@@ -132,3 +132,11 @@ def test_combinations_of_modules_are_words_too() -> None:
         refuse_inexpressible(job("torchtitan", recompute="layernorm+moe_act"))
     with pytest.raises(BadInputError, match="no framework has this"):
         job("megatron", recompute="moe_act+layernorm")
+
+
+def test_combinations_of_recomputed_modules_are_words() -> None:
+    refuse_unknown_words(SearchSpec(recompute=("none", "layernorm+moe_act")))
+    with pytest.raises(BadInputError, match="did you mean") as refused:
+        refuse_unknown_words(SearchSpec(recompute="layernorn+moe_act"))
+    assert "layernorm+moe_act" in str(refused.value)
+    assert "modules with + between them" in str(refused.value)
