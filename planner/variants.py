@@ -18,8 +18,8 @@ from planner.specs.search import SETTINGS, SearchSpec
 from planner.specs.training import ONLY_WITH, TrainingSpec
 from planner.wire import refuse_formats, wire_formats, with_formats
 
-STEPPED = frozenset({"optimizer", "activations"})
-"""Categories that the full space also offloads by half, where they move alone."""
+STEPS = (1.0, 0.75, 0.5, 0.25)
+"""Shares that the full space offloads of what can be offloaded in parts. [1]"""
 
 
 def variants(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
@@ -129,12 +129,10 @@ def _wanted(search: SearchSpec, limits: Limits) -> Iterator[Parts]:
 
 
 def _stepped(parts: Parts, limits: Limits, *, full: bool) -> Iterator[Offload]:
-    """Shares of a set: all of it, and by half what moves alone in the full space."""
+    """Shares of a set: all of it, and in the full space quarters of what has parts."""
     names = [name for name in CATEGORIES if name in parts]
-    steps = [
-        (1.0, 0.5) if full and name in STEPPED & limits.offload else (1.0,)
-        for name in names
-    ]
+    stepped = set(limits.offload_in_parts) & limits.offload if full else set()
+    steps = [STEPS if name in stepped else STEPS[:1] for name in names]
     for shares in product(*steps):
         yield Offload(**dict(zip(names, shares, strict=True)))
 

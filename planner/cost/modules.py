@@ -3,12 +3,7 @@
 from planner.cost.workload import Workload
 from planner.models.blocks import LatentAttention, LayerKind, Moe
 from planner.specs.framework import RecomputeKind
-from planner.specs.recompute import (
-    RecomputeModule,
-    Where,
-    combination,
-    combinations_of,
-)
+from planner.specs.recompute import RecomputeModule, Where, parts_of_kind
 
 ATTENTION_TENSORS = frozenset(
     {
@@ -128,10 +123,10 @@ def is_known(workload: Workload, name: str) -> bool:
     limits, recipe = workload.framework.limits, workload.recipe
     if name in recipe.kinds:
         return name in limits.recompute
-    chosen = combination(recipe.modules, name) if limits.recompute_modules else None
-    return chosen is not None and all(
-        _does_anything(workload, module) for module in chosen.values()
-    )
+    if name not in limits.recompute_modules:
+        return False
+    parts = parts_of_kind(name)
+    return all(_does_anything(workload, recipe.modules[part]) for part in parts)
 
 
 def known_kinds(workload: Workload) -> str:
@@ -141,7 +136,7 @@ def known_kinds(workload: Workload) -> str:
         workload: The job.
 
     Returns:
-        For example `none, full, and of moe_act, moe any with + between them`. [text]
+        For example `none, full, or layernorm, moe with + between them`. [text]
     """
     limits, recipe = workload.framework.limits, workload.recipe
     plain = [name for name in limits.recompute if name in recipe.kinds]
@@ -150,7 +145,7 @@ def known_kinds(workload: Workload) -> str:
         for name, module in recipe.modules.items()
         if limits.recompute_modules and _does_anything(workload, module)
     ]
-    several = f", and of {', '.join(modules)} any with + between them"
+    several = f", or {', '.join(modules)} with + between them"
     return ", ".join(plain) + (several if modules else "")
 
 
@@ -163,7 +158,7 @@ def combinations(workload: Workload) -> tuple[str, ...]:
     Returns:
         Names. [text]
     """
-    every = combinations_of(workload.recipe.modules)
+    every = workload.framework.limits.recompute_modules
     return tuple(name for name in every if is_known(workload, name))
 
 

@@ -24,6 +24,8 @@ class StackLimits(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    precisions: tuple[str, ...] | None = None
+    """Compute formats that a search may choose from. [text]"""
     schedules: tuple[Schedule, ...] | None = None
     """Pipeline schedules. [text]"""
     recomputes_split: bool | None = None
@@ -40,10 +42,12 @@ class StackLimits(BaseModel):
     """ZeRO 2 and 3 exist only where more than one rank shares the states."""
     split_replicas_need_shards: bool | None = None
     """Replicas of a model that tp or cp splits must share states."""
-    recompute_modules: bool | None = None
-    """Whether modules of a layer may be recomputed in any combination."""
+    recompute_modules: tuple[str, ...] | None = None
+    """Combinations of modules that may be recomputed. [text]"""
     offload: frozenset[str] | None = None
     """What may lie in host memory, with + between what only moves together."""
+    offload_in_parts: dict[str, int] | None = None
+    """Categories of which any share can be offloaded, by the ZeRO stage needed. [1]"""
     offload_least_zero: dict[str, int] | None = None
     """ZeRO stage that a category needs beyond being sharded, to be offloaded. [1]"""
 

@@ -25,7 +25,8 @@ SAMPLE = 64
 CHUNK = 4096
 """Meshes priced at once to compare kinds. [1]"""
 BEATEN = "recompute kind that another beats on every mesh"
-"""Rule under which dominated kinds are counted. [text]"""
+OFF_CONVEX = "recompute kind off the convex part of the full space"
+"""Rules under which combinations are counted that a space does not hold. [text]"""
 
 Pairs = npt.NDArray[np.bool_]
 """Whether the first kind beats the second. [bool], shape (kinds, kinds)"""
@@ -61,9 +62,10 @@ def searched(
 ) -> tuple[str, ...]:
     """The kinds of a space that may be best on some of its meshes.
 
-    Kinds that :func:`beaten` drops are counted. Of combinations that nobody asked for
-    by name, where more than ``MOST_KINDS`` are left, the convex part stays: the
-    declared full space holds no others.
+    Combinations that :func:`beaten` drops are counted; plain kinds stay whatever beats
+    them, so that what a default space holds does not hang on prices. Of combinations
+    that nobody asked for by name, where the kinds are more than ``MOST_KINDS``, the
+    convex part stays: the declared full space holds no others.
 
     Args:
         workload: The job. [-]
@@ -74,17 +76,15 @@ def searched(
     Returns:
         The kinds that are searched, in the same order. [text]
     """
-    if len(meshes) == 0 or len(menu) == 1:
+    plain = workload.framework.limits.recompute
+    if len(meshes) == 0 or set(menu) <= set(plain):
         return menu
     if workload.search.recompute is None and len(menu) > MOST_KINDS:
-        plain = workload.framework.limits.recompute
         convex = convex_part(workload, meshes, menu)
         left = tuple(name for name in menu if name in plain or name in convex)
-        removed["recompute kind off the convex part of the full space"] += len(
-            menu
-        ) - len(left)
+        removed[OFF_CONVEX] += len(menu) - len(left)
         menu = left
-    gone = beaten(workload, meshes, menu)
+    gone = beaten(workload, meshes, menu) - set(plain)
     removed[BEATEN] += len(gone)
     return tuple(name for name in menu if name not in gone)
 

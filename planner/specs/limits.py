@@ -47,11 +47,14 @@ class Limits:
     together; any union of them can be chosen."""
     offload_least_zero: dict[str, int] = field(default_factory=dict)
     """ZeRO stage that a category needs beyond being sharded, to be offloaded. [1]"""
+    offload_in_parts: dict[str, int] = field(default_factory=dict)
+    """Categories of which any share can be offloaded, not only all, by the ZeRO stage
+    that a share needs. [1]"""
     offloads_activations_alone: bool = False
     """Activations are offloaded only without a pipeline and without recompute."""
 
-    recompute_modules: bool = False
-    """Whether the recipe's modules may be recomputed in any combination."""
+    recompute_modules: tuple[str, ...] = ()
+    """Combinations of the recipe's modules that may be recomputed. [text]"""
 
     def default_zero(self, *, pp: int, ranks: int) -> int:
         """ZeRO stage of a layout that names none.
@@ -66,6 +69,19 @@ class Limits:
         if self.shards_need_ranks and ranks == 1:
             return 0
         return self.default_zero_stage_pipelined if pp > 1 else self.default_zero_stage
+
+    def offload_least(self, name: str, share: float) -> int:
+        """ZeRO stage that the framework needs to offload a share of a category.
+
+        Args:
+            name: One of the categories that it can offload. [text]
+            share: How much of it. [1]
+
+        Returns:
+            The stage; that of all of it where a share is as good. [1]
+        """
+        part = self.offload_in_parts.get(name, 0) if share < 1 else 0
+        return max(self.offload_least_zero.get(name, 0), part)
 
     def shards(
         self, *, zero: int, tp: int, cp: int, shard: int, replicas: int

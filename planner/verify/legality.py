@@ -15,6 +15,8 @@ from planner.specs.search import AXES, SETTINGS
 Sentences = Iterator[str]
 NO_RECOMPUTE = "none"
 """Kind of the layers of a stage that names no recompute. [text]"""
+MOST_ZERO = 3
+"""The last ZeRO stage. [1]"""
 
 
 def rule_violations(workload: Workload, layout: Layout) -> list[str]:
@@ -322,6 +324,7 @@ def _offload(workload: Workload, layout: Layout) -> Sentences:
     for name in held:
         if zero < limits.offload_least_zero.get(name, 0):
             yield f"{workload.framework.name} offloads no {name} at ZeRO-{zero}"
+    yield from _parts(workload, layout)
     kinds = _kinds_used(layout)
     others = layout.pp > 1 or kinds != [NO_RECOMPUTE]
     if limits.offloads_activations_alone and "activations" in held and others:
@@ -329,6 +332,15 @@ def _offload(workload: Workload, layout: Layout) -> Sentences:
             f"{workload.framework.name} offloads activations only without pipeline "
             f"and recompute, not at pp {layout.pp} with {', '.join(kinds)}"
         )
+
+
+def _parts(workload: Workload, layout: Layout) -> Sentences:
+    """What moves alone is offloaded in part only where the framework can do that."""
+    limits, zero = workload.framework.limits, layout.zero_stage
+    for name in set(_on_host(layout.offload)) & limits.offload:
+        part = getattr(layout.offload, name) < 1
+        if part and zero < limits.offload_in_parts.get(name, MOST_ZERO + 1):
+            yield f"{workload.framework.name} offloads {name} whole at ZeRO-{zero}"
 
 
 def _on_host(offload: Offload) -> list[str]:

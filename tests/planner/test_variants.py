@@ -8,6 +8,7 @@ from strategies import framework, small_job
 
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
+from planner.frameworks.stacks import with_stack
 from planner.methods import frozen_model
 from planner.specs.offload import CATEGORIES
 from planner.specs.search import SearchSpec
@@ -49,11 +50,23 @@ def test_true_is_every_union_of_what_the_framework_moves_together() -> None:
     assert offloads("torchtitan", offload=True) == [{}, together]
 
 
-def test_the_full_space_also_has_halves_of_what_moves_alone() -> None:
+def test_the_full_space_also_has_quarters_of_what_has_parts() -> None:
+    """Megatron: none and four shares of two things; others move all or nothing."""
     found = offloads(offload=True, space="full", gradient_dtype="fp32")
-    assert len(found) == 9
-    assert {"optimizer": 0.5, "activations": 1.0} in found
+    assert len(found) == 5 * 5
+    assert {"optimizer": 0.25, "activations": 0.75} in found
+    totals = [sum(each.values()) for each in found]
+    assert totals == sorted(totals)
     assert len(offloads("torchtitan", offload=True, space="full")) == 2
+    assert len(offloads("accelerate", offload="activations", space="full")) == 1
+
+
+def test_a_share_needs_the_zero_stage_that_the_framework_says() -> None:
+    """DeepSpeed's ratio is for stage 3; all of the optimizer for stage 1 and on."""
+    limits = with_stack(framework("accelerate"), "hf-trainer").limits
+    least = [limits.offload_least("optimizer", share) for share in (1.0, 0.5)]
+    assert least == [1, 3]
+    assert limits.offload_least("activations", 1.0) == 0
 
 
 def test_a_list_is_tried_as_it_stands() -> None:

@@ -1,6 +1,8 @@
 """What Megatron-LM's arguments can express."""
 
+from planner.frameworks.profiles import read_modules
 from planner.specs.limits import Limits
+from planner.specs.recompute import combinations_of
 
 LIMITS = Limits(
     zero_stages=(0, 1),
@@ -12,7 +14,7 @@ LIMITS = Limits(
     recompute=("none", "selective", "full"),
     recompute_scope="plan",
     precisions=("bf16", "fp16", "fp8", "mxfp8", "nvfp4"),
-    recompute_modules=True,
+    recompute_modules=combinations_of(read_modules("megatron")),
     hybrid_sharding=True,
     sequence_parallel=(True, False),
     expert_tensor=True,
@@ -26,9 +28,11 @@ LIMITS = Limits(
     "with --hierarchical-context-parallel-sizes, where TransformerEngine "
     "(pytorch/attention/dot_product_attention/context_parallel.py) wants heads of "
     "queries and of keys that divide by the ranks of a2a; --optimizer-cpu-offload on "
-    "the distributed optimizer; --cpu-offloading-num-layers, refused by "
+    "the distributed optimizer, --optimizer-offload-fraction of it; "
+    "--cpu-offloading-num-layers, refused by "
     "transformer_config.py with a pipeline and with recompute",
     offload=frozenset({"optimizer", "activations"}),
     offload_least_zero={"optimizer": 1},
+    offload_in_parts={"optimizer": 1, "activations": 0},
     offloads_activations_alone=True,
 )

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from planner.cost.workload import Workload
 from planner.models.blocks import Mlp, Moe
+from planner.search.menus import offered
+from planner.search.space import enumerate_space
 
 ORDERS = ("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp")
 CP_KINDS = ("ring", "all-gather", "ulysses")
@@ -176,9 +178,13 @@ def offload_is_sharded(job: Workload, m: Mesh) -> bool:
     """Only what a rank has alone can leave it, and as the framework does it."""
     least = {"parameters": 3, "gradients": 2}
     asked = job.framework.limits.offload_least_zero
+    parts = job.framework.limits.offload_in_parts
     names = ("optimizer", "parameters", "gradients", "activations")
     held = [name for name in names if offloads(job, name)]
-    return all(m.zero >= max(least.get(n, 0), asked.get(n, 0)) for n in held)
+    split = [n for n in held if getattr(job.offload, n) < 1]
+    return all(m.zero >= max(least.get(n, 0), asked.get(n, 0)) for n in held) and all(
+        m.zero >= parts.get(n, 0) for n in split
+    )
 
 
 class Axis(NamedTuple):
@@ -278,9 +284,14 @@ def schedules(job: Workload, mesh: Mesh) -> Iterator[tuple[str, int]]:
 
 
 def menus(job: Workload) -> list[tuple[str, ...]]:
-    """One menu of all kinds where layers choose, else a menu of one for each."""
+    """One menu of all kinds where layers choose, else a menu of one for each.
+
+    Those that the space drops are in no menu: ``test_menus`` has them priced too.
+    """
     limits = job.framework.limits
-    kinds = [k for k in limits.recompute if job.search.allows_text("recompute", k)]
+    kinds = [k for k in offered(job) if job.search.allows_text("recompute", k)]
+    if set(kinds) - set(limits.recompute):
+        kinds = [k for k in kinds if k in enumerate_space(job).recompute]
     if alone(job):
         kinds = [kind for kind in kinds if kind == "none"]
     if limits.recompute_scope == "virtual-stage":

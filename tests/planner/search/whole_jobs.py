@@ -140,7 +140,7 @@ def hosts(draw: Draw, job: Workload) -> Workload:
 WORDS: dict[str, list[Any]] = {
     "order": ["tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"],
     "schedule": ["1f1b", "gpipe", ("1f1b", "interleaved")],
-    "recompute": ["full", ("none", "selective")],
+    "recompute": ["full", ("none", "selective"), ("none", "mlp", "layernorm+moe")],
     "cp_kind": ["ring", "all-gather"],
     "sp": [True, False],
     "vpp": [1, (1, 2)],

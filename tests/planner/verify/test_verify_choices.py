@@ -89,6 +89,11 @@ BROKEN: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {"offload": True},
         "megatron offloads no optimizer at ZeRO-0",
     ),
+    "a share of the activations under a framework that moves all or none": (
+        FLAT | {"offload": Offload(activations=0.5), "zero_stage": 2, "sp": False},
+        {"framework": "accelerate", "offload": True},
+        "accelerate offloads activations whole at ZeRO-2",
+    ),
     "activations on the host with a pipeline": (
         DENSE | {"offload": Offload(activations=1.0)},
         {"offload": True},

@@ -203,7 +203,8 @@ BROKEN: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "recompute kind": (
         DENSE | {"stages": (kept(7, (7, "ful")), kept(6, (6, "ful")))},
         {},
-        "recompute kind 'ful' is none of none, selective, full",
+        "recompute kind 'ful' is none of none, selective, full, or core_attn, mlp with "
+        "+ between them",
     ),
     "recompute scope": (
         ONE_PLAN,
