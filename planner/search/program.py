@@ -5,7 +5,7 @@ layers, so that no bound rests on floating point.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,15 +13,17 @@ from ortools.linear_solver import pywraplp
 
 from planner.cost.linear import Linear, Lines, end_transient, peak_linear
 from planner.cost.meshes import Ints
-from planner.cost.pipeline import Counts, peak_columns, place_of, stages_by_rank
+from planner.cost.pipeline import peak_columns, place_of, stages_by_rank
 from planner.cost.reach import reach_of
 from planner.schedules.inflight import Peak
-from planner.search.bounds import least_values
+from planner.search.least import least_values
 from planner.search.memory import most_layers
 from planner.specs.table import StageCosts
 
 GRAINS = (1 << 20, 1 << 14)
 """Multipliers are rounded to one of these fractions of one. [1]"""
+PARAMETERS = "use_dual_simplex:1 use_preprocessing:0"
+"""A row more leaves the last basis dual feasible: start from there. [text]"""
 SAFE = 2.0**62
 """Largest sum that 64-bit integers hold with room to spare. [1]"""
 PENALTY = 8.0
@@ -90,6 +92,7 @@ class LayerProgram:
     def __init__(self, costs: StageCosts, loads: Loads | None = None) -> None:
         self.costs, self.loads = costs, loads or Loads.of(costs)
         self.solver = pywraplp.Solver.CreateSolver("GLOP")
+        self.solver.SetSolverSpecificParametersAsString(PARAMETERS)
         self.shape = (costs.stages, len(costs.layers), len(costs.menu))
         inf = self.solver.infinity()
         self.step = self.solver.NumVar(0, inf, "T")
@@ -118,7 +121,9 @@ class LayerProgram:
             chosen[stage] = 1.0
             self._add_row(chosen, costs.fewest_layers(stage), costs.most_layers)
 
-    def _add_row(self, factors: Counts, low: float, high: float) -> pywraplp.Constraint:
+    def _add_row(
+        self, factors: npt.NDArray[Any], low: float, high: float
+    ) -> pywraplp.Constraint:
         """Add a row, setting what is not zero alone."""
         row = self.solver.Constraint(low, high)
         flat = factors.ravel()
