@@ -2,11 +2,12 @@
 
 import os
 import platform
-import resource
 from datetime import UTC, datetime
 from pathlib import Path
 
 CPU_INFO = Path("/proc/cpuinfo")
+RSS_UNIT = 1 if platform.system() == "Darwin" else 1024
+"""Unit of a resident set as the system reports it. [B]"""
 
 
 def machine() -> str:
@@ -25,13 +26,3 @@ def machine() -> str:
     today = datetime.now(tz=UTC).date()
     python = platform.python_version()
     return f"{today}, {name}, {os.cpu_count()} cores, Python {python}"
-
-
-def peak_memory() -> float:
-    """Give the largest resident set of this process so far.
-
-    Returns:
-        Memory. [B]
-    """
-    unit = 1 if platform.system() == "Darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -21,7 +21,15 @@ from hardware.files import (
     read,
     reader,
 )
-from hardware.specs import GB, ROUNDED, ClusterSpec, GpuSpec, LinkSpec, NodeSpec
+from hardware.specs import (
+    GB,
+    ROUNDED,
+    ClusterSpec,
+    GpuSpec,
+    LinkSpec,
+    NodeSpec,
+    TierSpec,
+)
 
 __all__ = [
     "CatalogError",
@@ -70,8 +78,8 @@ class Cluster:
 
     @property
     def gpus(self) -> int:
-        """GPUs [1] in all: nodes * GPUs per node."""
-        return self.spec.nodes * self.node.gpus_per_node
+        """GPUs [1] in service: nodes in service * GPUs per node."""
+        return self.spec.in_service * self.node.gpus_per_node
 
     @property
     def nic_share(self) -> float:
@@ -256,4 +264,19 @@ def _checked(cluster: Cluster) -> Cluster:
                 f"{cluster.spec.name}: tier {tier.name} has {tier.gpus} GPUs, which "
                 f"are not whole scale-up domains of {domain}",
             )
+        _check_units(cluster, tier)
     return cluster
+
+
+def _check_units(cluster: Cluster, tier: TierSpec) -> None:
+    """Units of a tier that differ hold whole domains, and together all nodes."""
+    spec, per_node = cluster.spec, cluster.node.gpus_per_node
+    inner = max(t.gpus for t in spec.tiers[:-1]) if len(spec.tiers) > 1 else 1
+    whole = max(cluster.node.scale_up_domain, inner) // per_node
+    most = tier.gpus // per_node
+    for nodes in tier.units:
+        if nodes > most or nodes % max(whole, 1):
+            raise ValueError(
+                f"{spec.name}: tier {tier.name}: a unit of {nodes} nodes is not whole "
+                f"groups of {whole} nodes, at most {most} (gpus is {tier.gpus})",
+            )

@@ -1,8 +1,8 @@
 """Which bandwidth the groups of a communicator axis see, from where ranks sit.
 
-Rank r sits on GPU r; its node is r // gpus_per_node, its scale-up domain is
-r // scale_up_domain, its unit of a tier is r // tier.gpus. An axis is nested
-(size, stride) levels, innermost first; all its groups talk at once.
+Rank r sits on GPU r of those in service, in the scale-up domain and the unit of each
+tier that `Fabric.unit_of` says. An axis is nested (size, stride) levels, innermost
+first; all its groups talk at once.
 
 Ring model: the ranks of a group in ascending order form one ring. At each domain
 crossing all u ranks of the group in that domain drive their own NIC (NCCL opens a
@@ -16,19 +16,19 @@ each rank sends 1 / (u - 1) to each peer. On a bus without peer-to-peer every by
 goes through host memory, which takes in and gives out, together, what the links of
 the whole domain carry; only then does the number of ranks that talk matter.
 
-When every level tiles domains and tier units the answer is a closed form; otherwise
-all ranks are placed and the worst group counts.
+When every level tiles domains and tier units, all of one size, the answer is a closed
+form; otherwise all ranks are placed and the worst group counts.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import inf, prod
+from math import gcd, inf, prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hardware.catalog import Cluster
+from hardware.fabric import Fabric
 
 Levels = tuple[tuple[int, int], ...]
 """Nested (size, stride) levels of an axis, innermost first. [1]"""
@@ -77,61 +77,6 @@ class PointToPointView:
 
     bandwidth: float
     crosses_domain: bool
-
-
-@dataclass(frozen=True)
-class Fabric:
-    """The numbers of a cluster that decide bandwidths; hashable.
-
-    Attributes:
-        gpus: GPUs in all. [1]
-        domain: GPUs of a scale-up domain. [1]
-        scale_up: Scale-up link rate per GPU. [B/s]
-        nic_share: NIC line rate per GPU. [B/s]
-        tiers: (GPUs of a unit, oversubscription) per tier, leaf first. [1]
-        mesh_link: Rate between two GPUs of a mesh, None where a switch or a bus
-            joins the domain. [B/s]
-        staging: Rate into host memory, and out of it, that the ranks of a domain
-            share when their copies go through it; infinite when they do not. [B/s]
-    """
-
-    gpus: int
-    domain: int
-    scale_up: float
-    nic_share: float
-    tiers: tuple[tuple[int, float], ...]
-    mesh_link: float | None = None
-    staging: float = inf
-
-    @property
-    def full_bandwidth(self) -> float:
-        """Ring line rate [B/s] of a group that fills a domain with GPUs of its own.
-
-        min(link rate, staging / domain); what plateaus are measured against.
-        """
-        return min(self.scale_up, self.staging / self.domain)
-
-
-def fabric_of(cluster: Cluster) -> Fabric:
-    """The fabric of a cluster.
-
-    Args:
-        cluster: Resolved cluster. [-]
-
-    Returns:
-        Its fabric. [-]
-    """
-    link, domain = cluster.scale_up, cluster.node.scale_up_domain
-    return Fabric(
-        gpus=cluster.gpus,
-        domain=domain,
-        scale_up=link.bandwidth,
-        nic_share=cluster.nic_share,
-        tiers=tuple((t.gpus, t.oversubscription) for t in cluster.spec.tiers),
-        mesh_link=link.per_link if link.topology == "mesh" else None,
-        # Each byte is written to host memory and read from it: half each way.
-        staging=inf if link.peer_to_peer else domain * link.bandwidth / 2,
-    )
 
 
 def check_levels(gpus: int, levels: Levels) -> None:
@@ -186,11 +131,24 @@ def group_view(fabric: Fabric, levels: Levels) -> GroupView:
         ValueError: The levels do not nest, or do not tile the cluster.
     """
     check_levels(fabric.gpus, levels)
-    containers = (fabric.domain, *(gpus for gpus, _ in fabric.tiers))
-    ranks = [_ranks_inside(levels, min(c, fabric.gpus)) for c in containers]
+    every = range(len(fabric.tiers) + 1)
+    ranks = [_ranks_in_units(fabric, level, levels) for level in every]
     if None in ranks:
         return _placed_view(fabric, levels)
     return _tiled_view(fabric, levels, [r for r in ranks if r is not None])
+
+
+def _ranks_in_units(fabric: Fabric, level: int, levels: Levels) -> int | None:
+    """Ranks of a group in each unit of a level, None if that varies.
+
+    Where units are uneven it does not vary if no group leaves one: if what their
+    sizes have in common holds whole groups.
+    """
+    listed = fabric.listed(level)
+    if not listed:
+        return _ranks_inside(levels, min(fabric.size(level), fabric.gpus))
+    whole = gcd(*listed) % prod(levels[-1]) == 0
+    return prod(size for size, _ in levels) if whole else None
 
 
 def _ranks_inside(levels: Levels, container: int) -> int | None:
@@ -266,10 +224,10 @@ def _members(gpus: int, levels: Levels) -> NDArray[np.int64]:
     return bases[:, None] + offsets
 
 
-def _visits(members: NDArray[np.int64], container: int) -> _Visits:
+def _visits(fabric: Fabric, level: int, members: NDArray[np.int64]) -> _Visits:
     """Runs of equal container along each group; ascending ranks visit each once."""
     groups, size = members.shape
-    where = members // container
+    where = fabric.unit_of(level, members)
     starts = np.ones((groups, size), dtype=bool)
     starts[:, 1:] = where[:, 1:] != where[:, :-1]
     at = np.flatnonzero(starts)
@@ -282,11 +240,10 @@ def _visits(members: NDArray[np.int64], container: int) -> _Visits:
     )
 
 
-def _uplinks(fabric: Fabric, tier: tuple[int, float]) -> NDArray[np.float64]:
+def _uplinks(fabric: Fabric, level: int) -> NDArray[np.float64]:
     """Uplink rates [B/s] of the units of a tier, the last perhaps filled in part."""
-    gpus, oversubscription = tier
-    first = np.arange(0, fabric.gpus, gpus)
-    present = np.minimum(gpus, fabric.gpus - first)
+    _, oversubscription = fabric.tiers[level - 1]
+    present = fabric.ranks_of(level)
     return np.asarray(present * fabric.nic_share / oversubscription)
 
 
@@ -294,11 +251,11 @@ def _placed_view(fabric: Fabric, levels: Levels) -> GroupView:
     """The same view from all ranks placed; the worst group, rank and unit count."""
     members = _members(fabric.gpus, levels)
     n = members.shape[1]
-    home = _visits(members, fabric.domain)
-    tiers = [(_visits(members, t[0]), _uplinks(fabric, t)) for t in fabric.tiers]
+    home, levels_up = _visits(fabric, 0, members), range(1, len(fabric.tiers) + 1)
+    tiers = [(_visits(fabric, i, members), _uplinks(fabric, i)) for i in levels_up]
     crossing = home.ranks[home.spanning]
     inside = _placed_inside(fabric, home)
-    ring = [inside] if home.ranks.max() > 1 else []
+    ring = [inside] if home.ranks.max() > 1 or n == 1 else []
     ring += [float(crossing.min()) * fabric.nic_share] if crossing.size else []
     ring += [_ring_through(*tier) for tier in tiers]
     off = n - int(home.ranks.min())
@@ -311,7 +268,7 @@ def _placed_view(fabric: Fabric, levels: Levels) -> GroupView:
         ring_bandwidth=min(ring),
         scale_up_bandwidth=inside,
         all_to_all_bandwidth=off / max(seconds) if off else fabric.nic_share,
-        off_domain_fraction=off / (n - 1),
+        off_domain_fraction=off / max(n - 1, 1),
         tiers=tuple(int(visits.per_group.max()) for visits, _ in tiers),
     )
 
@@ -364,10 +321,11 @@ def point_to_point_view(fabric: Fabric, stride: int, size: int) -> PointToPointV
     check_levels(fabric.gpus, ((size, stride),))
     ranks = np.arange(fabric.gpus)
     sender = ranks[ranks // stride % size < size - 1]
-    crosses = sender // fabric.domain != (sender + stride) // fabric.domain
+    crosses = fabric.unit_of(0, sender) != fabric.unit_of(0, sender + stride)
     rates = [_inner_pairs(fabric, sender[~crosses])]
     rates += [fabric.nic_share] if crosses.any() else []
-    rates += [_pair_rate(fabric, t, sender, stride) for t in fabric.tiers]
+    tiers = range(1, len(fabric.tiers) + 1)
+    rates += [_pair_rate(fabric, tier, sender, stride) for tier in tiers]
     bandwidth = min(rates) if sender.size else fabric.full_bandwidth
     return PointToPointView(bandwidth, crosses_domain=bool(crosses.any()))
 
@@ -376,18 +334,19 @@ def _inner_pairs(fabric: Fabric, sender: NDArray[np.int64]) -> float:
     """Rate [B/s] of each pair inside a domain, by the ranks that send there."""
     if not sender.size:
         return inf
-    busiest = int(np.bincount(sender // fabric.domain).max())
+    busiest = int(np.bincount(fabric.unit_of(0, sender)).max())
     pair = fabric.scale_up if fabric.mesh_link is None else fabric.mesh_link
     return min(pair, fabric.staging / busiest)
 
 
 def _pair_rate(
-    fabric: Fabric, tier: tuple[int, float], sender: NDArray[np.int64], stride: int
+    fabric: Fabric, level: int, sender: NDArray[np.int64], stride: int
 ) -> float:
     """Rate [B/s] of each pair through the busiest uplinks of a tier."""
-    source, target = sender // tier[0], (sender + stride) // tier[0]
+    source = fabric.unit_of(level, sender)
+    target = fabric.unit_of(level, sender + stride)
     leaves = source != target
-    uplinks = _uplinks(fabric, tier)
+    uplinks = _uplinks(fabric, level)
     out = np.bincount(source[leaves], minlength=uplinks.size)
     into = np.bincount(target[leaves], minlength=uplinks.size)
     flows = np.maximum(out, into)

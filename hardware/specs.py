@@ -8,7 +8,14 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeInt,
+    PositiveInt,
+    model_validator,
+)
 
 from hardware.units import Bytes, BytesPerSecond, FlopPerSecond, Watts
 
@@ -282,8 +289,10 @@ class TierSpec(BaseModel):
 
     Attributes:
         name: For example `rack`, `pod`. [-]
-        gpus: GPUs below one switch group. [1]
+        gpus: GPUs below one switch group, the largest where they differ. [1]
         oversubscription: Down rate to up rate of its uplinks; 1 is non-blocking. [1]
+        units: Nodes of each group where they differ, in the order of the nodes; of
+            the outermost tier alone. [1]
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -291,6 +300,7 @@ class TierSpec(BaseModel):
     name: str
     gpus: PositiveInt
     oversubscription: float = Field(allow_inf_nan=False)
+    units: tuple[PositiveInt, ...] = ()
 
     @model_validator(mode="after")
     def _check_oversubscription(self) -> Self:
@@ -312,10 +322,13 @@ class ClusterSpec(Sourced):
         tiers: From the leaf outward; above the last one a non-blocking core. [-]
         rail_optimised: NIC i of every node of a leaf unit meets one switch. [-]
         partial: A job may use part of a node. [-]
+        out_of_service: Nodes that run nothing: the last so many, or those listed,
+            counted from 0. [1]
     """
 
     node: str
     nodes: PositiveInt
+    out_of_service: NonNegativeInt | tuple[NonNegativeInt, ...] = ()
     tiers: tuple[TierSpec, ...] = ()
     rail_optimised: bool = False
     partial: bool = False
@@ -331,3 +344,51 @@ class ClusterSpec(Sourced):
                     f"{inner.name} has {inner.gpus}",
                 )
         return self
+
+    @model_validator(mode="after")
+    def _check_units_add_up(self) -> Self:
+        """Only the outermost tier has units of its own sizes, which hold all nodes."""
+        for tier in self.tiers:
+            if tier.units and tier is not self.tiers[-1]:
+                raise ValueError(
+                    f"{self.name}: tier {tier.name} has units of different sizes; only "
+                    f"the outermost tier, {self.tiers[-1].name}, may",
+                )
+            if tier.units and sum(tier.units) != self.nodes:
+                raise ValueError(
+                    f"{self.name}: tier {tier.name}: units of {list(tier.units)} nodes "
+                    f"are {sum(tier.units)} in all; nodes is {self.nodes}",
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _check_some_node_is_in_service(self) -> Self:
+        """Nodes out of service are nodes of the cluster, each once, and not all."""
+        given = self.out_of_service
+        listed = () if isinstance(given, int) else given
+        strange = [node for node in listed if node >= self.nodes]
+        if strange or len(set(listed)) < len(listed):
+            raise ValueError(
+                f"{self.name}: out_of_service lists {list(listed)}; nodes are 0 to "
+                f"{self.nodes - 1}, each once",
+            )
+        if self.in_service < 1:
+            raise ValueError(
+                f"{self.name}: out_of_service takes {self.nodes - self.in_service} "
+                f"nodes of {self.nodes}; at most {self.nodes - 1} can be missing",
+            )
+        return self
+
+    @property
+    def in_service(self) -> int:
+        """Nodes [1] that run jobs."""
+        given = self.out_of_service
+        return self.nodes - (given if isinstance(given, int) else len(given))
+
+    @property
+    def dead(self) -> tuple[int, ...]:
+        """Indices [1] of the nodes out of service, ascending."""
+        given = self.out_of_service
+        if isinstance(given, int):
+            return tuple(range(self.nodes - given, self.nodes))
+        return tuple(sorted(given))

@@ -18,13 +18,15 @@ from itertools import groupby, pairwise, permutations, product
 from math import isfinite
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
 from hardware.catalog import Cluster
+from hardware.fabric import fabric_of
 from hardware.placement import (
     GroupView,
     Levels,
     PointToPointView,
     check_levels,
-    fabric_of,
     group_view,
     point_to_point_view,
 )
@@ -52,14 +54,36 @@ class ClusterTopology:
         fabric: Its numbers that decide bandwidths. [-]
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, gpus: int | None = None) -> None:
         self.cluster = cluster
-        self.fabric = fabric_of(cluster)
+        self.fabric = fabric_of(cluster, gpus)
+        self._parts: dict[int, ClusterTopology] = {self.gpus: self}
 
     @property
     def gpus(self) -> int:
-        """GPUs [1] in all."""
+        """GPUs [1] that hold ranks."""
         return self.fabric.gpus
+
+    def using(self, gpus: int) -> "ClusterTopology":
+        """The same cluster with ranks on its first GPUs in service alone.
+
+        Args:
+            gpus: GPUs that hold ranks; the rest is idle. [1]
+
+        Returns:
+            The topology that those ranks see, made once. [-]
+
+        Raises:
+            ValueError: More GPUs than are in service.
+        """
+        if gpus > self.cluster.gpus:
+            raise ValueError(
+                f"{gpus} ranks on {self.cluster.gpus} GPUs in service of "
+                f"{self.cluster.spec.name}",
+            )
+        if gpus not in self._parts:
+            self._parts[gpus] = ClusterTopology(self.cluster, gpus)
+        return self._parts[gpus]
 
     def group(self, levels: Levels) -> GroupView:
         """What the groups of an axis see while all of them talk.
@@ -105,10 +129,12 @@ class ClusterTopology:
             graph.add_edge(("gpu", r), ("nic", r), capacity=self.fabric.nic_share)
             graph.add_edge(("nic", r), leaf, capacity=self.fabric.nic_share)
         for i, tier in enumerate(self.cluster.spec.tiers):
-            for first in range(0, self.gpus, tier.gpus):
-                rate = self._uplink(first, i)
-                unit = (tier.name, first // tier.gpus)
-                graph.add_edge(unit, self._above(first, i + 1), capacity=rate)
+            first = 0
+            for unit, present in enumerate(self.fabric.ranks_of(i + 1).tolist()):
+                rate = present * self.fabric.nic_share / tier.oversubscription
+                above = self._above(first, i + 1)
+                graph.add_edge((tier.name, unit), above, capacity=rate)
+                first += present
         return graph
 
     def _join_domains(self, graph: "nx.Graph[Vertex]") -> None:
@@ -116,13 +142,14 @@ class ClusterTopology:
         fabric = self.fabric
         joint = "bus" if self.cluster.scale_up.topology == "bus" else "nvswitch"
         for r in range(self.gpus):
-            d = r // fabric.domain
+            d = self._domain(r)
             if fabric.mesh_link is None:
                 graph.add_edge(("gpu", r), (joint, d), capacity=fabric.scale_up)
             else:
-                for peer in range(d * fabric.domain, r):
-                    ends = ("gpu", r), ("gpu", peer)
-                    graph.add_edge(*ends, capacity=fabric.mesh_link)
+                for peer in range(max(0, r - fabric.domain), r):
+                    if self._domain(peer) == d:
+                        ends = ("gpu", r), ("gpu", peer)
+                        graph.add_edge(*ends, capacity=fabric.mesh_link)
             if self._staged:
                 memory = ("host-memory", d)
                 graph.add_edge((joint, d), memory, capacity=fabric.staging)
@@ -135,13 +162,7 @@ class ClusterTopology:
     def _above(self, rank: int, i: int) -> Vertex:
         """The unit of tier i above a rank, or the core above the last tier."""
         tiers = self.cluster.spec.tiers
-        return (tiers[i].name, rank // tiers[i].gpus) if i < len(tiers) else CORE
-
-    def _uplink(self, first: int, i: int) -> float:
-        """Uplink rate [B/s] of the unit of tier i that starts at a rank."""
-        tier = self.cluster.spec.tiers[i]
-        present = min(tier.gpus, self.gpus - first)
-        return present * self.fabric.nic_share / tier.oversubscription
+        return (tiers[i].name, self._unit(i + 1, rank)) if i < len(tiers) else CORE
 
     @cached_property
     def _routes(self) -> "nx.Graph[Vertex]":
@@ -205,7 +226,11 @@ class ClusterTopology:
 
     def _domain(self, rank: int) -> int:
         """Scale-up domain of a rank."""
-        return rank // self.fabric.domain
+        return self._unit(0, rank)
+
+    def _unit(self, level: int, rank: int) -> int:
+        """Unit of a level that a rank sits in."""
+        return int(self.fabric.unit_of(level, np.array(rank)))
 
     def _ring(self, group: Sequence[int]) -> Iterator[Flow]:
         """Flows of the ring through a group, in ascending order of ranks."""

@@ -280,8 +280,13 @@ def resized(workload: Workload, nodes: int, per_node: int) -> Workload:
         The job on that cluster. [-]
     """
     cluster = workload.topology.cluster
-    tiers = tuple(tier for tier in cluster.spec.tiers if tier.gpus < nodes * per_node)
-    spec = cluster.spec.model_copy(update={"nodes": nodes, "tiers": tiers})
+    tiers = tuple(
+        tier.model_copy(update={"units": ()})
+        for tier in cluster.spec.tiers
+        if tier.gpus < nodes * per_node
+    )
+    size = {"nodes": nodes, "tiers": tiers, "out_of_service": ()}
+    spec = cluster.spec.model_copy(update=size)
     smaller = resolve_cluster(spec)
     if per_node < smaller.node.gpus_per_node:
         domain = min(per_node, smaller.node.scale_up_domain)

@@ -77,7 +77,7 @@ def _over(variants: int) -> str:
 def _words(footprint: Footprint) -> str:
     """Degrees and settings of a layout."""
     layout, workload = footprint.layout, footprint.workload
-    chosen = workload.search.settings_of(workload.training)
+    chosen = workload.chosen
     parts = [
         *(f"{axis} {getattr(layout, axis)}" for axis in ("tp", "pp", "cp", "dp")),
         f"ZeRO {layout.zero_stage}",

@@ -6,6 +6,8 @@ from planner.cost.estimate import estimate
 from planner.cost.layouts import layout_of
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
+from planner.expressible import refuse_inexpressible
+from planner.idle import why_idle
 from planner.infeasible import infeasibility
 from planner.reasons import explanation, why_slower
 from planner.sanity import doubts
@@ -21,6 +23,7 @@ from planner.specs.result import (
     SearchReport,
     Status,
 )
+from planner.specs.search import limit_words
 from planner.ties import Contender, robust_choice, tie, tied, why_robust
 from planner.variants import variants
 from planner.verify import violations
@@ -56,9 +59,10 @@ def optimize(
         Status, plans, those that tie, bound and what removed every other candidate.
 
     Raises:
-        BadInputError: The limits leave no legal layout, or name a setting that no
-            framework of the job has.
+        BadInputError: The limits leave no legal layout, or ask for what no framework
+            of the job can express.
     """
+    refuse_inexpressible(workloads)
     outcomes = search_all(
         variants(workloads), top=top, time_limit=time_limit, progress=progress
     )
@@ -120,7 +124,7 @@ def _rule(rule: str, count: int, limits: dict[str, object]) -> str:
     axis = rule.removeprefix("limit:")
     if axis == rule or axis not in limits:
         return f"{rule} ({count} removed)"
-    return f"the limit {axis} = {limits[axis]} ({count} values removed)"
+    return f"the limit {limit_words(axis, limits[axis])} ({count} values removed)"
 
 
 def _contenders(outcomes: Sequence[SearchOutcome], top: int) -> list[Contender]:
@@ -192,7 +196,7 @@ def _ranked(rank: int, one: Contender, best: Contender) -> RankedPlan:
         estimate=one.estimate,
         slower=one.step_s / best.step_s - 1,
         why="" if same else why_slower(best.estimate, one.estimate),
-        settings=one.workload.search.settings_of(one.workload.training),
+        settings=one.workload.chosen,
     )
 
 
@@ -241,7 +245,12 @@ def _explain(
 ) -> Explanation:
     if status == "infeasible":
         return Explanation(infeasible=infeasibility(outcomes))
-    return explanation(plans)
+    told = explanation(plans)
+    if not plans:
+        return told
+    proven = status == "optimal" and plans[0].slower <= 0
+    idle = why_idle(outcomes, plans[0].layout, proven=proven)
+    return told.model_copy(update={"binding": (*told.binding, *idle)})
 
 
 def _warnings(plans: list[RankedPlan]) -> tuple[str, ...]:

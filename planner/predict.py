@@ -4,12 +4,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from planner.cost.estimate import estimate
-from planner.cost.layouts import comm_dtype, layout_of
+from planner.cost.layouts import layout_of
 from planner.cost.meshes import ORDERS, Meshes
+from planner.cost.modules import combinations, is_known, known_kinds
 from planner.cost.pipeline import Counts, rank_blocks, step_ns
 from planner.cost.table import CostTable, fill_table
 from planner.cost.workload import Workload
-from planner.errors import BadInputError
+from planner.errors import BadInputError, did_you_mean
+from planner.expressible import able
+from planner.schedules import SPLIT, V_SHAPED, placement
+from planner.search.fleet import divisors
 from planner.search.paths import even_counts, in_class
 from planner.specs.estimate import MemoryEstimate
 from planner.specs.layout import (
@@ -89,12 +93,17 @@ def complete(workload: Workload, partial: PartialLayout) -> Layout:
         BadInputError: No legal layout has those degrees.
     """
     _refuse_formats(workload, partial)
-    workload = replace(workload, offload=partial.offload or workload.offload)
+    workload = replace(
+        workload,
+        offload=partial.offload or workload.offload,
+        comm_dtype=partial.comm_dtype or workload.comm_dtype,
+    )
+    _refuse_schedule(workload, partial)
     degrees = _degrees(workload, partial)
     _refuse_offload(workload, degrees)
     if isinstance(partial.stages, tuple):
         stages = tuple(_with_recompute(stage, partial) for stage in partial.stages)
-        layout = _skeleton(degrees, stages, partial.order or ORDERS[0])
+        layout = _skeleton(workload, degrees, stages, partial.order or ORDERS[0])
         layout = layout.model_copy(update={"offload": workload.offload})
         _refuse_illegal(workload, layout)
         return layout
@@ -102,16 +111,34 @@ def complete(workload: Workload, partial: PartialLayout) -> Layout:
     return best.layout
 
 
+def _refuse_schedule(workload: Workload, partial: PartialLayout) -> None:
+    """The framework on its stack runs the schedule, or the message says who does."""
+    framework, name = workload.framework, partial.schedule
+    if name is None or name in framework.limits.schedules:
+        return
+    who = able("schedule", SearchSpec(schedule=name))
+    raise BadInputError(
+        f"{framework.name} with stack {framework.profile.name} does not run it; "
+        f"those that do: {', '.join(who) or 'none here'}",
+        field="layout.schedule",
+        value=name,
+        allowed=", ".join(framework.limits.schedules),
+    )
+
+
 def _refuse_formats(workload: Workload, partial: PartialLayout) -> None:
-    """Formats on the wire are the framework recipe's; others have no price yet."""
-    ours = comm_dtype(workload)
-    if partial.comm_dtype not in (None, ours):
-        raise BadInputError(
-            f"{workload.framework.name} is priced with its own formats only",
-            field="layout.comm_dtype",
-            value=partial.comm_dtype.model_dump() if partial.comm_dtype else None,
-            allowed=str(ours.model_dump()),
-        )
+    """Formats on the wire are the framework's own, or among those it can choose."""
+    given = partial.comm_dtype
+    for name in ("gradients", "parameters") if given else ():
+        value, known = getattr(given, name), workload.sendable(name)
+        if value not in known:
+            raise BadInputError(
+                f"{workload.framework.name} sends no {name} in {value} under "
+                f"{workload.training.precision}",
+                field=f"layout.comm_dtype.{name}",
+                value=value,
+                allowed=", ".join(known),
+            )
 
 
 def _refuse_offload(workload: Workload, degrees: dict[str, int | str]) -> None:
@@ -149,9 +176,9 @@ def _degrees(workload: Workload, partial: PartialLayout) -> dict[str, int | str]
     """Every degree, from the user or by default."""
     limits = workload.framework.limits
     tp, pp, cp = (getattr(partial, axis) or 1 for axis in ("tp", "pp", "cp"))
-    dp = partial.dp or max(workload.gpus // (tp * pp * cp), 1)
     micro_batch = partial.micro_batch or 1
-    vpp = partial.vpp or 1
+    dp = partial.dp or _replicas(workload, tp * pp * cp, micro_batch)
+    vpp = partial.vpp or (2 if partial.schedule in V_SHAPED else 1)
     zero = limits.default_zero(pp=pp, ranks=dp * cp)
     sp = tp > 1 and limits.sequence_parallel[0]
     return {
@@ -173,6 +200,15 @@ def _degrees(workload: Workload, partial: PartialLayout) -> dict[str, int | str]
     }
 
 
+def _replicas(workload: Workload, each: int, micro_batch: int) -> int:
+    """Replicas that fill the fleet, or the most that divide the batch if none do."""
+    whole = max(workload.gpus // each, 1)
+    sequences = workload.sequences // micro_batch
+    if whole * each == workload.gpus or sequences < 1:
+        return whole
+    return max(dp for dp in divisors(sequences) if dp <= whole)
+
+
 def _with_recompute(stage: Stage, partial: PartialLayout) -> Stage:
     """Layers without a recompute kind take the layout's, or none."""
     if stage.recompute or stage.layers == 0:
@@ -183,9 +219,13 @@ def _with_recompute(stage: Stage, partial: PartialLayout) -> Stage:
 
 
 def _skeleton(
-    degrees: dict[str, int | str], stages: tuple[Stage, ...], order: str
+    workload: Workload,
+    degrees: dict[str, int | str],
+    stages: tuple[Stage, ...],
+    order: str,
 ) -> Layout:
-    return Layout.model_validate({**degrees, "stages": stages, "order": order})
+    layout = Layout.model_validate({**degrees, "stages": stages, "order": order})
+    return layout.model_copy(update={"comm_dtype": workload.sends})
 
 
 def _refuse_illegal(workload: Workload, layout: Layout) -> None:
@@ -213,7 +253,7 @@ def _options(
     """Rank orders times recompute kinds, each with its best split."""
     limits = workload.framework.limits
     orders = (partial.order,) if partial.order else limits.orders
-    menu = (partial.recompute,) if partial.recompute else limits.recompute
+    menu = _menu(workload, partial)
     _refuse_recompute(workload, menu)
     legal = [
         order
@@ -233,15 +273,26 @@ def _options(
             yield _option(table, degrees, choice, partial, (rank, entry))
 
 
+def _menu(workload: Workload, partial: PartialLayout) -> tuple[str, ...]:
+    """Recompute kinds to choose from: none where the schedule allows no other."""
+    limits = workload.framework.limits
+    if partial.recompute is not None:
+        return (partial.recompute,)
+    if partial.schedule in SPLIT and not limits.recomputes_split:
+        return ("none",)
+    return limits.recompute
+
+
 def _refuse_recompute(workload: Workload, menu: tuple[str, ...]) -> None:
-    known = workload.recipe.kinds
     for name in menu:
-        if name not in known:
+        if not is_known(workload, name):
+            near = {*workload.framework.limits.recompute, *combinations(workload)}
             raise BadInputError(
-                f"{workload.framework.name} has no such recompute kind",
+                f"{workload.framework.name} has no such recompute kind for this model; "
+                + did_you_mean(name, near),
                 field="layout.recompute",
                 value=name,
-                allowed=", ".join(sorted(known)),
+                allowed=known_kinds(workload),
             )
 
 
@@ -249,9 +300,11 @@ def _probe(
     workload: Workload, degrees: dict[str, int | str], order: str, kind: str
 ) -> Layout:
     """The layout with an even split, to ask whether it is legal at all."""
-    stages = int(degrees["pp"]) * int(degrees["vpp"])
+    shape = int(degrees["pp"]), int(degrees["vpp"])
+    stages = placement(str(degrees["schedule"]), *shape).depth
     layers = even_layers(workload.model.layers, stages)
     return _skeleton(
+        workload,
         degrees,
         tuple(
             Stage(

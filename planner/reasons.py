@@ -24,6 +24,9 @@ NO_DIFFERENCE = "equal in every cause"
 SHOWN = 0.0005
 """Differences below this share of the step go unmentioned. [1]"""
 
+SEVERAL = " and "
+"""Between the recompute kinds of one layout. [text]"""
+
 
 def _differences(best: Estimate, other: Estimate) -> list[tuple[str, float]]:
     """Causes by how much longer they take in *other*, largest first. [1]."""
@@ -132,10 +135,10 @@ def recompute_words(layout: Layout) -> str:
         layout: A complete layout. [-]
 
     Returns:
-        Their names with + between them. [text]
+        Their names with `and` between them. [text]
     """
     names = {part.kind for stage in layout.stages for part in stage.recompute}
-    return "+".join(sorted(names)) or "none"
+    return SEVERAL.join(sorted(names)) or "none"
 
 
 def _binding(best: Estimate) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from planner.calibration_file import CalibrationFile
 from planner.cost.kernels import attention_curve, is_unfused
 from planner.cost.workload import Workload
 from planner.errors import BadInputError, did_you_mean
+from planner.expressible import refuse_unknown_words
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import stack_names, with_stack
 from planner.methods import check_method, frozen_model
@@ -94,11 +95,13 @@ def _resolve(
     spec: JobSpec, file: str, base: Path, own: CalibrationFile | None
 ) -> tuple[Workload, ...]:
     training = _training(spec)
+    refuse_unknown_words(spec.search)
     model, cluster = look_up(spec, file=file, base=base)
     gpu = cluster.gpu
     measured = _told("cluster", lambda: _calibration(gpu.name, own))
     for wanted in trainings(training, spec.search):
-        _check_priced(wanted, cluster, measured)
+        chosen = "search" if spec.search.choices("precision") else "training"
+        _check_priced(wanted, cluster, measured, f"{chosen}.precision")
         check_method(wanted, model, gpu)
     workloads = tuple(
         with_uncertainty(
@@ -289,14 +292,14 @@ def _recipe(recipe: Recipe, given: Any, file: str) -> Recipe:
 
 
 def _check_priced(
-    training: TrainingSpec, cluster: Cluster, measured: GpuCalibration
+    training: TrainingSpec, cluster: Cluster, measured: GpuCalibration, field: str
 ) -> None:
     """Refuse what the cost model has no numbers for."""
-    _priced("training.precision", training.precision, PRICED_PRECISIONS)
+    _priced(field, training.precision, PRICED_PRECISIONS)
     if training.precision == "bf16" and cluster.gpu.peak_bf16 is None:
         raise BadInputError(
             f"{cluster.gpu.name} has no bf16 units",
-            field="training.precision",
+            field=field,
             value="bf16",
             allowed="fp16",
         )
@@ -305,7 +308,7 @@ def _check_priced(
         raise BadInputError(
             f"{cluster.gpu.name} has no {training.precision} units or no "
             f"{training.precision} measurement",
-            field="training.precision",
+            field=field,
             value=training.precision,
             allowed=", ".join(measured.gemm),
         )

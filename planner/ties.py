@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from planner.cost.workload import Workload
 from planner.frameworks.sanity import compared
+from planner.specs.context import cp_family
 from planner.specs.estimate import Estimate
 from planner.specs.layout import Layout
 from planner.specs.offload import offload_text
@@ -109,11 +110,11 @@ def _unusual(one: Contender) -> tuple[int, ...]:
     limits, layout = one.workload.framework.limits, one.layout
     ranks = layout.dp * layout.cp
     usual = limits.default_zero(pp=layout.pp, ranks=ranks)
-    orders, kinds = limits.orders, limits.cp_kinds
+    orders, kinds, kind = limits.orders, limits.cp_kinds, cp_family(layout.cp_kind)
     return (
         int(layout.zero_stage != usual),
         orders.index(layout.order) if layout.order in orders else len(orders),
-        kinds.index(layout.cp_kind) if layout.cp_kind in kinds else len(kinds),
+        kinds.index(kind) if kind in kinds else len(kinds),
     )
 
 
@@ -167,7 +168,7 @@ def _member(one: Contender, best: Contender, rank: int | None) -> TiedPlan:
     return TiedPlan(
         rank=rank,
         layout=one.layout,
-        settings=one.workload.search.settings_of(one.workload.training),
+        settings=one.workload.chosen,
         framework=one.workload.framework.name,
         slower=_slower(one, best),
         error=_error(one, best),

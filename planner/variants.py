@@ -9,19 +9,21 @@ from pydantic import ValidationError
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.methods import frozen_model
+from planner.precisions import can_compute, refuse_precisions
 from planner.specs.invalid import explained
 from planner.specs.layout import Offload
 from planner.specs.limits import Limits
 from planner.specs.offload import CATEGORIES, Parts, parts_of, unions, word_for
 from planner.specs.search import SETTINGS, SearchSpec
 from planner.specs.training import ONLY_WITH, TrainingSpec
+from planner.wire import refuse_formats, wire_formats, with_formats
 
 STEPPED = frozenset({"optimizer", "activations"})
 """Categories that the full space also offloads by half, where they move alone."""
 
 
 def variants(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
-    """One workload for every framework, method, optimizer and offload allowed.
+    """One workload for every framework, setting, format and offload allowed.
 
     Those that offload less come first, equals in the order that the user lists:
     the order of preference where plans are otherwise equal.
@@ -30,24 +32,32 @@ def variants(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
         workloads: The job under each framework that may run it. [-]
 
     Returns:
-        The same with training block and offload of their own. [-],
-        shape (variants,)
+        The same with training block, formats on the wire and offload of their own.
+        [-], shape (variants,)
 
     Raises:
         BadInputError: A listed setting is impossible under every framework.
     """
     _refuse_impossible(workloads)
-    every = [
-        replace(_under(workload, training), offload=offload)
+    refuse_precisions(workloads)
+    under = [
+        _under(workload, training)
         for workload in workloads
         for training in trainings(workload.training, workload.search)
-        for offload in _offloads(workload, training)
+        if can_compute(workload, training.precision)
+    ]
+    refuse_formats(under)
+    every = [
+        replace(workload.sending(formats), offload=offload)
+        for workload in under
+        for formats in wire_formats(workload)
+        for offload in _offloads(workload, workload.training)
     ]
     return tuple(sorted(every, key=lambda variant: _share(variant.offload)))
 
 
 def trainings(training: TrainingSpec, search: SearchSpec) -> Iterator[TrainingSpec]:
-    """The training block under each method and optimizer that the search may choose.
+    """The training block under every setting that the search may choose.
 
     Args:
         training: As given. [-]
@@ -81,14 +91,15 @@ def with_settings(workload: Workload, settings: Mapping[str, object]) -> Workloa
 
     Args:
         workload: The job under the plan's framework. [-]
-        settings: What the search chose of the training block, by field. [-]
+        settings: What the search chose of training block and wire, by limit. [-]
 
     Returns:
-        The job with that training block. [-]
+        The job with that training block and those formats. [-]
     """
-    if not settings:
-        return workload
-    return _under(workload, _changed(workload.training, settings))
+    training = {name: settings[name] for name in SETTINGS if name in settings}
+    if training:
+        workload = _under(workload, _changed(workload.training, training))
+    return with_formats(workload, settings)
 
 
 def _under(workload: Workload, training: TrainingSpec) -> Workload:

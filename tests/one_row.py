@@ -1,5 +1,6 @@
 """A table and a space of one row, around an inner problem."""
 
+from dataclasses import fields
 from types import SimpleNamespace
 from typing import cast
 
@@ -41,8 +42,8 @@ def one_row_table(costs: StageCosts) -> tuple[CostTable, Space]:
 
 
 def _unit(priced: LayerCosts | EndCosts) -> Unit:
-    names = ("static", "accumulated", "gather", "scatter", "optimizer")
-    return Unit(*(np.array([getattr(priced, name)]) for name in names))
+    names = [field.name for field in fields(Unit)]
+    return Unit(*(np.array([getattr(priced, name, 0)]) for name in names))
 
 
 def _end(end: EndCosts) -> EndColumns:

@@ -17,7 +17,7 @@ from planner.cost.table import fill_table
 from planner.cost.workload import Workload
 from planner.frameworks import FRAMEWORKS
 from planner.models import Architecture, from_config
-from planner.schedules import V_SHAPED
+from planner.schedules import SPLIT, V_SHAPED
 from planner.search.exhaustive import candidate_costs, count_plans, splits
 from planner.search.paths import even_counts
 from planner.search.space import enumerate_space
@@ -58,6 +58,7 @@ def layer_costs(draw: st.DrawFn, entries: int) -> LayerCosts:
         gather=draw(term()),
         scatter=draw(term()),
         optimizer=draw(term()),
+        pending=draw(term()),
     )
 
 
@@ -66,7 +67,8 @@ def end_costs(draw: st.DrawFn) -> EndCosts:
     if draw(st.booleans()):
         return EndCosts()
     terms = [draw(term()) for _ in range(9)]
-    return EndCosts(*terms, weight=draw(st.integers(0, terms[1])))
+    weight = draw(st.integers(0, terms[1]))
+    return EndCosts(*terms, weight=weight, pending=draw(term()))
 
 
 @st.composite
@@ -95,12 +97,15 @@ def runs(draw: st.DrawFn, layers: int, kinds: int) -> tuple[tuple[int, int], ...
 
 
 @st.composite
-def shapes(draw: st.DrawFn, *, offered: bool) -> tuple[str, int, int, int]:
-    """Schedule, p, v and m: of all schedules with a price, or those on offer."""
+def shapes(draw: st.DrawFn) -> tuple[str, int, int, int]:
+    """Schedule, p, v and m: of all schedules with a price."""
     p = draw(st.integers(1, 4))
-    if not offered and draw(st.booleans()):
-        schedule = draw(st.sampled_from(["zb-h1", "zb-v", "dualpipe-v"]))
+    if draw(st.booleans()):
+        schedule = draw(st.sampled_from(SPLIT))
         m = draw(st.integers(1, 9)) + 2 * p * (schedule == "dualpipe-v")
+        if schedule == "dualpipe":
+            p = 2 * draw(st.integers(1, 3))
+            m = 2 * (p + draw(st.integers(0, 3)))
         return schedule, p, 1 + (schedule in V_SHAPED), m
     v = draw(st.integers(1, 3)) if p > 1 else 1
     if v == 1:
@@ -109,10 +114,12 @@ def shapes(draw: st.DrawFn, *, offered: bool) -> tuple[str, int, int, int]:
 
 
 @st.composite
-def inner_problems(draw: st.DrawFn, *, offered: bool = False) -> StageCosts:
+def inner_problems(draw: st.DrawFn) -> StageCosts:
     """One mesh with at most ``MOST_SPLITS`` splits, memory from loose to none."""
-    schedule, p, v, m = draw(shapes(offered=offered))
-    layers = draw(st.integers(max(1, p * v - 2), p * v + 7))
+    schedule, p, v, m = draw(shapes())
+    copies = 1 + (schedule == "dualpipe")
+    stages = p * v // copies
+    layers = draw(st.integers(max(1, stages - 2), stages + 7))
     its_runs = draw(runs(layers, draw(st.integers(1, 2))))
     entries = draw(st.integers(1, 3))
     kinds = max(kind for kind, _ in its_runs) + 1
@@ -137,6 +144,7 @@ def inner_problems(draw: st.DrawFn, *, offered: bool = False) -> StageCosts:
         overhead=draw(st.sampled_from([0, 7, 1000])),
         extra_layers=draw(st.sampled_from([0, 0, 1])),
         idle=tuple(draw(st.lists(idle_moments(kinds, entries), max_size=2))),
+        copies=copies,
     )
     assume(1 <= count_plans(costs) <= MOST_SPLITS)
     return replace(costs, budget=draw(budgets(costs)))

@@ -1,67 +1,98 @@
 """What the search costs: ``python -m benchmarks.search``.
 
 Each case runs in a fresh process, as `planner plan` would. Without names it runs the
-cases that take seconds; ``--all`` runs every case of the page, ``--full`` takes the
-full space in place of the default one. Names of jobs in configs/jobs may follow.
-``--write`` puts the figures on the page, benchmarks/search/README.md, beside those of
-other cases that it has already.
+jobs that take seconds in the default space. Names of jobs in configs/jobs or in
+benchmarks/search/jobs may follow. ``--write`` keeps each figure as soon as it is
+measured, in results.json beside those of other cases, and writes README.md and its
+charts at the end; ``--write`` with ``--nothing`` writes them anew from what is kept.
 """
 
 import argparse
-import json
-import subprocess
-import sys
-import time
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 
 from benchmarks.machine import machine
-from benchmarks.search.cases import CASES, CHEAP, path_of
-from benchmarks.search.page import Row, line, write_page
+from benchmarks.search import growth
+from benchmarks.search.cases import BESIDE_CALCULON, CHEAP, JOBS, Case, case
+from benchmarks.search.page import line, write_page
+from benchmarks.search.process import measured
+from benchmarks.search.results import keep, known
 
-ROOT = Path(__file__).resolve().parents[2]
 
-
-def measured(path: Path, space: str, time_limit: float) -> Row:
-    """Search one job in a process of its own.
+def chosen(asked: argparse.Namespace) -> Iterator[Case]:
+    """The cases that the command line asks for.
 
     Args:
-        path: The YAML file.
-        space: default or full. [text]
-        time_limit: Wall time of the search. [s]
+        asked: Its options.
+
+    Yields:
+        Cases, those of the default space first.
+    """
+    jobs = asked.jobs or (JOBS if asked.all else CHEAP)
+    if not (asked.jobs or asked.all) and (asked.nothing or asked.growth):
+        jobs = ()
+    for space in ("default", "full") if asked.full else ("default",):
+        yield from (case(name, space) for name in jobs)
+    if asked.all and asked.full:
+        yield from (case(BESIDE_CALCULON, s) for s in ("full", "full, offload"))
+
+
+def run_cases(asked: argparse.Namespace) -> None:
+    """Measure cases, and keep each at once where asked."""
+    for one in chosen(asked):
+        row = measured(one, asked.time_limit)
+        print(line(row), flush=True)
+        if asked.write:
+            keep("cases", [row])
+
+
+def run_growth(asked: argparse.Namespace) -> None:
+    """Measure how the search grows, and keep each point at once where asked."""
+    for axis in growth.AXES.values():
+        for value, one in growth.cases(axis):
+            row = measured(one, asked.time_limit)
+            print(line(row), flush=True)
+            if asked.write:
+                keep("growth", [growth.point(axis, value, row)])
+
+
+def write() -> None:
+    """Write the page and its charts from what is kept."""
+    from benchmarks.search.charts import write_charts  # noqa: PLC0415  # charts are an extra
+
+    tables = known()
+    write_charts(tables["cases"], tables["growth"])
+    write_page(tables)
+
+
+def options(words: Sequence[str] | None = None) -> argparse.Namespace:
+    """What the command line asks for.
+
+    Args:
+        words: Its words; none takes those of this process. [text]
 
     Returns:
-        What it did and took, with the machine and the date.
+        Options.
     """
-    options = ["--space", space, "--time-limit", str(time_limit)]
-    command = [sys.executable, "-m", "benchmarks.search.one", str(path), *options]
-    done = subprocess.run(  # noqa: S603  # our own module
-        [*command, "--started", str(time.time())],
-        cwd=ROOT,
-        check=True,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    row: Row = json.loads(done.stdout.splitlines()[-1])
-    return row | {"machine": machine(), "time_limit_s": time_limit}
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("jobs", nargs="*", help="names of jobs")
+    parser.add_argument("--all", action="store_true", help="every job of the page")
+    parser.add_argument("--full", action="store_true", help="the full space too")
+    parser.add_argument("--growth", action="store_true", help="against GPUs and layers")
+    parser.add_argument("--nothing", action="store_true", help="measure nothing")
+    parser.add_argument("--write", action="store_true", help="keep and write the page")
+    parser.add_argument("--time-limit", type=float, default=60.0, help="seconds")
+    return parser.parse_args(words)
 
 
 def main() -> None:
     """Measure, print a line each, and write the page where asked."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("jobs", nargs="*", help="names of jobs")
-    parser.add_argument("--all", action="store_true", help="every case of the page")
-    parser.add_argument("--full", action="store_true", help="the full space")
-    parser.add_argument("--write", action="store_true", help="write the page")
-    parser.add_argument("--time-limit", type=float, default=60.0, help="seconds")
-    asked = parser.parse_args()
-    names = asked.jobs or (CASES if asked.all else CHEAP)
-    paths = [path_of(name) for name in names]
+    asked = options()
     print(machine())
-    for path in paths:
-        row = measured(path, "full" if asked.full else "default", asked.time_limit)
-        print(line(row), flush=True)
-        if asked.write:
-            write_page([row])
+    run_cases(asked)
+    if asked.growth:
+        run_growth(asked)
+    if asked.write:
+        write()
 
 
 if __name__ == "__main__":

@@ -1,9 +1,17 @@
-"""The jobs that are searched: ours and those that only a benchmark wants."""
+"""The jobs that are searched, ours and those that only a benchmark wants."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = (ROOT / "configs" / "jobs", Path(__file__).resolve().parent / "jobs")
+OWN = Path(__file__).resolve().parent / "jobs"
+FOLDERS = (ROOT / "configs" / "jobs", OWN)
+SPACES = {
+    "default": ("search.space=default",),
+    "full": ("search.space=full",),
+    "full, offload": ("search.space=full", "search.offload=true"),
+}
+"""Each space of the page with the assignments that ask for it. [text]"""
 CHEAP = (
     "gpt3-175b-512-a100",
     "gpt3-175b-4096-a100",
@@ -11,14 +19,50 @@ CHEAP = (
     "llama-3.1-405b-128k-16k-h100",
     "deepseek-v3-2048-h800",
 )
-"""Cases of a plain run: seconds each in the default space."""
-CASES = (
+"""Jobs of a plain run: seconds each in the default space."""
+JOBS = (
     *CHEAP,
     "mt-nlg-530b-5120-a100",
     "dense-2t-100k-gb200",
     "moe-2t-100k-gb200",
 )
-"""All cases, smaller clusters first."""
+"""All jobs of the default and the full space, smaller clusters first."""
+BESIDE_CALCULON = "gpt3-175b-512-a100-tp32"
+"""The job whose full space is held against Calculon's."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One job in one space, as one process searches it."""
+
+    job: str
+    space: str
+    path: Path
+    assignments: tuple[str, ...]
+    """As the command line's ``--set`` takes them. [text]"""
+
+
+def case(name: str, space: str) -> Case:
+    """A job in a space.
+
+    Args:
+        name: Of a job's file. [text]
+        space: A key of ``SPACES``. [text]
+
+    Returns:
+        What to run.
+
+    Raises:
+        SystemExit: No folder has the job.
+    """
+    return Case(name, space, path_of(name), SPACES[space])
+
+
+def of_the_page() -> tuple[Case, ...]:
+    """Every case that the page is to show, in its order."""
+    plain = [case(name, space) for name in JOBS for space in ("default", "full")]
+    beside = [case(BESIDE_CALCULON, space) for space in ("full", "full, offload")]
+    return (*plain, *beside)
 
 
 def path_of(name: str) -> Path:

@@ -3,10 +3,12 @@
 import argparse
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from benchmarks.machine import peak_memory
-from benchmarks.search.phases import Phases, Watch
+from benchmarks.search.phases import Phases
+from benchmarks.search.series import Watch, proof, thinned
 from planner.optimize import optimize
 from planner.resolve import resolve
 from planner.specs.read import read_spec
@@ -16,12 +18,14 @@ TOP = 4
 """Plans to list, as `planner plan` does. [1]"""
 
 
-def measure(path: Path, space: str, time_limit: float, imports: float) -> dict:
+def measure(
+    path: Path, assignments: Sequence[str], time_limit: float, imports: float
+) -> dict[str, Any]:
     """Search one job.
 
     Args:
         path: The YAML file.
-        space: default or full. [text]
+        assignments: As ``--set`` takes them. [text]
         time_limit: Wall time of the search. [s]
         imports: Wall time since the process began. [s]
 
@@ -29,7 +33,7 @@ def measure(path: Path, space: str, time_limit: float, imports: float) -> dict:
         What the search did and what it took; times are since the process began.
     """
     start = time.perf_counter()
-    spec = read_spec(path, [f"search.space={space}"])
+    spec = read_spec(path, assignments)
     workloads = resolve(spec, file=path.name, base=path.parent)
     phases, watch = Phases(), Watch(start - imports)
     phases.seconds["import"] = imports
@@ -37,22 +41,30 @@ def measure(path: Path, space: str, time_limit: float, imports: float) -> dict:
     with phases.watch():
         result = optimize(workloads, top=TOP, time_limit=time_limit, progress=watch)
     taken = imports + time.perf_counter() - start
-    if result.plans and watch.first is None:
-        watch.first = taken
-    if result.status == "optimal" and watch.proof is None:
-        watch.proof = taken - phases.seconds["report"]
+    first = phases.first_plan
+    _end(watch, result, taken - phases.seconds["report"])
     return {
-        "job": path.stem,
-        "space": space,
         "gpus": workloads[0].gpus,
+        "layers": workloads[0].model.layers,
         **_found(result),
-        "first_plan_s": watch.first,
-        "proof_s": watch.proof,
+        "first_plan_s": None if first is None else imports + first - start,
+        "proof_s": proof(watch.points),
         "process_s": taken,
         "cpu_s": time.process_time(),
-        "peak_mib": peak_memory() / 2**20,
         "phases_s": dict(phases.seconds),
+        "series": [[_short(value) for value in p] for p in thinned(watch.points)],
     }
+
+
+def _end(watch: Watch, result: Result, now: float) -> None:
+    """What the result says, which may be more than the last report did."""
+    if result.plans:
+        best = result.plans[0].estimate.step_time_s.value
+        watch.note(now, best, best * (1 - result.objective.gap))
+
+
+def _short(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.6g}")
 
 
 def _found(result: Result) -> dict[str, object]:
@@ -72,12 +84,12 @@ def main() -> None:
     """Print the measurement as one line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("path", type=Path)
-    parser.add_argument("--space", default="default", choices=("default", "full"))
+    parser.add_argument("--set", action="append", default=[], help="a.b.c=value")
     parser.add_argument("--time-limit", type=float, default=60.0, help="seconds")
     parser.add_argument("--started", type=float, required=True, help="of the epoch")
     asked = parser.parse_args()
     imports = time.time() - asked.started
-    found = measure(asked.path, asked.space, asked.time_limit, imports)
+    found = measure(asked.path, asked.set, asked.time_limit, imports)
     print(json.dumps(found))
 
 

@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 from planner import optimize
 from planner.search import best_first
+from planner.search.incumbents import Incumbents
 
 PHASES: dict[str, tuple[Any, str]] = {
     "enumerate": (best_first, "enumerate_space"),
@@ -19,13 +20,17 @@ PHASES: dict[str, tuple[Any, str]] = {
     "report": (optimize, "_plans"),
 }
 """Each phase with the function that is called for it; none calls another."""
+FOUND = (Incumbents, "add")
+"""What a search calls with every plan that it keeps."""
 
 
 class Phases:
-    """Wall time by phase. [s]."""
+    """Wall time by phase, and when the first plan was there. [s]."""
 
     def __init__(self) -> None:
         self.seconds: Counter[str] = Counter()
+        self.first_plan: float | None = None
+        """By ``time.perf_counter``. [s]"""
 
     @contextmanager
     def watch(self) -> Iterator[None]:
@@ -34,7 +39,18 @@ class Phases:
             for name, (owner, attribute) in PHASES.items():
                 call = self._timed(name, getattr(owner, attribute))
                 stack.enter_context(patch.object(owner, attribute, call))
+            owner, attribute = FOUND
+            call = self._noted(getattr(owner, attribute))
+            stack.enter_context(patch.object(owner, attribute, call))
             yield
+
+    def _noted(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(*args: Any, **named: Any) -> Any:
+            if self.first_plan is None:
+                self.first_plan = perf_counter()
+            return call(*args, **named)
+
+        return noted
 
     def _timed(self, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         def timed(*args: Any, **named: Any) -> Any:
@@ -45,27 +61,3 @@ class Phases:
                 self.seconds[name] += perf_counter() - start
 
         return timed
-
-
-class Watch:
-    """Notes when the first plan was there and when the best was proven.
-
-    Progress comes ten times a second, so both are known to a tenth of one.
-    """
-
-    def __init__(self, started: float) -> None:
-        self.started = started
-        self.first: float | None = None
-        self.proof: float | None = None
-
-    def __call__(self, progress: best_first.Progress) -> None:
-        """Look at one report.
-
-        Args:
-            progress: Where the search stands.
-        """
-        now = perf_counter() - self.started
-        if self.first is None and progress.incumbent_s is not None:
-            self.first = now
-        if self.proof is None and progress.gap == 0.0:
-            self.proof = now

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from planner.calibration_file import read_calibration
+from planner.cli.contradictions import case_of
 from planner.cli.guard import guarded
 from planner.cli.jobs import Job, load
 from planner.cli.options import (
@@ -16,8 +16,8 @@ from planner.cli.options import (
     lay_over,
 )
 from planner.cli.output import deliver
-from planner.errors import BadInputError, InfeasibleError, TimeLimitError
-from planner.explain import Case
+from planner.errors import InfeasibleError, TimeLimitError
+from planner.explain import Case, as_error
 from planner.explain import explain as reasons
 from planner.report import heading
 from planner.report.explain import explanation_report
@@ -70,14 +70,13 @@ def explain(
     """
     lay_over(hardware)
     job = load(spec, assignments, calibration)
-    own = None if calibration is None else read_calibration(calibration)
-    case = Case(job.spec, job.file, job.base, own)
+    case = case_of(job, calibration)
     given = job.spec.layout if layout is None else read_layout(layout)
     answer = _explained(job, case, given, time_limit)
     title = heading(job.workload_of(answer.best))
     text = answer.model_dump_json(by_alias=True, indent=2)
     deliver(explanation_report(answer, title), text, json_to)
-    _leave(answer, time_limit)
+    _leave(answer, time_limit, job.file)
 
 
 def _explained(
@@ -90,10 +89,10 @@ def _explained(
     return found.model_copy(update={"warnings": warnings})
 
 
-def _leave(answer: Explained, time_limit: float) -> None:
+def _leave(answer: Explained, time_limit: float, file: str) -> None:
     """End with the exit code that `planner plan` would have."""
-    if answer.status == "no legal layout":
-        raise BadInputError("no legal layout is left", field="search")
+    if answer.contradiction is not None:
+        raise as_error(answer.contradiction, file)
     if answer.status == "infeasible":
         raise InfeasibleError("proven: no legal layout fits the memory of the GPUs")
     if answer.status == "unknown":

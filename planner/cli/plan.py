@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from planner import __version__
+from planner.cli.contradictions import refuse_contradiction
 from planner.cli.guard import guarded
 from planner.cli.jobs import Job, load
 from planner.cli.options import (
@@ -78,6 +79,7 @@ def plan(
         calibration: File of what the user measured. [-]
 
     Raises:
+        BadInputError: The limits leave no legal layout.
         InfeasibleError: No layout fits the memory.
         TimeLimitError: No layout was found in time.
     """
@@ -85,6 +87,7 @@ def plan(
         check_new(out)
     lay_over(hardware)
     job = load(spec, assignments, calibration)
+    refuse_contradiction(job, calibration)
     result = _search(job, top, time_limit, robust=robust == "on")
     best = result.plans[0] if result.plans else None
     title = heading(job.workload_of(best))

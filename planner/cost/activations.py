@@ -5,9 +5,16 @@ from typing import cast
 import numpy as np
 
 from planner.cost.adapters import adapter_widths, copied_bytes, is_frozen, is_kept
+from planner.cost.context_buffers import context_buffers
 from planner.cost.eager_bytes import replayed_block
 from planner.cost.kernels import ELEMENT, NARROW, is_unfused
 from planner.cost.meshes import Floats, Meshes
+from planner.cost.modules import (
+    ATTENTION_TENSORS,
+    kept_share,
+    rebuilt,
+    runs_norm_again,
+)
 from planner.cost.weights import keeps_quantised, linear_weights
 from planner.cost.workload import Workload
 from planner.models.blocks import Attention, LayerKind, Mlp, Moe
@@ -150,18 +157,29 @@ def counted_bytes(
     if layer.role == "below":
         return total
     for tensor in layer.saved():
-        keep = kind.keeps.get(tensor.name, 0.0)
+        keep = kept_share(kind, layer, tensor.name)
         if kind.drops_key and tensor.name == "qkv":
             keep *= 1.0 - key_share(layer)
         if keep:
-            width = tensor.width * _element(workload, layer, tensor, kind)
-            width += copied_bytes(workload, layer, tensor.name)
-            total += keep * width * _share(workload, tensor, kind, meshes)
+            total += keep * _tensor_bytes(workload, layer, tensor, kind, meshes)
     if kind.keeps_output:
         total += ELEMENT * layer.hidden * tokens(workload, meshes)
     if workload.recipe.replay == "amp_bf16" and not kind.rebuilds_layer:
         total += (meshes.zero == 0) * ELEMENT * linear_weights(layer, meshes)
     return total + _beside_bytes(workload, layer, kind, meshes)
+
+
+def _tensor_bytes(
+    workload: Workload,
+    layer: LayerKind,
+    tensor: SavedTensor,
+    kind: RecomputeKind,
+    meshes: Meshes,
+) -> "Floats | float":
+    """One saved tensor on a rank, all of it."""
+    width = tensor.width * _element(workload, layer, tensor, kind)
+    width += copied_bytes(workload, layer, tensor.name)
+    return width * _share(workload, tensor, kind, meshes)
 
 
 def _beside_bytes(
@@ -172,7 +190,7 @@ def _beside_bytes(
     masks = kind.keeps.get("ffn_norm_input", 0.0) * workload.recipe.dropout_bytes
     halves = min(layer.norms, 2)
     total = masks * halves * layer.hidden * local * sequence_split(meshes)
-    keeps_all = kind.keeps.get("qkv", 0.0)
+    keeps_all = kept_share(kind, layer, "qkv")
     columns = adapter_widths(workload, layer) + _repeated(workload, layer)
     inner = keeps_all * ELEMENT * columns
     scores = kind.keeps.get("logsumexp", 0.0) * score_bytes(workload, layer)
@@ -254,11 +272,14 @@ def _element(
     if tensor.precision == "fp32" or workload.training.precision in WIDE:
         return FP32
     kept = is_kept(workload, layer, tensor.name)
+    if keeps_quantised(workload) and tensor.name in workload.recipe.formats_kept:
+        return workload.recipe.formats_kept[tensor.name]
     if keeps_quantised(workload) and tensor.name in NARROW_INPUTS:
         # The attention kernel's own backward reads its output in 16 bits.
         own = ELEMENT if tensor.name == "attention_output" else 0
         return own + kept * NARROW[workload.training.precision]
-    if tensor.name.endswith("norm_input") and not kind.memory_ops:
+    is_input = tensor.name.endswith("norm_input")
+    if is_input and not runs_norm_again(kind, layer, tensor.name):
         copies = frozen and profile.norm_input_bytes > FP32
         return profile.norm_input_bytes - ELEMENT * copies
     if tensor.name.endswith("activation"):
@@ -273,8 +294,9 @@ def transient_bytes(
 
     The larger of its two halves: two gathered inputs and the gradients of the
     inner activations, or the gradients of Q, K, V with the fp32 query
-    accumulator; plus the whole layer's activations when they are rebuilt. Below all
-    that trains there is no backward. Replayed where the eager operators are known.
+    accumulator and what context ranks exchange, each with what recomputed modules
+    build again of it; plus the whole layer's activations when they are rebuilt. Below
+    all that trains there is no backward. Replayed where the eager operators are known.
 
     Args:
         workload: The job.
@@ -316,14 +338,28 @@ def _counted_transient(
     lost = 1.0 - kind.keeps.get("logsumexp", 0.0) * (not kind.rebuilds_layer)
     again = 0.0 if kind.rebuilds_layer else lost * scores
     pair = 2 * ELEMENT * layer.attention.heads * workload.training.seq_len
-    beside = again + pair * (scores > 0)
+    beside = again + pair * (scores > 0) + context_buffers(layer, meshes)
     attention = (ELEMENT * width + fused + beside) * local / meshes.tp
-    peak = gathered + np.maximum(ffn, attention)
+    again_bytes = _rebuilt_bytes(workload, layer, kind, meshes)
+    peak = gathered + np.maximum(ffn + again_bytes[1], attention + again_bytes[0])
     if kind.rebuilds_layer:
-        none = workload.recipe.kinds["none"]
+        none = workload.recipe.kind("none")
         kept = counted_bytes(workload, layer, kind, meshes)
         peak = peak + counted_bytes(workload, layer, none, meshes) - kept
     return peak
+
+
+def _rebuilt_bytes(
+    workload: Workload, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
+) -> tuple[Floats, Floats]:
+    """What recomputed modules build again, in the attention half and in the other."""
+    halves = np.zeros(len(meshes)), np.zeros(len(meshes))
+    names = rebuilt(kind, layer) if kind.modules else frozenset()
+    for tensor in layer.saved():
+        if tensor.name in names:
+            whole = _tensor_bytes(workload, layer, tensor, kind, meshes)
+            halves[tensor.name not in ATTENTION_TENSORS][:] += whole
+    return halves
 
 
 def _ffn_gradients(workload: Workload, layer: LayerKind, meshes: Meshes) -> Floats:

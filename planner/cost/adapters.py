@@ -309,6 +309,60 @@ def adapter_times(
     return forward, backward
 
 
+def adapter_weight_times(
+    workload: Workload,
+    layer: LayerKind,
+    gemm: Gemm,
+    shape: tuple[Floats, Floats, Floats],
+) -> Floats:
+    """Weight gradients of the adapters beside one frozen linear.
+
+    Args:
+        workload: The job. [-]
+        layer: Kind of layer. [-]
+        gemm: The linear. [-]
+        shape: As for :func:`adapter_times`. [1], shape (meshes,) each
+
+    Returns:
+        A part of the backward of :func:`adapter_times`. [s], shape (meshes,)
+    """
+    rows, outputs, inputs = shape
+    time = np.zeros(len(rows))
+    for columns in adapters_beside(workload, layer, gemm.name):
+        share = columns / gemm.outputs * outputs
+        time = time + _pair_weight_time(workload, rows, share, inputs)
+    return time
+
+
+def adapter_width(
+    workload: Workload, layer: LayerKind, gemm: Gemm, outputs: Floats
+) -> Floats:
+    """Outputs per token of the factors of the adapters beside one frozen linear.
+
+    Args:
+        workload: The job. [-]
+        layer: Kind of layer. [-]
+        gemm: The linear. [-]
+        outputs: Its own outputs on a rank. [1], shape (meshes,)
+
+    Returns:
+        Columns, none where no adapter is. [1], shape (meshes,)
+    """
+    beside = adapters_beside(workload, layer, gemm.name)
+    inner = float(workload.training.lora.rank * len(beside))
+    return inner + sum(beside) / gemm.outputs * outputs
+
+
+def _pair_weight_time(
+    workload: Workload, rows: Floats, outputs: Floats, inputs: Floats
+) -> Floats:
+    """Weight gradients of one adapter's two factors. [s], shape (meshes,)."""
+    rate = gemm_rate(workload, narrow=False)
+    inner = np.full(len(rows), float(workload.training.lora.rank))
+    outer = gemm_time(rate, inner, outputs, rows, wgrad=True)
+    return outer + gemm_time(rate, inputs, inner, rows, wgrad=True)
+
+
 def _pair_times(
     workload: Workload, rows: Floats, outputs: Floats, inputs: Floats
 ) -> tuple[Floats, Floats]:
@@ -323,8 +377,7 @@ def _pair_times(
     backward = (
         gemm_time(rate, rows, inner, outputs)
         + gemm_time(rate, rows, inputs, inner)
-        + gemm_time(rate, inner, outputs, rows, wgrad=True)
-        + gemm_time(rate, inputs, inner, rows, wgrad=True)
+        + _pair_weight_time(workload, rows, outputs, inputs)
         + memory_time(workload, 3.0 * ELEMENT * rows * inputs, 1)
     )
     copied = _copy_bytes(workload)

@@ -59,7 +59,8 @@ def _communicators(
 ) -> Iterator[tuple[Mask, Callable[[], Floats]]]:
     """Whether each axis is in use, and how to size its communicator.
 
-    The world's; tensor, context and data groups; stages, which send to their
+    The world's; tensor, context and data groups; both parts of a context group that
+    Ulysses shares with a ring; stages, which send to their
     neighbours; the two stages that share a tied table; and experts, each of whose
     ranks sends to all others of its group.
     """
@@ -70,10 +71,13 @@ def _communicators(
     def of(look_up: Callable[..., Groups]) -> Callable[[], Floats]:
         return lambda: collective_bytes(kept, arch, look_up(topology, meshes))
 
-    world = axes.groups(topology, (one * workload.gpus, one))
+    world = axes.groups(topology, meshes, (meshes.gpus, one))
     yield world.size > 1, lambda: collective_bytes(kept, arch, world)
     yield meshes.tp > 1, of(axes.tensor_groups)
     yield meshes.cp > 1, of(axes.context_groups)
+    mixed = (meshes.ulysses > 1) & (meshes.ulysses < meshes.cp)
+    yield mixed, lambda: all_to_all_bytes(kept, axes.ulysses_groups(topology, meshes))
+    yield mixed, of(axes.outer_context_groups)
     yield meshes.pp > 1, lambda: _stage_bytes(kept, workload, meshes)
     tied = (meshes.pp > 1) & workload.model.tied_embeddings
     yield tied, lambda: collective_bytes(kept, arch, _ends(workload, meshes))
@@ -90,7 +94,7 @@ def _communicators(
 
 def _ends(workload: Workload, meshes: Meshes) -> Groups:
     """The first stage and the last: in one domain where all stages are."""
-    stages = axes.groups(workload.topology, (meshes.pp, meshes.pp_stride))
+    stages = axes.groups(workload.topology, meshes, (meshes.pp, meshes.pp_stride))
     apart = stages.domains > 1
     return replace(
         stages,

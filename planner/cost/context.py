@@ -49,7 +49,10 @@ class Context:
     meshes: Meshes
     links: Fabric
     tensor: Groups
-    context: Groups
+    ulysses: Groups
+    """Context ranks that deal heads out."""
+    ring: Groups
+    """Context ranks that see each other's keys."""
     expert: Groups
     expert_tensor: Groups
 
@@ -70,7 +73,8 @@ class Context:
             meshes,
             wire.fabric(workload),
             axes.tensor_groups(topology, meshes),
-            axes.context_groups(topology, meshes),
+            axes.ulysses_groups(topology, meshes),
+            axes.outer_context_groups(topology, meshes),
             axes.expert_groups(topology, meshes),
             axes.expert_tensor_groups(topology, meshes),
         )

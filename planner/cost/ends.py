@@ -8,6 +8,7 @@ from planner.cost import collectives as wire
 from planner.cost.activations import saved_bytes
 from planner.cost.context import Context, Parts
 from planner.cost.eager_bytes import replayed_ends
+from planner.cost.gradients import layer_pending_bytes, layer_weight_time
 from planner.cost.kernels import ELEMENT, gemm_rate, gemm_time, memory_time
 from planner.cost.launch import launched
 from planner.cost.layers import layer_time
@@ -34,6 +35,10 @@ class End:
     """Held per micro-batch in flight. [B], shape (meshes,)"""
     transient: Floats
     """Alive while the end's own backward runs. [B], shape (meshes,)"""
+    weight: Floats
+    """Part of the backward that makes weight gradients. [s], shape (meshes,)"""
+    pending: Floats
+    """Held per micro-batch that waits for them. [B], shape (meshes,)"""
 
 
 def _edge_exchange(context: Context) -> Floats:
@@ -56,20 +61,23 @@ def embedding_end(context: Context) -> End:
         Time and memory of the first stage's extra work, with what it sent on
         where that stays: later stages hold fewer micro-batches.
     """
-    hidden, rows = context.workload.model.hidden, context.local * context.sigma
-    stays = context.workload.recipe.keeps_stage_outputs & (context.meshes.pp > 1)
+    workload = context.workload
+    hidden, rows = workload.model.hidden, context.local * context.sigma
+    stays = workload.recipe.keeps_stage_outputs & (context.meshes.pp > 1)
     sent = np.where(stays, ELEMENT * hidden * rows, 0.0)
-    ahead = memory_time(context.workload, 4.0 * hidden * rows, 1)
-    behind = memory_time(context.workload, 8.0 * hidden * rows, 1)
-    behind = behind * context.workload.training.trains_embedding
+    ahead = memory_time(workload, 4.0 * hidden * rows, 1)
+    behind = memory_time(workload, 8.0 * hidden * rows, 1)
+    behind = behind * workload.training.trains_embedding
     once = _edge_exchange(context)
-    masks = context.workload.recipe.dropout_bytes * hidden * rows
+    masks = workload.recipe.dropout_bytes * hidden * rows
     forward = Parts().plus("compute", ahead).plus("tp_comm", once)
     backward = Parts().plus("compute", behind).plus("tp_comm", once)
     return End(
         *launched(context, forward, backward, share=EMBEDDING_KERNELS),
         TOKEN_ID * context.local + masks + sent + _constants(context),
         np.zeros(len(context.meshes)),
+        weight=behind,
+        pending=ELEMENT * hidden * rows * workload.training.trains_embedding,
     )
 
 
@@ -110,7 +118,7 @@ def head_end(context: Context) -> End:
     logits = workload.recipe.logits_bytes * context.local * vocab / meshes.tp
     gathered = np.where(meshes.sp > 0, ELEMENT * model.hidden * context.local, 0.0)
     if model.mtp_layers:
-        kind = workload.recipe.kinds["none"]
+        kind = workload.recipe.kind("none")
         extra = layer_time(context, model.mtp_kind, kind)
         for index, side in enumerate(extra):
             for cause, time in side.by_cause.items():
@@ -120,12 +128,40 @@ def head_end(context: Context) -> End:
         )
     loss = replayed_ends(workload, meshes).loss
     known = ~np.isnan(loss)
+    weight, pending = _head_gradients(context)
     return End(
         parts[0],
         parts[1],
         np.where(known, 0.0, kept),
         np.where(known, loss, logits + gathered),
+        weight,
+        pending,
     )
+
+
+def _head_gradients(context: Context) -> tuple[Floats, Floats]:
+    """Weight gradients of the head and of MTP modules [s], what waits for them [B]."""
+    workload, meshes = context.workload, context.meshes
+    model = workload.model
+    time = pending = np.zeros(len(meshes))
+    if workload.training.trains_head:
+        logits = context.local * padded_vocab(workload, meshes) / meshes.tp
+        passes = 1 + model.mtp_layers
+        time, pending = passes * _head_weight_time(context), passes * ELEMENT * logits
+    if model.mtp_layers:
+        kind = model.mtp_kind
+        time = time + model.mtp_layers * layer_weight_time(context, kind)
+        pending = pending + model.mtp_layers * layer_pending_bytes(context, kind)
+    return time, pending
+
+
+def _head_weight_time(context: Context) -> Floats:
+    """Weight gradient of one head GEMM. [s], shape (meshes,)."""
+    workload, meshes = context.workload, context.meshes
+    rate = gemm_rate(workload, narrow=False)
+    inputs = np.full(len(meshes), float(workload.model.hidden))
+    outputs = padded_vocab(workload, meshes) / meshes.tp
+    return gemm_time(rate, inputs, outputs, context.local, wgrad=True)
 
 
 def _head_pass(context: Context) -> tuple[Parts, Parts]:
@@ -137,7 +173,7 @@ def _head_pass(context: Context) -> tuple[Parts, Parts]:
     ahead = gemm_time(rate, rows, outputs, inputs)
     behind = gemm_time(rate, rows, inputs, outputs)
     if workload.training.trains_head:
-        behind = behind + gemm_time(rate, inputs, outputs, rows, wgrad=True)
+        behind = behind + _head_weight_time(context)
     logits = context.local * outputs
     norm = model.hidden * context.local * context.sigma
     loss = workload.profile.loss_traffic * logits

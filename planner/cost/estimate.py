@@ -79,7 +79,7 @@ def estimate(workload: Workload, layout: Layout) -> Estimate:
     priced = price(workload, layout)
     step = priced.step_s
     tokens = workload.sequences * workload.training.seq_len / step
-    flops = _model_tflops(workload, tokens)
+    flops = _model_tflops(workload, tokens / layout.gpus)
     peak = workload.peak_flops / 1e12
     wanted = workload.training.tokens
     breakdown = time_breakdown(priced.table, priced.costs, priced.counts)
@@ -87,25 +87,29 @@ def estimate(workload: Workload, layout: Layout) -> Estimate:
     memory = memory_estimate(priced)
     return Estimate(
         step_time_s=Interval.around(step, band),
-        tokens_per_s_per_gpu=tokens / workload.gpus,
+        tokens_per_s_per_gpu=tokens / layout.gpus,
         tokens_per_s=tokens,
         model_tflops_per_gpu=flops,
         mfu=ByConvention(
             full_attention=flops.full_attention / peak,
             causal_attention=flops.causal_attention / peak,
         ),
-        hfu=_hardware_tflops(priced, tokens) / peak,
+        hfu=_hardware_tflops(priced, tokens / layout.gpus) / peak,
         time_breakdown_s=breakdown,
         memory=memory,
         stack=stack_in_force(workload),
-        assumptions=(*assumptions(workload), *host_assumptions(priced.table, memory)),
+        assumptions=(
+            *idle_nodes(workload, layout),
+            *assumptions(workload),
+            *host_assumptions(priced.table, memory),
+        ),
         time_to_train_s=None if wanted is None else wanted / tokens,
     )
 
 
 def _model_tflops(workload: Workload, tokens_per_s: float) -> ByConvention:
-    """Model FLOPs per GPU under both attention conventions. [TFLOP/s]."""
-    per_gpu = tokens_per_s / workload.gpus / 1e12
+    """Model FLOPs of so many tokens under both attention conventions. [TFLOP/s]."""
+    per_gpu = tokens_per_s / 1e12
     return ByConvention(
         full_attention=per_gpu * flops_per_token(workload, "full"),
         causal_attention=per_gpu * flops_per_token(workload, "causal"),
@@ -158,12 +162,12 @@ def _hardware_tflops(priced: Priced, tokens_per_s: float) -> float:
         for entry, name in enumerate(priced.costs.menu):
             layers = int(priced.counts[:, kind, entry].sum())
             per_token += layers * _again(workload, layer, name)
-    return per_token * tokens_per_s / workload.gpus / 1e12
+    return per_token * tokens_per_s / 1e12
 
 
 def _again(workload: Workload, layer: LayerKind, name: str) -> float:
     """FLOPs per token that one layer runs again under a recompute kind."""
-    kind = workload.recipe.kinds[name]
+    kind = workload.recipe.kind(name)
     keys = layer.attention.attended(workload.training.seq_len, causal=False)
     everything = kind.gemms.get("*", 0.0)
     gemms = sum(
@@ -217,6 +221,27 @@ def _verdict(device: Interval, capacity: float) -> Verdict:
     if device.low > capacity:
         return "oom"
     return "at-risk" if device.high > capacity else "fits"
+
+
+def idle_nodes(workload: Workload, layout: Layout) -> tuple[str, ...]:
+    """What a layout leaves idle of the fleet in service, in words.
+
+    Args:
+        workload: The job.
+        layout: A complete layout.
+
+    Returns:
+        A sentence, none where every GPU in service is used. [text]
+    """
+    used, there = layout.gpus, workload.gpus
+    if used == there:
+        return ()
+    nodes = (there - used) // workload.topology.cluster.node.gpus_per_node
+    what = f"{nodes:,} nodes" if nodes else f"{there - used} GPUs"
+    return (
+        f"uses {used:,} of {there:,} GPUs in service, {what} idle: rates per GPU and "
+        "MFU are over the GPUs used",
+    )
 
 
 def assumptions(workload: Workload) -> tuple[str, ...]:

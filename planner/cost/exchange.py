@@ -1,4 +1,4 @@
-"""Exposed time of the collectives inside a layer: tensor, context, expert."""
+"""The attention core, and exposed time of the collectives over tensor ranks."""
 
 import numpy as np
 
@@ -11,11 +11,10 @@ from planner.cost.kernels import (
     QUERY_BLOCK,
     attention_time,
     is_unfused,
-    operator_latency,
     unfused_time,
 )
-from planner.cost.meshes import CP_KINDS, Floats
-from planner.models.blocks import Attention, LatentAttention, LayerKind, Moe
+from planner.cost.meshes import Floats
+from planner.models.blocks import LatentAttention, LayerKind, Moe
 
 GemmTimes = tuple[Floats, Floats]
 """Forward and backward of some GEMMs. [s], shape (meshes,)"""
@@ -189,50 +188,3 @@ def _expert_tensor_exchange(context: Context, layer: LayerKind) -> Floats:
     rows = expert_tokens(context.workload, meshes) * copies
     message = ELEMENT * layer.hidden * rows
     return 2 * wire.all_gather_time(context.links, message, context.expert_tensor)
-
-
-def context_exchange(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
-    """Exposed context-parallel time, forward and backward.
-
-    All-gather: keys and values gathered once forward; gathered and their
-    gradients reduce-scattered backward. Ring: the same bytes (three times
-    backward, with fp32 gradients) beside the attention of the chunks already
-    there: the excess shows, contention slows the rest, and every further chunk
-    is one more kernel. Ulysses: four all-to-alls each way.
-
-    Args:
-        context: Shared columns.
-        layer: Kind of layer.
-
-    Returns:
-        Forward and backward. [s], shape (meshes,)
-    """
-    meshes, attention = context.meshes, layer.attention
-    exchanged = (
-        2 * attention.kv_heads * attention.head_dim
-        if isinstance(attention, Attention)
-        else attention.query_width + attention.out_width
-    )
-    local = context.local / meshes.tp
-    message = ELEMENT * exchanged * local * meshes.cp
-    gather = wire.all_gather_time(context.links, message, context.context)
-    ahead, behind = core_times(context, layer)
-    ring = _beside(context, gather, ahead), _beside(context, 3 * gather, behind)
-    open_share = 1 - context.workload.profile.hidden_cp
-    whole = open_share * gather, open_share * 2 * gather
-    width = 2 * attention.out_width + exchanged
-    deal = wire.all_to_all_time(context.links, ELEMENT * width * local, context.context)
-    choice = [meshes.cp_kind == CP_KINDS.index(kind) for kind in CP_KINDS]
-    return (
-        np.select(choice, [ring[0], whole[0], deal]),
-        np.select(choice, [ring[1], whole[1], deal]),
-    )
-
-
-def _beside(context: Context, moved: Floats, core: Floats) -> Floats:
-    """Exposed time of a ring exchange that runs beside the attention core."""
-    workload, cp = context.workload, context.meshes.cp
-    kappa = workload.profile.overlap_contention
-    launches = (cp - 1) * operator_latency(workload)
-    shown = np.maximum(moved - core, 0.0) + kappa * np.minimum(moved, core)
-    return np.where(cp > 1, shown + launches, 0.0)

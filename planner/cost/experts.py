@@ -1,5 +1,7 @@
 """What routed experts cost beside their products: exchanges, waits and launches."""
 
+from math import comb
+
 import numpy as np
 
 from planner.cost import collectives as wire
@@ -20,8 +22,11 @@ WAITING_GRAPHS = frozenset({"none", "dense"})
 def expert_exchange(context: Context, layer: LayerKind) -> Floats:
     """Time of one dispatch and one combine on the busiest rank.
 
-    Every rank sends ``tau_r k h`` numbers each way. Deduplicated, a token goes once
-    to each rank that holds one of its experts, and crosses once to each domain.
+    Every rank sends ``tau_r k h`` numbers each way, those to the experts in the
+    stack's own format, those back in 16 bits. Deduplicated, a token goes once
+    to each rank that holds one of its experts, and crosses once to each domain, whose
+    own links pass it on; routing limited to few groups of experts reaches fewer.
+    Sent copy by copy, limited routing moves as much as free routing.
 
     Args:
         context: Shared columns.
@@ -37,27 +42,76 @@ def expert_exchange(context: Context, layer: LayerKind) -> Floats:
         return np.zeros(len(context.meshes))
     profile, group = context.workload.profile, context.expert
     rows = context.local * context.sigma * profile.expert_imbalance
-    token = ELEMENT * layer.hidden * rows
-    if profile.expert_dispatch == "deduplicated":
-        inside = token * _reached(layer.ffn, group.size)
-        outside = token * _reached(layer.ffn, group.domains)
-        once = wire.dispatch_time(context.links, inside, outside, group)
-    else:
-        once = wire.all_to_all_time(context.links, token * layer.ffn.top_k, group)
-    return (1 - profile.hidden_ep) * 2 * once
+    time = np.zeros(len(context.meshes))
+    for width in (profile.dispatch_bytes, ELEMENT):
+        token = width * layer.hidden * rows
+        if profile.expert_dispatch == "deduplicated":
+            inside = token * parts_reached(layer.ffn, group.size)
+            outside = token * parts_reached(layer.ffn, group.domains)
+            time = time + wire.dispatch_time(context.links, inside, outside, group)
+        else:
+            copies = token * layer.ffn.top_k
+            time = time + wire.all_to_all_time(context.links, copies, group)
+    return (1 - profile.hidden_ep) * time
 
 
-def _reached(ffn: Moe, parts: Ints) -> Floats:
+def parts_reached(ffn: Moe, parts: Ints) -> Floats:
     """Mean number of other parts of the experts that a token's k distinct ones hit.
 
-    ``(n - 1) (1 - prod_{i < k} (1 - (E / n) / (E - i)))`` for even routing.
+    ``(n - 1) (1 - P)`` with P the chance to miss a part, for even routing. Free
+    routing draws from all E experts. Routing limited to M of G groups draws from
+    ``S = M E / G``, and a part that lies in one group is among them M times in G; one
+    of g groups has j of them chosen as in a draw without replacement. Parts that
+    groups do not tile are taken as free, which reaches more of them.
+
+    Args:
+        ffn: Routed experts.
+        parts: Equal parts of the experts: ranks, or domains. [1], shape (meshes,)
+
+    Returns:
+        Parts beside a token's own. [1], shape (meshes,)
+
+    References:
+        DeepSeek-V2, arXiv:2405.04434, section 2.2.2: device-limited routing.
     """
-    missed = np.ones(len(parts))
-    for drawn in range(ffn.top_k):
-        left = 1.0 - (ffn.experts / parts) / (ffn.experts - drawn)
-        missed = missed * np.maximum(left, 0.0)
+    held, k = ffn.experts / parts, ffn.top_k
+    missed = _missed(ffn.experts, held, k)
+    if ffn.groups > 1:
+        groups, chosen = ffn.groups, ffn.top_groups
+        pool = chosen * ffn.experts // groups
+        within = 1.0 - chosen / groups * (1.0 - _missed(pool, held, k))
+        missed = np.where(parts % groups == 0, within, missed)
+        several = (groups % parts == 0) & (parts < groups)
+        missed = np.where(several, _missed_groups(ffn, parts), missed)
     reached: Floats = (parts - 1) * (1.0 - missed)
     return reached
+
+
+def _missed(experts: float, held: Floats, drawn: int) -> Floats:
+    """Chance that distinct experts of a pool all lie outside those held. [1].
+
+    ``prod_{i < k} (1 - held / (E - i))``.
+    """
+    missed = np.ones(len(held))
+    for already in range(drawn):
+        missed = missed * np.maximum(1.0 - held / (experts - already), 0.0)
+    return missed
+
+
+def _missed_groups(ffn: Moe, parts: Ints) -> Floats:
+    """The same of a part of ``g = G / n`` whole groups, of which j are chosen. [1].
+
+    ``sum_j C(g, j) C(G - g, M - j) / C(G, M) prod_{i < k} (1 - j (E / G) / (S - i))``.
+    """
+    groups, chosen = ffn.groups, ffn.top_groups
+    pool, each = chosen * ffn.experts // groups, ffn.experts // groups
+    missed = np.zeros(len(parts))
+    for mine in range(chosen + 1):
+        ways = [comb(g, mine) * comb(groups - g, chosen - mine) for g in range(groups)]
+        share = np.array(ways)[groups // parts % groups] / comb(groups, chosen)
+        held = np.full(len(parts), float(mine * each))
+        missed = missed + share * _missed(pool, held, ffn.top_k)
+    return missed
 
 
 def shown_exchange(context: Context, dealt: Floats, passes: Floats) -> Floats:

@@ -7,7 +7,7 @@ from planner.cost.kernels import ELEMENT
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.optimizers import moment_bytes
 from planner.cost.owned import Owned, padded_vocab
-from planner.cost.quantised import HALF
+from planner.cost.quantised import HALF, gather_width
 from planner.cost.workload import Workload
 
 ADAM = frozenset({"adamw", "lamb"})
@@ -34,7 +34,7 @@ def unit_bytes(workload: Workload, owned: Owned) -> Floats:
         Memory. [B], shape (meshes,)
     """
     held = owned.dense + owned.expert + owned.frozen + owned.frozen_expert
-    return workload.recipe.gather_bytes * held
+    return gather_width(workload, linears=owned.matrices) * held
 
 
 def _updated(owned: Owned, meshes: Meshes) -> Floats:

@@ -63,7 +63,7 @@ def host_bound(
     References:
         Ren et al. 2021, arXiv 2101.06840, section 4.
     """
-    node = min(workload.topology.cluster.node.gpus_per_node, workload.gpus)
+    node = np.minimum(workload.topology.cluster.node.gpus_per_node, meshes.gpus)
     held = _states(workload, meshes, vpp * layers, node)
     if workload.offload.activations:
         flying = _in_flight(meshes, vpp, at_once)
@@ -72,7 +72,7 @@ def host_bound(
     return held
 
 
-def _states(workload: Workload, meshes: Meshes, most: Ints, node: int) -> Floats:
+def _states(workload: Workload, meshes: Meshes, most: Ints, node: Ints) -> Floats:
     """Offloaded states on the fullest node, at most. [B]."""
     kinds = [
         _away(workload, layer_owned(workload, kind, meshes), meshes)
@@ -86,7 +86,7 @@ def _states(workload: Workload, meshes: Meshes, most: Ints, node: int) -> Floats
     return np.asarray(np.minimum(node * of_rank, _on_one_stage(meshes, node) * whole))
 
 
-def _on_one_stage(meshes: Meshes, node: int) -> Ints:
+def _on_one_stage(meshes: Meshes, node: Ints) -> Ints:
     """Ranks of one pipeline stage on a node, at most. [1].
 
     Stages take turns of i ranks, so a window of G ranks has whole rounds and a rest.
@@ -120,7 +120,7 @@ def _activations(
 ) -> Floats:
     """Offloaded activations of the fullest rank, at most. [B]."""
     kept = [
-        kept_bytes(workload, kind, workload.recipe.kinds[name], meshes)
+        kept_bytes(workload, kind, workload.recipe.kind(name), meshes)
         for kind in workload.kinds
         for name in recompute
     ]

@@ -2,32 +2,23 @@
 
 import numpy as np
 
-from planner.cost.activations import expert_tokens, kept_bytes, key_share
+from planner.cost.activations import kept_bytes, key_share
 from planner.cost.adapters import adapter_times, is_frozen
 from planner.cost.context import Context, Parts
-from planner.cost.exchange import (
-    GemmTimes,
-    context_exchange,
-    core_times,
-    tensor_exchange,
-)
+from planner.cost.context_parallel import context_exchange
+from planner.cost.exchange import GemmTimes, core_times, tensor_exchange
 from planner.cost.experts import expert_exchange, expert_waits, shown_exchange
+from planner.cost.gradients import HALF_PRECISION, gemm_shape, gemm_weight_time
 from planner.cost.hosts import exposed_copies
-from planner.cost.kernels import (
-    cast_time,
-    gemm_rate,
-    gemm_time,
-    memory_time,
-)
+from planner.cost.kernels import cast_time, gemm_rate, gemm_time
 from planner.cost.launch import launched
 from planner.cost.meshes import Floats
+from planner.cost.operators import operator_times
+from planner.cost.recompute import launch_share, module_time
 from planner.cost.workload import Workload
-from planner.models.blocks import Attention, LayerKind, Mlp, Moe
+from planner.models.blocks import LayerKind, Moe
 from planner.models.parts import Gemm
 from planner.specs.framework import RecomputeKind
-
-HALF_PRECISION = frozenset({"router"})
-"""GEMMs of a layer that no recipe casts below half precision."""
 
 
 def layer_time(
@@ -71,9 +62,12 @@ def layer_time(
         context, layer, exchange, forward, backward
     )
     again = again + kind.collectives * repeated
+    if kind.modules:
+        again = again + module_time(context, layer, kind, beside)
     backward = backward.plus("recompute", again)
     routed = isinstance(layer.ffn, Moe)
-    passes = launched(context, forward, backward, routed=routed, again=kind.memory_ops)
+    share = launch_share(layer, kind)
+    passes = launched(context, forward, backward, routed=routed, again=share)
     if routed:
         waits = expert_waits(context, layer)
         passes = passes[0].plus("other", waits[0]), passes[1].plus("other", waits[1])
@@ -115,16 +109,9 @@ def gemm_times(context: Context, layer: LayerKind, gemm: Gemm) -> tuple[Floats, 
     Returns:
         Forward and backward. [s], shape (meshes,)
     """
-    meshes = context.meshes
     if gemm.split.startswith("expert"):
         return _expert_times(context, layer, gemm)
-    one = np.ones(len(meshes))
-    column = meshes.tp if gemm.split == "column" else one
-    row = meshes.tp if gemm.split == "row" else one
-    rows = context.local
-    if gemm.split == "replicated":
-        rows = rows * context.sigma
-    outputs, inputs = gemm.outputs / column, gemm.inputs / row
+    rows, outputs, inputs = shape = gemm_shape(context, gemm)
     workload = context.workload
     narrow = gemm.name not in HALF_PRECISION
     rate = gemm_rate(workload, narrow=narrow)
@@ -140,10 +127,9 @@ def gemm_times(context: Context, layer: LayerKind, gemm: Gemm) -> tuple[Floats, 
     backward = gemm_time(rate, rows, inputs, outputs)
     forward, backward = forward + casts[0], backward + casts[1]
     if is_frozen(workload, layer):
-        extra = adapter_times(workload, layer, gemm, (rows, outputs, inputs))
+        extra = adapter_times(workload, layer, gemm, shape)
         return forward + extra[0], backward + extra[1]
-    gradient = gemm_time(rate, inputs, outputs, rows, wgrad=True)
-    return forward, backward + gradient
+    return forward, backward + gemm_weight_time(context, layer, gemm)
 
 
 def _casts(
@@ -169,13 +155,8 @@ def _expert_times(
     expert are read once.
     """
     assert isinstance(layer.ffn, Moe)
-    meshes = context.meshes
-    local_experts = layer.ffn.experts / meshes.ep
-    copies = expert_tokens(context.workload, meshes) * gemm.calls
-    one = np.ones(len(meshes))
-    column = meshes.etp if gemm.split == "expert-column" else one
-    row = meshes.etp if gemm.split == "expert-row" else one
-    outputs, inputs = gemm.outputs / column, gemm.inputs / row
+    local_experts = layer.ffn.experts / context.meshes.ep
+    copies, outputs, inputs = shape = gemm_shape(context, gemm)
     rate = gemm_rate(context.workload, grouped=True)
     casts = _casts(context.workload, copies, outputs, inputs)
     weights = rate.element * (local_experts - 1) * outputs * inputs / rate.bandwidth
@@ -183,72 +164,9 @@ def _expert_times(
     backward = gemm_time(rate, copies, inputs, outputs) + weights
     forward, backward = forward + casts[0], backward + casts[1]
     if is_frozen(context.workload, layer):
-        shape = (copies, outputs, inputs)
         extra = adapter_times(context.workload, layer, gemm, shape)
         return forward + extra[0], backward + extra[1]
-    gradient = gemm_time(rate, inputs, outputs, copies, wgrad=True)
-    gradients = rate.gradient / rate.element * weights
-    return forward, backward + gradient + gradients
-
-
-def operator_bytes(layer: LayerKind) -> dict[str, tuple[float, float]]:
-    """Bytes per token that fused memory-bound operators move, by split.
-
-    Residual-add and norm: 8 h forward, 10 h backward for each norm; rotation
-    4 (a+g) d; SwiGLU 6 f and 10 f, GeLU 4 f and 6 f; permute and unpermute
-    4 h (1 + k).
-
-    Args:
-        layer: Kind of layer.
-
-    Returns:
-        ``sequence``, ``tensor`` and ``expert`` to (forward, backward). [B/token]
-    """
-    h, attention, ffn = layer.hidden, layer.attention, layer.ffn
-    rotated = (
-        attention.heads + attention.kv_heads
-        if isinstance(attention, Attention)
-        else 2 * attention.heads
-    )
-    width = attention.out_width / attention.heads
-    rope = 4.0 * rotated * width
-    norms = 8.0 * h * layer.norms, 10.0 * h * layer.norms
-    dense = ffn if isinstance(ffn, Mlp) else ffn.shared
-    ahead, behind = (6.0, 10.0) if dense.gated else (4.0, 6.0)
-    tensor = (rope + ahead * dense.ffn, rope + behind * dense.ffn)
-    if isinstance(ffn, Mlp):
-        return {"sequence": norms, "tensor": tensor}
-    permute = 4.0 * h * (1 + ffn.top_k)
-    return {
-        "sequence": (norms[0] + permute, norms[1] + permute),
-        "tensor": tensor,
-        "expert": (ahead * ffn.ffn * ffn.top_k, behind * ffn.ffn * ffn.top_k),
-    }
-
-
-def operator_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
-    """Forward and backward time of norms, rotations, activations, permutes.
-
-    Args:
-        context: Shared columns.
-        layer: Kind of layer.
-
-    Returns:
-        Forward and backward. [s], shape (meshes,)
-    """
-    meshes, profile = context.meshes, context.workload.profile
-    share = {
-        "sequence": context.local * context.sigma,
-        "tensor": context.local / meshes.tp,
-        "expert": expert_tokens(context.workload, meshes) / meshes.etp,
-    }
-    moved = operator_bytes(layer)
-    ahead = np.sum([moved[key][0] * share[key] for key in moved], axis=0)
-    behind = np.sum([moved[key][1] * share[key] for key in moved], axis=0)
-    return (
-        memory_time(context.workload, ahead, profile.forward_operators),
-        memory_time(context.workload, behind, profile.backward_operators),
-    )
+    return forward, backward + gemm_weight_time(context, layer, gemm)
 
 
 def _collect(

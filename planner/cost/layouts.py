@@ -4,10 +4,11 @@ from typing import cast
 
 import numpy as np
 
-from planner.cost.meshes import CP_KINDS, ORDERS, Meshes
+from planner.cost.meshes import ORDERS, Meshes
 from planner.cost.pipeline import Counts
 from planner.cost.workload import Workload
-from planner.specs.layout import CommDtype, Layout, RecomputeRange, Schedule, Stage
+from planner.specs.context import CP_KINDS
+from planner.specs.layout import Layout, RecomputeRange, Schedule, Stage
 
 
 def layout_of(
@@ -51,25 +52,9 @@ def layout_of(
         grad_accum=at["micro_batches"],
         schedule=cast("Schedule", schedule),
         order=ORDERS[at["order"]],
-        comm_dtype=comm_dtype(workload),
+        comm_dtype=workload.sends,
         offload=workload.offload,
         stages=tuple(_stage(of_stage, menu) for of_stage in counts),
-    )
-
-
-def comm_dtype(workload: Workload) -> CommDtype:
-    """Formats that the framework's recipe sends gradients and parameters in.
-
-    Args:
-        workload: The job.
-
-    Returns:
-        The formats.
-    """
-    recipe = workload.recipe
-    return CommDtype(
-        gradients="fp32" if recipe.gradient_bytes == 4 else "bf16",
-        parameters="bf16" if recipe.gather_bytes == 2 else "fp8",
     )
 
 

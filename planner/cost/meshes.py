@@ -8,14 +8,17 @@ import numpy.typing as npt
 
 from hardware.placement import Levels
 from hardware.topology import ClusterTopology
+from planner.specs.context import CP_KINDS, PLAIN, inner_degree
 from planner.specs.layout import Layout
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 ORDERS = ("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp")
-CP_KINDS = ("ring", "all-gather", "ulysses")
 PP_INSIDE = ORDERS.index("tp-cp-ep-pp-dp")
+INNER_DEGREES = np.array([inner_degree(kind, 1) for kind in CP_KINDS])
+"""Ranks that deal heads out inside a ring, by kind. [1]"""
+ULYSSES = PLAIN.index("ulysses")
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,17 @@ class Meshes:
         return cls.from_rows([row])
 
     @property
+    def ulysses(self) -> Ints:
+        """Neighbouring context ranks that deal heads out. [1], shape (meshes,)."""
+        whole = self.cp_kind == ULYSSES
+        return np.where(whole, self.cp, INNER_DEGREES[self.cp_kind])
+
+    @property
+    def gpus(self) -> Ints:
+        """Ranks, ``tp pp cp dp``. [1], shape (meshes,)."""
+        return self.tp * self.pp * self.cp * self.dp
+
+    @property
     def dp_stride(self) -> Ints:
         """Ranks between neighbours of the data axis. [1], shape (meshes,)."""
         inner = self.tp * self.cp
@@ -134,15 +148,22 @@ class Groups:
 
 
 def _columns(
-    levels: Ints, look_up: Callable[[Levels], tuple[float, ...]]
+    topology: ClusterTopology,
+    ranks: Ints,
+    levels: Ints,
+    look_up: Callable[[ClusterTopology, Levels], tuple[float, ...]],
 ) -> npt.NDArray[np.float64]:
-    """Call *look_up* once per distinct row of levels and spread the answers."""
+    """Call *look_up* once per distinct row of levels and spread the answers.
+
+    The topology is that of the mesh's own ranks, the other GPUs being idle.
+    """
     if not len(levels):
         return np.zeros((0, 8))
-    _, first, inverse = np.unique(_keys(levels), return_index=True, return_inverse=True)
+    rows = np.concatenate([ranks[:, None], levels], axis=1)
+    _, first, inverse = np.unique(_keys(rows), return_index=True, return_inverse=True)
     answers = [
-        look_up(tuple(zip(row[0::2], row[1::2], strict=True)))
-        for row in levels[first].tolist()
+        look_up(topology.using(row[0]), tuple(zip(row[1::2], row[2::2], strict=True)))
+        for row in rows[first].tolist()
     ]
     return np.array(answers, dtype=np.float64)[inverse]
 
@@ -160,20 +181,23 @@ def _keys(levels: Ints) -> Ints:
     return keys
 
 
-def groups(topology: ClusterTopology, *levels: tuple[Ints, Ints]) -> Groups:
+def groups(
+    topology: ClusterTopology, meshes: Meshes, *levels: tuple[Ints, Ints]
+) -> Groups:
     """Look up the groups of one axis for every mesh.
 
     Args:
         topology: The cluster.
+        meshes: The meshes; each has its own number of ranks.
         levels: (size, stride) columns, innermost first. [1], shape (meshes,)
 
     Returns:
         Columns of what the groups see. [1] and [B/s], shape (meshes,)
     """
 
-    def view(key: Levels) -> tuple[float, ...]:
+    def view(here: ClusterTopology, key: Levels) -> tuple[float, ...]:
         kept = tuple(level for level in key if level[0] > 1) or ((1, 1),)
-        seen = topology.group(kept)
+        seen = here.group(kept)
         return (
             seen.size,
             seen.ranks_per_domain,
@@ -186,7 +210,7 @@ def groups(topology: ClusterTopology, *levels: tuple[Ints, Ints]) -> Groups:
         )
 
     keys = np.stack([column for level in levels for column in level], axis=1)
-    table = _columns(keys, view)
+    table = _columns(topology, meshes.gpus, keys, view)
     whole = table[:, :3].astype(np.int64)
     return Groups(
         whole[:, 0],
@@ -202,34 +226,45 @@ def groups(topology: ClusterTopology, *levels: tuple[Ints, Ints]) -> Groups:
 
 def tensor_groups(topology: ClusterTopology, meshes: Meshes) -> Groups:
     """Groups of the tensor axis: always innermost."""
-    return groups(topology, (meshes.tp, np.ones_like(meshes.tp)))
+    return groups(topology, meshes, (meshes.tp, np.ones_like(meshes.tp)))
 
 
 def expert_tensor_groups(topology: ClusterTopology, meshes: Meshes) -> Groups:
     """Groups over which one expert is split."""
-    return groups(topology, (meshes.etp, np.ones_like(meshes.etp)))
+    return groups(topology, meshes, (meshes.etp, np.ones_like(meshes.etp)))
 
 
 def context_groups(topology: ClusterTopology, meshes: Meshes) -> Groups:
     """Groups of the context axis: just outside tensor."""
-    return groups(topology, (meshes.cp, meshes.tp))
+    return groups(topology, meshes, (meshes.cp, meshes.tp))
+
+
+def ulysses_groups(topology: ClusterTopology, meshes: Meshes) -> Groups:
+    """Groups that deal heads out: neighbours on the context axis."""
+    return groups(topology, meshes, (meshes.ulysses, meshes.tp))
+
+
+def outer_context_groups(topology: ClusterTopology, meshes: Meshes) -> Groups:
+    """Groups that see each other's keys: what is left of the context axis."""
+    inner = meshes.ulysses
+    return groups(topology, meshes, (meshes.cp // inner, meshes.tp * inner))
 
 
 def expert_groups(topology: ClusterTopology, meshes: Meshes) -> Groups:
     """Groups over which the experts are dealt out: just outside expert tensor."""
-    return groups(topology, (meshes.ep, meshes.etp))
+    return groups(topology, meshes, (meshes.ep, meshes.etp))
 
 
 def shard_groups(topology: ClusterTopology, meshes: Meshes) -> Groups:
     """Groups over which dense states are divided: context, then data."""
     outer = meshes.dp_shard // meshes.cp
-    return groups(topology, (meshes.cp, meshes.tp), (outer, meshes.dp_stride))
+    return groups(topology, meshes, (meshes.cp, meshes.tp), (outer, meshes.dp_stride))
 
 
 def replica_groups(topology: ClusterTopology, meshes: Meshes) -> Groups:
     """Groups of equal shards under hybrid sharding: the rest of data."""
     shards = np.maximum(meshes.dp_shard // meshes.cp, 1)
-    return groups(topology, (meshes.dp // shards, meshes.dp_stride * shards))
+    return groups(topology, meshes, (meshes.dp // shards, meshes.dp_stride * shards))
 
 
 def expert_data_groups(topology: ClusterTopology, meshes: Meshes) -> Groups:
@@ -242,7 +277,7 @@ def expert_data_groups(topology: ClusterTopology, meshes: Meshes) -> Groups:
     outside = (meshes.order == PP_INSIDE) & (meshes.pp > 1)
     stride = np.where(outside, meshes.dp_stride, inner)
     size = np.where(outside, meshes.dp, meshes.expert_dp)
-    return groups(topology, (size, stride))
+    return groups(topology, meshes, (size, stride))
 
 
 def stage_bandwidth(
@@ -258,12 +293,12 @@ def stage_bandwidth(
         Bandwidth [B/s] and crossing flags, both of shape (meshes,).
     """
 
-    def view(key: Levels) -> tuple[float, ...]:
+    def view(here: ClusterTopology, key: Levels) -> tuple[float, ...]:
         size, stride = key[0]
-        seen = topology.point_to_point(stride=stride, size=size)
+        seen = here.point_to_point(stride=stride, size=size)
         return seen.bandwidth, seen.crosses_domain
 
     single = meshes.pp == 1
     keys = np.stack([meshes.pp, np.where(single, 1, meshes.pp_stride)], axis=1)
-    table = _columns(keys, view)
+    table = _columns(topology, meshes.gpus, keys, view)
     return table[:, 0], table[:, 1] > 0

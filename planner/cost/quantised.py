@@ -13,6 +13,24 @@ HALF = 2
 """Bytes of a 16-bit number. [B]"""
 
 
+def gather_width(workload: Workload, *, linears: bool) -> float:
+    """Bytes in which a number of a unit's parameters is gathered.
+
+    What is narrower than 16 bits is the weights of linears: tables stay wide.
+
+    Args:
+        workload: The job. [-]
+        linears: Whether the unit is a layer, whose weights are linears'. [-]
+
+    Returns:
+        ``w_g``, at least 2 for a table. [B]
+
+    Leaves out that norms and routers of a layer stay wide too.
+    """
+    width = workload.recipe.gather_bytes
+    return width if linears else max(width, HALF)
+
+
 def is_quantised(workload: Workload, gemm: Gemm) -> bool:
     """Whether a GEMM's weight is kept in the quantised format of the job.
 

@@ -9,7 +9,7 @@ from planner.cost.eager_bytes import is_replayed
 from planner.cost.kernels import ELEMENT
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.owned import Owned, layer_owned
-from planner.cost.quantised import dequantised_bytes
+from planner.cost.quantised import dequantised_bytes, gather_width
 from planner.cost.weights import largest_weight
 from planner.cost.workload import Workload
 from planner.models.blocks import LayerKind
@@ -210,7 +210,8 @@ def root_bytes(workload: Workload, meshes: Meshes) -> tuple[Floats, Floats]:
     model = workload.model
     whole = (meshes.zero == 3) & workload.recipe.head_stays_whole
     apart = (meshes.pp > 1) | (not model.tied_embeddings)
-    table = workload.recipe.gather_bytes * model.vocab * model.hidden / meshes.tp
+    width = gather_width(workload, linears=False)
+    table = width * model.vocab * model.hidden / meshes.tp
     kept = whole & apart & workload.recipe.embedding_stays_whole
     embedding = np.where(kept, table, 0.0)
     return embedding, np.where(whole, head_bytes(workload, meshes), 0.0)
@@ -232,7 +233,7 @@ def head_bytes(
     head = workload.model.vocab * workload.model.hidden / meshes.tp
     trained = workload.training.trains_head
     gradient = ELEMENT * trained * np.logical_not(made)
-    return head * (workload.recipe.gather_bytes + gradient)
+    return head * (gather_width(workload, linears=False) + gradient)
 
 
 def budget_bytes(workload: Workload, meshes: Meshes) -> Floats:

@@ -19,7 +19,7 @@ from planner.cost.meshes import Floats, Groups, Ints, Meshes
 from planner.cost.optimizers import rank_moments, shard_traffic
 from planner.cost.owned import Owned
 from planner.cost.owners import owner_turns
-from planner.cost.quantised import HALF
+from planner.cost.quantised import HALF, gather_width
 from planner.cost.weights import (
     keeps_quantised,
     weight_copies,
@@ -271,7 +271,7 @@ def gather_time(data: DataGroups, owned: Owned) -> Floats:
         Time. [s], shape (meshes,)
     """
     workload, meshes = data.workload, data.meshes
-    width = workload.recipe.gather_bytes
+    width = gather_width(workload, linears=owned.matrices)
     sharded = meshes.zero == 3
     turns = _turns(data, owned)
     frozen, frozen_expert = owned.packed

@@ -7,42 +7,25 @@ import numpy as np
 from planner.cost.activations import saved_bytes, transient_bytes
 from planner.cost.context import Context, Parts
 from planner.cost.ends import End, embedding_end, head_end
+from planner.cost.gradients import layer_pending_bytes, layer_weight_time
 from planner.cost.layers import layer_time
 from planner.cost.meshes import Floats, Ints, Meshes
 from planner.cost.moments import Held, IdleColumns, Moment, moments_of
 from planner.cost.owned import Owned, embedding_owned, head_owned, layer_owned
 from planner.cost.room import budget_bytes, head_buffers, root_bytes, working_bytes
-from planner.cost.states import (
-    DataGroups,
-    optimizer_time,
-    state_bytes,
-    waiting_bytes,
-)
+from planner.cost.states import DataGroups
 from planner.cost.transfers import (
-    contention_time,
     edge_transfers,
     scatter_every,
     sharded_parts,
     stage_transfer,
     straggler_factor,
-    unit_transfers,
 )
+from planner.cost.units import NANO, Unit, blocks, nanoseconds, unit_costs
 from planner.cost.workload import Workload
 from planner.models.blocks import LayerKind
+from planner.schedules.placement import placement
 from planner.specs.table import BLOCK, EndCosts, LayerCosts, StageCosts
-
-NANO = 1e9
-
-
-@dataclass(frozen=True)
-class Unit:
-    """Data-parallel and state costs of one unit, shape (meshes,). ns and blocks."""
-
-    static: Ints
-    accumulated: Ints
-    gather: Ints
-    scatter: Ints
-    optimizer: Ints
 
 
 @dataclass(frozen=True)
@@ -111,19 +94,21 @@ class CostTable:
         Returns:
             The integers that solver, simulator and brute force share.
         """
-        profile = self.workload.profile
+        profile, pp = self.workload.profile, int(self.meshes.pp[row])
+        copies = 1 + placement(schedule, pp, vpp).both_ways
         return StageCosts(
             schedule=schedule,
-            pp=int(self.meshes.pp[row]),
+            pp=pp,
             vpp=vpp,
             micro_batches=int(self.meshes.micro_batches[row]),
             runs=self.workload.runs,
             menu=tuple(self.menu[index] for index in menu),
             layers=tuple(
-                self._layer(kind, row, menu) for kind in range(len(self.workload.kinds))
+                self._layer(kind, row, menu, copies)
+                for kind in range(len(self.workload.kinds))
             ),
-            embedding=_end_costs(self.embedding, row),
-            head=_end_costs(self.head, row),
+            embedding=_end_costs(self.embedding, row, copies),
+            head=_end_costs(self.head, row, copies),
             first_gather=int(self.first_gather[row]),
             last_scatter=int(self.last_scatter[row]),
             p2p=int(self.p2p[row]),
@@ -135,11 +120,12 @@ class CostTable:
             overhead=self.overhead,
             extra_layers=self.extra_layers,
             idle=tuple(columns.at(row, menu) for columns in self.idle),
+            copies=copies,
         )
 
-    def _layer(self, kind: int, row: int, menu: tuple[int, ...]) -> LayerCosts:
-        unit = self.units[kind]
-
+    def _layer(
+        self, kind: int, row: int, menu: tuple[int, ...], copies: int
+    ) -> LayerCosts:
         def picked(column: Ints) -> tuple[int, ...]:
             return tuple(int(column[kind, entry, row]) for entry in menu)
 
@@ -148,50 +134,18 @@ class CostTable:
             backward=picked(self.backward),
             saved=picked(self.saved),
             transient=picked(self.transient),
-            static=int(unit.static[row]),
-            accumulated=int(unit.accumulated[row]),
-            gather=int(unit.gather[row]),
-            scatter=int(unit.scatter[row]),
-            optimizer=int(unit.optimizer[row]),
+            **self.units[kind].at(row, copies),
         )
 
 
-def _end_costs(end: EndColumns, row: int) -> EndCosts:
+def _end_costs(end: EndColumns, row: int, copies: int) -> EndCosts:
     return EndCosts(
         forward=int(end.forward[row]),
         backward=int(end.backward[row]),
         saved=int(end.saved[row]),
         transient=int(end.transient[row]),
-        static=int(end.unit.static[row]),
-        accumulated=int(end.unit.accumulated[row]),
-        gather=int(end.unit.gather[row]),
-        scatter=int(end.unit.scatter[row]),
-        optimizer=int(end.unit.optimizer[row]),
+        **end.unit.at(row, copies),
     )
-
-
-def nanoseconds(time: Floats) -> Ints:
-    """Round times to whole nanoseconds, once.
-
-    Args:
-        time: Times. [s]
-
-    Returns:
-        Times. [ns]
-    """
-    return np.rint(time * NANO).astype(np.int64)
-
-
-def blocks(size: Floats) -> Ints:
-    """Round sizes up to whole allocator blocks, once.
-
-    Args:
-        size: Sizes. [B]
-
-    Returns:
-        Sizes. [block]
-    """
-    return np.ceil(size / BLOCK).astype(np.int64)
 
 
 def fill_table(
@@ -232,7 +186,15 @@ def fill_table(
         backward=column(1),
         saved=saved,
         transient=transient,
-        units=tuple(_unit(data, own) for own in owned),
+        units=tuple(
+            unit_costs(
+                data,
+                own,
+                layer_weight_time(context, layer),
+                layer_pending_bytes(context, layer),
+            )
+            for layer, own in zip(workload.kinds, owned, strict=True)
+        ),
         embedding=ends[0],
         head=ends[1],
         first_gather=nanoseconds(first),
@@ -282,7 +244,7 @@ def _layer_cell(
 ) -> tuple[Ints, Ints, Ints, Ints]:
     """Forward, backward [ns], saved and transient [block] of one table cell."""
     workload, meshes = context.workload, context.meshes
-    kind = workload.recipe.kinds[name]
+    kind = workload.recipe.kind(name)
     forward, backward = _layer_times(context, data, layer, owned, name)
     saved = saved_bytes(workload, layer, kind, meshes)
     own = transient_bytes(workload, layer, kind, meshes)
@@ -329,30 +291,8 @@ def layer_parts(
     Returns:
         Forward and backward, by cause. [s], shape (meshes,)
     """
-    kind = context.workload.recipe.kinds[name]
+    kind = context.workload.recipe.kind(name)
     return sharded_parts(data, owned, *layer_time(context, layer, kind))
-
-
-def _unit(data: DataGroups, owned: Owned) -> Unit:
-    """Round one unit's states and data-parallel times."""
-    workload, meshes = data.workload, data.meshes
-    gather, scatter, optimizer = _unit_times(data, owned)
-    return Unit(
-        static=blocks(state_bytes(workload, owned, meshes).total),
-        accumulated=blocks(waiting_bytes(workload, owned, meshes)),
-        gather=nanoseconds(gather),
-        scatter=nanoseconds(scatter),
-        optimizer=nanoseconds(optimizer),
-    )
-
-
-def _unit_times(data: DataGroups, owned: Owned) -> tuple[Floats, Floats, Floats]:
-    """Gather, scatter and optimizer step of a unit, where wanted. [s]."""
-    if not data.timed:
-        return (*_no_times(data), np.zeros(len(data.meshes)))
-    gather, scatter = unit_transfers(data, owned)
-    update = optimizer_time(data.workload, owned, data.meshes)
-    return gather, scatter, update + contention_time(data, gather, scatter)
 
 
 def _end(data: DataGroups, end: End, owned: Owned) -> EndColumns:
@@ -363,7 +303,7 @@ def _end(data: DataGroups, end: End, owned: Owned) -> EndColumns:
         backward=nanoseconds(backward),
         saved=blocks(end.saved),
         transient=blocks(end.transient),
-        unit=_unit(data, owned),
+        unit=unit_costs(data, owned, end.weight, end.pending),
     )
 
 

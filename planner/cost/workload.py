@@ -1,12 +1,14 @@
 """A job with everything looked up: what the cost functions read."""
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from hardware.calibration import GpuCalibration
 from hardware.specs import GpuSpec
 from hardware.topology import ClusterTopology
 from planner.models.architecture import Architecture
 from planner.models.blocks import LayerKind
+from planner.specs.formats import FORMAT_AXES, CommDtype
 from planner.specs.framework import Framework, Recipe
 from planner.specs.layout import Layout, Offload
 from planner.specs.profile import Profile
@@ -28,9 +30,11 @@ class Workload:
     uncertainty: Uncertainty = UNMEASURED
     offload: Offload = field(default_factory=Offload)
     """What the layout that is being priced keeps in host memory."""
+    comm_dtype: CommDtype | None = None
+    """What the layout that is being priced sends in; none: the framework's own."""
 
     def under(self, layout: Layout) -> "Workload":
-        """The same job with what a layout keeps in host memory.
+        """The same job with what a layout keeps in host memory, and sends in.
 
         Args:
             layout: A complete layout. [-]
@@ -38,7 +42,32 @@ class Workload:
         Returns:
             The job. [-]
         """
-        return replace(self, offload=layout.offload)
+        formats = layout.stated_formats
+        return replace(self, offload=layout.offload, comm_dtype=formats)
+
+    def sending(self, formats: CommDtype) -> "Workload":
+        """The same job with gradients and parameters in other formats on the wire.
+
+        Args:
+            formats: What they are sent in. [-]
+
+        Returns:
+            The job. [-]
+        """
+        return replace(self, comm_dtype=formats)
+
+    @property
+    def chosen(self) -> dict[str, str]:
+        """What the search chose beside the layout: settings, and formats on the wire.
+
+        Value by limit, for what the user or the full space leaves open. [text]
+        """
+        found = self.search.settings_of(self.training)
+        for axis, name in FORMAT_AXES.items():
+            full = self.search.space == "full" and len(self.sendable(name)) > 1
+            if full or self.search.choices(axis):
+                found[axis] = getattr(self.sends, name)
+        return found
 
     @property
     def gpus(self) -> int:
@@ -62,10 +91,30 @@ class Workload:
         """The software stack in force."""
         return self.framework.profile
 
-    @property
+    @cached_property
     def recipe(self) -> Recipe:
-        """The memory habits of the framework."""
-        return self.framework.recipe
+        """The memory habits of the framework, in the formats that it sends in."""
+        if self.comm_dtype is None:
+            return self.framework.recipe
+        return self.framework.sending(self.comm_dtype)
+
+    @property
+    def sends(self) -> CommDtype:
+        """What gradients and parameters are sent in."""
+        return replace(self.framework, recipe=self.recipe).own_formats
+
+    def sendable(self, field: str) -> tuple[str, ...]:
+        """Formats in which gradients or parameters can be sent, the own one first.
+
+        Args:
+            field: ``gradients`` or ``parameters``. [text]
+
+        Returns:
+            Their names. [text]
+        """
+        own: str = getattr(self.framework.own_formats, field)
+        others = self.framework.formats.known(field, self.training.precision)
+        return tuple(dict.fromkeys((own, *others)))
 
     @property
     def sequences(self) -> int:

@@ -12,13 +12,13 @@ from planner.evidence.software import StackRule, year_of
 from planner.evidence.techniques import with_techniques
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import read_stack, with_stack
+from planner.specs.context import FAMILIES
 from planner.specs.framework import Framework, Recipe, RecipeOverrides, StateBytes
-from planner.specs.layout import CpKind, Order
+from planner.specs.layout import Order
 from planner.specs.limits import Limits
 from planner.specs.profile import Profile
 
 ANY_ZERO = (0, 1, 2, 3)
-CP_KINDS: tuple[CpKind, ...] = ("ring", "all-gather", "ulysses")
 ORDERS: tuple[Order, ...] = ("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp")
 UNFUSED = "unfused"
 WIDE_STATES = {
@@ -83,7 +83,8 @@ def _widened(limits: Limits, recipe: Recipe) -> Limits:
     return replace(
         limits,
         zero_stages=ANY_ZERO,
-        cp_kinds=CP_KINDS,
+        cp_kinds=FAMILIES,
+        ulysses_copies_keys=True,
         orders=ORDERS,
         recompute=tuple(recipe.kinds),
         recompute_scope="virtual-stage",

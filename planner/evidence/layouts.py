@@ -9,8 +9,8 @@ from planner.evidence.rules import rules
 from planner.evidence.software import StackRule
 from planner.evidence.unsupported import UnsupportedError
 from planner.evidence.words import RecomputeWords
+from planner.specs.context import CpKind
 from planner.specs.layout import (
-    CpKind,
     Offload,
     PartialLayout,
     even_layers,

@@ -1,6 +1,8 @@
 """Why infeasible, why this plan and not that one, and what would change it."""
 
+from planner.explain.ask import is_legal
 from planner.explain.case import Case
 from planner.explain.flow import explain
+from planner.explain.together import as_error, contradiction
 
-__all__ = ["Case", "explain"]
+__all__ = ["Case", "as_error", "contradiction", "explain", "is_legal"]

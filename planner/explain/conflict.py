@@ -7,6 +7,7 @@ from planner.explain.ask import Answer, fewest_nodes, fits, is_legal, least
 from planner.explain.case import GIB, Case, Clock, with_capacity
 from planner.explain.limits import (
     GPUS,
+    MEMORY,
     InForce,
     lifted,
     limits_in_force,
@@ -20,6 +21,8 @@ SHARPNESS = 0.005
 """Share of the least memory known by which a proof may fall short of it. [1]"""
 STEP_BACK = 0.02
 """The same, further at every try that finds a plan or comes to no end. [1]"""
+NO_DIVISOR = frozenset({"training.optimizer", "training.method", MEMORY})
+"""Limits that no rule of legality reads. [text]"""
 TRIES = 4
 """Capacities that are searched for a proof. [1]"""
 
@@ -34,7 +37,7 @@ def legal_conflict(case: Case) -> tuple[Limit, ...]:
         Limits: without any one of them, and without all that are not named, a
         layout is legal. [-]
     """
-    every = limits_in_force(case)
+    every = [each for each in limits_in_force(case) if each.field not in NO_DIVISOR]
     found, _ = _filtered(case, every, _legality, _legality_of_any_size)
     return found
 

@@ -5,18 +5,19 @@ from planner.errors import BadInputError
 from planner.explain.ask import Answer, fits, is_legal
 from planner.explain.binding import bindings
 from planner.explain.case import Case, Clock
-from planner.explain.conflict import least_memory, legal_conflict, memory_conflict
+from planner.explain.conflict import least_memory, memory_conflict
 from planner.explain.fronts import gpu_front, memory_front
 from planner.explain.given import judged
 from planner.explain.neighbours import neighbours
 from planner.explain.prices import limit_prices, sensitivities
 from planner.explain.relaxations import relaxations
+from planner.explain.together import contradiction
 from planner.optimize import optimize
 from planner.predict import predict
 from planner.specs.explanation import Explained, Judgement, Limit, Need
 from planner.specs.layout import PartialLayout
 from planner.specs.result import RankedPlan, Result
-from planner.variants import with_settings
+from planner.variants import variants, with_settings
 
 FIRST = 0.4
 """Share of the time that the search for the best plan may take. [1]"""
@@ -56,23 +57,16 @@ def explain(
 
 def _no_legal_layout(case: Case, clock: Clock) -> Explained:
     # A setting that no framework has is bad input of its own kind, told as such.
-    _refuse_impossible(case)
-    conflict = legal_conflict(case)
+    variants(case.workloads)
+    found = contradiction(case)
     return Explained(
         feasible=False,
         status="no legal layout",
-        conflict=conflict,
-        conflict_text=f"{_listed(conflict)}: no layout is legal",
-        relaxations=relaxations(case, conflict, clock),
+        conflict=found.limits,
+        conflict_text=found.text,
+        contradiction=found,
+        relaxations=relaxations(case, found.limits, clock),
     )
-
-
-def _refuse_impossible(case: Case) -> None:
-    try:
-        optimize(case.workloads, top=1, time_limit=0.0)
-    except BadInputError as error:
-        if error.field != "search":
-            raise
 
 
 def _infeasible(case: Case, clock: Clock) -> Explained:

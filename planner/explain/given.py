@@ -7,7 +7,7 @@ from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.explain.case import Clock
 from planner.predict import predict
-from planner.reasons import NO_DIFFERENCE, recompute_words, why_slower
+from planner.reasons import NO_DIFFERENCE, SEVERAL, recompute_words, why_slower
 from planner.specs.explanation import Change, Judgement
 from planner.specs.layout import Layout, PartialLayout, Stage
 from planner.specs.offload import offload_text
@@ -99,6 +99,9 @@ def differences(given: Layout, best: Layout) -> dict[str, str]:
         found["dp_shard"] = f"dp_shard {given.dp_shard} -> {best.dp_shard}"
     if given.offload != best.offload:
         found["offload"] = offload_text(best.offload) or "no offload"
+    if given.comm_dtype != best.comm_dtype:
+        sent = best.comm_dtype
+        found["comm_dtype"] = f"{sent.gradients} gradients, {sent.parameters} gathers"
     ours, theirs = recompute_words(best), recompute_words(given)
     if ours != theirs:
         found["recompute"] = f"recompute {theirs} -> {ours}"
@@ -131,9 +134,10 @@ def changed(given: Layout, best: Layout, chosen: Collection[str]) -> PartialLayo
         fields[beside] = getattr(of, beside) if getattr(of, axis) > 1 else off
     fields["dp_shard"] = _shard(best if "dp_shard" in chosen else given)
     fields["offload"] = (best if "offload" in chosen else given).offload
+    fields["comm_dtype"] = (best if "comm_dtype" in chosen else given).comm_dtype
     kind = recompute_words(best if "recompute" in chosen else given)
-    fields["recompute"] = None if "+" in kind else kind
-    if not SPLITS & set(chosen) and not ("recompute" in chosen and "+" in kind):
+    fields["recompute"] = None if SEVERAL in kind else kind
+    if not SPLITS & set(chosen) and not ("recompute" in chosen and SEVERAL in kind):
         fields["stages"] = _stages(given, plain="recompute" in chosen)
     return PartialLayout.model_validate(fields)
 

@@ -9,6 +9,7 @@ from planner.errors import BadInputError
 from planner.explain.case import GIB, Case, without_host_limit, without_memory_limit
 from planner.frameworks import FRAMEWORKS
 from planner.specs.explanation import Limit
+from planner.specs.search import limit_words, listed
 
 GPUS = "cluster.nodes"
 MEMORY = "gpu.memory_capacity"
@@ -117,7 +118,8 @@ def _batch(case: Case) -> Iterator[InForce]:
     """Batch and sequence, which divide among ranks or leave no legal layout."""
     workload = case.workloads[0]
     gpus, training = workload.gpus, workload.training
-    whole = lcm(gpus, *_listed(case, "dp"), *_listed(case, "micro_batch"))
+    replicas = [*_listed(case, "dp"), *_listed(case, "dp_shard")]
+    whole = lcm(gpus, *replicas, *_listed(case, "micro_batch"))
     batch = -(-training.sequences // whole) * whole
     words = f"a global batch of {training.sequences:,} sequences"
     more = f"training.global_batch={batch}"
@@ -132,12 +134,9 @@ def _batch(case: Case) -> Iterator[InForce]:
         yield _limit("training.seq_len", words, _assigning((longer,)), longer)
 
 
-def _listed(case: Case, axis: str) -> list[int]:
+def _listed(case: Case, axis: str) -> tuple[int, ...]:
     """Degrees that a limit names one by one."""
-    value = getattr(case.spec.search, axis)
-    if isinstance(value, int):
-        return [value]
-    return list(value) if isinstance(value, tuple) else []
+    return listed(getattr(case.spec.search, axis))
 
 
 def _space(case: Case) -> Iterator[InForce]:
@@ -237,24 +236,3 @@ def _memory(case: Case) -> InForce:
     workload: Workload = case.workloads[0]
     words = f"{workload.gpu.memory_capacity / GIB:.1f} GiB a GPU"
     return _limit(MEMORY, words, lambda same: [same.edited(without_memory_limit)])
-
-
-def limit_words(axis: str, value: object) -> str:
-    """A limit of the search block as a user would say it.
-
-    Args:
-        axis: Field of the block. [text]
-        value: One value, a list, or a mapping with min and max. [-]
-
-    Returns:
-        For example `tp <= 8`, `pp = 2 or 4`, `recompute none`. [text]
-    """
-    if isinstance(value, dict):
-        low, high = value.get("min", 1), value.get("max")
-        parts = [f"{axis} >= {low}"] if low > 1 else []
-        parts += [f"{axis} <= {high}"] if high is not None else []
-        return " and ".join(parts) or axis
-    listed = value if isinstance(value, list | tuple) else [value]
-    words = " or ".join(str(each).lower() for each in listed)
-    is_word = any(isinstance(each, str) for each in listed)
-    return f"{axis} {words}" if is_word else f"{axis} = {words}"

@@ -48,7 +48,7 @@ def moved(layout: Layout, **changes: object) -> PartialLayout:
     """
     fields: dict[str, object] = {name: getattr(layout, name) for name in KEPT}
     fields["cp"] = layout.cp
-    fields["offload"] = layout.offload
+    fields["offload"], fields["comm_dtype"] = layout.offload, layout.comm_dtype
     if layout.cp > 1 and changes.get("cp", 2) != 1:
         fields["cp_kind"] = layout.cp_kind
     if layout.tp > 1 and changes.get("tp", 2) != 1:

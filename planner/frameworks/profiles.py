@@ -1,10 +1,12 @@
-"""Reads the profile and the options of a framework's room."""
+"""Reads the profile, the options, the formats and the modules of a room."""
 
 from importlib.resources import files
 
 from hardware.files import parse_facts
+from planner.specs.formats import Formats
 from planner.specs.framework import Option
 from planner.specs.profile import Profile
+from planner.specs.recompute import RecomputeModule
 
 
 def read_profile(room: str) -> Profile:
@@ -35,3 +37,30 @@ def read_options(room: str) -> dict[str, dict[str, Option]]:
         name: {word: Option.model_validate(entry) for word, entry in words.items()}
         for name, words in given.items()
     }
+
+
+def read_formats(room: str) -> Formats:
+    """Read ``planner/frameworks/<room>/formats.yaml``.
+
+    Args:
+        room: Name of the framework's folder. [text]
+
+    Returns:
+        What gradients and parameters can be sent in.
+    """
+    text = (files("planner.frameworks") / room / "formats.yaml").read_text("utf-8")
+    return Formats.model_validate(parse_facts(text))
+
+
+def read_modules(room: str) -> dict[str, RecomputeModule]:
+    """Read ``planner/frameworks/<room>/modules.yaml``.
+
+    Args:
+        room: Name of the framework's folder. [text]
+
+    Returns:
+        What recomputing each module of a layer does, in the file's order. [-]
+    """
+    text = (files("planner.frameworks") / room / "modules.yaml").read_text("utf-8")
+    given: dict[str, object] = parse_facts(text)
+    return {name: RecomputeModule.model_validate(m) for name, m in given.items()}

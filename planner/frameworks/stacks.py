@@ -9,8 +9,10 @@ from pydantic import BaseModel, ConfigDict
 
 from hardware.files import parse_facts
 from planner.errors import BadInputError, did_you_mean
+from planner.specs.context import CpFamily
+from planner.specs.formats import Formats
 from planner.specs.framework import Framework, RecipeOverrides
-from planner.specs.layout import CpKind
+from planner.specs.layout import Schedule
 from planner.specs.limits import Limits
 from planner.specs.profile import Profile
 
@@ -22,16 +24,26 @@ class StackLimits(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    precisions: tuple[str, ...] | None = None
+    """Compute formats that a search may choose from. [text]"""
+    schedules: tuple[Schedule, ...] | None = None
+    """Pipeline schedules. [text]"""
+    recomputes_split: bool | None = None
+    """Whether a schedule that splits the backward may recompute activations."""
     zero_stages: tuple[int, ...] | None = None
     """ZeRO stages. [1]"""
-    cp_kinds: tuple[CpKind, ...] | None = None
+    cp_kinds: tuple[CpFamily, ...] | None = None
     """Kinds of context parallelism. [text]"""
+    ulysses_copies_keys: bool | None = None
+    """Ulysses may deal to more ranks than there are heads of keys."""
     hybrid_sharding: bool | None = None
     """Whether shard groups may be smaller than the data ranks."""
     shards_need_ranks: bool | None = None
     """ZeRO 2 and 3 exist only where more than one rank shares the states."""
     split_replicas_need_shards: bool | None = None
     """Replicas of a model that tp or cp splits must share states."""
+    recompute_modules: bool | None = None
+    """Whether modules of a layer may be recomputed in any combination."""
     offload: frozenset[str] | None = None
     """What may lie in host memory, with + between what only moves together."""
     offload_least_zero: dict[str, int] | None = None
@@ -60,6 +72,7 @@ class Stack(BaseModel):
         profile: Fields of the profile that differ. [-]
         recipe: Memory habits that differ. [-]
         limits: Fields of the room's limits that differ. [-]
+        formats: What can be sent in place of the room's formats, where it differs. [-]
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -71,6 +84,7 @@ class Stack(BaseModel):
     profile: dict[str, object] = {}
     recipe: RecipeOverrides = RecipeOverrides()
     limits: StackLimits = StackLimits()
+    formats: Formats | None = None
 
 
 def _folder(room: str) -> Traversable:
@@ -141,4 +155,5 @@ def with_stack(framework: Framework, name: str) -> Framework:
         profile=Profile.model_validate(fields),
         recipe=stack.recipe.on(framework.recipe),
         limits=stack.limits.on(framework.limits),
+        formats=framework.formats if stack.formats is None else stack.formats,
     )

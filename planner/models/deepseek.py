@@ -6,14 +6,15 @@ from pydantic import NonNegativeInt, PositiveInt, model_validator
 
 from planner.models.architecture import Architecture, runs_of
 from planner.models.blocks import LatentAttention, LayerKind, Mlp, Moe
-from planner.models.config import FamilyConfig, require_at_most
+from planner.models.config import FamilyConfig, require_at_most, require_divisible
 
 
 class DeepseekV2Config(FamilyConfig):
     """Fields of a DeepSeek-V2 config.
 
     Layer i is MoE if i >= first_k_dense_replace and moe_layer_freq divides i.
-    Without q_lora_rank (V2-Lite: null) queries are projected directly.
+    Without q_lora_rank (V2-Lite: null) queries are projected directly. The experts of
+    a token come from topk_group of n_group groups, any for the method greedy.
     Left out, and refused: attention_bias.
     """
 
@@ -38,6 +39,9 @@ class DeepseekV2Config(FamilyConfig):
     first_k_dense_replace: NonNegativeInt
     moe_layer_freq: PositiveInt = 1
     num_nextn_predict_layers: NonNegativeInt = 0
+    n_group: PositiveInt | None = None
+    topk_group: PositiveInt | None = None
+    topk_method: str | None = None
     attention_bias: Literal[False] = False
     max_position_embeddings: PositiveInt | None = None
     tie_word_embeddings: bool = False
@@ -46,7 +50,22 @@ class DeepseekV2Config(FamilyConfig):
     def _check(self) -> Self:
         require_at_most(self, "num_experts_per_tok", "n_routed_experts")
         require_at_most(self, "first_k_dense_replace", "num_hidden_layers")
+        self._check_groups()
         return self
+
+    def _check_groups(self) -> None:
+        """Groups are equal, and those chosen hold experts enough for one token."""
+        if None in (self.n_group, self.topk_group):
+            return
+        require_divisible(self, "n_routed_experts", "n_group")
+        require_at_most(self, "topk_group", "n_group")
+        groups, chosen = self._groups()
+        held = chosen * self.n_routed_experts // groups
+        if self.num_experts_per_tok > held:
+            raise ValueError(
+                f"num_experts_per_tok {self.num_experts_per_tok} is more than the "
+                f"{held} experts in {chosen} of {groups} groups"
+            )
 
     def architecture(self, name: str, source: str) -> Architecture:
         """Architecture of dense layers, then MoE layers, then MTP modules.
@@ -104,7 +123,18 @@ class DeepseekV2Config(FamilyConfig):
             ffn=self.moe_intermediate_size,
             shared_ffn=(self.n_shared_experts or 0) * self.moe_intermediate_size,
             router_bias=self.router_bias,
+            groups=self._groups()[0],
+            top_groups=self._groups()[1],
         )
+
+    def _groups(self) -> tuple[int, int]:
+        """Groups of experts, and those chosen for a token; one for free routing."""
+        free = self.n_group is None or self.topk_group is None
+        if free or self.topk_method == "greedy":
+            return 1, 1
+        assert self.n_group is not None
+        assert self.topk_group is not None
+        return self.n_group, self.topk_group
 
 
 class DeepseekV3Config(DeepseekV2Config):

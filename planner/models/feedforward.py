@@ -96,6 +96,8 @@ class Moe(Block):
         router_bias: One bias per expert, in its logit or to balance load.
         bias: Biases on all matrices of the routed experts.
         shared_gate: A column beside the router's that scales the shared experts.
+        groups: Groups of neighbouring experts that the router chooses among first. [1]
+        top_groups: Groups that the experts of one token come from. [1]
     """
 
     hidden: int
@@ -107,6 +109,8 @@ class Moe(Block):
     router_bias: bool = False
     bias: bool = False
     shared_gate: bool = False
+    groups: int = 1
+    top_groups: int = 1
 
     @property
     def router_width(self) -> int:

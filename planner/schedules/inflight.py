@@ -1,6 +1,6 @@
 """How many micro-batches hold their activations, read from the operation order."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from operator import le
 from typing import NamedTuple
@@ -13,11 +13,14 @@ class Peak(NamedTuple):
     """What a rank holds when a backward of ``chunk`` starts.
 
     ``counts[j]`` is the number of micro-batches whose activations of chunk j are
-    held, that of the starting backward among them. [1], shape (v,)
+    held, that of the starting backward among them. ``pending[j]`` of these wait for
+    their W with the gradients that it needs, that of the starting backward among
+    them if its W comes later. [1], shape (v,)
     """
 
     chunk: int
     counts: tuple[int, ...]
+    pending: tuple[int, ...]
 
 
 @lru_cache(maxsize=256)
@@ -25,10 +28,11 @@ def peaks(schedule: str, p: int, v: int, m: int) -> tuple[tuple[Peak, ...], ...]
     """Every rank's fullest moments: no other start of a backward holds more.
 
     Activations are held from the start of F to the end of B, or of W where the
-    schedule has one. Of one chunk only the Pareto-maximal counts are kept, so
-    for any sizes ``a_j >= 0`` of the chunks and any ``t`` of the backwards::
+    schedule has one; the gradients that a W needs from the start of its B. Of one
+    chunk only the Pareto-maximal counts are kept, so for any sizes ``a_j, g_j >= 0``
+    of the chunks and any ``t`` of the backwards::
 
-        max over backwards (t[chunk] + sum_j a_j counts_j)
+        max over backwards (t[chunk] + sum_j (a_j counts_j + g_j pending_j))
 
     over these peaks equals that over all backwards of the rank.
 
@@ -44,18 +48,26 @@ def peaks(schedule: str, p: int, v: int, m: int) -> tuple[tuple[Peak, ...], ...]
     Raises:
         ValueError: The schedule is unknown or does not exist for these numbers.
 
-    Leaves out that B of a zero-bubble schedule already frees a part of what W
-    does not need: everything is held until W.
+    Leaves out that B of a zero-bubble schedule may free a part of what W does not
+    need (in PyTorch the graph below the last linear stays whole), and that the
+    gradients grow while B runs: everything is held until W, from the start of B.
+
+    References:
+        P. Qi et al., arXiv:2401.10241, section 2.2 (M_B and M_W); PyTorch 2.13,
+        ``torch/distributed/pipelining/_backward.py``: ``stage_backward_input``
+        retains the graph and keeps the gradient that enters each linear.
     """
     release: Kind = "W" if schedule in SPLIT else "B"
     return tuple(
-        tuple(
-            Peak(chunk, counts)
-            for chunk, seen in enumerate(_held_at_backwards(order, v, release))
-            for counts in _pareto(seen)
-        )
-        for order in operations(schedule, p, v, m)
+        tuple(_fullest(order, v, release)) for order in operations(schedule, p, v, m)
     )
+
+
+def _fullest(order: tuple[Op, ...], v: int, release: Kind) -> Iterator[Peak]:
+    """Give the peaks of one rank, by chunk."""
+    for chunk, seen in enumerate(_held_at_backwards(order, v, release)):
+        for both in _pareto(seen):
+            yield Peak(chunk, both[:v], both[v:])
 
 
 def in_flight(schedule: str, p: int, v: int, m: int, rank: int) -> int:
@@ -85,16 +97,24 @@ def in_flight(schedule: str, p: int, v: int, m: int, rank: int) -> int:
 def _held_at_backwards(
     order: tuple[Op, ...], v: int, release: Kind
 ) -> list[set[tuple[int, ...]]]:
-    """Collect, by chunk, the counts that its backwards find when they start."""
-    held = [0] * v
+    """Collect, by chunk, what its backwards find: counts, then how many wait for W.
+
+    The W of an H follows it at once, with no gradient to keep.
+    """
+    held, pending = [0] * v, [0] * v
+    split: set[tuple[int, int]] = set()
     seen: list[set[tuple[int, ...]]] = [set() for _ in range(v)]
-    for kind, _, chunk in order:
+    for kind, micro, chunk in order:
         if kind in FORWARD:
             held[chunk] += 1
         elif kind in BACKWARD:
-            seen[chunk].add(tuple(held))
+            if kind != release and kind == "B":
+                split.add((micro, chunk))
+                pending[chunk] += 1
+            seen[chunk].add((*held, *pending))
         if kind == release:
             held[chunk] -= 1
+            pending[chunk] -= (micro, chunk) in split
     return seen
 
 

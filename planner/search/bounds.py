@@ -15,6 +15,7 @@ from planner.cost.table import CostTable
 from planner.search.least import least_values
 from planner.search.loaded import cases_of, loaded_bound, weighted_bound
 from planner.search.paths import PathColumns, ShapePaths
+from planner.search.schedules import COPIES, FOLDS, SPLITS
 from planner.search.space import Space
 from planner.specs.table import StageCosts
 
@@ -40,7 +41,13 @@ class _Columns:
     work: Floats
     """Forward and backward of the whole model for one micro-batch. [ns]"""
     layer: Floats
-    """Forward and backward of the cheapest layer. [ns]"""
+    """Cheapest layer: forward and backward, forward alone where it is split. [ns]"""
+    split: Mask
+    """Weight gradients are operations of their own. [bool]"""
+    folded: Mask
+    """Chunks lie in a V. [bool]"""
+    copies: Ints
+    """How often the ranks hold the model. [1]"""
     transient: Floats
     budget: Floats
     kinds: tuple[tuple[int, Floats, Floats], ...]
@@ -83,17 +90,21 @@ def _columns(table: CostTable, space: Space) -> _Columns:
         return known.ravel()[place]
 
     both = table.forward + table.backward
+    split = SPLITS[space.schedules]
     ends = table.embedding, table.head
     edge = sum(end.forward + end.backward for end in ends)
-    v = space.vpp
-    stages = table.meshes.pp[mesh] * v
+    v, copies = space.vpp, COPIES[space.schedules]
+    stages = table.meshes.pp[mesh] * v // copies
     return _Columns(
         p=table.meshes.pp[mesh],
         v=v,
         m=table.meshes.micro_batches[mesh],
         most=-(-layers // stages) + table.extra_layers,
         work=cheapest(both, counts) + np.asarray(edge)[mesh],
-        layer=cheapest(both, None),
+        layer=np.where(split, cheapest(table.forward, None), cheapest(both, None)),
+        split=split,
+        folded=FOLDS[space.schedules],
+        copies=copies,
         transient=cheapest(table.transient, None),
         budget=table.budget[mesh].astype(np.float64),
         kinds=tuple(
@@ -122,7 +133,10 @@ def _time_bound(table: CostTable, space: Space, c: _Columns) -> Floats:
     3. A rank starts after the first chunks of the ranks before it and ends
        after their backwards: ``T >= sum_{q<r} t_{q,0} + m t_r``. Averaged over
        r, each rank q >= 1 adds at least ``(p-1-q)/p`` of one cheapest layer,
-       since only the ends may hold none.
+       since only the ends may hold none. Where the backward is split a rank may
+       end with a weight gradient, after which nothing follows: only the forwards
+       before it count. Where two directions meet, rank r starts after those of the
+       ranks between it and the nearer end: ``p / 2`` ranks, twice.
 
     The optimizer may be added to 2 and 3 as well: it starts after every rank's
     compute and its largest is at least its mean.
@@ -131,10 +145,11 @@ def _time_bound(table: CostTable, space: Space, c: _Columns) -> Floats:
     optimizer = (table.embedding.unit.optimizer + table.head.unit.optimizer) * 1.0
     for kind, count in table.workload.runs:
         optimizer = optimizer + count * units[kind].optimizer
-    tail = optimizer[space.mesh] / c.p + table.overhead
+    tail = c.copies * optimizer[space.mesh] / c.p + table.overhead
     mean = c.m * c.work / c.p
-    fill = np.where(c.p > 2, (c.p - 1) * (c.p - 2) / (2.0 * c.p), 0.0) * c.layer
-    plain = (c.v == 1) & (c.m > c.p)
+    near = c.p // c.copies
+    fill = np.where(near > 2, (near - 1) * (near - 2) / (2.0 * near), 0.0) * c.layer
+    plain = (c.v == 1) & (c.m > c.p) & ~c.split
     bubble = np.where(plain, (c.p - 1) * c.work / c.p, fill)
     return np.floor(mean + bubble + tail)
 
@@ -144,7 +159,9 @@ def _may_fit(space: Space, c: _Columns) -> Ints:
 
     At the first backward of rank r, K_r chunk activations are in flight (exact,
     from the order: ``min(m, p - r)``, which GPipe's m is at least, and
-    ``min(m v, 2(p-r-1) + (v-1)p + 1)``),
+    ``min(m v, 2(p-r-1) + (v-1)p + 1)``; zb-h1 reaches ``min(m, p)``; in a V rank r
+    has at least ``min(m, 2p-1) + 1``, what rank 0 has, and DualPipe is two V of p / 2
+    ranks and m / 2 micro-batches),
     at most ``C_r`` of one chunk. With N layers of a kind on the rank, at most
     ``most`` a chunk, their activations are at least ``saved (most K_r -
     C_r (v most - N))``, so ``N <= (budget - transient - saved (most K_r -
@@ -174,7 +191,7 @@ def _holds(c: _Columns, at: Ints, layers: int, static: Floats, saved: Floats) ->
         most = _most_on_rank(c, here, rank, static, saved)
         full = c.v[here] * c.most[here]
         total = total + most
-        could = total + (c.p[here] - rank - 1) * full
+        could = (total + (c.p[here] - rank - 1) * full) / c.copies[here]
         settled = (most == full) | (could < layers) | (c.p[here] == rank + 1)
         holds[open_[settled]] = could[settled] >= layers
         open_, total = open_[~settled], total[~settled]
@@ -187,8 +204,11 @@ def _most_on_rank(
     """Most layers of one kind that a rank can hold. [1]."""
     p, v, m, most = c.p[at], c.v[at], c.m[at], c.most[at]
     deep = np.minimum(m * v, 2 * (p - rank - 1) + (v - 1) * p + 1)
-    held = np.where(v > 1, deep, np.minimum(m, p - rank))
-    cycles = -(-held // (p * v))
+    p, m = p // c.copies[at], m // c.copies[at]
+    deep = np.where(c.folded[at], np.minimum(m, 2 * p - 1) + 1, deep)
+    flat = np.minimum(m, np.where(c.split[at], p, p - rank))
+    held = np.where(v > 1, deep, flat)
+    cycles = np.where(c.folded[at], 2, -(-held // (p * v)))
     one_chunk = np.where(v > 1, np.minimum(m, p * cycles), held)
     room = c.budget[at] - c.transient[at]
     room = room - saved[at] * most * (held - one_chunk * v)

@@ -4,7 +4,7 @@ import numpy as np
 
 from planner.cost.linear import Lines
 from planner.cost.meshes import Ints
-from planner.cost.pipeline import place_of, stages_by_rank
+from planner.cost.pipeline import stages_by_rank
 from planner.cost.reach import Mask, reach_of
 from planner.search.memory import most_layers
 from planner.specs.table import StageCosts
@@ -43,16 +43,15 @@ def least_values(
     value: Ints = lines.constants + (reach.low * prices).sum(axis=(1, 2))
     own = np.zeros((len(value), costs.stages), dtype=bool)
     if ranks is not None:
-        place = place_of(costs)
-        of_stage = np.array([place.rank(stage) for stage in range(costs.stages)])
-        own = of_stage == ranks[:, None]
+        held = stages_by_rank(costs)[ranks]
+        own = (held[:, :, None] == np.arange(costs.stages)).any(axis=1)
     others = np.minimum(reach.totals, costs.most_layers * (own @ (reach.mask * 1)))
     for kind, count in enumerate(reach.totals.tolist()):
         low, price = reach.low[:, kind], prices[:, :, kind]
         places = _places(costs, price, reach.places[:, kind], most)
         elsewhere = others.sum(axis=1) - others[:, kind]
-        held = (own * places).sum(axis=1)
-        mine = np.clip(load - elsewhere - own @ low, 0, held)
+        room = (own * places).sum(axis=1)
+        mine = np.clip(load - elsewhere - own @ low, 0, room)
         mine = mine if ranks is not None else np.zeros_like(value)
         left = count - int(low.sum()) - mine
         value = value + _fill(price, places, own, mine, left)

@@ -18,11 +18,12 @@ def loaded_bound(costs: StageCosts, lines: Lines, ranks: Ints) -> int:
     """Bound by the ranks that must carry many layers.
 
     Rank r holds at most ``c_r`` layers, by the class and by its memory, and of
-    these places ``sum c - L`` stay empty. One of the ranks with ``c_r >= h`` that
-    has fewer than h layers leaves at least ``c_r - h + 1`` empty, so no more of
-    them can than the smallest of these that add up to the empty places, k. Of the
-    paths through these ranks, each priced with at least h layers on its own rank,
-    all but k therefore hold: the (k+1)-th largest is a bound, for every h.
+    these places ``sum c - L`` stay empty (L those of every copy of the model). One
+    of the ranks with ``c_r >= h`` that has fewer than h layers leaves at least
+    ``c_r - h + 1`` empty, so no more of them can than the smallest of these that add
+    up to the empty places, k. Of the paths through these ranks, each priced with at
+    least h layers on its own rank, all but k therefore hold: the (k+1)-th largest
+    is a bound, for every h.
 
     Args:
         costs: The inner problem.
@@ -33,9 +34,9 @@ def loaded_bound(costs: StageCosts, lines: Lines, ranks: Ints) -> int:
         The best of these bounds. [ns]
     """
     caps = most_layers(costs)
-    empty = int(caps.sum()) - costs.layer_count
+    empty = int(caps.sum()) - costs.held_layers
     bound = int(least_values(costs, lines).max())
-    for load in range(-(-costs.layer_count // costs.pp), int(caps.max()) + 1):
+    for load in range(-(-costs.held_layers // costs.pp), int(caps.max()) + 1):
         able = caps >= load
         spare = np.cumsum(np.sort(caps[able] - load + 1))
         lighter = int(np.searchsorted(spare, empty, side="right"))
@@ -91,14 +92,14 @@ def last_loaded(costs: StageCosts, low: Ints, high: Ints) -> tuple[Ints, Ints, I
         The last ranks, and of each fewest and most layers of every rank, without
         boxes whose loads cannot add up to the model. [1]
     """
-    mean = -(-costs.layer_count // costs.pp)
+    mean = -(-costs.held_layers // costs.pp)
     ranks = np.arange(costs.pp)
     last = ranks[:, None]
     fewest = np.where(ranks == last, np.maximum(low, mean), low)
     most = np.where(ranks > last, np.minimum(high, mean - 1), high)
     holds = (fewest <= most).all(axis=1)
-    holds &= fewest.sum(axis=1) <= costs.layer_count
-    holds &= most.sum(axis=1) >= costs.layer_count
+    holds &= fewest.sum(axis=1) <= costs.held_layers
+    holds &= most.sum(axis=1) >= costs.held_layers
     return ranks[holds], fewest[holds], most[holds]
 
 
@@ -138,7 +139,7 @@ def cases_of(costs: StageCosts, paths: ShapePaths) -> Cases:
         costs,
         Lines(lines.constants[of_line], lines.factors[of_line]),
         ranks=np.repeat(last, len(weights)),
-        load=-(-costs.layer_count // costs.pp),
+        load=-(-costs.held_layers // costs.pp),
         caps=np.repeat(most, len(weights), axis=0),
     )
     bounds = -(-values // weights[of_line])

@@ -76,7 +76,7 @@ class LoadTree:
 
     def _push(self, bound: int, box: _Box) -> None:
         """Keep a box; one whose loads cannot add up to the model holds no split."""
-        if box.loads.holds(self.cuts.costs.layer_count):
+        if box.loads.holds(self.cuts.costs.held_layers):
             self.made += 1
             heapq.heappush(self.boxes, (bound, self.made, box))
 

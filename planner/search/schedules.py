@@ -6,16 +6,24 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.cost.meshes import Ints, Meshes
+from planner.cost.reach import Mask
 from planner.cost.workload import Workload
+from planner.schedules.order import SPLIT
+from planner.schedules.placement import V_SHAPED
 
-SEARCHED = ("1f1b", "interleaved", "gpipe")
-"""Schedules that a space may hold, in the order of the tie-break. [text]
-
-Of the others none runs in these frameworks as they are priced: the zero-bubble
-schedules split the backward, which PyTorch refuses under torch.compile and
-Megatron-Core does not have.
-"""
-PLAIN, CHUNKED, AT_ONCE = range(len(SEARCHED))
+NO_RECOMPUTE = "none"
+"""Kind under which a layer keeps everything for its backward. [text]"""
+SEARCHED = ("1f1b", "interleaved", "gpipe", *SPLIT)
+"""Schedules that a space may hold, in the order of the tie-break. [text]"""
+PLAIN, CHUNKED, AT_ONCE = range(3)
+ON_REQUEST = SEARCHED[AT_ONCE:]
+"""Those of the full space alone, and of others where the user names them. [text]"""
+SPLITS = np.array([name in SPLIT for name in SEARCHED])
+"""Of each, whether its backward is two operations. [bool]"""
+FOLDS = np.array([name in V_SHAPED for name in SEARCHED])
+"""Of each, whether its chunks lie in a V. [bool]"""
+COPIES = np.array([1 + (name == "dualpipe") for name in SEARCHED])
+"""Of each, how often the ranks hold the model. [1]"""
 
 
 class Rows(NamedTuple):
@@ -43,12 +51,12 @@ class Rows(NamedTuple):
 def schedule_rows(
     workload: Workload, meshes: Meshes, removed: Counter[str], *, full: bool
 ) -> Rows:
-    """1F1B on every mesh, interleaving with all its chunks, GPipe on request.
+    """1F1B on every mesh, interleaving with all its chunks, the others on request.
 
-    GPipe is in the full space, and where the user names it, on meshes with a
-    pipeline and two micro-batches or more: on others it is 1F1B. It holds all
-    micro-batches at once and computes as long as 1F1B, so that it is only ever
-    faster by the transfers that 1F1B waits for.
+    The full space has every schedule that the framework runs, other spaces those
+    of ``ON_REQUEST`` that the user names, each on the meshes where it exists and
+    is no other. GPipe holds all micro-batches at once and computes as long as
+    1F1B, so that it is only ever faster by the transfers that 1F1B waits for.
 
     Args:
         workload: The job.
@@ -66,16 +74,52 @@ def schedule_rows(
         int(pp): _chunk_counts(workload, int(pp), removed, full=full)
         for pp in np.unique(meshes.pp)
     }
-    first = [(1, PLAIN)] if plain else []
     whole = _interleaves(workload, meshes)
-    at_once = _at_once(workload, meshes, full=full)
+    others = [_on_request(workload, meshes, name, full=full) for name in ON_REQUEST]
     lists = [
-        first + [(1, AT_ONCE)] * once + [(v, CHUNKED) for v in chunks[pp] if deep]
-        for pp, deep, once in zip(meshes.pp.tolist(), whole, at_once, strict=True)
+        [(1, PLAIN)] * plain
+        + [pair for there in others for pair in there[at]]
+        + [(v, CHUNKED) for v in chunks[pp] if whole[at]]
+        for at, pp in enumerate(meshes.pp.tolist())
     ]
     rows = np.repeat(np.arange(len(meshes)), [len(each) for each in lists])
     flat = np.array([row for each in lists for row in each], dtype=np.int64)
     return Rows(rows, *flat.reshape(-1, 2).T)
+
+
+def menu_rows(
+    workload: Workload,
+    rows: Rows,
+    menu: tuple[str, ...],
+    removed: Counter[str],
+    *,
+    tied: bool,
+) -> tuple[Rows, Ints]:
+    """Every schedule with every recompute kind that it may run with.
+
+    Args:
+        workload: The job.
+        rows: Schedules of the meshes.
+        menu: Recompute kinds. [text]
+        removed: Counts by rule, to which that of the rule here is added.
+        tied: All layers share one kind; else each chooses.
+
+    Returns:
+        Rows, each as often as it has entries; an entry of the menu, or -1 where
+        layers choose. [1], shape (candidates,)
+    """
+    entries = np.arange(len(menu)) if tied else np.array([-1])
+    each = np.repeat(np.arange(len(rows.mesh)), len(entries))
+    entry = np.tile(entries, len(rows.mesh))
+    if workload.framework.limits.recomputes_split:
+        return rows.take(each), entry
+    bare = menu.index(NO_RECOMPUTE) if NO_RECOMPUTE in menu else len(menu)
+    split = SPLITS[rows.schedule[each]]
+    entry = np.where(split & (entry < 0), bare, entry)
+    kept = ~split | ((entry == bare) & (bare < len(menu)))
+    rule = "recompute where the backward is split"
+    removed[rule] += int(len(kept) - kept.sum())
+    return rows.take(each[kept]), entry[kept]
 
 
 def _interleaves(workload: Workload, meshes: Meshes) -> list[bool]:
@@ -86,13 +130,34 @@ def _interleaves(workload: Workload, meshes: Meshes) -> list[bool]:
     return [bool(one) for one in legal]
 
 
-def _at_once(workload: Workload, meshes: Meshes, *, full: bool) -> list[bool]:
-    """Meshes on which GPipe is in the space and another schedule than 1F1B."""
-    search = workload.search
+def _on_request(
+    workload: Workload, meshes: Meshes, name: str, *, full: bool
+) -> list[list[tuple[int, int]]]:
+    """Chunks and schedule of the meshes on which a schedule is in the space."""
+    search, limits = workload.search, workload.framework.limits
+    chunks = 1 + (name in V_SHAPED)
     wanted = full or search.schedule is not None
-    wanted &= search.allows_text("schedule", "gpipe") and search.allows("vpp", 1)
-    wanted &= "gpipe" in workload.framework.limits.schedules
-    return [bool(one) for one in wanted & (meshes.pp > 1) & (meshes.micro_batches > 1)]
+    wanted &= search.allows_text("schedule", name) and search.allows("vpp", chunks)
+    there = wanted & (name in limits.schedules) & _exists(workload, meshes, name)
+    pair = (chunks, SEARCHED.index(name))
+    return [[pair] * int(one) for one in there]
+
+
+def _exists(workload: Workload, meshes: Meshes, name: str) -> Mask:
+    """Where a schedule is legal, and another than 1F1B.
+
+    A V has two virtual stages a rank, of which only the first and the last may hold
+    no layer; DualPipe one stage a rank, from either end.
+    """
+    pp, m = meshes.pp, meshes.micro_batches
+    several = (pp > 1) & ((m > 1) | (name != "gpipe"))
+    if name == "dualpipe":
+        paired: Mask = several & (pp % 2 == 0) & (m % 2 == 0) & (m >= 2 * pp)
+        return paired
+    if name in V_SHAPED:
+        several = several & (2 * pp <= workload.model.layers + 2)
+    there: Mask = several & ((m >= 2 * pp) | (name != "dualpipe-v"))
+    return there
 
 
 def _chunk_counts(

@@ -5,38 +5,41 @@ one entry of the recompute menu (or the whole menu, where layers choose freely).
 """
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from planner.cost.host_bound import host_bound, leaves_the_gpus
-from planner.cost.meshes import CP_KINDS, ORDERS, Ints, Meshes
+from planner.cost.meshes import ORDERS, Floats, Ints, Meshes
 from planner.cost.workload import Workload
-from planner.models.blocks import Mlp, Moe
-from planner.search.schedules import AT_ONCE, SEARCHED, Rows, schedule_rows
+from planner.models.blocks import Mlp
+from planner.search.context import ContextKinds
+from planner.search.experts import ExpertDegrees
+from planner.search.fleet import (
+    Axis,
+    Shape,
+    SmallerFleets,
+    divisors,
+    may_idle,
+    whole_shapes,
+)
+from planner.search.formats import BY_NARROWER, NarrowGradients
+from planner.search.menus import offered, searched
+from planner.search.schedules import (
+    AT_ONCE,
+    NO_RECOMPUTE,
+    SEARCHED,
+    menu_rows,
+    schedule_rows,
+)
 from planner.specs.offload import CATEGORIES, LEAST_ZERO
+from planner.specs.search import SearchSpec
 
 MOST_DEFAULT_MICRO_BATCH = 8
 """Sequences in the largest micro-batch of the default space. [1]"""
 MOST_DEFAULT_CONTEXT = 64
 """Largest context degree of the default space. [1]"""
-
-NO_RECOMPUTE = "none"
-"""Kind under which a layer keeps everything for its backward. [text]"""
-
-
-def divisors(n: int) -> list[int]:
-    """Divisors in ascending order.
-
-    Args:
-        n: A positive whole number. [1]
-
-    Returns:
-        Its divisors. [1]
-    """
-    small = [d for d in range(1, int(n**0.5) + 1) if n % d == 0]
-    return sorted({*small, *(n // d for d in small)})
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,18 @@ class Space:
 
     def __len__(self) -> int:
         return len(self.mesh)
+
+    def take(self, candidates: Ints) -> "Space":
+        """Keep some candidates, on the same meshes.
+
+        Args:
+            candidates: Indices. [1]
+
+        Returns:
+            The space of those alone.
+        """
+        names = ("mesh", "vpp", "schedules", "menu")
+        return replace(self, **{n: getattr(self, n)[candidates] for n in names})
 
     def schedule(self, candidate: int) -> str:
         """Schedule of a candidate.
@@ -94,50 +109,71 @@ class Enumerator:
         self.removed: Counter[str] = Counter()
         self.full = workload.search.space == "full"
         shares = workload.offload
+        self.kinds = ContextKinds(workload, divisors(workload.sequences))
+        self.narrow = NarrowGradients(workload)
+        self.experts = ExpertDegrees(workload)
         self.offloaded = [name for name in CATEGORIES if getattr(shares, name) > 0]
 
-    def space(self) -> Space:
+    def space(self, some: Iterable[tuple[int, ...]] | None = None) -> Space:
         """Enumerate meshes, schedules and recompute settings.
+
+        Args:
+            some: Meshes to list candidates on, none for all. [1]
 
         Returns:
             The declared space.
         """
         menu = self._recompute_menu()
-        meshes = Meshes.from_rows(list(self._rows()) if menu else [])
+        some = self.rows() if some is None else some
+        meshes = Meshes.from_rows(list(some) if menu else [])
+        menu = searched(self.workload, meshes, menu, self.removed)
         menu = menu or (NO_RECOMPUTE,)
         tied = self.limits.recompute_scope == "plan" or len(menu) == 1
-        entries = list(range(len(menu))) if tied else [-1]
         rows = schedule_rows(self.workload, meshes, self.removed, full=self.full)
-        if len(rows.mesh) and leaves_the_gpus(self.workload):
-            rows = rows.take(self._host_holds(meshes.take(rows.mesh), rows, menu))
-        return Space(
+        rows, entry = menu_rows(self.workload, rows, menu, self.removed, tied=tied)
+        space = Space(
             meshes=meshes,
-            mesh=np.repeat(rows.mesh, len(entries)),
-            vpp=np.repeat(rows.vpp, len(entries)),
-            schedules=np.repeat(rows.schedule, len(entries)),
-            menu=np.tile(np.array(entries, dtype=np.int64), len(rows.mesh)),
+            mesh=rows.mesh,
+            vpp=rows.vpp,
+            schedules=rows.schedule,
+            menu=entry,
             recompute=menu,
-            removed=dict(self.removed),
+            removed={},
         )
+        if len(space) and leaves_the_gpus(self.workload):
+            space = space.take(self._host_holds(space))
+        return replace(space, removed=dict(self.removed))
 
-    def _host_holds(self, meshes: Meshes, rows: Rows, menu: tuple[str, ...]) -> Ints:
-        """Candidates whose hosts hold what leaves the GPUs, however layers split."""
+    def _host_holds(self, space: Space) -> Ints:
+        """Candidates whose hosts hold what leaves the GPUs, however layers split.
+
+        The space is declared so: a candidate of which some split would not fit is
+        left out with the splits that would.
+        """
         room = self.workload.topology.cluster.node.host_memory
         if room is None:
-            return np.arange(len(meshes))
-        stages = meshes.pp * rows.vpp
-        needed = host_bound(
-            self.workload,
-            meshes,
-            vpp=rows.vpp,
-            layers=-(-self.workload.model.layers // stages) + int(self.full),
-            recompute=menu,
-            at_once=rows.schedule == AT_ONCE,
-        )
+            return np.arange(len(space))
+        needed = np.zeros(len(space))
+        for entry in np.unique(space.menu).tolist():
+            at = np.flatnonzero(space.menu == entry)
+            needed[at] = self._on_host(space.take(at))
         kept = np.flatnonzero(needed <= room)
         rule = f"host memory: {room / 1e9:,.0f} GB a node, less than is offloaded"
         self.removed[rule] += len(needed) - len(kept)
         return kept
+
+    def _on_host(self, space: Space) -> Floats:
+        """Most that a node holds for candidates of one menu entry. [B]."""
+        meshes = space.meshes.take(space.mesh)
+        return host_bound(
+            self.workload,
+            meshes,
+            vpp=space.vpp,
+            layers=-(-self.workload.model.layers // (meshes.pp * space.vpp))
+            + int(self.full),
+            recompute=tuple(space.recompute[entry] for entry in space.choices(0)),
+            at_once=space.schedules == AT_ONCE,
+        )
 
     def _keep(self, axis: str, value: int) -> bool:
         """Apply the user's limit on an axis, and count what it removes."""
@@ -146,15 +182,18 @@ class Enumerator:
         self.removed[f"limit:{axis}"] += 1
         return False
 
-    def _rows(self) -> Iterator[tuple[int, ...]]:
-        for tp, pp, cp in self._degrees():
-            dp = self.workload.gpus // (tp * pp * cp)
+    def rows(self) -> Iterator[tuple[int, ...]]:
+        """Legal meshes, one by one. [1]."""
+        for tp, pp, cp, dp in self._shapes():
             if not self._keep("dp", dp):
                 continue
             for micro_batch in self._micro_batches(dp):
                 micro_batches = self.workload.sequences // (dp * micro_batch)
-                for sp, kind, (ep, etp), order in self._inner(tp, pp, cp, dp):
+                inner = self._inner(tp, pp, cp, dp, micro_batch)
+                for sp, kind, (ep, etp), order in inner:
                     for zero, shard in self._sharding(tp, cp, dp):
+                        if self._narrow_wins(zero, shard, tp, ep * etp):
+                            continue
                         yield (
                             tp,
                             sp,
@@ -171,25 +210,44 @@ class Enumerator:
                             order,
                         )
 
-    def _degrees(self) -> Iterator[tuple[int, int, int]]:
-        """Degrees whose product divides the GPUs and that the model can split."""
-        for tp in divisors(self.workload.gpus):
-            if not (self._tensor_legal(tp) and self._keep("tp", tp)):
-                continue
-            for cp in divisors(self.workload.gpus // tp):
-                if not (self._context_legal(tp, cp) and self._keep("cp", cp)):
-                    continue
-                for pp in divisors(self.workload.gpus // (tp * cp)):
-                    if self._pipeline_legal(pp) and self._keep("pp", pp):
-                        yield tp, pp, cp
+    def _narrow_wins(self, zero: int, shard: int, tp: int, held: int) -> bool:
+        """Whether the variant with narrower gradients has the mesh, as good."""
+        inside = max(shard * tp // held, 1)
+        won = self.narrow.rule_out(zero=zero, shard=shard, expert_shard=inside)
+        self.removed[BY_NARROWER] += won
+        return won
+
+    def _shapes(self) -> list[Shape]:
+        """Shapes of the space: those that fill the fleet, or smaller ones too."""
+        if may_idle(self.workload) or not self._fills():
+            return list(SmallerFleets(self.workload, self._axis()).shapes())
+        return list(whole_shapes(self.workload, self._axis()))
+
+    def _axis(self) -> Axis:
+        """Degrees that the model can split and that the user allows."""
+        return Axis(
+            tensor=lambda tp: self._tensor_legal(tp) and self._keep("tp", tp),
+            context=lambda tp, cp: self._context_legal(tp, cp) and self._keep("cp", cp),
+            pipeline=lambda pp: self._pipeline_legal(pp) and self._keep("pp", pp),
+        )
+
+    def _fills(self) -> bool:
+        """Whether some layout fills the fleet, whatever the user's limits."""
+        free = Enumerator(
+            replace(self.workload, search=SearchSpec(space=self.workload.search.space))
+        )
+        shapes = whole_shapes(free.workload, free._axis())
+        return any(free.workload.sequences % dp == 0 for _, _, _, dp in shapes)
 
     def _tensor_legal(self, tp: int) -> bool:
         """Heads, KV heads and inner widths divide; inside one scale-up domain.
 
-        The full space also has tensor groups over two domains.
+        The full space also has tensor groups over two domains, and wider ones where
+        the user's limit names them.
         """
         domain = self.workload.topology.cluster.node.scale_up_domain
-        if tp > (2 * domain if self.full else domain):
+        wider = max(2 * domain, self.search.largest("tp") or 0)
+        if tp > (wider if self.full else domain):
             self.removed["tp leaves the scale-up domain"] += 1
             return False
         for kind in self.workload.kinds:
@@ -248,12 +306,13 @@ class Enumerator:
                 yield micro_batch
 
     def _inner(
-        self, tp: int, pp: int, cp: int, dp: int
+        self, tp: int, pp: int, cp: int, dp: int, micro_batch: int
     ) -> Iterator[tuple[int, int, tuple[int, int], int]]:
         """Sequence parallelism, kind of cp, experts and rank order."""
+        ranks = tp, cp, pp * dp
         for sp in self._sequence_parallel(tp):
-            for kind in self._context_kinds(tp, cp):
-                for experts in self._experts(tp, cp, dp, sp=sp):
+            for kind in self.kinds.of(ranks, micro_batch, self.removed):
+                for experts in self.experts.of(tp, tp * cp * dp, sp, self.removed):
                     for order in self._orders(pp, dp, tp * cp, experts):
                         yield sp, kind, experts, order
 
@@ -264,60 +323,19 @@ class Enumerator:
         self.removed["limit:sp"] += len(legal) - len(kept)
         return kept
 
-    def _context_kinds(self, tp: int, cp: int) -> list[int]:
-        """The framework's first kind in the default space; all in the full one."""
-        if cp == 1:
-            return [CP_KINDS.index("all-gather")]
-        names = self.limits.cp_kinds if self.full else self.limits.cp_kinds[:1]
-        if self.search.cp_kind is not None:
-            names = tuple(
-                n for n in self.limits.cp_kinds if self.search.allows_text("cp_kind", n)
-            )
-        return [
-            CP_KINDS.index(name)
-            for name in names
-            if name != "ulysses" or self._heads_divide(tp * cp)
-        ]
-
-    def _heads_divide(self, ranks: int) -> bool:
-        return all(kind.attention.heads % ranks == 0 for kind in self.workload.kinds)
-
-    def _experts(
-        self, tp: int, cp: int, dp: int, *, sp: int
-    ) -> Iterator[tuple[int, int]]:
-        """(ep, etp) that divide the experts and lie inside dp * cp * tp."""
-        experts = [k.ffn for k in self.workload.kinds if isinstance(k.ffn, Moe)]
-        if not experts:
-            yield 1, 1
-            return
-        ranks = tp * cp * dp
-        for etp in self._expert_tensor(tp):
-            for ep in divisors(np.gcd.reduce([moe.experts for moe in experts]).item()):
-                if ranks % (ep * etp) or any(moe.ffn % etp for moe in experts):
-                    self.removed["tp cp dp % (ep etp)"] += 1
-                elif ep > 1 and tp > 1 and self.limits.experts_need_sp and not sp:
-                    self.removed["ep with tp needs sp"] += 1
-                elif ep > 1 and not self.limits.expert_parallel:
-                    self.removed["the framework has no expert parallelism"] += 1
-                elif self._keep("ep", ep) and self._keep("etp", etp):
-                    yield ep, etp
-
-    def _expert_tensor(self, tp: int) -> list[int]:
-        return divisors(tp) if self.limits.expert_tensor else [1]
-
     def _orders(
         self, pp: int, dp: int, inner: int, experts: tuple[int, int]
     ) -> Iterator[int]:
         """Rank orders; both coincide without a pipeline or without replicas."""
         ep, etp = experts
         routed = self.workload.model.expert_parameters > 0
+        names = [n for n in self.limits.orders if self.search.allows_text("order", n)]
+        self.removed["limit:order"] += len(self.limits.orders) - len(names)
         if pp == 1 or dp == 1:
-            yield 0
+            yield from [ORDERS.index(name) for name in names[:1]]
             return
-        for name in self.limits.orders:
-            if not self.search.allows_text("order", name):
-                self.removed["limit:order"] += 1
-            elif name == "tp-cp-ep-pp-dp" and routed and ep * etp != inner:
+        for name in names:
+            if name == "tp-cp-ep-pp-dp" and routed and ep * etp != inner:
                 self.removed["pp inside dp needs ep * etp == tp * cp"] += 1
             else:
                 yield ORDERS.index(name)
@@ -352,10 +370,10 @@ class Enumerator:
         return True
 
     def _recompute_menu(self) -> tuple[str, ...]:
-        known = self.limits.recompute
+        known = every = offered(self.workload)
         if self._activations_alone():
-            known = tuple(name for name in known if name == NO_RECOMPUTE)
-            dropped = len(self.limits.recompute) - len(known)
+            known = tuple(name for name in every if name == NO_RECOMPUTE)
+            dropped = len(every) - len(known)
             self.removed["offload of activations needs recompute none"] += dropped
         kept = [name for name in known if self.search.allows_text("recompute", name)]
         self.removed["limit:recompute"] += len(known) - len(kept)

@@ -22,6 +22,17 @@ class Limit(_Frozen):
     """In words, with its number."""
 
 
+class Contradiction(_Frozen):
+    """Limits that leave no legal layout, and what is near that does."""
+
+    limits: tuple[Limit, ...]
+    text: str
+    nearest: tuple[str, ...]
+    """What could stand in the place of each limit, all else as it is. [text]"""
+    last: str
+    """Which limit removed the last layouts. [text]"""
+
+
 class Need(_Frozen):
     """The least memory that the whole space comes down to. [GiB]."""
 
@@ -138,6 +149,8 @@ class Explained(_Frozen):
     status: Status | Literal["no legal layout"]
     conflict: tuple[Limit, ...] = ()
     conflict_text: str = ""
+    contradiction: Contradiction | None = None
+    """The same where no layout is legal, with the nearest that would be."""
     need: Need | None = None
     relaxations: tuple[Relaxation, ...] = ()
     best: RankedPlan | None = None

@@ -9,14 +9,18 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from planner.specs.formats import WIRE_BYTES, CommDtype, Formats, WireFormat
 from planner.specs.limits import Limits
 from planner.specs.profile import Profile
+from planner.specs.recompute import RecomputeModule, combination
 
 ReplayPolicy = Literal["none", "bf16", "amp_bf16", "master_bf16"]
 LossForm = Literal["hf", "chunked", "liger"]
 OptimizerKernel = Literal["fused", "foreach", "for-loop"]
 CheckpointForm = Literal["shards", "units", "model"]
 
+FP32, FP8 = 4, 1
+"""Bytes of one number. [B]"""
 SAVED_TENSORS = frozenset(
     {
         "attention_norm_input",
@@ -64,6 +68,9 @@ class RecomputeKind:
     """The key projection is neither kept nor free: it runs again."""
     keeps_output: bool = False
     """The output of the last GEMM stays, full width on every tensor rank."""
+    modules: tuple[RecomputeModule, ...] = ()
+    """Modules that it is made of: what they drop, rebuild and run again beside
+    ``gemms`` and ``core``, which are theirs already."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +121,8 @@ class Recipe:
     """Width of the optimizer's moments where the job names none. [bit]"""
     keeps_fp8: bool = False
     """Linears keep quantised weights and inputs; false quantises again."""
+    formats_kept: dict[str, float] = field(default_factory=dict)
+    """Of saved tensors with a format of their own beside fp8, by name. [B]"""
     fp8_primary: bool = False
     """The quantised weights replace the bf16 ones (``fp8_param_gather``)."""
     live_parameters: float | None = None
@@ -167,6 +176,50 @@ class Recipe:
     """Activations of a layer registered for overlapped exchanges over tp. [1]"""
     repeats_kv: bool = False
     """Keys and values are copied for every query head before attention."""
+    modules: dict[str, RecomputeModule] = field(default_factory=dict)
+    """Modules of a layer that may be recomputed in any combination."""
+
+    def kind(self, name: str) -> RecomputeKind:
+        """What a kind of recompute does, one of ``kinds`` or a combination.
+
+        Args:
+            name: For example `full` or `layernorm+moe_act`. [text]
+
+        Returns:
+            The kind. [-]
+
+        Raises:
+            KeyError: There is no such kind; see :meth:`has_kind`.
+        """
+        if name in self.kinds:
+            return self.kinds[name]
+        chosen = combination(self.modules, name)
+        if chosen is None:
+            raise KeyError(name)
+        return _combined(name, tuple(chosen.values()))
+
+    def has_kind(self, name: str) -> bool:
+        """Whether a name is a kind or a combination in its only spelling.
+
+        Args:
+            name: A kind of recompute. [text]
+
+        Returns:
+            False for all that :meth:`kind` does not know.
+        """
+        return name in self.kinds or combination(self.modules, name) is not None
+
+
+def _combined(name: str, modules: tuple[RecomputeModule, ...]) -> RecomputeKind:
+    """Everything is kept but what a module drops in every layer."""
+    gone = {t for m in modules for t, where in m.drops.items() if where == "any"}
+    return RecomputeKind(
+        name=name,
+        keeps={tensor: float(tensor not in gone) for tensor in SAVED_TENSORS},
+        gemms={gemm: 1.0 for module in modules for gemm in module.gemms},
+        core=float(any(module.core for module in modules)),
+        modules=modules,
+    )
 
 
 class RecipeOverrides(BaseModel):
@@ -200,6 +253,8 @@ class RecipeOverrides(BaseModel):
     """Units of gradients waiting for their reduce-scatter under ZeRO-3. [1]"""
     keeps_fp8: bool | None = None
     """Linears keep quantised weights and inputs; false quantises again."""
+    formats_kept: dict[str, float] | None = None
+    """Of saved tensors with a format of their own beside fp8, by name. [B]"""
     fp8_primary: bool | None = None
     """The quantised weights replace the bf16 ones (``fp8_param_gather``)."""
     live_parameters: float | None = Field(default=None, gt=0, allow_inf_nan=False)
@@ -294,3 +349,50 @@ class Framework:
     profile: Profile
     options: dict[str, dict[str, Option]] = field(default_factory=dict)
     """Settings of its own in the ``stack:`` block: name, word, what it changes."""
+    formats: Formats = field(default_factory=Formats)
+    """What it lets its user send gradients and parameters in."""
+
+    @property
+    def own_formats(self) -> CommDtype:
+        """What its recipe sends gradients and parameters in."""
+        return CommDtype(
+            gradients="fp32" if self.recipe.gradient_bytes == FP32 else "bf16",
+            parameters="fp8" if self.recipe.gather_bytes == FP8 else "bf16",
+        )
+
+    def sending(self, wanted: CommDtype) -> Recipe:
+        """The recipe where gradients and parameters travel in other formats.
+
+        Args:
+            wanted: Formats; one that the framework does not have changes nothing. [-]
+
+        Returns:
+            Bytes that travel and are kept. [-]
+        """
+        recipe, own = self.recipe, self.own_formats
+        gradients = self.formats.gradients.get(wanted.gradients)
+        if gradients and wanted.gradients != own.gradients:
+            recipe = _reducing(recipe, gradients, WIRE_BYTES[wanted.gradients])
+        parameters = self.formats.parameters.get(wanted.parameters)
+        if parameters and wanted.parameters != own.parameters:
+            width = WIRE_BYTES[wanted.parameters]
+            primary = parameters.primary
+            recipe = replace(recipe, gather_bytes=width, fp8_primary=primary)
+        return recipe
+
+
+def _reducing(recipe: Recipe, form: WireFormat, width: float) -> Recipe:
+    """A recipe whose gradients travel in another format, and are kept as it says."""
+    step = recipe.step_gradient_bytes if form.step is None else form.step
+    changed = replace(recipe, gradient_bytes=width, step_gradient_bytes=step)
+    if form.held is None:
+        return changed
+    held = {
+        stage: replace(
+            states,
+            gradients=form.held if states.gradients else 0.0,
+            sharded_gradients=form.held if states.sharded_gradients else 0.0,
+        )
+        for stage, states in recipe.states.items()
+    }
+    return replace(changed, states=held)

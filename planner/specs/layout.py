@@ -4,7 +4,9 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-CpKind = Literal["ring", "all-gather", "ulysses"]
+from planner.specs.context import CpKind
+from planner.specs.formats import CommDtype
+
 Schedule = Literal[
     "gpipe", "1f1b", "interleaved", "zb-h1", "zb-v", "dualpipe-v", "dualpipe"
 ]
@@ -60,15 +62,6 @@ class Stage(BaseModel):
         if self.recompute and at != self.layers:
             raise ValueError(f"recompute ranges end at {at}, not at {self.layers}")
         return self
-
-
-class CommDtype(BaseModel):
-    """The number formats that gradients and parameters travel in."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    gradients: Literal["fp32", "bf16"] = "fp32"
-    parameters: Literal["fp32", "bf16", "fp8"] = "bf16"
 
 
 class Offload(BaseModel):
@@ -129,6 +122,11 @@ class Layout(BaseModel):
     def gpus(self) -> int:
         """Ranks of the layout, ``tp * pp * cp * dp``. [1]."""
         return self.tp * self.pp * self.cp * self.dp
+
+    @property
+    def stated_formats(self) -> CommDtype | None:
+        """Formats on the wire; none where the layout names none: its framework's."""
+        return self.comm_dtype if "comm_dtype" in self.model_fields_set else None
 
     @property
     def layers_per_stage(self) -> tuple[int, ...]:

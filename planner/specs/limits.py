@@ -18,6 +18,7 @@ class Limits:
     cp_kinds: tuple[str, ...]
     orders: tuple[str, ...]
     recompute: tuple[str, ...]
+    """Kinds of recompute of the default space; see also ``recompute_modules``."""
     recompute_scope: RecomputeScope
     hybrid_sharding: bool
     sequence_parallel: tuple[bool, ...]
@@ -26,6 +27,8 @@ class Limits:
     """Whether etp may differ from 1."""
     experts_need_sp: bool
     source: str
+    recomputes_split: bool = True
+    """Whether a schedule that splits the backward may recompute activations."""
     pipeline: bool = True
     """Whether pp may differ from 1."""
     expert_parallel: bool = True
@@ -35,6 +38,10 @@ class Limits:
     split_replicas_need_shards: bool = False
     """Replicas of a model that tp or cp splits must share states among each other,
     and cp itself needs ZeRO 2 or 3."""
+    precisions: tuple[str, ...] = ("bf16", "fp16")
+    """Compute formats that a search may choose from."""
+    ulysses_copies_keys: bool = False
+    """Ulysses may deal to more ranks than there are heads of keys, which it copies."""
     offload: frozenset[str] = frozenset()
     """What may lie in host memory: categories, with + between those that only move
     together; any union of them can be chosen."""
@@ -42,6 +49,9 @@ class Limits:
     """ZeRO stage that a category needs beyond being sharded, to be offloaded. [1]"""
     offloads_activations_alone: bool = False
     """Activations are offloaded only without a pipeline and without recompute."""
+
+    recompute_modules: bool = False
+    """Whether the recipe's modules may be recomputed in any combination."""
 
     def default_zero(self, *, pp: int, ranks: int) -> int:
         """ZeRO stage of a layout that names none.

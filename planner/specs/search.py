@@ -12,8 +12,10 @@ from pydantic import (
     model_validator,
 )
 
+from planner.specs.context import cp_family
+from planner.specs.formats import FORMAT_AXES, GradientFormat, ParameterFormat
 from planner.specs.offload import parts_of, word_for
-from planner.specs.training import Method, Optimizer, TrainingSpec
+from planner.specs.training import Method, Optimizer, Precision, TrainingSpec
 
 
 class Span(BaseModel):
@@ -35,22 +37,55 @@ IntLimit = StrictInt | tuple[StrictInt, ...] | Span | None
 TextLimit = str | tuple[str, ...] | None
 OffloadChoice = StrictBool | str | tuple[str, ...] | None
 
-SETTINGS = ("method", "optimizer")
+SETTINGS = ("method", "optimizer", "precision")
 """Fields of the training block that a search may choose."""
 
 AXES = ("tp", "pp", "vpp", "cp", "ep", "etp", "dp", "dp_shard", "micro_batch")
 
 
+MOST_ZERO = 3
+"""The last ZeRO stage. [1]"""
+
+
+def listed(limit: IntLimit) -> tuple[int, ...]:
+    """Values that a limit names one by one.
+
+    Args:
+        limit: One value, a list, a range or nothing. [-]
+
+    Returns:
+        The values; none of a range of more than one. [1]
+    """
+    if isinstance(limit, Span):
+        return (limit.min,) if limit.min == limit.max else ()
+    if limit is None:
+        return ()
+    return limit if isinstance(limit, tuple) else (limit,)
+
+
+def _from(least: int, limit: IntLimit) -> IntLimit:
+    """A limit whose values are not below the least that exists."""
+    if limit == ():
+        raise ValueError("an empty list leaves nothing to choose from")
+    if any(value < least for value in listed(limit)):
+        raise ValueError(f"values are whole numbers from {least}")
+    return limit
+
+
 class SearchSpec(BaseModel):
     """Limits on the space; an absent limit leaves the axis free.
 
-    ``offload``, ``method`` and ``optimizer`` widen it instead: absent, nothing is
-    offloaded and the training block stays as given.
+    ``offload``, the settings and the formats on the wire widen it instead: absent,
+    nothing is offloaded, the training block stays as given, and gradients and
+    parameters travel in the framework's own formats; in the full space in any.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     space: Literal["default", "full"] = "default"
+    gpus: IntLimit = None
+    """GPUs that a layout may use, the others being idle; absent: all in service where
+    some layout fills them."""
     tp: IntLimit = None
     pp: IntLimit = None
     vpp: IntLimit = None
@@ -74,6 +109,35 @@ class SearchSpec(BaseModel):
     optimizer: Optimizer | tuple[Optimizer, ...] | None = None
     """Optimizers to choose from; absent: the training block's."""
 
+    precision: Precision | tuple[Precision, ...] | None = None
+    """Compute formats to choose from; absent: the training block's."""
+    gradient_dtype: GradientFormat | tuple[GradientFormat, ...] | None = None
+    """Formats that gradients may be reduced in; absent: the framework's own, in the
+    full space any that it has."""
+    parameter_dtype: ParameterFormat | tuple[ParameterFormat, ...] | None = None
+    """The same of the formats that parameters may be gathered in."""
+
+    @field_validator(*AXES)
+    @classmethod
+    def _degrees_from_one(cls, value: IntLimit) -> IntLimit:
+        return _from(1, value)
+
+    @field_validator("zero_stage")
+    @classmethod
+    def _stages_from_zero(cls, value: IntLimit) -> IntLimit:
+        if any(stage > MOST_ZERO for stage in listed(value)):
+            raise ValueError(f"the ZeRO stages are 0 to {MOST_ZERO}")
+        return _from(0, value)
+
+    @model_validator(mode="after")
+    def _sequence_parallel_needs_tensor(self) -> Self:
+        if self.sp and self.tp is not None and set(listed(self.tp)) == {1}:
+            raise ValueError(
+                "sp = true and tp = 1 cannot hold together: sequence parallelism "
+                "splits over the tensor ranks; tp = 2 or more, or sp: false"
+            )
+        return self
+
     @field_validator("offload")
     @classmethod
     def _known_offloads(cls, value: OffloadChoice) -> OffloadChoice:
@@ -83,7 +147,7 @@ class SearchSpec(BaseModel):
             return tuple(word_for(parts_of(word)) for word in value)
         return value
 
-    @field_validator("offload", "method", "optimizer")
+    @field_validator("offload", *SETTINGS, *FORMAT_AXES)
     @classmethod
     def _not_empty(cls, value: object) -> object:
         if value == ():
@@ -94,7 +158,7 @@ class SearchSpec(BaseModel):
         """Values of a setting that the user lists, in their order.
 
         Args:
-            setting: One of offload, method and optimizer. [text]
+            setting: Offload, a setting, or a format on the wire. [text]
 
         Returns:
             Words, each once; none where the user lists none. [text]
@@ -136,6 +200,20 @@ class SearchSpec(BaseModel):
             return limit.min <= value and (limit.max is None or value <= limit.max)
         return value in (limit if isinstance(limit, tuple) else (limit,))
 
+    def largest(self, axis: str) -> int | None:
+        """The largest value that the limit on *axis* names.
+
+        Args:
+            axis: Name of a numeric field of this block. [text]
+
+        Returns:
+            None without a limit, or with one that is open above. [1]
+        """
+        limit = getattr(self, axis)
+        if isinstance(limit, Span):
+            return limit.max
+        return max(limit, default=None) if isinstance(limit, tuple) else limit
+
     def allows_text(self, axis: str, value: str) -> bool:
         """Whether the word *value* is among those that *axis* is limited to.
 
@@ -146,12 +224,56 @@ class SearchSpec(BaseModel):
         Returns:
             True when there is no limit or the word is named in it.
         """
+        return getattr(self, axis) is None or value in self.words(axis)
+
+    def words(self, axis: str) -> tuple[str, ...]:
+        """The words that *axis* is limited to.
+
+        Args:
+            axis: Name of a worded field of this block. [text]
+
+        Returns:
+            Words; none where there is no limit. [text]
+        """
         limit = getattr(self, axis)
         if limit is None:
-            return True
-        return value in (limit if isinstance(limit, tuple) else (limit,))
+            return ()
+        return limit if isinstance(limit, tuple) else (limit,)
+
+    def allows_context(self, kind: str) -> bool:
+        """Whether a kind of cp is allowed, by its own name or its family's.
+
+        Args:
+            kind: As ``ring`` or ``ulysses4+ring``. [text]
+
+        Returns:
+            True when there is no limit or either is named in it.
+        """
+        names = (kind, cp_family(kind))
+        return any(self.allows_text("cp_kind", name) for name in names)
 
     def limits(self) -> dict[str, object]:
         """Limits that the user set, by axis; what widens the space is none."""
-        widening = {"space", "offload", *SETTINGS}
+        widening = {"space", "offload", *SETTINGS, *FORMAT_AXES}
         return self.model_dump(mode="json", exclude_none=True, exclude=widening)
+
+
+def limit_words(axis: str, value: object) -> str:
+    """A limit of the search block as a user would say it.
+
+    Args:
+        axis: Field of the block. [text]
+        value: One value, a list, or a mapping with min and max. [-]
+
+    Returns:
+        For example `tp <= 8`, `pp = 2 or 4`, `recompute none`. [text]
+    """
+    if isinstance(value, dict):
+        low, high = value.get("min", 1), value.get("max")
+        parts = [f"{axis} >= {low}"] if low > 1 else []
+        parts += [f"{axis} <= {high}"] if high is not None else []
+        return " and ".join(parts) or axis
+    listed = value if isinstance(value, list | tuple) else [value]
+    words = " or ".join(str(each).lower() for each in listed)
+    is_word = any(isinstance(each, str) for each in listed)
+    return f"{axis} {words}" if is_word else f"{axis} = {words}"

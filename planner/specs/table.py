@@ -18,7 +18,7 @@ class EndCosts:
     Times in ns, memory in blocks. ``saved`` is held per micro-batch in flight,
     ``transient`` only while the end's own backward runs. ``weight`` is the part of
     ``backward`` that makes weight gradients, an operation of its own in schedules
-    that split the backward.
+    that split the backward; ``pending`` is held per micro-batch that waits for it.
     """
 
     forward: int = 0
@@ -31,6 +31,7 @@ class EndCosts:
     scatter: int = 0
     optimizer: int = 0
     weight: int = 0
+    pending: int = 0
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class LayerCosts:
     """One layer kind under every recompute kind of the menu.
 
     Times in ns, memory in blocks; tuples have one entry per kind of the menu. Of
-    ``weight`` see :class:`EndCosts`; recompute does not touch it.
+    ``weight`` and ``pending`` see :class:`EndCosts`; recompute touches neither.
     """
 
     forward: tuple[int, ...]
@@ -51,6 +52,7 @@ class LayerCosts:
     scatter: int
     optimizer: int
     weight: int = 0
+    pending: int = 0
 
 
 @dataclass(frozen=True)
@@ -135,16 +137,23 @@ class StageCosts:
     """Layers that a virtual stage may hold above the balanced count. [1]"""
     idle: tuple[IdleMoment, ...] = ()
     """Moments beside the backwards, in the order of a run."""
+    copies: int = 1
+    """How often the ranks hold the model: each with its part of the batch. [1]"""
 
     @cached_property
     def stages(self) -> int:
-        """Virtual stages. [1]."""
-        return self.pp * self.vpp
+        """Virtual stages of the model, its copies not counted. [1]."""
+        return self.pp * self.vpp // self.copies
 
     @cached_property
     def layer_count(self) -> int:
         """Layers of the model. [1]."""
         return sum(count for _, count in self.runs)
+
+    @cached_property
+    def held_layers(self) -> int:
+        """Layers on all ranks together, those of every copy. [1]."""
+        return self.copies * self.layer_count
 
     @cached_property
     def most_layers(self) -> int:

@@ -9,6 +9,8 @@ from planner.schedules.placement import placement
 from planner.verify.memory import orders
 from planner.verify.prices import NANO, Prices
 
+NAMES = ("forward", "backward", "weight", "gather", "scatter", "optimizer")
+"""Times of what a stage holds. [text]"""
 AGREES = 1e-6
 """Largest relative difference to a claimed step. [1]"""
 
@@ -54,13 +56,14 @@ class Clocks:
         held = [prices.stages[stage % self.place.depth] for stage in everywhere]
         self.cost: dict[str, list[int]] = {
             name: [sum(getattr(u, name) for u in units) for units in held]
-            for name in ("forward", "backward", "gather", "scatter", "optimizer")
+            for name in NAMES
         }
-        # The backward is priced with its weight gradient; W only says when.
-        self.work = dict.fromkeys(FORWARD, self.cost["forward"])
-        self.work |= dict.fromkeys(BACKWARD, self.cost["backward"])
-        self.work["W"] = [0] * self.place.stages
         weights = any(op.kind == "W" for op in self.orders[0])
+        # Priced whole; where weight gradients come on their own, less their time.
+        late = self.cost["weight"] if weights else [0] * self.place.stages
+        first = [b - w for b, w in zip(self.cost["backward"], late, strict=True)]
+        self.work = dict.fromkeys(FORWARD, self.cost["forward"])
+        self.work |= dict.fromkeys(BACKWARD, first) | {"W": late}
         self.reduces_beside = "W" if weights else "B"
         edges = [prices.edges(stage % self.place.depth) for stage in everywhere]
         self.first, self.last = [e[0] for e in edges], [e[1] for e in edges]

@@ -2,9 +2,13 @@
 
 from collections.abc import Callable, Iterator
 
+from planner.cost.modules import is_known, known_kinds
 from planner.cost.workload import Workload
 from planner.models.blocks import Mlp, Moe
+from planner.schedules.order import SPLIT
 from planner.schedules.placement import V_SHAPED, placement
+from planner.specs.context import cp_family
+from planner.specs.formats import FORMAT_AXES
 from planner.specs.layout import Layout, Offload, Stage
 from planner.specs.search import AXES, SETTINGS
 
@@ -48,13 +52,13 @@ def _kinds_used(layout: Layout) -> list[str]:
 
 
 def _ranks(workload: Workload, layout: Layout) -> Sentences:
-    """The degrees fill the cluster, and the cluster's nodes."""
+    """The degrees fit the GPUs in service and fill whole nodes."""
     degrees = (layout.tp, layout.pp, layout.cp, layout.dp)
-    if layout.gpus != workload.gpus:
+    if layout.gpus > workload.gpus:
         factors = " * ".join(map(str, degrees))
         yield (
-            f"tp * pp * cp * dp = {factors} = {layout.gpus} is not the cluster's "
-            f"{workload.gpus} GPUs"
+            f"tp * pp * cp * dp = {factors} = {layout.gpus} is more than the cluster's "
+            f"{workload.gpus} GPUs in service"
         )
     cluster = workload.topology.cluster
     node = cluster.node.gpus_per_node
@@ -81,17 +85,32 @@ def _tensor(workload: Workload, layout: Layout) -> Sentences:
 
 
 def _sequence(workload: Workload, layout: Layout) -> Sentences:
-    """Zig-zag chunks and tensor splits divide the sequence; Ulysses the heads."""
+    """Zig-zag chunks and tensor splits divide the sequence."""
     tp, cp, length = layout.tp, layout.cp, workload.training.seq_len
     chunks = tp * (2 * cp if cp > 1 else 1)
     if length % chunks:
         yield f"a sequence of {length} tokens does not split into {chunks} chunks"
-    if cp == 1 or layout.cp_kind != "ulysses":
+
+
+def _ulysses(workload: Workload, layout: Layout) -> Sentences:
+    """Groups of Ulysses divide the context ranks, and share out whole heads."""
+    cp, kind = layout.cp, layout.cp_kind
+    mixed = kind not in ("ring", "all-gather", "ulysses")
+    dealt = int(kind[len("ulysses") : -len("+ring")]) if mixed else cp
+    if cp == 1 or kind in ("ring", "all-gather"):
         return
-    for kind in workload.kinds:
-        heads = kind.attention.heads
-        if heads % (tp * cp):
-            yield f"ulysses needs {heads} heads to divide by tp * cp = {tp * cp}"
+    if mixed and (cp % dealt or dealt == cp):
+        yield f"{kind} needs groups of {dealt} that divide cp {cp}, and two or more"
+    copies, ranks = workload.framework.limits.ulysses_copies_keys, layout.tp * dealt
+    for layer in workload.kinds:
+        heads = layer.attention.heads
+        keys = getattr(layer.attention, "kv_heads", heads)
+        if heads % ranks:
+            yield f"{kind} needs {heads} heads to divide by tp * {dealt} = {ranks}"
+        elif keys % ranks and not (copies and ranks % keys == 0):
+            yield (
+                f"{kind} needs {keys} heads of keys to divide by tp * {dealt} = {ranks}"
+            )
 
 
 def _batch(workload: Workload, layout: Layout) -> Sentences:
@@ -144,7 +163,7 @@ def _framework(workload: Workload, layout: Layout) -> Sentences:
         ("sp", layout.sp, limits.sequence_parallel if layout.tp > 1 else (False,)),
     ]
     if layout.cp > 1:
-        choices.append(("cp_kind", layout.cp_kind, limits.cp_kinds))
+        choices.append(("cp_kind", cp_family(layout.cp_kind), limits.cp_kinds))
     for name, has in (
         ("etp", limits.expert_tensor),
         ("ep", limits.expert_parallel),
@@ -164,14 +183,19 @@ def _framework(workload: Workload, layout: Layout) -> Sentences:
 def _recompute(workload: Workload, layout: Layout) -> Sentences:
     """Recompute kinds are known, and one per plan where the framework has one."""
     limits, used = workload.framework.limits, _kinds_used(layout)
-    known = [kind for kind in limits.recompute if kind in workload.recipe.kinds]
     for kind in used:
-        if kind not in known:
-            yield f"recompute kind {kind!r} is none of {', '.join(known)}"
+        if not is_known(workload, kind):
+            yield f"recompute kind {kind!r} is none of {known_kinds(workload)}"
     if limits.recompute_scope == "plan" and len(used) > 1:
         yield (
             f"{workload.framework.name} has one recompute kind per plan, this has "
             f"{len(used)}: {', '.join(used)}"
+        )
+    again = [kind for kind in used if kind != NO_RECOMPUTE]
+    if layout.schedule in SPLIT and again and not limits.recomputes_split:
+        yield (
+            f"{workload.framework.name} recomputes nothing under {layout.schedule}, "
+            f"which splits the backward: {', '.join(again)}"
         )
 
 
@@ -265,15 +289,16 @@ def _user_limits(workload: Workload, layout: Layout) -> Sentences:
         value = getattr(layout, axis)
         if not search.allows(axis, value):
             yield f"the search block limits {axis} to {_shown(search, axis)}: {value}"
-    words: list[tuple[str, str]] = [
-        ("schedule", layout.schedule),
-        ("order", layout.order),
-    ]
+    words: list[tuple[str, str]] = [("schedule", layout.schedule)]
+    # without stages or without replicas both orders are the same
+    words += [("order", layout.order)] if min(layout.pp, layout.dp) > 1 else []
     words += [("recompute", kind) for kind in _kinds_used(layout)]
-    words += [("cp_kind", layout.cp_kind)] if layout.cp > 1 else []
     for axis, word in words:
         if not search.allows_text(axis, word):
             yield f"the search block limits {axis} to {_shown(search, axis)}: {word}"
+    if layout.cp > 1 and not search.allows_context(layout.cp_kind):
+        limit = _shown(search, "cp_kind")
+        yield f"the search block limits cp_kind to {limit}: {layout.cp_kind}"
     if layout.tp > 1 and search.sp not in (None, layout.sp):
         yield f"the search block limits sp to {search.sp}: {layout.sp}"
 
@@ -323,11 +348,27 @@ def _moves_together(offload: Offload, groups: frozenset[str]) -> bool:
 
 
 def _settings(workload: Workload, _: Layout) -> Sentences:
-    """Method and optimizer are among those that the user leaves open."""
+    """The training block's settings are among those that the user leaves open."""
     for name in SETTINGS:
         listed, value = workload.search.choices(name), getattr(workload.training, name)
         if listed and value not in listed:
             yield f"the search block limits {name} to {', '.join(listed)}: {value}"
+
+
+def _formats(workload: Workload, layout: Layout) -> Sentences:
+    """The framework sends in these formats, and the user lets it."""
+    own = workload.framework.own_formats
+    sent = layout.stated_formats or own
+    precision, search = workload.training.precision, workload.search
+    for axis, name in FORMAT_AXES.items():
+        word, formats = getattr(sent, name), workload.framework.formats
+        forms = getattr(formats, name)
+        can = word in forms and precision in forms[word].precisions
+        if word != getattr(own, name) and not can:
+            yield f"{workload.framework.name} sends no {name} in {word} at {precision}"
+        listed = search.choices(axis)
+        if listed and word not in listed:
+            yield f"the search block limits {axis} to {', '.join(listed)}: {word}"
 
 
 def _shown(search: object, axis: str) -> str:
@@ -339,6 +380,7 @@ RULES: tuple[Callable[[Workload, Layout], Sentences], ...] = (
     _ranks,
     _tensor,
     _sequence,
+    _ulysses,
     _batch,
     _sharding,
     _whole_replicas,
@@ -350,5 +392,6 @@ RULES: tuple[Callable[[Workload, Layout], Sentences], ...] = (
     _user_limits,
     _offload,
     _settings,
+    _formats,
 )
 """Every rule, in order of its sentences."""

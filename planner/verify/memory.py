@@ -110,7 +110,11 @@ def orders(layout: Layout) -> tuple[tuple[Op, ...], ...]:
 
 
 def _replay(chunks: Sequence[Sequence[Price]], order: Sequence[Op]) -> int:
-    """Allocate at each F, add the backward's own at each B, release at its end."""
+    """Allocate at each F, add the backward's own at each B, release at its end.
+
+    Where the weight gradients come later, so does the release, and the gradients
+    that they need are there from the B on.
+    """
     saved = [sum(unit.saved for unit in chunk) for chunk in chunks]
     # One layer or end at a time has its backward; the gradients of all wait.
     working = [
@@ -118,9 +122,15 @@ def _replay(chunks: Sequence[Sequence[Price]], order: Sequence[Op]) -> int:
         for chunk in chunks
     ]
     release = "W" if any(op.kind == "W" for op in order) else "B"
+    late = [sum(unit.pending for unit in chunk) for chunk in chunks]
     held = peak = sum(unit.static for chunk in chunks for unit in chunk)
-    for kind, _, chunk in order:
+    waiting: dict[tuple[int, int], int] = {}
+    for kind, micro, chunk in order:
         held += saved[chunk] * (kind in FORWARD)
+        if kind == "B" and release == "W":
+            waiting[micro, chunk] = late[chunk]
+            held += late[chunk]
         peak = max(peak, held + working[chunk] * (kind in BACKWARD))
-        held -= saved[chunk] * (kind == release)
+        if kind == release:
+            held -= saved[chunk] + waiting.pop((micro, chunk), 0)
     return peak

@@ -6,11 +6,13 @@ from dataclasses import astuple, dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-from hardware.placement import Fabric, Levels
+from hardware.fabric import Fabric
+from hardware.placement import Levels
 from hardware.topology import ClusterTopology
 from planner.cost import meshes as axes
 from planner.cost.meshes import Groups, Meshes
 from planner.cost.workload import Workload
+from planner.specs.context import inner_degree
 from planner.specs.layout import Layout
 
 Ints = npt.NDArray[np.int64]
@@ -50,13 +52,13 @@ def placement_violations(workload: Workload, layout: Layout) -> Iterator[str]:
     Returns:
         One sentence per axis and number that differs. [text]
     """
-    topology, meshes = workload.topology, Meshes.of_layout(layout)
+    topology, meshes = workload.topology.using(layout.gpus), Meshes.of_layout(layout)
     for axis, members, seen in _axes(workload, layout, meshes):
         yield from _same_ranks(axis, members, layout.gpus)
         found = view_of(topology.fabric, members)
         yield from _same_view(axis, found, _priced(seen))
         if layout.gpus <= MOST_ROUTED:
-            deals = axis == "expert" or (axis, layout.cp_kind) == ("context", "ulysses")
+            deals = axis in ("expert", "ulysses")
             yield from _same_routes(topology, axis, members, seen, deals=deals)
     if layout.pp > 1:
         yield from _same_stages(topology, layout, meshes)
@@ -127,6 +129,7 @@ def _axes(
     dense, topology = dense_axes(layout), workload.topology
     yield "tensor", members_of(dense, {"tp"}), axes.tensor_groups(topology, meshes)
     yield "context", members_of(dense, {"cp"}), axes.context_groups(topology, meshes)
+    yield from _context_axes(layout, topology, meshes)
     shards = members_of(dense, {"cp", "shard"})
     yield "shard", shards, axes.shard_groups(topology, meshes)
     replicas = members_of(dense, {"replica"})
@@ -139,6 +142,21 @@ def _axes(
     yield "expert", members_of(experts, {"ep"}), axes.expert_groups(topology, meshes)
     copies = axes.expert_data_groups(topology, meshes)
     yield "expert data", members_of(experts, {"edp"}), copies
+
+
+def _context_axes(
+    layout: Layout, topology: ClusterTopology, meshes: Meshes
+) -> Iterator[tuple[str, Ints, Groups]]:
+    """The context ranks that deal heads out, next to each other, and the others."""
+    if layout.cp == 1:
+        return
+    inner = inner_degree(layout.cp_kind, layout.cp)
+    tensor, _, *outside = dense_axes(layout)
+    split = [tensor, ("ulysses", inner), ("ring", layout.cp // inner), *outside]
+    dealt = axes.ulysses_groups(topology, meshes)
+    yield "ulysses", members_of(split, {"ulysses"}), dealt
+    around = axes.outer_context_groups(topology, meshes)
+    yield "ring", members_of(split, {"ring"}), around
 
 
 def _same_ranks(axis: str, members: Ints, gpus: int) -> Iterator[str]:
@@ -161,13 +179,13 @@ def view_of(fabric: Fabric, members: Ints) -> View:
         The view; the worst group counts.
     """
     size, share = members.shape[1], fabric.nic_share
-    group, _, ranks = _stays(members, fabric.domain)
+    group, _, ranks = _stays(fabric, 0, members)
     domains = np.bincount(group)
     crossing = ranks[domains[group] > 1]
     fewest = int(crossing.min()) if crossing.size else size
     inner = [_inside(fabric, members)] if size == 1 or ranks.max() > 1 else []
     outer = [fewest * share] if crossing.size else []
-    tiers = [_through(fabric, tier, members) for tier in fabric.tiers]
+    tiers = [_through(fabric, i + 1, members) for i in range(len(fabric.tiers))]
     off = size - int(ranks.min())
     busiest = max(off / share, *(spill for _, spill in tiers), 0.0)
     return View(
@@ -186,7 +204,7 @@ def _inside(fabric: Fabric, members: Ints) -> float:
     A switch gives every rank its link; in a mesh a group uses the links between
     its own ranks; copies through host memory share what the domain has of it.
     """
-    group, domain, ranks = _stays(members, fabric.domain)
+    group, domain, ranks = _stays(fabric, 0, members)
     together = ranks > 1
     if not together.any():
         return fabric.full_bandwidth
@@ -198,20 +216,27 @@ def _inside(fabric: Fabric, members: Ints) -> float:
     return min(links, fabric.staging / max(float(senders.max()), 1.0))
 
 
-def _stays(members: Ints, gpus: int) -> tuple[Ints, Ints, Ints]:
-    """(group, block of *gpus* GPUs, ranks of the group in it), where not none."""
-    blocks = int(members.max()) // gpus + 1
+def _stays(fabric: Fabric, level: int, members: Ints) -> tuple[Ints, Ints, Ints]:
+    """(group, unit of a level, ranks of the group in it), where not none."""
+    unit = _units(fabric, level)[members]
+    blocks = int(unit.max()) + 1
     group = np.arange(len(members))[:, None]
-    key, ranks = np.unique(group * blocks + members // gpus, return_counts=True)
+    key, ranks = np.unique(group * blocks + unit, return_counts=True)
     return key // blocks, key % blocks, ranks
 
 
-def _through(
-    fabric: Fabric, tier: tuple[int, float], members: Ints
-) -> tuple[float, float]:
+def _units(fabric: Fabric, level: int) -> Ints:
+    """Unit of a level by rank: the listed sizes one after the other, else equal."""
+    listed, size = fabric.listed(level), fabric.size(level)
+    if listed:
+        return np.repeat(np.arange(len(listed)), listed)
+    return np.arange(fabric.gpus) // size
+
+
+def _through(fabric: Fabric, level: int, members: Ints) -> tuple[float, float]:
     """Rate of each ring [B/s], and time of an all-to-all [s/B], through a tier."""
-    group, unit, ranks = _stays(members, tier[0])
-    uplinks = _uplinks(fabric, tier)
+    group, unit, ranks = _stays(fabric, level, members)
+    uplinks = _uplinks(fabric, level)
     spans = np.bincount(group)[group] > 1
     rings = np.bincount(unit[spans], minlength=len(uplinks))
     spilled = ranks * (members.shape[1] - ranks)
@@ -220,10 +245,10 @@ def _through(
     return float(rates.min(initial=np.inf)), float((load / uplinks).max())
 
 
-def _uplinks(fabric: Fabric, tier: tuple[int, float]) -> npt.NDArray[np.float64]:
+def _uplinks(fabric: Fabric, level: int) -> npt.NDArray[np.float64]:
     """Uplink rates of a tier's units, by the GPUs that are there. [B/s]."""
-    present = np.bincount(np.arange(fabric.gpus) // tier[0])
-    return np.asarray(present * fabric.nic_share / tier[1])
+    present = np.bincount(_units(fabric, level))
+    return np.asarray(present * fabric.nic_share / fabric.tiers[level - 1][1])
 
 
 def _priced(seen: Groups) -> View:
@@ -276,7 +301,7 @@ def _same_stages(
     members = members_of(dense_axes(layout), {"pp"})
     rate, crosses = (x.item() for x in axes.stage_bandwidth(topology, meshes))
     pairs = np.stack([members[:, :-1].ravel(), members[:, 1:].ravel()], axis=1)
-    homes = pairs // topology.fabric.domain
+    homes = _units(topology.fabric, 0)[pairs]
     leaves = bool((homes[:, 0] != homes[:, 1]).any())
     if leaves != crosses:
         yield f"stages in two domains: {leaves} by their ranks, {crosses} priced"
@@ -289,15 +314,15 @@ def _same_stages(
 
 def _pair_rate(fabric: Fabric, pairs: Ints) -> float:
     """Rate of the slowest of pairs that all send from first to second. [B/s]."""
-    homes = pairs // fabric.domain
+    homes = _units(fabric, 0)[pairs]
     leaves = homes[:, 0] != homes[:, 1]
     rates = [fabric.nic_share if leaves.any() else np.inf]
     if not leaves.all():
         pair = fabric.scale_up if fabric.mesh_link is None else fabric.mesh_link
         staying = np.bincount(homes[~leaves, 0])
         rates.append(min(pair, fabric.staging / staying.max()))
-    for tier in fabric.tiers:
-        units, uplinks = pairs // tier[0], _uplinks(fabric, tier)
+    for level in range(1, len(fabric.tiers) + 1):
+        units, uplinks = _units(fabric, level)[pairs], _uplinks(fabric, level)
         moving = units[units[:, 0] != units[:, 1]]
         out, into = (np.bincount(end, minlength=len(uplinks)) for end in moving.T)
         flows = np.maximum(out, into)

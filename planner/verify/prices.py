@@ -9,6 +9,7 @@ from planner.cost.activations import saved_bytes, transient_bytes
 from planner.cost.collectives import send_time
 from planner.cost.context import Context
 from planner.cost.ends import End, embedding_end, head_end
+from planner.cost.gradients import layer_pending_bytes, layer_weight_time
 from planner.cost.kernels import stream_rate
 from planner.cost.layers import layer_time
 from planner.cost.meshes import Floats, Meshes
@@ -47,6 +48,8 @@ class Price:
     gather: int
     scatter: int
     optimizer: int
+    weight: int = 0
+    pending: int = 0
     idle: Idle = field(default_factory=Idle)
 
 
@@ -131,7 +134,7 @@ class Prices:
         return self.known[kind, recompute]
 
     def _layer(self, kind: LayerKind, recompute: str) -> Price:
-        rule = self.workload.recipe.kinds[recompute]
+        rule = self.workload.recipe.kind(recompute)
         passes = layer_time(self.context, kind, rule)
         owned = layer_owned(self.workload, kind, self.meshes)
         forward, backward = (_one(parts.total) for parts in passes)
@@ -140,13 +143,25 @@ class Prices:
         saved = saved_bytes(self.workload, kind, rule, self.meshes)
         own = transient_bytes(self.workload, kind, rule, self.meshes)
         beside = working_bytes(self.workload, kind, self.meshes, saved, own)
-        return self._price(forward, backward, saved, beside, owned)
+        price = self._price(forward, backward, saved, beside, owned)
+        return self._split(
+            price,
+            layer_weight_time(self.context, kind),
+            layer_pending_bytes(self.context, kind),
+        )
 
     def _end(self, end: End, owned: Owned) -> Price:
         forward, backward = _one(end.forward.total), _one(end.backward.total)
         if self.layout.zero_stage == 3:
             forward, backward = self._sharded(forward, backward, owned)
-        return self._price(forward, backward, end.saved, end.transient, owned)
+        price = self._price(forward, backward, end.saved, end.transient, owned)
+        return self._split(price, end.weight, end.pending)
+
+    def _split(self, price: Price, weight: Floats, pending: Floats) -> Price:
+        """Say what of a backward may come later, and what waits for it meanwhile."""
+        return replace(
+            price, weight=nanoseconds(_one(weight)), pending=blocks(_one(pending))
+        )
 
     def _price(
         self,
@@ -168,7 +183,8 @@ class Prices:
             accumulated=blocks(self._waiting_bytes(owned)),
             gather=nanoseconds(gather),
             scatter=nanoseconds(scatter),
-            optimizer=nanoseconds(self._optimizer(owned, gather, scatter)),
+            optimizer=nanoseconds(self._optimizer(owned, gather, scatter))
+            + nanoseconds(self._with_copy(owned)),
             idle=Idle.of(self.workload, owned, self.meshes),
         )
 
@@ -218,6 +234,18 @@ class Prices:
             beside += -(-self.layout.grad_accum // self.scatter_every) * scatter
         update = _one(optimizer_time(self.workload, owned, self.meshes))
         return update + profile.overlap_contention * beside
+
+    def _with_copy(self, owned: Owned) -> float:
+        """Where each stage is held twice: what a rank has reduced, sent across. [s]."""
+        if self.layout.schedule != "dualpipe" or not owned.dense + owned.expert:
+            return 0.0
+        dense, expert = _one(owned.dense), _one(owned.expert)
+        if self.layout.zero_stage:
+            dense /= self.layout.dp_shard
+            expert /= self.meshes.expert_shard.item()
+        size = self.workload.recipe.gradient_bytes * (dense + expert)
+        rate, crosses = axes.stage_bandwidth(self.workload.topology, self.meshes)
+        return _one(send_time(self.context.links, rate * 0 + size, rate, crosses))
 
     @property
     def scatter_every(self) -> int:
@@ -274,7 +302,7 @@ class Prices:
     def slowdown(self) -> float:
         """Slowest of n replicas, at most one a node: 1 + sigma sqrt(2 ln n). [1]."""
         node = self.workload.topology.cluster.node.gpus_per_node
-        replicas = min(self.layout.dp, max(1, self.workload.gpus // node))
+        replicas = min(self.layout.dp, max(1, self.layout.gpus // node))
         spread = math.sqrt(2 * math.log(replicas))
         return 1 + self.workload.profile.straggler * spread
 

@@ -27,7 +27,7 @@ def test_an_entry_loads_is_sourced_and_round_trips(kind: str, name: str) -> None
 @pytest.mark.parametrize("name", catalog.names("clusters"))
 def test_a_cluster_resolves_to_whole_domains_below_a_fabric(name: str) -> None:
     cluster = catalog.resolve_cluster(catalog.cluster(name))
-    assert cluster.gpus == cluster.spec.nodes * cluster.node.gpus_per_node
+    assert cluster.gpus == cluster.spec.in_service * cluster.node.gpus_per_node
     assert cluster.scale_up.bandwidth > cluster.nic_share > 0
     own = catalog.link(cluster.gpu.nvlink).bandwidth
     bus = cluster.scale_up.topology == "bus"

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from hardware import placement
 from hardware.catalog import Cluster, cluster, link, node, resolve_cluster
 from hardware.catalog import gpu as catalog_gpu
-from hardware.placement import Fabric, Levels, group_view
+from hardware.fabric import Fabric
+from hardware.placement import Levels, group_view
 from hardware.specs import ClusterSpec, TierSpec
 from hardware.topology import ClusterTopology, _groups
 

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from planner.cost.estimate import price
-from planner.cost.meshes import CP_KINDS, ORDERS
+from planner.cost.meshes import ORDERS
 from planner.cost.workload import Workload
 from planner.optimize import optimize
 from planner.predict import predict
 from planner.resolve import resolve
 from planner.search.paths import in_class
 from planner.search.space import Space, enumerate_space
+from planner.specs.context import CP_KINDS
 from planner.specs.layout import Layout
 from planner.specs.read import read_spec
 from planner.specs.result import RankedPlan

@@ -35,6 +35,7 @@ GPUS = {
     "llama-3.1-405b-128k-16k-h100": 16384,
     "llama-3.1-405b-16k-h100": 16384,
     "llama-3.1-405b-8k-h100": 8192,
+    "llama-3.1-405b-1013-of-1024-nodes": 8104,
     "llama-3.1-70b-1000-h100": 1000,
     "llama-3.1-70b-32-h100": 32,
     "llama-3.1-70b-full-a100": 32,
@@ -121,6 +122,34 @@ def test_attention_is_short_for_attention_kernel() -> None:
     workload = resolved(job(stack={"attention": "fa2"}))
     assert attention_kernel(workload) == "fa2"
     assert stack_in_force(workload)["attention_kernel"] == "fa2"
+
+
+@pytest.mark.parametrize(
+    ("framework", "word", "dispatch"),
+    [
+        ("megatron", "alltoall", "all-to-all"),
+        ("megatron", "hybridep", "deduplicated"),
+        ("torchtitan", "standard", "all-to-all"),
+        ("torchtitan", "deepep", "deduplicated"),
+    ],
+)
+def test_a_framework_has_its_own_words_for_the_dispatch_of_tokens(
+    framework: str, word: str, dispatch: str
+) -> None:
+    spec = job(framework=framework, stack={"dispatcher": word})
+    assert resolved(spec).profile.expert_dispatch == dispatch
+
+
+def test_a_searched_precision_that_the_gpu_lacks_is_refused() -> None:
+    with pytest.raises(BadInputError, match="no mxfp8 units") as no:
+        resolved(job(framework="megatron", search={"precision": ["bf16", "mxfp8"]}))
+    assert (no.value.field, no.value.value) == ("search.precision", "mxfp8")
+
+
+def test_a_dispatcher_of_another_framework_is_refused() -> None:
+    with pytest.raises(BadInputError, match="torchtitan has no such dispatcher") as no:
+        resolved(job(framework="torchtitan", stack={"dispatcher": "alltoall"}))
+    assert no.value.allowed == "standard, deepep, hybridep"
 
 
 def test_eager_blocks_take_the_eager_stack_and_overrides_win() -> None:

@@ -11,6 +11,7 @@ LIMITS = Limits(
     orders=("tp-cp-ep-dp-pp",),
     recompute=("none", "full"),
     recompute_scope="plan",
+    precisions=("bf16", "fp16", "fp8"),
     hybrid_sharding=True,
     sequence_parallel=(False,),
     expert_tensor=False,
@@ -26,7 +27,8 @@ LIMITS = Limits(
     "fsdp_reshard_after_forward false (ZeRO-2) or true (ZeRO-3), cp_comm_strategy "
     "allgather or alltoall (ring); one GPU and DDP are ZeRO 0. transformers 5.23 "
     "training_args.py: gradient_checkpointing is on or off for all blocks. "
-    "Megatron's sequence parallelism has no key there. fsdp_offload_params is FSDP2's "
+    "Megatron's sequence parallelism has no key there. "
+    "mixed_precision is no, fp16, bf16 or fp8. fsdp_offload_params is FSDP2's "
     "CPUOffloadPolicy, which moves parameters, gradients and optimizer together; TRL's "
     "activation_offloading moves saved activations",
 )

@@ -2,7 +2,7 @@
 
 from planner.frameworks.megatron.limits import LIMITS
 from planner.frameworks.megatron.recipe import RECIPE
-from planner.frameworks.profiles import read_profile
+from planner.frameworks.profiles import read_formats, read_options, read_profile
 from planner.specs.framework import Framework
 
 MEGATRON = Framework(
@@ -11,5 +11,7 @@ MEGATRON = Framework(
     limits=LIMITS,
     recipe=RECIPE,
     profile=read_profile("megatron"),
+    options=read_options("megatron"),
+    formats=read_formats("megatron"),
 )
 """Megatron-LM / Megatron-Core 0.16 and later."""

@@ -7,20 +7,27 @@ LIMITS = Limits(
     default_zero_stage=1,
     default_zero_stage_pipelined=1,
     schedules=("1f1b", "interleaved"),
-    cp_kinds=("ring", "all-gather"),
+    cp_kinds=("ring", "all-gather", "ulysses", "ulysses+ring"),
     orders=("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"),
     recompute=("none", "selective", "full"),
     recompute_scope="plan",
+    precisions=("bf16", "fp16", "fp8", "mxfp8", "nvfp4"),
+    recompute_modules=True,
     hybrid_sharding=True,
     sequence_parallel=(True, False),
     expert_tensor=True,
     experts_need_sp=True,
     source="Megatron-LM core_v0.16.1 megatron/training/arguments.py: "
     "--pipeline-model-parallel-layout, --use-tp-pp-dp-mapping, "
-    "--recompute-granularity, --num-distributed-optimizer-instances, "
-    "--expert-tensor-parallel-size; --optimizer-cpu-offload on the distributed "
-    "optimizer; --cpu-offloading-num-layers, refused by transformer_config.py with a "
-    "pipeline and with recompute",
+    "--recompute-granularity, --recompute-modules (from core_v0.12.0 on), "
+    "--num-distributed-optimizer-instances, "
+    "--expert-tensor-parallel-size; --bf16, --fp16, --fp8-format with --fp8-recipe "
+    "(mxfp8 among them), --fp4-format; --cp-comm-type p2p, all_gather, a2a and a2a+p2p "
+    "with --hierarchical-context-parallel-sizes, where TransformerEngine "
+    "(pytorch/attention/dot_product_attention/context_parallel.py) wants heads of "
+    "queries and of keys that divide by the ranks of a2a; --optimizer-cpu-offload on "
+    "the distributed optimizer; --cpu-offloading-num-layers, refused by "
+    "transformer_config.py with a pipeline and with recompute",
     offload=frozenset({"optimizer", "activations"}),
     offload_least_zero={"optimizer": 1},
     offloads_activations_alone=True,

@@ -1,5 +1,6 @@
 """What Megatron-Core keeps in memory."""
 
+from planner.frameworks.profiles import read_modules
 from planner.specs.framework import SAVED_TENSORS, Recipe, RecomputeKind, StateBytes
 
 _EVERYTHING = dict.fromkeys(SAVED_TENSORS, 1.0)
@@ -32,6 +33,7 @@ RECIPE = Recipe(
         1: StateBytes(weights=2, gradients=2, sharded_optimizer=8),
     },
     kinds=KINDS,
+    modules=read_modules("megatron"),
     gradient_bytes=4,
     gather_bytes=2,
     gather_buffers=2,

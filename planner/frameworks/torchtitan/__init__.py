@@ -1,6 +1,6 @@
 """torchtitan: FSDP2, DTensor tensor parallelism, PyTorch's pipeline schedules."""
 
-from planner.frameworks.profiles import read_profile
+from planner.frameworks.profiles import read_formats, read_options, read_profile
 from planner.frameworks.torchtitan.limits import LIMITS
 from planner.frameworks.torchtitan.recipe import RECIPE
 from planner.specs.framework import Framework
@@ -11,5 +11,7 @@ TORCHTITAN = Framework(
     limits=LIMITS,
     recipe=RECIPE,
     profile=read_profile("torchtitan"),
+    options=read_options("torchtitan"),
+    formats=read_formats("torchtitan"),
 )
 """torchtitan 0.3 on PyTorch 2.13."""

@@ -34,7 +34,7 @@ def test_a_job_without_a_legal_layout_leaves_with_2_and_prints_pure_json() -> No
     assert told["feasible"] is False
     assert [limit["limit"] for limit in told["conflict"]] == ["tp = 3"]
     assert Explained.model_validate(told).need is None
-    assert "no legal layout" in done.stderr
+    assert "no layout is legal; what would go: tp = 1 or 2 or 4" in done.stderr
 
 
 def test_a_job_that_can_be_is_told_all_that_the_schema_names() -> None:

@@ -85,7 +85,7 @@ def our_layer(tp: int, *, sp: bool, kind: str) -> float:
         training=TrainingSpec(seq_len=2048, global_batch=1),
     )
     mesh = Meshes.from_rows([(tp, int(sp), 1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 0)])
-    chosen = workload.recipe.kinds[kind]
+    chosen = workload.recipe.kind(kind)
     return float(saved_bytes(workload, workload.kinds[0], chosen, mesh)[0])
 
 

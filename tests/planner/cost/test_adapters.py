@@ -74,7 +74,7 @@ def test_tensors_kept_beside_a_frozen_base(targets: str, peft: int) -> None:
     Without q and k rotated apart and the norms' fp32 statistics, 0.2 % each.
     """
     workload = eager(tuned(targets))
-    none = workload.recipe.kinds["none"]
+    none = workload.recipe.kind("none")
     kept = saved_bytes(workload, workload.kinds[0], none, mesh())[0]
     assert kept / 2048 == pytest.approx(peft, rel=2e-3)
 
@@ -106,7 +106,7 @@ def test_copies_of_inputs_that_adapters_keep(
         update={"lora": LoraSpec.model_validate({"rank": 16, **lora})}
     )
     workload = eager(replace(tuned(), training=training))
-    none = workload.recipe.kinds["none"]
+    none = workload.recipe.kind("none")
     kept = saved_bytes(workload, workload.kinds[0], none, mesh())[0]
     assert kept / 2048 == pytest.approx(peft, rel=ROUNDED)
 
@@ -196,7 +196,7 @@ def test_quantised_weights_travel_packed() -> None:
 def test_a_full_training_keeps_what_it_kept() -> None:
     """The same block, all weights trained: 200,840 B a token, 8 of them statistics."""
     workload = eager(tuned(method="full"))
-    none = workload.recipe.kinds["none"]
+    none = workload.recipe.kind("none")
     kept = saved_bytes(workload, workload.kinds[0], none, mesh())[0]
     assert kept / 2048 == pytest.approx(200_840, rel=1e-3)
 

@@ -27,7 +27,8 @@ CONNECTION = 0.5 + 4.6875 + 4.0
 
 def group(size: int, stride: int = 1, nodes: int = 4) -> Groups:
     one = np.array([1])
-    return axes.groups(topology("dgx-h100", nodes), (size * one, stride * one))
+    there = mesh(dp=8 * nodes)
+    return axes.groups(topology("dgx-h100", nodes), there, (size * one, stride * one))
 
 
 def mesh(**degrees: Any) -> Meshes:

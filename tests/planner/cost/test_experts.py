@@ -1,6 +1,7 @@
 """Dispatch, overlap and launches of routed experts, by hand."""
 
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,12 @@ import pytest
 from test_stack_physics import context, job, number
 
 from planner.cost.context import Context
-from planner.cost.experts import expert_exchange, expert_waits, shown_exchange
+from planner.cost.experts import (
+    expert_exchange,
+    expert_waits,
+    parts_reached,
+    shown_exchange,
+)
 from planner.models import preset
 from planner.models.blocks import LayerKind, Moe
 
@@ -43,6 +49,56 @@ def test_a_token_crosses_once_to_each_domain() -> None:
     whole = expert_exchange(*routed(nodes=2, ep=16))
     once = expert_exchange(*routed(nodes=2, ep=16, expert_dispatch="deduplicated"))
     assert once / whole == pytest.approx(0.786, rel=0.05)
+
+
+def drawn(ffn: Moe, parts: int) -> float:
+    """Other parts that hold a token's experts, by listing every way to route it."""
+    each, found = ffn.experts // ffn.groups, []
+    for groups in combinations(range(ffn.groups), ffn.top_groups):
+        pool = [g * each + i for g in groups for i in range(each)]
+        for chosen in combinations(pool, ffn.top_k):
+            hit = {expert * parts // ffn.experts for expert in chosen}
+            found.append(len(hit - {0}))
+    return sum(found) / len(found)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 4, 8, 16])
+@pytest.mark.parametrize(
+    ("groups", "chosen", "k"), [(1, 1, 3), (4, 2, 3), (8, 2, 4), (4, 1, 4), (4, 4, 2)]
+)
+def test_limited_routing_reaches_as_many_parts_as_all_its_draws(
+    parts: int, groups: int, chosen: int, k: int
+) -> None:
+    ffn = Moe(8, 16, k, 8, 0, groups=groups, top_groups=chosen)
+    reached = parts_reached(ffn, np.array([parts]))
+    assert reached == pytest.approx(drawn(ffn, parts))
+
+
+def test_deepseek_v3_crosses_to_four_nodes_at_most() -> None:
+    """Of 7 other nodes 3.18, where 8 experts of 256 at will would hit 4.63.
+
+    Half of the groups are chosen, and each holds one of the 8 experts in 90.7 %.
+    """
+    ffn = preset("deepseek-v3").kinds[-1].ffn
+    assert isinstance(ffn, Moe)
+    assert (ffn.groups, ffn.top_groups) == (8, 4)
+    nodes = np.array([8])
+    assert parts_reached(ffn, nodes) == pytest.approx(3.1754, abs=1e-4)
+    free = replace(ffn, groups=1, top_groups=1)
+    assert parts_reached(free, nodes) == pytest.approx(4.6328, abs=1e-4)
+
+
+@pytest.mark.parametrize("dispatch", ["all-to-all", "deduplicated"])
+def test_only_one_copy_per_node_profits_from_limited_routing(dispatch: str) -> None:
+    """Over four nodes of 8 ranks; copy by copy the same bytes cross."""
+    workload = job("dgx-h100", 4, expert_imbalance=1.0, expert_dispatch=dispatch)
+    workload = replace(workload, model=preset("deepseek-v3"))
+    its, layer = context(workload, ep=32, dp=32), workload.model.kinds[-1]
+    assert isinstance(layer.ffn, Moe)
+    free = replace(layer, ffn=replace(layer.ffn, groups=1, top_groups=1))
+    ratio = (expert_exchange(its, layer) / expert_exchange(its, free)).item()
+    assert (ratio < 0.95) is (dispatch == "deduplicated")
+    assert ratio <= 1.0
 
 
 def test_an_exchange_hides_behind_another_micro_batch() -> None:

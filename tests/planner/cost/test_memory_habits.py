@@ -171,7 +171,7 @@ def test_explicit_scores_and_masks() -> None:
     assert score_bytes(unfused, kind) == 5 * 32 * 2048
     for name, more in (("none", 5 * 32 * 2048 + 2 * 4096), ("selective", 2 * 4096)):
         kept = [
-            saved_bytes(w, kind, w.recipe.kinds[name], mesh())[0] / 2048
+            saved_bytes(w, kind, w.recipe.kind(name), mesh())[0] / 2048
             for w in (fused, unfused)
         ]
         assert kept[1] - kept[0] == pytest.approx(more)

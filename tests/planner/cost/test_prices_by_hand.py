@@ -155,7 +155,7 @@ def test_saved_bytes_of_a_llama_layer() -> None:
     1141899264 B in all.
     """
     workload = llama_8b(1)
-    kind = workload.recipe.kinds["none"]
+    kind = workload.recipe.kind("none")
     kept = saved_bytes(workload, workload.kinds[0], kind, mesh())
     assert kept == pytest.approx(1_141_899_264, rel=1e-12)
 

@@ -11,7 +11,6 @@ from planner.evidence.cases import Case, case_of
 from planner.evidence.gpus import gpu_named
 from planner.evidence.recompute import stages_of
 from planner.evidence.rows import Row
-from planner.evidence.software import stack_rule
 from planner.evidence.unsupported import UnsupportedError
 from planner.evidence.words import RecomputeWords
 from planner.models.blocks import LatentAttention, Moe
@@ -144,78 +143,6 @@ def test_a_pattern_says_which_layers_have_experts(make_row: MakeRow) -> None:
 
 
 @pytest.mark.parametrize(
-    ("framework", "version", "stack"),
-    [
-        ("Megatron-LM", "2021", "megatron-2021"),
-        ("Megatron-LM v2.5", None, "megatron-2021"),
-        ("Megatron-LM (2022)", None, "megatron-2022"),
-        ("Megatron-Core r0.8.0", None, "megatron-2024"),
-        ("Megatron-LM core_v0.14", None, "megatron-2026"),
-        ("Megatron-DeepSpeed", None, "megatron-deepspeed"),
-        ("GPT-NeoX (DeepSpeed)", None, "megatron-deepspeed"),
-        ("NeMo", "24.07", "nemo-2024"),
-        ("NeMo", "25.09", "nemo-2026"),
-        ("NeMo", 25.1, "nemo-2026"),
-        ("Megatron-Bridge", "NeMo container 26.02", "nemo-2026"),
-        ("Megatron-LM (ROCm)", None, "megatron-rocm"),
-        ("torchtitan", None, "torchtitan"),
-        ("MaxText (JAX)", None, "pax"),
-        ("PaxML (JAX)", "2023-07", "pax-2023"),
-        ("DeepSpeed ZeRO-3", None, "deepspeed-2022"),
-        ("HF Trainer + DeepSpeed ZeRO-3", None, "hf-trainer"),
-        ("Axolotl", None, "hf-trainer"),
-        ("OLMo-core (FSDP)", None, "torchtitan"),
-        ("Colossal-AI", None, "megatron-2024"),
-    ],
-)
-def test_a_stack_is_chosen_by_framework_version_and_year(
-    make_row: MakeRow, framework: str, version: str | float | None, stack: str
-) -> None:
-    job = {"framework": framework, "framework_version": version}
-    rule = stack_rule(make_row(job=job, source={"title": "a table"}), "hopper")
-    assert rule.stack == stack
-    assert not rule.unknown
-
-
-@pytest.mark.parametrize(
-    ("precision", "kind", "stack"),
-    [
-        ("fp16", "ddp", "megatron-2021"),
-        ("fp16", "zero1", "megatron-deepspeed"),
-        ("bf16", "ddp", "megatron-deepspeed"),
-    ],
-)
-def test_deepspeed_runs_the_loop_where_it_has_something_to_do(
-    make_row: MakeRow, precision: str, kind: str, stack: str
-) -> None:
-    job = {"framework": "Megatron-DeepSpeed", "precision": precision}
-    row = make_row(job=job, normalised={"sharding": {"kind": kind}})
-    assert stack_rule(row, "ampere").stack == stack
-
-
-@pytest.mark.parametrize(
-    ("framework", "kind", "notes", "stack"),
-    [
-        ("HF Trainer", "none", "", "hf-fsdp2"),
-        ("HF Trainer", "ddp", "fp32 weights under autocast", "hf-amp"),
-        ("HF Trainer", "zero2", "fp32 weights under autocast", "hf-trainer"),
-        ("HF Trainer (FSDP)", "fsdp2", "", "hf-fsdp2"),
-        ("HF Trainer + DeepSpeed", "none", "", "hf-trainer"),
-    ],
-)
-def test_trainers_states_follow_what_shards_them(
-    make_row: MakeRow, framework: str, kind: str, notes: str, stack: str
-) -> None:
-    """Whole replicas and FSDP are accelerate's own; ZeRO is DeepSpeed's plugin."""
-    row = make_row(
-        job={"framework": framework},
-        normalised={"sharding": {"kind": kind}},
-        notes=notes,
-    )
-    assert stack_rule(row, "hopper").stack == stack
-
-
-@pytest.mark.parametrize(
     ("words", "fabric"),
     [("Omni-Path 4x100 Gbps per node", "omni-path"), ("fast", "infiniband")],
 )
@@ -225,22 +152,6 @@ def test_a_fabric_may_be_named_in_words_alone(
     hardware = {"inter_node": words, "per_gpu_inter_gbps": 50}
     row = make_row(hardware=hardware, normalised={"fabric": "unknown"})
     assert case_of(row).workload.topology.cluster.nic.fabric == fabric
-
-
-def test_unknown_software_is_flagged(make_row: MakeRow) -> None:
-    case = case_of(make_row(job={"framework": "Homegrown"}))
-    assert "unknown framework" in case.flags
-
-
-def test_the_rows_own_settings_overrule_the_stack(make_row: MakeRow) -> None:
-    layout = {"overlap_grad_reduce": False, "cuda_graph": "per layer"}
-    case = case_of(
-        make_row(job={"flash_attention": False}, layout={**layout, "recompute": "full"})
-    )
-    profile = case.workload.profile
-    assert profile.attention_kernel == "unfused"
-    assert not profile.overlap_grad_reduce
-    assert profile.cuda_graphs == "layer"
 
 
 def test_tuned_runs_leave_the_odd_layers_to_the_last_stage(make_row: MakeRow) -> None:
@@ -256,36 +167,11 @@ def test_tuned_runs_leave_the_odd_layers_to_the_last_stage(make_row: MakeRow) ->
     assert [stage.layers for stage in stages] == [4, 4, 4, 1]
 
 
-def test_what_a_row_says_of_its_experts(make_row: MakeRow) -> None:
-    moe = {"experts": 8, "topk": 2, "expert_ffn": 512}
-    layout = {"moe_dispatcher": "hybridep", "cuda_graph": "full_iteration"}
-    job = {"framework": "Megatron-Bridge", "framework_version": "NeMo container 26.02"}
-    row = make_row(model={"moe": moe}, layout=layout, job=job)
-    profile = case_of(row).workload.profile
-    assert profile.expert_dispatch == "deduplicated"
-    assert profile.cuda_graphs == "dense"
-    assert not profile.ep_overlap
-    later = make_row(
-        model={"moe": moe},
-        layout={"cuda_graph": "full_iteration", "moe_dispatcher": "alltoall"},
-        job={**job, "framework_version": "NeMo container 26.06"},
-    )
-    profile = case_of(later).workload.profile
-    assert profile.cuda_graphs == "full"
-    assert profile.ep_overlap
-
-
 def test_fine_tuning_of_nemo_packs_and_adapts_qkv(make_row: MakeRow) -> None:
     job = {"framework": "NeMo", "framework_version": "24.07", "task": "lora"}
     training = case_of(make_row(job=job)).workload.training
     assert training.lora.modules == ("qkv",)
     assert training.span == 256
-
-
-def test_a_table_tells_the_year_where_nothing_else_does(make_row: MakeRow) -> None:
-    source = {"title": "a table", "table_or_section": "2023 (early)"}
-    row = make_row(job={"framework": "PaxML"}, source=source)
-    assert stack_rule(row, "hopper").stack == "pax-2023"
 
 
 @pytest.mark.parametrize(
@@ -304,23 +190,6 @@ def test_a_publishers_own_part_is_meant_unless_a_row_says_more(
     )
     assert case.workload.gpu.memory_bandwidth == pytest.approx(bandwidth, rel=0.01)
     assert case.workload.profile.clock == pytest.approx(clock, abs=0.01)
-
-
-def test_deepspeed_hides_no_gather_and_keeps_gradients_where_said(
-    make_row: MakeRow,
-) -> None:
-    layout = {
-        "tp": 1,
-        "dp": 16,
-        "sharding": "ZeRO-3",
-        "offload": "params, grads and optimizer to CPU",
-    }
-    case = case_of(
-        make_row(job={"framework": "HF Trainer + DeepSpeed ZeRO-3"}, layout=layout)
-    )
-    assert case.workload.profile.overlap_contention == 1.0
-    assert case.layout.offload is not None
-    assert case.layout.offload.gradients == 1.0
 
 
 def kinds(stages: tuple[Stage, ...]) -> list[list[tuple[int, str]]]:

@@ -12,13 +12,13 @@ from planner.explain.conflict import least_memory
 from planner.explain.limits import (
     GPUS,
     lifted,
-    limit_words,
     limits_in_force,
     other_sizes,
 )
 from planner.optimize import optimize
 from planner.specs.explanation import Explained, Relaxation
 from planner.specs.layout import PartialLayout
+from planner.specs.search import limit_words
 
 ALL = {**ILLEGAL, **TOO_LARGE}
 

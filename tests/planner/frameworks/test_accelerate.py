@@ -61,7 +61,7 @@ def kept(workload: Workload, kind: str, tokens: int) -> tuple[float, float]:
     """Bytes per token of a block by formula and by replay."""
     spec = TrainingSpec(seq_len=tokens, global_batch=1)
     workload = replace(workload, training=spec)
-    args = (workload, workload.kinds[0], workload.recipe.kinds[kind], mesh())
+    args = (workload, workload.kinds[0], workload.recipe.kind(kind), mesh())
     formula, replayed = counted_bytes(*args), kept_bytes(*args)
     return float(formula[0]) / tokens, float(replayed[0]) / tokens
 

@@ -133,6 +133,41 @@ def test_deepseek_every_second_layer_of_experts() -> None:
     assert len(model.kinds) == 2
 
 
+@pytest.mark.parametrize(
+    ("change", "groups"),
+    [
+        ({}, (8, 4)),
+        ({"n_group": None}, (1, 1)),
+        ({"topk_method": "greedy"}, (1, 1)),
+        ({"n_group": 16, "topk_group": 2}, (16, 2)),
+    ],
+)
+def test_deepseek_routes_to_some_groups_of_experts(
+    change: dict[str, Any], groups: tuple[int, int]
+) -> None:
+    ffn = from_config(DEEPSEEK | change, source="").kinds[-1].ffn
+    assert isinstance(ffn, Moe)
+    assert (ffn.groups, ffn.top_groups) == groups
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"n_group": 7}, "n_routed_experts 256 is not a multiple of n_group 7"),
+        ({"topk_group": 9}, "topk_group 9 is more than n_group 8"),
+        (
+            {"n_group": 64, "topk_group": 1},
+            "num_experts_per_tok 8 is more than the 4 experts in 1 of 64 groups",
+        ),
+    ],
+)
+def test_groups_of_experts_hold_what_a_token_needs(
+    change: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ModelConfigError, match=words):
+        from_config(DEEPSEEK | change, source="")
+
+
 def test_router_bias_is_deepseek_v3s_alone() -> None:
     biases = {}
     for name in ("deepseek-v2", "deepseek-v3"):
@@ -172,8 +207,8 @@ def test_model_type_of_a_derived_model_is_accepted() -> None:
         (
             "deepseek-v2",
             (
-                "aux_loss_alpha ep_size n_group norm_topk_prob num_key_value_heads "
-                "qk_head_dim head_dim routed_scaling_factor scoring_func topk_method"
+                "aux_loss_alpha ep_size norm_topk_prob num_key_value_heads "
+                "qk_head_dim head_dim routed_scaling_factor scoring_func"
             ),
         ),
     ],

@@ -85,18 +85,40 @@ def test_peaks_are_the_fullest_backwards_for_any_sizes(
     if schedule == "dualpipe-v":
         m = 2 * m
     size = data.draw(st.lists(st.integers(0, 9), min_size=v, max_size=v))
+    late = data.draw(st.lists(st.integers(0, 9), min_size=v, max_size=v))
     extra = data.draw(st.lists(st.integers(0, 9), min_size=v, max_size=v))
     release = "W" if schedule in SPLIT else "B"
     all_peaks = peaks(schedule, p, v, m)
     for order, found in zip(operations(schedule, p, v, m), all_peaks, strict=True):
         held, most = 0, 0
+        whole = {op[1:] for op in order if op.kind == "H"}
         for op in order:
             held += size[op.chunk] * (op.kind in {"F", "P"})
+            held += late[op.chunk] * (op.kind == "B" and release == "W")
             if op.kind in {"B", "H"}:
                 most = max(most, held + extra[op.chunk])
             held -= size[op.chunk] * (op.kind == release)
+            held -= late[op.chunk] * (op.kind == "W" and op[1:] not in whole)
         assert held == 0
         assert most == max(
-            extra[chunk] + sum(map(int.__mul__, counts, size))
-            for chunk, counts in found
+            extra[chunk]
+            + sum(map(int.__mul__, counts, size))
+            + sum(map(int.__mul__, pending, late))
+            for chunk, counts, pending in found
         )
+
+
+def most_pending(schedule: str, p: int, v: int, m: int) -> list[int]:
+    """Largest number of micro-batches that wait for their W, on each rank."""
+    of_ranks = peaks(schedule, p, v, m)
+    return [max(sum(peak.pending) for peak in found) for found in of_ranks]
+
+
+def test_what_waits_for_its_weight_gradients() -> None:
+    """Rank r of ZB-H1 delays W by r; where W follows its B only that one waits."""
+    assert most_pending("1f1b", 4, 1, 16) == [0, 0, 0, 0]
+    assert most_pending("interleaved", 4, 2, 16) == [0, 0, 0, 0]
+    assert most_pending("zb-h1", 4, 1, 16) == [1, 2, 3, 4]
+    assert most_pending("zb-v", 4, 2, 16)[0] == 1
+    # the last r pairs of B of rank r come before any of their W
+    assert most_pending("zb-v", 4, 2, 16) == [1, 3, 5, 7]

@@ -64,7 +64,7 @@ def test_a_verdict_on_memory_reached_early_is_that_of_all_ranks(family: str) -> 
 
 
 @settings(max_examples=300)
-@given(inner_problems(offered=True))
+@given(inner_problems())
 def test_early_verdicts_of_one_candidate(costs: StageCosts) -> None:
     table, space = one_row_table(costs)
     assert verdicts(table, space) == fits_over_all_ranks(table, space)
@@ -155,7 +155,7 @@ def test_a_verdict_reached_too_early_is_caught(
     monkeypatch.setattr(bounds, "_holds", broken)
     with pytest.raises(AssertionError):
         settings(max_examples=2000, database=None, print_blob=False)(
-            given(inner_problems(offered=True))(check_first_tier)
+            given(inner_problems())(check_first_tier)
         )()
 
 

@@ -75,7 +75,7 @@ def test_splits_are_counted_legal_and_different(costs: StageCosts) -> None:
     assert all(split.sum() == costs.layer_count for split in listed)
 
 
-@given(inner_problems(offered=True))
+@given(inner_problems())
 def test_a_space_of_one_candidate_is_its_inner_problem(costs: StageCosts) -> None:
     found, alone = best_of_space(*one_row_table(costs)), cheapest_split(costs)
     assert (found is None) == (alone is None)

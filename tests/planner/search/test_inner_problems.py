@@ -33,7 +33,7 @@ def test_five_thousand_inner_problems(costs: StageCosts) -> None:
 
 
 @settings(max_examples=300)
-@given(inner_problems(offered=True))
+@given(inner_problems())
 def test_the_first_tier_never_exceeds_nor_rules_out_the_best(costs: StageCosts) -> None:
     # several kinds under a free menu are the subject of the next test
     assume(len(costs.menu) == 1 or len(costs.layers) == 1)

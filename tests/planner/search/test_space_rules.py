@@ -1,13 +1,18 @@
 """Each rule of the space: one job in which it removes, one in which it does not."""
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
-from strategies import TINY_MIXTRAL, small_job
+from strategies import TINY_MIXTRAL, small_job, with_host_memory
 
+from planner.cost.host_bound import host_bound
+from planner.cost.meshes import Meshes
 from planner.cost.workload import Workload
+from planner.search import context
 from planner.search.best_first import (
     BY_BOUND,
     BY_PATHS,
@@ -16,6 +21,7 @@ from planner.search.best_first import (
     search,
 )
 from planner.search.space import enumerate_space
+from planner.specs.context import CP_KINDS
 from planner.specs.layout import Offload
 from planner.specs.search import SearchSpec
 
@@ -87,6 +93,12 @@ def removed(workload: Workload, rule: str) -> int:
             "cp above the default space",
             job({"tp": 1, "pp": 1, "micro_batch": 1}, nodes=16),
             job({"tp": 1, "pp": 1, "micro_batch": 1, "space": "full"}, nodes=16),
+        ),
+        ("limit:cp_kind", job({"cp_kind": "ring"}), job({})),
+        (
+            "heads % (tp * ulysses)",
+            job({"cp_kind": "ulysses"}, config={"num_key_value_heads": 4}),
+            job({"cp_kind": "ulysses"}),
         ),
         ("sequence % (tp * 2 cp)", job({}, seq_len=1000), job({})),
         (
@@ -187,6 +199,29 @@ def test_a_limit_keeps_the_values_that_it_names() -> None:
     assert keeps(lambda m: m.zero, zero_stage=1) == {1}
 
 
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ({}, {"ring"}),
+        ({"cp_kind": "ulysses+ring"}, {"ulysses2+ring", "ulysses4+ring"}),
+        ({"cp_kind": ("ulysses4+ring", "ring")}, {"ulysses4+ring", "ring"}),
+        (
+            {"space": "full"},
+            {"ring", "all-gather", "ulysses2+ring", "ulysses4+ring"},
+        ),
+    ],
+)
+def test_kinds_of_eight_context_ranks(
+    limits: Fields, expected: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """4 heads of keys go to 2 or 4 ranks, not to all; whether worth it or not."""
+    monkeypatch.setattr(context, "undominated", lambda rows: list(range(len(rows))))
+    heads = {"num_attention_heads": 16, "num_key_value_heads": 4}
+    wide = {"hidden_size": 1024, **heads}
+    space = enumerate_space(job({"tp": 1, "cp": 8} | limits, config=wide))
+    assert {CP_KINDS[kind] for kind in space.meshes.cp_kind} == expected
+
+
 def test_offload_keeps_the_meshes_on_which_it_is_legal() -> None:
     titan = offloading("parameters", "gradients", "optimizer", room="torchtitan")
     assert set(enumerate_space(titan).meshes.zero) == {3}
@@ -236,3 +271,34 @@ def test_memory_rules_out_all_where_a_gpu_cannot_hold_the_model() -> None:
     outcome = search(job(FEW, config=huge | {"num_hidden_layers": 48}))
     assert outcome.pruned[NO_FIT] == len(outcome.space)
     assert not outcome.ranked
+
+
+def test_hosts_need_to_hold_what_one_kind_of_recompute_keeps() -> None:
+    """Room for what full recompute leaves, not for what none does: full stays."""
+    leaving = offloading("activations", room="accelerate")
+    space = enumerate_space(leaving)
+    assert {space.recompute[entry] for entry in space.menu} == {"none", "full"}
+    each = [space.meshes.take(np.array([row])) for row in range(len(space.meshes))]
+    most = {k: max(on_host(leaving, m, k) for m in each) for k in space.recompute}
+    assert most["full"] < most["none"]
+    tight = with_host_memory(leaving, most["full"])
+    left = enumerate_space(tight)
+    kinds = Counter(left.recompute[entry] for entry in left.menu)
+    assert kinds["full"] == len(space.meshes)
+    assert 0 < kinds["none"] < kinds["full"]
+    (rule,) = (name for name in left.removed if name.startswith("host memory"))
+    assert left.removed[rule] == kinds["full"] - kinds["none"]
+
+
+def on_host(workload: Workload, meshes: Meshes, kind: str) -> float:
+    """What a node holds of one mesh without a pipeline. [B]."""
+    one = np.array([1])
+    held = host_bound(
+        workload,
+        meshes,
+        vpp=one,
+        layers=one * workload.model.layers,
+        recompute=(kind,),
+        at_once=one < 0,
+    )
+    return float(held[0])

@@ -1,40 +1,103 @@
 """Search equals brute force over the whole space of small jobs."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from against_brute_force import check_job
-from hypothesis import given, settings
-from strategies import FAMILIES, framework, jobs, models, small_job, tightened
+from against_every_plan import check_answer, check_hurried, check_space
+from brute_force import best_plans
+from hypothesis import given, seed, settings
+from hypothesis import strategies as st
+from strategies import framework, jobs, models, small_job, tightened
+from whole_jobs import CAP, whole_jobs
 
 from planner.cost.workload import Workload
 from planner.frameworks import FRAMEWORKS
 from planner.models import Architecture
+from planner.optimize import optimize
 from planner.search.best_first import SearchOutcome, search
-from planner.search.bounds import space_bounds
 from planner.search.exhaustive import best_of_space
 from planner.specs.search import SearchSpec
+from planner.variants import variants
 
 NAMES = [framework.name for framework in FRAMEWORKS]
-PER_TEST = 25
-"""Jobs of each test below: 8 tests make 200. [1]"""
-ALSO_SLOW = 125
-"""The same in the slow tests: 1,000. [1]"""
-EVERY_JOB = [(name, family) for name in NAMES for family in FAMILIES]
+PARTS = 2
+"""Pieces that each framework's jobs come in, so that cores can share them. [1]"""
+PER_PART = 50
+"""Jobs of a piece: 3 frameworks in 2 pieces make 300. [1]"""
+SMALL = 150
+"""Complete plans of such a job; a slow test has more. [1]"""
+EVERY_PART = [(name, part) for name in NAMES for part in range(PARTS)]
 
 
-@pytest.mark.parametrize(("name", "family"), EVERY_JOB)
-def test_the_best_plan_is_the_best_of_all_plans(name: str, family: str) -> None:
-    """Any small job, memory from loose to none; no plan where none fits."""
-    settings(max_examples=PER_TEST)(given(jobs(framework(name), family))(check_job))()
+def check_whole(job: Workload) -> None:
+    check_space(job)
+    check_answer(job)
+
+
+def run(
+    check: Callable[[Workload], None], name: str, most: int, *, jobs: int, part: int
+) -> None:
+    """Check so many random jobs; another part draws others."""
+    drawn = given(whole_jobs(name, most))(check)
+    seed(part)(settings(max_examples=jobs, print_blob=False)(drawn))()
+
+
+@pytest.mark.parametrize(("name", "part"), EVERY_PART)
+def test_the_best_plan_is_the_best_of_all_plans(name: str, part: int) -> None:
+    """Any small job, all axes open, memory from loose to none; else no plan."""
+    run(check_whole, name, SMALL, jobs=PER_PART, part=part)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "family"), EVERY_JOB)
-def test_the_best_of_a_thousand_small_jobs(name: str, family: str) -> None:
-    """The same on many more jobs."""
-    settings(max_examples=ALSO_SLOW)(given(jobs(framework(name), family))(check_job))()
+@pytest.mark.parametrize(("name", "part"), EVERY_PART)
+def test_the_best_of_two_thousand_jobs(name: str, part: int) -> None:
+    """The same on many more, with twice the plans."""
+    run(check_whole, name, 2 * SMALL, jobs=320, part=PARTS + part)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "part"), EVERY_PART)
+def test_the_best_of_thousands_of_plans(name: str, part: int) -> None:
+    """A few that hardly any limit narrows."""
+    run(check_whole, name, CAP, jobs=15, part=2 * PARTS + part)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_whenever_it_is_stopped_the_bound_is_true(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once, or at any of its first visits; what it found by then is a plan."""
+
+    @seed(0)
+    @settings(max_examples=25, print_blob=False)
+    @given(whole_jobs(name, SMALL), st.sampled_from([0, 0, 3, 10, 30, 60, 100]))
+    def stopped(job: Workload, ticks: int) -> None:
+        check_hurried(job, ticks, monkeypatch)
+
+    stopped()
+
+
+def check_flow(job: Workload) -> None:
+    """The whole flow: the verifier agrees, and the status is that of all plans."""
+    best = best_plans(variants([job]))
+    result = optimize([job], top=2)
+    assert result.status == ("optimal" if best else "infeasible")
+    if best:
+        assert result.plans[0].estimate.step_time_s.value == best[0].step_s
+        assert result.objective.gap == 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_flow_returns_verified_plans_of_any_job(name: str) -> None:
+    run(check_flow, name, SMALL, jobs=12, part=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_the_flow_of_many_more_jobs(name: str) -> None:
+    run(check_flow, name, SMALL, jobs=100, part=1)
 
 
 def same_plans(one: SearchOutcome, other: SearchOutcome) -> bool:
@@ -88,24 +151,6 @@ def test_what_each_rule_removed_does_not_depend_on_earlier_searches() -> None:
     )
     fresh, later = fresh_and_after(one, other)
     assert (fresh.pruned, fresh.solved) == (later.pruned, later.solved)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_without_time_the_bound_is_still_true(name: str) -> None:
-    """No wall time at all: no proof is claimed, and no plan beats the bound."""
-
-    @settings(max_examples=15)
-    @given(jobs(framework(name), "llama"))
-    def hurried(workload: Workload) -> None:
-        found = search(workload, time_limit=0.0)
-        best = best_of_space(found.table, found.space)
-        assert best is None or found.bound_s <= best.step_s
-        assert found.timed_out == bool(
-            np.any(space_bounds(found.table, found.space).fits)
-        )
-        assert not found.ranked
-
-    hurried()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -14,7 +14,7 @@ from hardware.catalog import resolve_cluster
 from hardware.specs import ClusterSpec
 from hardware.topology import ClusterTopology
 from planner.cost.communicators import communication_bytes
-from planner.cost.meshes import CP_KINDS, ORDERS
+from planner.cost.meshes import ORDERS
 from planner.cost.pipeline import rank_blocks
 from planner.cost.room import (
     buffer_bytes,
@@ -26,6 +26,7 @@ from planner.frameworks import FRAMEWORKS
 from planner.models import Architecture, from_config
 from planner.search.best_first import SearchOutcome, search
 from planner.search.incumbents import Found
+from planner.specs.context import CP_KINDS
 from planner.specs.layout import Layout, RecomputeRange, Stage
 from planner.specs.search import SearchSpec
 from planner.specs.table import BLOCK, StageCosts

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from planner.schedules import (
     SCHEDULES,
+    SPLIT,
     V_SHAPED,
     Slots,
     makespan,
@@ -18,7 +19,7 @@ from planner.schedules import (
 from planner.specs.layout import Layout
 from planner.verify.clock import Clocks, time_violations
 
-NAMES = ("forward", "backward", "gather", "scatter", "optimizer")
+NAMES = ("forward", "backward", "gather", "scatter", "optimizer", "weight")
 TIMES = st.integers(0, 50)
 
 
@@ -51,7 +52,9 @@ def steps(draw: st.DrawFn) -> Any:
         micro = micro if schedule == "zb-v" else 2 * (micro + pp)
     shape = {"pp": pp, "vpp": vpp, "grad_accum": micro, "schedule": schedule}
     depth = placement(schedule, pp, vpp).depth
-    units = [[draw(TIMES) for _ in NAMES] for _ in range(depth)]
+    units = [[draw(TIMES) for _ in NAMES[:-1]] for _ in range(depth)]
+    for unit in units:
+        unit.append(draw(st.integers(0, unit[1])))
     # first and last unit of a stage are part of its gather and scatter
     edges = [(draw(st.integers(0, u[2])), draw(st.integers(0, u[3]))) for u in units]
     return prices(
@@ -82,7 +85,9 @@ def longest_path(plan: Any) -> int:
     place = placement(shape.schedule, shape.pp, shape.vpp)
     for stage in range(place.stages):
         (unit,) = plan.stages[stage % place.depth]
-        x[slots.f(stage)], x[slots.b(stage)] = unit.forward, unit.backward
+        late = unit.weight * (shape.schedule in SPLIT)
+        x[slots.f(stage)], x[slots.b(stage)] = unit.forward, unit.backward - late
+        x[slots.w(stage)] = late
         x[slots.gather(stage)], x[slots.scatter(stage)] = unit.gather, unit.scatter
         x[slots.first(stage)], x[slots.last(stage)] = plan.edges(stage % place.depth)
         x[slots.opt(place.rank(stage))] += unit.optimizer
@@ -109,8 +114,9 @@ def by_hand(**changes: Any) -> Any:
         "slowdown": 1.0,
         "overhead": 0,
     }
-    units = [[2, 4, 1, 5, 7], [3, 6, 2, 2, 9]]
-    return prices({"pp": 2, "grad_accum": 2}, units, **(fields | changes))
+    units = [[2, 4, 1, 5, 7, 1], [3, 6, 2, 2, 9, 2]]
+    shape = {"pp": 2, "grad_accum": 2, "schedule": changes.pop("schedule", "1f1b")}
+    return prices(shape, units, **(fields | changes))
 
 
 def test_a_step_by_hand() -> None:
@@ -130,6 +136,16 @@ def test_without_overlap_gathers_come_before_and_scatters_after() -> None:
     """F00 1-3, F10 4-7 as before; B01 ends at 27, its scatter 5 later."""
     plan = by_hand(overlap_gather=False, overlap_scatter=False)
     assert Clocks(plan).step() == 32 + 9
+
+
+def test_weight_gradients_come_later_where_the_schedule_splits_them() -> None:
+    """Of rank 1's backwards of 6, 2 are weight gradients, which none waits for.
+
+    Rank 1 delays its W by one: F10 4-7, B10 7-11, F11 11-14, B11 14-18, W10 18-20,
+    W11 20-22. Rank 0, of B 3 and W 1: B00 12-15, W00 15-16, B01 19-22, and W01 22-23
+    with its scatter 22-27.
+    """
+    assert Clocks(by_hand(schedule="zb-h1")).step() == 27 + 9
 
 
 @pytest.mark.parametrize("claim", [36.99e-9, 37.01e-9, float("nan")])

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hardware.placement import Fabric, group_view, point_to_point_view
+from hardware.fabric import Fabric
+from hardware.placement import group_view, point_to_point_view
 from hardware.topology import ClusterTopology
 from planner.cost import meshes as axes
 from planner.specs.layout import Layout
@@ -160,9 +161,10 @@ def test_groups_with_a_wrong_stride_are_objected_to(
     layout = Layout(**(FIELDS | {"tp": 4, "dp": 4, "dp_shard": 4, "ep": 8}))
     look_up = axes.groups
 
-    def strided(topology: Any, *levels: Any) -> Any:
+    def strided(topology: Any, meshes: Any, *levels: Any) -> Any:
         return look_up(
             topology,
+            meshes,
             *((size, (stride * factor).astype(int)) for size, stride in levels),
         )
 

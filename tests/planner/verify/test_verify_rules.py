@@ -4,48 +4,24 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from layouts import (
+    ACCELERATE,
+    DENSE,
+    FLAT,
+    FSDP,
+    INTERLEAVED,
+    MOE,
+    ON_HOST,
+    PLAIN,
+    SHARDS_ON_HOST,
+    TITAN,
+    kept,
+    layout,
+)
 
-from planner.specs.layout import Layout, Offload, RecomputeRange, Stage
+from planner.specs.layout import Offload, RecomputeRange, Stage
 from planner.verify import violations
 from planner.verify.legality import rule_violations, stage_kinds
-
-DENSE: dict[str, Any] = {
-    "tp": 2,
-    "sp": True,
-    "pp": 2,
-    "dp": 4,
-    "dp_shard": 4,
-    "zero_stage": 1,
-    "micro_batch": 2,
-    "grad_accum": 4,
-    "stages": (7, 6),
-}
-MOE = DENSE | {"ep": 2, "stages": (4, 4)}
-TITAN = DENSE | {"zero_stage": 2}
-PLAIN = DENSE | {"sp": False, "pp": 1, "dp": 8, "micro_batch": 1, "stages": (13,)}
-"""A layout of accelerate: tp 2, and FSDP2 over the other ranks."""
-FSDP = PLAIN | {"zero_stage": 3, "dp_shard": 8}
-ACCELERATE: dict[str, Any] = {"framework": "accelerate"}
-ON_HOST = Offload(optimizer=1.0)
-SHARDS_ON_HOST = Offload(optimizer=1.0, parameters=1.0, gradients=1.0)
-FLAT = DENSE | {"pp": 1, "dp": 8, "dp_shard": 8, "grad_accum": 2, "stages": (13,)}
-INTERLEAVED = DENSE | {"vpp": 2, "schedule": "interleaved", "stages": (4, 4, 4, 1)}
-
-
-def layout(fields: dict[str, Any]) -> Layout:
-    stages = (s if isinstance(s, Stage) else Stage(layers=s) for s in fields["stages"])
-    # a copy is not validated, so that broken ranges reach the rule
-    plain = Layout(**(fields | {"stages": ()}))
-    return plain.model_copy(update={"stages": tuple(stages)})
-
-
-def kept(layers: int, *kinds: tuple[int, str]) -> Stage:
-    """A stage of ranges, each given by its number of layers and its kind."""
-    at, ranges = 0, []
-    for count, kind in kinds:
-        ranges.append(RecomputeRange(start=at, stop=at + count, kind=kind))
-        at += count
-    return Stage(layers=layers, recompute=tuple(ranges))
 
 
 @pytest.mark.parametrize(
@@ -78,6 +54,7 @@ def kept(layers: int, *kinds: tuple[int, str]) -> Stage:
             {"framework": "torchtitan", "offload": True},
         ),
         (DENSE, {"method": ["full", "lora"], "offload": False}),
+        (FLAT, {"order": "tp-cp-ep-pp-dp"}),
     ],
 )
 def test_the_layouts_broken_below_are_legal_before(
@@ -89,9 +66,10 @@ def test_the_layouts_broken_below_are_legal_before(
 ONE_PLAN = DENSE | {"stages": (kept(7, (7, "full")), kept(6, (6, "none")))}
 BROKEN: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "product": (
-        DENSE | {"pp": 1, "stages": (13,)},
+        DENSE | {"pp": 4, "stages": (4, 3, 3, 3)},
         {},
-        "tp * pp * cp * dp = 2 * 1 * 1 * 4 = 8 is not the cluster's 16 GPUs",
+        "tp * pp * cp * dp = 2 * 4 * 1 * 4 = 32 is more than the cluster's 16 GPUs in "
+        "service",
     ),
     "heads": (
         DENSE | {"tp": 3, "dp": 4},
@@ -166,15 +144,29 @@ BROKEN: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     ),
     "cp kind": (
         DENSE | {"cp": 2, "dp": 2, "grad_accum": 8, "cp_kind": "ulysses"},
-        {},
+        {"limits": {"cp_kinds": ("ring", "all-gather")}},
         "megatron at tp 2 has cp_kind ring, all-gather, not ulysses",
+    ),
+    "ulysses of keys": (
+        DENSE
+        | {"tp": 2, "cp": 8, "dp": 2, "dp_shard": 16, "grad_accum": 8}
+        | {"cp_kind": "ulysses"},
+        {"nodes": 8},
+        "ulysses needs 4 heads of keys to divide by tp * 8 = 16",
+    ),
+    "ulysses in a ring": (
+        DENSE
+        | {"tp": 1, "sp": False, "cp": 8, "dp": 4, "dp_shard": 32, "grad_accum": 4}
+        | {"cp_kind": "ulysses8+ring"},
+        {"nodes": 8, "limits": {"ulysses_copies_keys": True}},
+        "ulysses8+ring needs groups of 8 that divide cp 8, and two or more",
     ),
     "ulysses": (
         DENSE
         | {"tp": 8, "cp": 4, "dp": 1, "dp_shard": 4, "grad_accum": 16}
         | {"cp_kind": "ulysses"},
         {"nodes": 8, "limits": {"cp_kinds": ("ulysses",)}},
-        "ulysses needs 16 heads to divide by tp * cp = 32",
+        "ulysses needs 16 heads to divide by tp * 4 = 32",
     ),
     "expert tensor": (
         MOE | {"zero_stage": 2, "etp": 2},
@@ -296,111 +288,6 @@ BROKEN: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         MOE | {"sp": False},
         {"model": "moe"},
         "ep 2 with tp 2 needs sp",
-    ),
-    "a limit on a degree": (
-        DENSE,
-        {"tp": (4, 8)},
-        "the search block limits tp to (4, 8): 2",
-    ),
-    "a limit on the micro-batch": (
-        DENSE,
-        {"micro_batch": 1},
-        "the search block limits micro_batch to 1: 2",
-    ),
-    "a limit on ZeRO": (
-        DENSE,
-        {"zero_stage": 0},
-        "the search block limits zero_stage to 0: 1",
-    ),
-    "a limit on the schedule": (
-        DENSE,
-        {"schedule": "interleaved"},
-        "the search block limits schedule to interleaved: 1f1b",
-    ),
-    "a limit on the order": (
-        DENSE,
-        {"order": "tp-cp-ep-pp-dp"},
-        "the search block limits order to tp-cp-ep-pp-dp: tp-cp-ep-dp-pp",
-    ),
-    "a limit on recompute": (
-        DENSE,
-        {"recompute": "full"},
-        "the search block limits recompute to full: none",
-    ),
-    "a limit on the kind of cp": (
-        DENSE | {"cp": 2, "dp": 2, "grad_accum": 8},
-        {"cp_kind": "ring"},
-        "the search block limits cp_kind to ring: all-gather",
-    ),
-    "a limit on sp": (
-        DENSE,
-        {"sp": False},
-        "the search block limits sp to False: True",
-    ),
-    "whole parameters on the host": (
-        TITAN | {"offload": SHARDS_ON_HOST},
-        {"framework": "torchtitan"},
-        "ZeRO-2 does not shard parameters, so they cannot be offloaded",
-    ),
-    "whole gradients on the host": (
-        DENSE | {"offload": Offload(gradients=1.0)},
-        {},
-        "ZeRO-1 does not shard gradients, so they cannot be offloaded",
-    ),
-    "an offload ruled out": (
-        DENSE | {"offload": ON_HOST},
-        {"offload": False},
-        "the search block limits offload to none: optimizer",
-    ),
-    "an offload that is not listed": (
-        DENSE,
-        {"offload": "optimizer"},
-        "the search block limits offload to optimizer: none",
-    ),
-    "an offload that the framework has no words for": (
-        TITAN | {"zero_stage": 3, "offload": Offload(optimizer=1.0)},
-        {"framework": "torchtitan", "offload": True},
-        "torchtitan cannot offload optimizer",
-    ),
-    "an offload at unequal shares": (
-        TITAN
-        | {
-            "zero_stage": 3,
-            "offload": SHARDS_ON_HOST.model_copy(update={"gradients": 0.5}),
-        },
-        {"framework": "torchtitan", "offload": True},
-        "torchtitan cannot offload optimizer+parameters+gradients",
-    ),
-    "an optimizer on the host that is not sharded": (
-        DENSE | {"zero_stage": 0, "offload": ON_HOST},
-        {"offload": True},
-        "megatron offloads no optimizer at ZeRO-0",
-    ),
-    "activations on the host with a pipeline": (
-        DENSE | {"offload": Offload(activations=1.0)},
-        {"offload": True},
-        "megatron offloads activations only without pipeline and recompute, not at "
-        "pp 2 with none",
-    ),
-    "activations on the host with recompute": (
-        FLAT
-        | {
-            "offload": Offload(activations=1.0),
-            "stages": (kept(13, (13, "full")),),
-        },
-        {"offload": True},
-        "megatron offloads activations only without pipeline and recompute, not at "
-        "pp 1 with full",
-    ),
-    "a method that is not listed": (
-        DENSE,
-        {"method": ["lora", "qlora"]},
-        "the search block limits method to lora, qlora: full",
-    ),
-    "an optimizer that is not listed": (
-        DENSE,
-        {"optimizer": "adamw-8bit"},
-        "the search block limits optimizer to adamw-8bit: adamw",
     ),
 }
 

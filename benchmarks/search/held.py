@@ -1,0 +1,119 @@
+"""Calculon's space held against ours: what of it our declared space contains."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.search.calculon import Calculon, Image, offloads
+from benchmarks.search.cases import BESIDE_CALCULON, case
+from planner.cost.meshes import PP_INSIDE
+from planner.cost.workload import Workload
+from planner.resolve import resolve
+from planner.search.space import Space, enumerate_space
+from planner.specs.offload import CATEGORIES, word_for
+from planner.specs.read import read_spec
+from planner.variants import variants
+
+SCHEDULES = ("1f1b", "interleaved")
+"""What Calculon's interleaving is, without and with it."""
+ONE_EACH = 1
+"""Micro-batch of the space that is counted with one size. [sequence]"""
+
+
+@dataclass(frozen=True)
+class Held:
+    """Executions of one kind, and how many of them our space contains."""
+
+    executions: int
+    accepted: int
+    """Those that Calculon prices, memory aside. [1]"""
+    contained: int
+    contained_accepted: int
+    layouts: int
+    """Layouts of ours that the contained ones are. [1]"""
+
+
+def our_layouts(*assignments: str) -> dict[str, set[Image]]:
+    """Our declared space of the job, in the form of Calculon's executions.
+
+    Args:
+        assignments: More limits, as ``--set`` takes them. [text]
+
+    Returns:
+        Layouts by what lies on the host as a whole. [-]
+    """
+    one = case(BESIDE_CALCULON, "full, offload")
+    wanted = (*one.assignments, "search.cp=1", *assignments)
+    spec = read_spec(one.path, wanted)
+    found: dict[str, set[Image]] = {}
+    for workload in variants(resolve(spec, file=one.path.name, base=one.path.parent)):
+        word = _whole(workload)
+        if word is not None:
+            found.setdefault(word, set()).update(_images(enumerate_space(workload)))
+    return found
+
+
+def _whole(workload: Workload) -> str | None:
+    """What a variant offloads, if it leaves no half of anything on the GPU."""
+    shares = {name: getattr(workload.offload, name) for name in CATEGORIES}
+    if any(0.0 < share < 1.0 for share in shares.values()):
+        return None
+    return word_for(name for name, share in shares.items() if share)
+
+
+def _images(space: Space) -> Iterator[Image]:
+    """Candidates whose states, if shared, are shared by all replicas."""
+    m = space.meshes
+    plain = (m.cp == 1) & (m.ep == 1) & (m.dp_shard == m.dp)
+    for row in np.flatnonzero(plain[space.mesh]):
+        at = int(space.mesh[row])
+        if space.schedule(row) in SCHEDULES:
+            for kind in space.choices(row):
+                yield Image(
+                    tp=int(m.tp[at]),
+                    sp=bool(m.sp[at]),
+                    pp=int(m.pp[at]),
+                    dp=int(m.dp[at]),
+                    zero=int(m.zero[at]),
+                    micro_batch=int(m.micro_batch[at]),
+                    pp_inside=bool(m.order[at] == PP_INSIDE),
+                    vpp=int(space.vpp[row]),
+                    recompute=space.recompute[kind],
+                )
+
+
+def held(
+    theirs: Calculon, ours: dict[str, set[Image]], *, offload: bool, all_sizes: bool
+) -> dict[str, Held]:
+    """Hold every execution against our space.
+
+    Args:
+        theirs: Calculon's space.
+        ours: Our layouts by what lies on the host.
+        offload: Whether processors have a second memory.
+        all_sizes: Every micro-batch size, not one for each.
+
+    Returns:
+        What was found, by what lies on the host. [-]
+    """
+    counts = {name: Counter[str]() for name in Held.__dataclass_fields__}
+    images: dict[str, set[Image]] = {}
+    for degrees in theirs.degrees:
+        if not all_sizes and degrees.micro_batch != ONE_EACH:
+            continue
+        for choice, many in theirs.grouped(degrees, offload=offload):
+            word, image = offloads(choice), theirs.image(degrees, choice)
+            inside = image in ours.get(word, ())
+            accepted = many * theirs.accepts(degrees, choice)
+            counts["executions"][word] += many
+            counts["accepted"][word] += accepted
+            counts["contained"][word] += many * inside
+            counts["contained_accepted"][word] += accepted * inside
+            images.setdefault(word, set()).update([image] * inside)
+    counts["layouts"] = Counter({word: len(each) for word, each in images.items()})
+    return {
+        word: Held(**{name: counts[name][word] for name in counts})
+        for word in counts["executions"]
+    }

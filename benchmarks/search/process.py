@@ -1,0 +1,113 @@
+"""A case in a process of its own, which never outlives its limit."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from threading import Timer
+from typing import Any
+
+from benchmarks.machine import RSS_UNIT, machine
+from benchmarks.search.cases import ROOT, Case
+
+Row = dict[str, Any]
+"""One measurement: what `benchmarks.search.one` prints, and who asked for it."""
+GRACE = 45.0
+"""Wall time beyond that of the search, after which a process is killed. [s]
+
+It covers what no time limit stops: imports, pricing and the report.
+"""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a process ended."""
+
+    code: int
+    """Its exit code; the negative of a signal that ended it. [1]"""
+    output: str
+    errors: str
+    peak_bytes: int
+    """Largest resident set of one process of it. [B]"""
+    seconds: float
+
+
+def run(command: list[str], limit: float) -> Ended:
+    """Run a command to its end or its limit; nothing of it is left behind.
+
+    Args:
+        command: Program and arguments. [text]
+        limit: Wall time after which it and all that it started are killed. [s]
+
+    Returns:
+        How it ended.
+    """
+    began = time.monotonic()
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as told:
+        process = subprocess.Popen(  # noqa: S603  # our own module
+            command, cwd=ROOT, stdout=out, stderr=told, start_new_session=True
+        )
+        clock = Timer(limit, _kill_group, (process.pid,))
+        clock.start()
+        try:
+            _, status, usage = os.wait4(process.pid, 0)
+        finally:
+            clock.cancel()
+            _kill_group(process.pid)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        texts = [_text(file) for file in (out, told)]
+    seconds = time.monotonic() - began
+    return Ended(process.returncode, *texts, usage.ru_maxrss * RSS_UNIT, seconds)
+
+
+def measured(case: Case, time_limit: float) -> Row:
+    """Search one job in a process of its own.
+
+    Args:
+        case: Job and space.
+        time_limit: Wall time of the search. [s]
+
+    Returns:
+        What it did and took, with the machine and the date; a process that was
+        killed or failed gives its status, time and memory alone.
+    """
+    sets = [word for text in case.assignments for word in ("--set", text)]
+    command = [sys.executable, "-m", "benchmarks.search.one", str(case.path), *sets]
+    command += ["--time-limit", str(time_limit), "--started", str(time.time())]
+    ended = run(command, time_limit + GRACE)
+    return {
+        "job": case.job,
+        "space": case.space,
+        **_found(ended),
+        "peak_mib": ended.peak_bytes / 2**20,
+        "time_limit_s": time_limit,
+        "machine": machine(),
+    }
+
+
+def _found(ended: Ended) -> Row:
+    """The measurement that a process printed, or how it went wrong."""
+    if ended.code == 0:
+        row: Row = json.loads(ended.output.splitlines()[-1])
+        return row
+    if ended.code == -signal.SIGKILL:
+        return {"status": "killed", "process_s": ended.seconds}
+    why = ended.errors.strip().splitlines()[-1:] or [f"exit code {ended.code}"]
+    return {"status": "failed", "process_s": ended.seconds, "error": why[0]}
+
+
+def _kill_group(group: int) -> None:
+    """End a process and all that it started."""
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def _text(file: Any) -> str:
+    file.seek(0)
+    return str(file.read().decode("utf-8", "replace"))

@@ -1,0 +1,131 @@
+"""Measurements as the cells of the page's tables."""
+
+from collections.abc import Sequence
+
+from benchmarks.search.growth import AXES, exponents
+from benchmarks.search.phases import PHASES
+from benchmarks.search.process import Row
+from benchmarks.search.series import gap_at, gap_of
+
+Cells = tuple[str, ...]
+CASE_HEAD = (
+    "job", "space", "candidates", "priced", "solved", "first plan", "proof", "gap",
+    "step", "process", "CPU time", "peak memory",
+)  # fmt: skip
+MOMENTS = (1, 2, 5, 10, 20, 30, 60)
+"""Times at which the gap is told. [s]"""
+STEPS = ("import", "resolve", *PHASES)
+GROWTH_HEAD = (
+    "candidates", "solved", "first plan", "proof", "whole search", "gap", "CPU time",
+    "peak memory",
+)  # fmt: skip
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown.
+
+    Args:
+        head: Its headings. [text]
+        rows: Its cells. [text]
+
+    Returns:
+        Its lines. [text]
+    """
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def case_cells(row: Row) -> Cells:
+    """What a case did and took."""
+    if "candidates" not in row:
+        return row["job"], row["space"], *_ended(row, len(CASE_HEAD) - 5), *_spent(row)
+    return (
+        row["job"],
+        row["space"],
+        f"{row['candidates']:,}",
+        f"{row['priced']:,}",
+        f"{row['solved']:,}",
+        seconds(row["first_plan_s"]),
+        seconds(row["proof_s"]),
+        share(row["gap"]),
+        seconds(row["step_s"], 3),
+        *_spent(row),
+    )
+
+
+def _ended(row: Row, cells: int) -> Cells:
+    """What went wrong, and nothing else."""
+    return (row.get("error", row["status"]), *[""] * (cells - 1))
+
+
+def _spent(row: Row) -> Cells:
+    memory = f"{row['peak_mib']:,.0f} MiB"
+    return seconds(row["process_s"]), seconds(row.get("cpu_s")), memory
+
+
+def gap_cells(row: Row) -> Cells:
+    """The gap of a case at each moment, and at its end."""
+    series = row.get("series", ())
+    shown = [share(gap_at(series, moment)) for moment in MOMENTS]
+    last = share(gap_of(series[-1])) if series else "none"
+    return row["job"], row["space"], *shown, last
+
+
+def phase_cells(row: Row) -> Cells:
+    """Where a case spent its time."""
+    times = (seconds(row.get("phases_s", {}).get(step, 0.0)) for step in STEPS)
+    return row["job"], row["space"], *times
+
+
+def growth_cells(row: Row) -> Cells:
+    """One point of growth."""
+    value = f"{row['value']:,}"
+    if "candidates" not in row:
+        blank = _ended(row, len(GROWTH_HEAD) - 1)
+        return value, *blank, f"{row['peak_mib']:,.0f} MiB"
+    return (
+        value,
+        f"{row['candidates']:,}",
+        f"{row['solved']:,}",
+        seconds(row["first_plan_s"]),
+        seconds(row["proof_s"]),
+        seconds(row["search_s"]),
+        share(row["gap"]),
+        seconds(row["cpu_s"]),
+        f"{row['peak_mib']:,.0f} MiB",
+    )
+
+
+def growth_tables(rows: Sequence[Row]) -> str:
+    """A table and the fitted powers of each axis.
+
+    Args:
+        rows: Points of growth.
+
+    Returns:
+        Markdown. [text]
+    """
+    return "\n\n".join(_growth(name, rows) for name in AXES)
+
+
+def _growth(name: str, rows: Sequence[Row]) -> str:
+    along = sorted((r for r in rows if r["along"] == name), key=lambda r: r["value"])
+    if not along:
+        return f"Against {name}: not measured yet."
+    powers = (
+        f"{what} {power:.2f}"
+        for what, power in exponents(along).items()
+        if power is not None
+    )
+    told = f"Fitted powers of the number of {name}: {', '.join(powers)}."
+    return table((name, *GROWTH_HEAD), [growth_cells(r) for r in along]) + f"\n\n{told}"
+
+
+def seconds(value: float | None, digits: int = 1) -> str:
+    """A time in words; none where there is none."""
+    return "none" if value is None else f"{value:.{digits}f} s"
+
+
+def share(value: float | None) -> str:
+    """A gap in per cent; none where there is none."""
+    return "none" if value is None else f"{value:.2%}"

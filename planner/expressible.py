@@ -1,0 +1,178 @@
+"""Search limits against what frameworks can express: in words, before any search."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from planner.cost.workload import Workload
+from planner.errors import BadInputError, did_you_mean
+from planner.frameworks import FRAMEWORKS
+from planner.frameworks.stacks import read_stack, stack_names
+from planner.specs.framework import Framework
+from planner.specs.limits import Limits
+from planner.specs.recompute import combination
+from planner.specs.search import SearchSpec, limit_words
+
+WORDED = {
+    "schedule": "schedules",
+    "order": "orders",
+    "recompute": "recompute",
+    "cp_kind": "cp_kinds",
+}
+"""Axes of words with the field of a framework's limits that lists them."""
+ONE_CHUNK = frozenset({"1f1b", "gpipe", "zb-h1"})
+"""Schedules of one chunk a rank. [text]"""
+
+Rule = Callable[[Limits, SearchSpec], str | None]
+"""Says what a framework lacks for the limit on an axis, or None."""
+
+
+def _words(axis: str) -> Rule:
+    """A framework has one of the words that an axis is limited to."""
+
+    def lacks(limits: Limits, search: SearchSpec) -> str | None:
+        known: Sequence[str] = getattr(limits, WORDED[axis])
+        if any(search.allows_text(axis, word) for word in known):
+            return None
+        wanted = search.words(axis)
+        if axis == "recompute" and limits.recompute_modules and _combine(wanted):
+            return None
+        return f"of {axis} it has {', '.join(known)}"
+
+    return lacks
+
+
+def _combine(words: Sequence[str]) -> bool:
+    """Whether one of some recompute kinds is a combination of modules."""
+    return any(
+        combination(framework.recipe.modules, word)
+        for framework in FRAMEWORKS
+        for word in words
+    )
+
+
+def _one(axis: str, has: Callable[[Limits], bool], words: str) -> Rule:
+    """A framework has an axis, or its limit allows a degree of one."""
+
+    def lacks(limits: Limits, search: SearchSpec) -> str | None:
+        return None if has(limits) or search.allows(axis, 1) else words
+
+    return lacks
+
+
+def _zero(limits: Limits, search: SearchSpec) -> str | None:
+    stages = limits.zero_stages
+    if any(search.allows("zero_stage", stage) for stage in stages):
+        return None
+    return f"its ZeRO stages are {' and '.join(map(str, stages))}"
+
+
+def _sequence_parallel(limits: Limits, search: SearchSpec) -> str | None:
+    wanted = search.sp
+    if wanted is None or wanted in limits.sequence_parallel or not wanted:
+        return None
+    return "it has no sequence parallelism"
+
+
+RULES: dict[str, Rule] = {
+    "pp": _one("pp", lambda its: its.pipeline, "it has no pipeline"),
+    "vpp": _one(
+        "vpp",
+        lambda its: its.pipeline and bool(set(its.schedules) - ONE_CHUNK),
+        "it has no schedule of several chunks",
+    ),
+    "ep": _one("ep", lambda its: its.expert_parallel, "it has no expert parallelism"),
+    "etp": _one("etp", lambda its: its.expert_tensor, "it has no expert tensor axis"),
+    "zero_stage": _zero,
+    "sp": _sequence_parallel,
+    **{axis: _words(axis) for axis in WORDED},
+}
+"""What each axis asks of a framework."""
+
+
+def lacking(limits: Limits, search: SearchSpec) -> dict[str, str]:
+    """The search limits that a framework cannot express.
+
+    Args:
+        limits: What the framework can express. [-]
+        search: The user's limits. [-]
+
+    Returns:
+        What it lacks, by axis; empty where it can express each of them. [text]
+    """
+    given = search.limits()
+    found = {axis: RULES[axis](limits, search) for axis in RULES if axis in given}
+    return {axis: words for axis, words in found.items() if words is not None}
+
+
+def able(axis: str, search: SearchSpec) -> tuple[str, ...]:
+    """Frameworks that can express the limit on an axis, or else their stacks.
+
+    Args:
+        axis: A field of the search block. [text]
+        search: The user's limits. [-]
+
+    Returns:
+        Names in order of listing, a stack's after its framework's. [text]
+    """
+    found: list[str] = []
+    for framework in FRAMEWORKS:
+        if RULES[axis](framework.limits, search) is None:
+            found.append(framework.name)
+            continue
+        found += [
+            f"{framework.name} with stack.name {name}"
+            for name, limits in _stacks(framework)
+            if RULES[axis](limits, search) is None
+        ]
+    return tuple(found)
+
+
+def _stacks(framework: Framework) -> Iterator[tuple[str, Limits]]:
+    """What each stack of a framework can express."""
+    for name in stack_names(framework.name):
+        stack = read_stack(framework.name, name)
+        yield name, stack.limits.on(framework.limits)
+
+
+def refuse_inexpressible(workloads: Sequence[Workload]) -> None:
+    """Refuse a limit that no framework of a job can express.
+
+    Args:
+        workloads: The job under each framework that may run it. [-]
+
+    Raises:
+        BadInputError: Says what the framework lacks, and names those that have it.
+    """
+    search = workloads[0].search
+    lacks = [lacking(workload.framework.limits, search) for workload in workloads]
+    for axis, words in lacks[0].items():
+        if all(axis in each for each in lacks):
+            names = " and ".join(workload.framework.name for workload in workloads)
+            wanted = limit_words(axis, search.limits()[axis])
+            raise BadInputError(
+                f"{names} cannot express {wanted}: {words}; frameworks that can: "
+                f"{', '.join(able(axis, search)) or 'none'}",
+                field=f"search.{axis}",
+            )
+
+
+def refuse_unknown_words(search: SearchSpec) -> None:
+    """Refuse a schedule, order, recompute kind or kind of cp that does not exist.
+
+    Args:
+        search: The user's limits. [-]
+
+    Raises:
+        BadInputError: A word that no framework has, with the nearest.
+    """
+    for axis, listing in WORDED.items():
+        every = [f.limits for f in FRAMEWORKS]
+        every += [limits for f in FRAMEWORKS for _, limits in _stacks(f)]
+        known = {word for limits in every for word in getattr(limits, listing)}
+        for word in search.words(axis):
+            if word not in known and not (axis == "recompute" and _combine([word])):
+                raise BadInputError(
+                    f"no framework has this; {did_you_mean(word, known)}",
+                    field=f"search.{axis}",
+                    value=word,
+                    allowed=", ".join(sorted(known)),
+                )

@@ -1,0 +1,201 @@
+"""Recompute kinds that a search looks at, and those that can never be best."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.cost.kernels import is_unfused
+from planner.cost.meshes import Floats, Ints, Meshes
+from planner.cost.modules import combinations
+from planner.cost.table import CostTable, fill_table
+from planner.cost.workload import Workload
+from planner.specs.recompute import parts_of_kind
+
+CORE = "core_attn"
+"""Module that a search leaves out of combinations where attention is fused.
+
+Megatron-Core's transformer_config.py warns that there is no need of it then: it frees
+one number per head and token for a second run of the core. [text]"""
+MOST_KINDS = 8
+"""Kinds of the full space up to which every combination is in it. [1]"""
+SAMPLE = 64
+"""Meshes by which the convex part of more kinds is chosen. [1]"""
+CHUNK = 4096
+"""Meshes priced at once to compare kinds. [1]"""
+BEATEN = "recompute kind that another beats on every mesh"
+"""Rule under which dominated kinds are counted. [text]"""
+
+Pairs = npt.NDArray[np.bool_]
+"""Whether the first kind beats the second. [bool], shape (kinds, kinds)"""
+
+
+def offered(workload: Workload) -> tuple[str, ...]:
+    """Kinds of recompute that a job's space may hold, before the user's limit.
+
+    The default space has the framework's plain kinds; what the user lists by name is
+    added. The full space has every combination of its modules too, but the attention
+    core where that is fused.
+
+    Args:
+        workload: The job. [-]
+
+    Returns:
+        Names: plain kinds, then combinations, those of fewer modules first. [text]
+    """
+    plain, search = workload.framework.limits.recompute, workload.search
+    others = [name for name in combinations(workload) if name not in plain]
+    if search.recompute is not None:
+        others = [name for name in others if search.allows_text("recompute", name)]
+    elif search.space == "full":
+        fused = not is_unfused(workload)
+        others = [n for n in others if not (fused and CORE in parts_of_kind(n))]
+    else:
+        others = []
+    return (*plain, *others)
+
+
+def searched(
+    workload: Workload, meshes: Meshes, menu: tuple[str, ...], removed: Counter[str]
+) -> tuple[str, ...]:
+    """The kinds of a space that may be best on some of its meshes.
+
+    Kinds that :func:`beaten` drops are counted. Of combinations that nobody asked for
+    by name, where more than ``MOST_KINDS`` are left, the convex part stays: the
+    declared full space holds no others.
+
+    Args:
+        workload: The job. [-]
+        meshes: All meshes of the space. [-]
+        menu: Kinds, the preferred first. [text]
+        removed: Counts by rule, to which those of the rules here are added.
+
+    Returns:
+        The kinds that are searched, in the same order. [text]
+    """
+    if len(meshes) == 0 or len(menu) == 1:
+        return menu
+    if workload.search.recompute is None and len(menu) > MOST_KINDS:
+        plain = workload.framework.limits.recompute
+        convex = convex_part(workload, meshes, menu)
+        left = tuple(name for name in menu if name in plain or name in convex)
+        removed["recompute kind off the convex part of the full space"] += len(
+            menu
+        ) - len(left)
+        menu = left
+    gone = beaten(workload, meshes, menu)
+    removed[BEATEN] += len(gone)
+    return tuple(name for name in menu if name not in gone)
+
+
+def beaten(workload: Workload, meshes: Meshes, menu: tuple[str, ...]) -> frozenset[str]:
+    """Kinds that another of the menu beats on every mesh, for every kind of layer.
+
+    Kind f beats e where no cell of f is larger: forward, backward, saved, and saved
+    plus transient, and the same two sums of every idle moment; of alike kinds the
+    first beats the others. Then e is never strictly best. Take a plan with layers
+    under e and put f in their place. No duration grows, so no path of the operation
+    graph does, and neither does the step. The memory of a rank at a moment is a sum
+    over its layers of what is held times the micro-batches in flight, and the largest
+    transient of the stage at work, whose own micro-batch is in flight: with l the
+    layer of that transient under f, every other layer holds no more than before, and
+    ``in flight x saved + transient = (in flight - 1) saved + (saved + transient)`` of
+    l neither. So the new plan fits wherever the old one did.
+
+    Args:
+        workload: The job. [-]
+        meshes: Meshes on which it has to hold. [-]
+        menu: Kinds, the preferred first. [text]
+
+    Returns:
+        Names of those that are beaten; each by one that is not. [text]
+    """
+    size = len(menu)
+    no_worse = ~np.eye(size, dtype=bool)
+    better = np.zeros((size, size), dtype=bool)
+    for rows in _chunks(len(meshes)):
+        if not no_worse.any():
+            break
+        cells = _cells(fill_table(workload, meshes.take(rows), menu))
+        for e in range(size):
+            no_worse[:, e] &= (cells <= cells[:, [e]]).all(axis=(0, 2))
+            better[:, e] |= (cells < cells[:, [e]]).any(axis=(0, 2))
+    first = np.arange(size)[:, None] < np.arange(size)
+    beats: Pairs = no_worse & (better | first)
+    return frozenset(np.array(menu)[beats.any(axis=0)].tolist())
+
+
+def _chunks(count: int) -> Iterator[Ints]:
+    """Rows a few at a time, the first ones spread over all of them."""
+    spread = np.unique(np.linspace(0, count - 1, min(SAMPLE, count)).astype(np.int64))
+    yield spread
+    for start in range(0, count, CHUNK):
+        yield np.arange(start, min(start + CHUNK, count))
+
+
+def _cells(table: CostTable) -> Ints:
+    """What has to be no larger. ns and blocks, shape (cells, kinds, meshes)."""
+    columns = [
+        table.forward,
+        table.backward,
+        table.saved,
+        table.saved + table.transient,
+    ]
+    for idle in table.idle:
+        columns += [idle.layers, idle.layers + idle.beside]
+    shape = table.forward.shape
+    return np.concatenate([np.broadcast_to(each, shape) for each in columns])
+
+
+def convex_part(
+    workload: Workload, meshes: Meshes, menu: tuple[str, ...]
+) -> frozenset[str]:
+    """Kinds on the convex front of a model's time and saved activations.
+
+    Of all layers for one micro-batch, each relative to the first kind's, in the mean
+    over ``SAMPLE`` meshes: those that some exchange rate of time for memory makes the
+    cheapest.
+
+    Args:
+        workload: The job. [-]
+        meshes: Meshes of the space. [-]
+        menu: Kinds, the first of which keeps most. [text]
+
+    Returns:
+        Names. [text]
+    """
+    table = fill_table(workload, meshes.take(next(_chunks(len(meshes)))), menu)
+    counts = np.zeros(len(workload.kinds))
+    for kind, count in workload.runs:
+        counts[kind] += count
+    time, held = (
+        _relative(np.tensordot(counts, column, axes=1))
+        for column in (table.forward + table.backward, table.saved)
+    )
+    return frozenset(menu[index] for index in _hull(time, held))
+
+
+def _relative(totals: Floats) -> Floats:
+    """Mean over the meshes, relative to the first kind. [1], shape (kinds,)."""
+    mean: Floats = (totals / np.maximum(totals[:1], 1.0)).mean(axis=1)
+    return mean
+
+
+def _hull(time: Floats, held: Floats) -> list[int]:
+    """Corners of the lower left convex hull, from the fastest on."""
+    corners: list[int] = []
+    for at in np.lexsort((held, time)).tolist():
+        if corners and held[at] >= held[corners[-1]]:
+            continue
+        while len(corners) > 1 and _bends_up(time, held, (*corners[-2:], at)):
+            corners.pop()
+        corners.append(at)
+    return corners
+
+
+def _bends_up(time: Floats, held: Floats, points: tuple[int, int, int]) -> bool:
+    """Whether the middle of three points lies on or above the line of the others."""
+    a, b, c = points
+    line = (time[b] - time[a]) * (held[c] - held[a])
+    return bool((time[c] - time[a]) * (held[b] - held[a]) >= line)

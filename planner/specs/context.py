@@ -1,0 +1,79 @@
+"""The kinds of context parallelism, and how a layout names them."""
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from planner.errors import did_you_mean
+
+PLAIN = ("ring", "all-gather", "ulysses")
+"""Kinds that treat all context ranks alike. [text]"""
+MIXED = "ulysses+ring"
+"""Ulysses among neighbours, and a ring that joins those groups. [text]
+
+A layout says of how many ranks the inner groups are: ``ulysses4+ring``.
+"""
+FAMILIES = (*PLAIN, MIXED)
+"""Kinds that a framework has or not. [text]"""
+CpFamily = Literal["ring", "all-gather", "ulysses", "ulysses+ring"]
+MOST_INNER = 256
+"""Largest inner group: no model has more heads to share. [1]"""
+CP_KINDS = (*PLAIN, *(f"ulysses{u}+ring" for u in range(2, MOST_INNER + 1)))
+"""Every kind that a layout can have. [text]"""
+_NAMED = re.compile(r"ulysses(\d+)\+ring")
+
+
+def cp_family(kind: str) -> str:
+    """The family of a kind: its name without the size of inner groups.
+
+    Args:
+        kind: As ``ring`` or ``ulysses4+ring``. [text]
+
+    Returns:
+        One of ``FAMILIES``. [text]
+    """
+    return MIXED if _NAMED.fullmatch(kind) else kind
+
+
+def mixed_kind(inner: int) -> str:
+    """The kind whose inner groups of Ulysses have so many ranks.
+
+    Args:
+        inner: Ranks. [1]
+
+    Returns:
+        As ``ulysses4+ring``. [text]
+    """
+    return f"ulysses{inner}+ring"
+
+
+def inner_degree(kind: str, cp: int) -> int:
+    """Ranks among which Ulysses deals heads out: all, some, or one for none.
+
+    Args:
+        kind: A kind of context parallelism. [text]
+        cp: Context ranks. [1]
+
+    Returns:
+        Ranks. [1]
+    """
+    named = _NAMED.fullmatch(kind)
+    if named:
+        return int(named[1])
+    return cp if kind == "ulysses" else 1
+
+
+def _known(kind: str) -> str:
+    if kind not in CP_KINDS:
+        near = did_you_mean(kind, (*PLAIN, "ulysses2+ring"))
+        raise ValueError(f"no such kind of context parallelism; {near}")
+    return kind
+
+
+CpKind = Annotated[
+    str,
+    AfterValidator(_known),
+    Field(json_schema_extra={"pattern": r"^(ring|all-gather|ulysses([0-9]+\+ring)?)$"}),
+]
+"""A kind of context parallelism, checked as it is read."""

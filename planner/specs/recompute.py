@@ -1,0 +1,103 @@
+"""Modules of a layer that a framework recomputes one by one, and their names."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+Where = Literal["any", "latent", "routed", "dense"]
+"""Layers in which something holds: all of them, or those whose attention is latent,
+whose feed-forward half routes tokens, or whose feed-forward half is dense."""
+Operator = Literal["rotation", "activation", "expert_activation", "permute"]
+"""A memory-bound operator of a layer, other than its norms."""
+Exchange = Literal["ffn", "experts"]
+"""Collectives of one half: over tensor ranks, over the ranks of the experts."""
+
+JOINER = "+"
+"""Between the modules of a combination's name. [text]"""
+BLOCK_JOINER = ":"
+"""Between a kind and the layers of a virtual stage that it is limited to. [text]"""
+
+
+class RecomputeModule(BaseModel):
+    """What of a layer is dropped and runs again when one module is recomputed.
+
+    What is dropped exists again while the backward of its half of the layer runs. A
+    dropped output of a norm runs that norm again.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    drops: dict[str, Where]
+    """Saved tensors that are not kept, and the layers in which they are not."""
+    gemms: tuple[str, ...] = ()
+    """Products that run again, by name. [text]"""
+    operators: tuple[Operator, ...] = ()
+    """Memory-bound operators that run again. [text]"""
+    exchanges: tuple[Exchange, ...] = ()
+    """Collectives that run again. [text]"""
+    core: bool = False
+    """The attention core runs again."""
+    not_under_fp8: tuple[str, ...] = ()
+    """Scaling recipes of fp8 that refuse it. [text]"""
+    contains: tuple[str, ...] = ()
+    """Modules inside this one: to name them beside it changes nothing. [text]"""
+    also: str | None = None
+    """Name of the older setting that recomputes this module alone. [text]"""
+    source: str
+
+
+def parts_of_kind(name: str) -> tuple[str, ...]:
+    """Modules that a combination such as `layernorm+moe_act` names.
+
+    Args:
+        name: A kind of recompute. [text]
+
+    Returns:
+        Names between the plus signs. [text]
+    """
+    return tuple(name.split(JOINER))
+
+
+def combination(
+    modules: Mapping[str, RecomputeModule], name: str
+) -> dict[str, RecomputeModule] | None:
+    """The modules of a combination, where it is one in its only spelling.
+
+    Each module once, in the order of the framework's list, none inside another; a
+    module alone that an older setting names has that name only.
+
+    Args:
+        modules: The framework's, in its order. [-]
+        name: For example `layernorm+moe_act`. [text]
+
+    Returns:
+        Modules by name; none where the name is no such combination. [-]
+    """
+    parts = parts_of_kind(name)
+    chosen = {part: modules[part] for part in modules if part in parts}
+    inside = {part for module in chosen.values() for part in module.contains}
+    if tuple(chosen) != parts or inside & set(chosen):
+        return None
+    alone = len(parts) == 1 and chosen[name].also is not None
+    return None if alone else chosen
+
+
+def combinations_of(modules: Mapping[str, RecomputeModule]) -> tuple[str, ...]:
+    """Names of every combination, those of fewer modules first.
+
+    Args:
+        modules: The framework's, in its order. [-]
+
+    Returns:
+        For example `mlp`, `moe`, `mlp+moe`. [text]
+    """
+    names: list[tuple[str, ...]] = [()]
+    for part in modules:
+        names += [(*name, part) for name in names]
+    ordered = sorted((JOINER.join(name) for name in names if name), key=_size)
+    return tuple(name for name in ordered if combination(modules, name))
+
+
+def _size(name: str) -> int:
+    return len(parts_of_kind(name))

@@ -1,0 +1,77 @@
+"""The formats on the wire that a search tries: what user, framework and space allow."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+
+from planner.cost.workload import Workload
+from planner.errors import BadInputError
+from planner.specs.formats import FORMAT_AXES, CommDtype
+
+
+def wire_formats(workload: Workload) -> Iterator[CommDtype]:
+    """Every pair of formats for gradients and for parameters, in order of preference.
+
+    Those that the user lists and the framework has. Unlisted, the framework's own in
+    the default space, because a narrower one changes the numbers that come out; in the
+    full space all that it has, its own first. A narrow format moves fewer bytes, but
+    may be cast to a wide copy for the optimizer's step, so that neither rules the
+    other out.
+
+    Args:
+        workload: The job under its training block. [-]
+
+    Yields:
+        Formats; none where the framework has none of those listed. [-]
+    """
+    axes = [_allowed(workload, axis) for axis in FORMAT_AXES]
+    for gradients, parameters in product(*axes):
+        yield CommDtype.model_validate(
+            {"gradients": gradients, "parameters": parameters}
+        )
+
+
+def _allowed(workload: Workload, axis: str) -> list[str]:
+    search, known = workload.search, workload.sendable(FORMAT_AXES[axis])
+    if listed := search.choices(axis):
+        return [word for word in listed if word in known]
+    return list(known) if search.space == "full" else [known[0]]
+
+
+def with_formats(workload: Workload, chosen: Mapping[str, object]) -> Workload:
+    """The workload that sends in the formats that a search chose.
+
+    Args:
+        workload: The job. [-]
+        chosen: Value by limit; a limit that is not there keeps its format. [text]
+
+    Returns:
+        The job. [-]
+    """
+    given = {FORMAT_AXES[axis]: chosen[axis] for axis in FORMAT_AXES if axis in chosen}
+    if not given:
+        return workload
+    sends = workload.sends.model_dump() | given
+    return workload.sending(CommDtype.model_validate(sends))
+
+
+def refuse_formats(workloads: Sequence[Workload]) -> None:
+    """Refuse a listed format that no framework has under any listed precision.
+
+    Args:
+        workloads: The job under each framework and training block. [-]
+
+    Raises:
+        BadInputError: Names the format, and those that there are.
+    """
+    for axis, name in FORMAT_AXES.items():
+        known = list(dict.fromkeys(f for w in workloads for f in w.sendable(name)))
+        for word in workloads[0].search.choices(axis):
+            if word not in known:
+                their = ", ".join(dict.fromkeys(w.framework.name for w in workloads))
+                at = ", ".join(dict.fromkeys(w.training.precision for w in workloads))
+                raise BadInputError(
+                    f"{their} sends no {name} in this format under {at}",
+                    field=f"search.{axis}",
+                    value=word,
+                    allowed=", ".join(known),
+                )

@@ -1,0 +1,93 @@
+"""What has to hold between the search of a whole job and all of its plans."""
+
+from itertools import count
+from types import SimpleNamespace
+
+import pytest
+from brute_force import Tied, best_plans, hosts_hold
+from every_plan import Choice, Mesh, choices
+
+from planner.cost.meshes import Meshes
+from planner.cost.workload import Workload
+from planner.search import best_first
+from planner.search.best_first import search_all
+from planner.search.incumbents import Found
+from planner.search.space import Space, enumerate_space
+from planner.variants import variants
+
+
+def listed(space: Space) -> list[Choice]:
+    """The candidates of a space in the words of :mod:`every_plan`."""
+    names = Mesh._fields
+    columns = [getattr(space.meshes, name)[space.mesh].tolist() for name in names]
+    return [
+        Choice(
+            Mesh(*row),
+            int(space.vpp[at]),
+            space.schedule(at),
+            tuple(space.recompute[entry] for entry in space.choices(at)),
+        )
+        for at, row in enumerate(zip(*columns, strict=True))
+    ]
+
+
+def check_space(job: Workload) -> None:
+    """Each candidate is in the space once, and nothing else is."""
+    for variant in variants([job]):
+        expected = choices(variant)
+        rows = Meshes.from_rows([tuple(choice.mesh) for choice in expected])
+        admitted = hosts_hold(variant, expected, rows)
+        held = [c for c, fits in zip(expected, admitted, strict=True) if fits]
+        found = listed(enumerate_space(variant))
+        assert sorted(found) == sorted(held)
+
+
+def check_answer(job: Workload) -> None:
+    """The best of all plans to the last bit, its bound, and the stated tie order."""
+    its = variants([job])
+    best = best_plans(its)
+    outcomes = search_all(its, top=1)
+    bound = min(outcome.bound_s for outcome in outcomes)
+    plans = sorted(plan for outcome in outcomes for plan in outcome.ranked)
+    if not best:
+        assert not plans
+        assert bound == float("inf")
+        return
+    (plan,) = plans
+    assert plan.step_s == best[0].step_s == bound
+    check_tie(plan, best)
+
+
+def check_tie(plan: Found, best: list[Tied]) -> None:
+    """Less device memory, then the layout's fields, then the variant's place.
+
+    Of one layout any of its fastest splits may be found, so that a layout loses to
+    those alone whose splits all need less memory.
+    """
+    (own,) = (t for t in best if (t.fields, t.variant) == (plan.fields, plan.variant))
+    assert own.least_bytes <= plan.device_bytes <= own.most_bytes
+    for other in best:
+        key = (other.most_bytes, other.fields, other.variant)
+        assert (plan.device_bytes, plan.fields, plan.variant) <= key
+
+
+def check_hurried(job: Workload, ticks: int, patch: pytest.MonkeyPatch) -> None:
+    """Stopped after so many looks at the clock, the bound holds, and so does the gap.
+
+    The clock moves by one second each time that it is read, so that a job is stopped
+    at the same place on every machine.
+    """
+    its = variants([job])
+    best = best_plans(its)
+    clock = SimpleNamespace(monotonic=count().__next__)
+    with patch.context() as patched:
+        patched.setattr(best_first, "time", clock)
+        outcomes = search_all(its, top=1, time_limit=float(ticks))
+    bound = min(outcome.bound_s for outcome in outcomes)
+    plans = sorted(plan for outcome in outcomes for plan in outcome.ranked)
+    if not best:
+        assert not plans
+        return
+    assert bound <= best[0].step_s
+    assert all(plan.step_s >= best[0].step_s for plan in plans)
+    assert any(o.timed_out for o in outcomes) or plans[0].step_s == best[0].step_s

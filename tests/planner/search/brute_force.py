@@ -1,0 +1,184 @@
+"""The best of every complete plan, each priced on its own.
+
+Plans come from :mod:`every_plan`; prices from the table, the simulator and the count
+of memory that the search rests on, and from none of its reasoning.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from every_plan import SCHEDULES, Choice, Mesh, choices
+from strategies import small_problem
+
+from planner.cost.communicators import communication_bytes
+from planner.cost.host_bound import host_bound, leaves_the_gpus
+from planner.cost.meshes import Floats, Meshes
+from planner.cost.pipeline import Counts, fits, rank_blocks, step_ns
+from planner.cost.room import buffer_bytes, context_bytes, device_bytes
+from planner.cost.table import CostTable, fill_table
+from planner.cost.workload import Workload
+from planner.search.exhaustive import count_plans, splits
+from planner.specs.table import BLOCK, StageCosts
+
+
+@dataclass(frozen=True)
+class Tied:
+    """A candidate whose fastest split is as fast as any plan of the job."""
+
+    step_s: float
+    fields: tuple[int, ...]
+    """Its layout's fields in their order, for the last tie-break."""
+    variant: int
+    least_bytes: float
+    """Device memory of the least of its fastest splits. [B]"""
+    most_bytes: float
+
+
+Answer = tuple[int, tuple[Counts, ...]]
+"""Step of the fastest splits before the straggler factor [ns], and all of them."""
+
+
+def fields_of(choice: Choice, kinds: Sequence[str]) -> tuple[int, ...]:
+    """Fields of a layout in their order: of the mesh, then of its schedule."""
+    mesh = choice.mesh._asdict()
+    del mesh["micro_batches"]
+    entry = kinds.index(choice.menu[0]) if len(choice.menu) == 1 else -1
+    at = SCHEDULES.index(choice.schedule)
+    return (*mesh.values(), choice.vpp, at, entry if len(kinds) > 1 else 0)
+
+
+def kinds_of(found: Sequence[Choice]) -> tuple[str, ...]:
+    """Kinds of recompute that the candidates of a job use, in their order."""
+    return tuple(dict.fromkeys(kind for choice in found for kind in choice.menu))
+
+
+@lru_cache(maxsize=4096)
+def plans_of_shape(
+    runs: tuple[tuple[int, int], ...], pp: int, vpp: int, entries: int, extra: int
+) -> int:
+    """Splits of a shape, which its prices have no part in. [1]."""
+    one = small_problem().layers[0]
+    shape = replace(
+        small_problem(pp=pp, vpp=vpp, runs=runs, extra_layers=extra),
+        menu=("",) * entries,
+        layers=(one,) * (1 + max(kind for kind, _ in runs)),
+    )
+    return count_plans(shape)
+
+
+def plans_of(job: Workload, found: Sequence[Choice]) -> int:
+    """Complete plans of these candidates of a job. [1]."""
+    extra = int(job.search.space == "full")
+    return sum(
+        plans_of_shape(job.runs, choice.mesh.pp, choice.vpp, len(choice.menu), extra)
+        for choice in found
+    )
+
+
+def priced(job: Workload) -> tuple[list[Choice], CostTable] | None:
+    """Candidates of a job and a table with one row for each; none without any."""
+    found = choices(job)
+    if not found:
+        return None
+    rows = Meshes.from_rows([tuple(choice.mesh) for choice in found])
+    return found, fill_table(job, rows, kinds_of(found))
+
+
+def costs_of(table: CostTable, row: int, choice: Choice) -> StageCosts:
+    menu = tuple(table.menu.index(kind) for kind in choice.menu)
+    return table.stage_costs(row, schedule=choice.schedule, vpp=choice.vpp, menu=menu)
+
+
+def fastest(costs: StageCosts) -> Answer | None:
+    """Every split that fits, simulated; those that no other beats."""
+    steps = [(step_ns(costs, s), s) for s in splits(costs) if fits(costs, s)]
+    if not steps:
+        return None
+    least = min(step for step, _ in steps)
+    return least, tuple(split for step, split in steps if step == least)
+
+
+def problems(job: Workload) -> Iterator[tuple[Choice, StageCosts]]:
+    """The inner problem of every candidate that its hosts' memory admits."""
+    listed = priced(job)
+    if listed is None:
+        return
+    found, table = listed
+    admitted = hosts_hold(job, found, table.meshes)
+    for row, choice in enumerate(found):
+        if admitted[row]:
+            yield choice, costs_of(table, row, choice)
+
+
+def hosts_hold(job: Workload, found: Sequence[Choice], rows: Meshes) -> list[bool]:
+    """Whether hosts hold what leaves the GPUs under any split of the candidate."""
+    room = job.topology.cluster.node.host_memory
+    admitted = np.ones(len(found), dtype=bool)
+    if room is None or not leaves_the_gpus(job):
+        return admitted.tolist()
+    for menu in {choice.menu for choice in found}:
+        at = [i for i, choice in enumerate(found) if choice.menu == menu]
+        held = _most_on_host(job, [found[i] for i in at], rows.take(np.array(at)))
+        admitted[at] = held <= room
+    return admitted.tolist()
+
+
+def _most_on_host(job: Workload, found: Sequence[Choice], rows: Meshes) -> Floats:
+    """Most that a node holds for candidates of one menu. [B]."""
+    vpp = np.array([choice.vpp for choice in found])
+    return host_bound(
+        job,
+        rows,
+        vpp=vpp,
+        layers=-(-job.model.layers // (rows.pp * vpp)) + (job.search.space == "full"),
+        recompute=found[0].menu,
+        at_once=np.array([choice.schedule == "gpipe" for choice in found]),
+    )
+
+
+def best_plans(variants: Sequence[Workload]) -> list[Tied]:
+    """The fastest plans over all variants of a job; none where nothing fits."""
+    every = [tied for at, job in enumerate(variants) for tied in _of_variant(at, job)]
+    least = min((tied.step_s for tied in every), default=0.0)
+    return [tied for tied in every if tied.step_s == least]
+
+
+def _of_variant(variant: int, job: Workload) -> list[Tied]:
+    """Candidates of one variant that no other beats."""
+    known: dict[StageCosts, Answer | None] = {}
+    listed = list(problems(job))
+    for _, costs in listed:
+        if costs not in known:
+            known[costs] = fastest(costs)
+    found = [
+        (answer[0] * costs.slowdown / 1e9, choice, costs, answer[1])
+        for choice, costs in listed
+        if (answer := known[costs]) is not None
+    ]
+    kinds = kinds_of([choice for choice, _ in listed])
+    least = min((step for step, *_ in found), default=0.0)
+    ties = [each for each in found if each[0] == least]
+    return [_tied(variant, job, kinds, *each) for each in ties]
+
+
+def _tied(
+    variant: int,
+    job: Workload,
+    kinds: Sequence[str],
+    step: float,
+    choice: Choice,
+    costs: StageCosts,
+    fastest_splits: Sequence[Counts],
+) -> Tied:
+    sizes = [device_of(job, choice.mesh, costs, each) for each in fastest_splits]
+    return Tied(step, fields_of(choice, kinds), variant, min(sizes), max(sizes))
+
+
+def device_of(job: Workload, mesh: Mesh, costs: StageCosts, split: Counts) -> float:
+    """Device memory of a plan's fullest rank. [B]."""
+    row = Meshes.from_rows([tuple(mesh)])
+    held = int(rank_blocks(costs, split).max()) * BLOCK
+    fixed = float(communication_bytes(job, row)[0]) + context_bytes(job)
+    return device_bytes(job, held + float(buffer_bytes(job, row)[0]), fixed)

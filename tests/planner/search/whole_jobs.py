@@ -1,0 +1,216 @@
+"""Random whole jobs: any small model on any small cluster, every axis open.
+
+Each axis is one entry of ``AXES``, which changes the job in one respect; a new axis
+of the planner is a new entry.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from brute_force import costs_of, plans_of, priced
+from every_plan import AXES as MESH_AXES
+from every_plan import choices
+from hypothesis import assume
+from hypothesis import strategies as st
+from strategies import FAMILIES, models, small_job, with_profile
+
+from hardware.calibration import calibration
+from hardware.catalog import resolve_cluster
+from hardware.specs import ClusterSpec, TierSpec
+from hardware.topology import ClusterTopology
+from planner.cost.pipeline import rank_blocks
+from planner.cost.room import budget_bytes
+from planner.cost.workload import Workload
+from planner.models import Architecture
+from planner.search.paths import even_counts
+from planner.specs.search import SearchSpec
+from planner.variants import variants
+
+Draw = Callable[[Any], Any]
+Change = Callable[[Draw, Workload], Workload]
+
+NODES = {
+    "gh200-1": (2, 3, 4, 6),
+    "azure-nc48ads-a100-v4": (1, 2, 3, 5),
+    "workstation-rtx-4090-2": (1, 2, 3),
+    "h100-pcie-4": (1, 2, 3),
+    "dgx-h100": (1, 2),
+}
+"""Nodes of one to eight GPUs, and how many of them a cluster may have. [1]"""
+CAP = 20_000
+"""Complete plans above which a job is drawn again. [1]"""
+
+
+@cache
+def cluster(node: str, nodes: int, pod: int, ratio: float) -> ClusterTopology:
+    """Nodes in pods of so many, behind uplinks of a ratio; 0 for one pod."""
+    bare = ClusterSpec(name="test", node=node, nodes=nodes, partial=True)
+    gpus = resolve_cluster(bare).node.gpus_per_node * pod
+    tiers = (TierSpec(name="pod", gpus=gpus, oversubscription=ratio),) if pod else ()
+    return ClusterTopology(resolve_cluster(bare.model_copy(update={"tiers": tiers})))
+
+
+def clusters(draw: Draw, job: Workload) -> Workload:
+    """One to sixteen GPUs, nodes in whole or in odd pods; a batch that they share."""
+    node = draw(st.sampled_from(list(NODES)))
+    nodes = draw(st.sampled_from(NODES[node]))
+    pod = draw(st.sampled_from([0, 1, 2])) if nodes > 1 else 0
+    topology = cluster(node, nodes, pod, draw(st.sampled_from([1.0, 3.0])))
+    batch = topology.gpus * draw(st.sampled_from([1, 2, 2, 4]))
+    return replace(
+        job,
+        topology=topology,
+        calibration=calibration(topology.cluster.gpu.name),
+        training=job.training.model_copy(update={"global_batch": batch}),
+    )
+
+
+def model(draw: Draw, job: Workload) -> Workload:
+    """Dense, with experts, or with latent attention; two to five layers."""
+    family = draw(st.sampled_from(FAMILIES))
+    return replace(job, model=draw(few_layers(family)))
+
+
+@st.composite
+def few_layers(draw: st.DrawFn, family: str) -> Architecture:
+    drawn = draw(models(family))
+    assume(drawn.layers <= 6)
+    return drawn
+
+
+def length(draw: Draw, job: Workload) -> Workload:
+    """Tokens of a sequence: what cp and tp have to divide."""
+    tokens = draw(st.sampled_from([256, 384, 1024]))
+    return replace(job, training=job.training.model_copy(update={"seq_len": tokens}))
+
+
+def limited(job: Workload, **fields: Any) -> Workload:
+    """The job with other limits of its framework."""
+    limits = replace(job.framework.limits, **fields)
+    return replace(job, framework=replace(job.framework, limits=limits))
+
+
+def scope(draw: Draw, job: Workload) -> Workload:
+    """One recompute kind for the plan, or one for each layer."""
+    choices = st.sampled_from(["plan", "plan", "virtual-stage"])
+    return limited(job, recompute_scope=draw(choices))
+
+
+def cp_kinds(draw: Draw, job: Workload) -> Workload:
+    """The kinds of cp of the framework, or all that have a price."""
+    every = ("ring", "all-gather", "ulysses")
+    given = job.framework.limits.cp_kinds
+    return limited(job, cp_kinds=draw(st.sampled_from([given, given, every])))
+
+
+def offload(draw: Draw, job: Workload) -> Workload:
+    """Nothing, or all that the framework can keep in host memory."""
+    return searched(job, offload=draw(st.sampled_from([None, None, True])))
+
+
+def settings_of_training(draw: Draw, job: Workload) -> Workload:
+    """Method and optimizer as given, or for the search to choose."""
+    return searched(
+        job,
+        method=draw(st.sampled_from([None, None, None, ("full", "lora")])),
+        optimizer=draw(st.sampled_from([None, None, None, ("adamw", "adamw-8bit")])),
+    )
+
+
+def searched(job: Workload, **fields: Any) -> Workload:
+    """The job with other fields of its search block."""
+    return replace(job, search=job.search.model_copy(update=fields))
+
+
+def space(draw: Draw, job: Workload) -> Workload:
+    """The full space two times of three."""
+    return searched(job, space=draw(st.sampled_from(["full", "full", "default"])))
+
+
+def hosts(draw: Draw, job: Workload) -> Workload:
+    """Host memory that is not known, that is much, and that decides."""
+    size = draw(st.sampled_from([None, 1e12, 1e9, 3e8, 1e8]))
+    node = job.topology.cluster.node.model_copy(update={"host_memory": size})
+    changed = replace(job.topology.cluster, node=node)
+    return replace(job, topology=ClusterTopology(changed))
+
+
+WORDS: dict[str, list[Any]] = {
+    "order": ["tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"],
+    "schedule": ["1f1b", "gpipe", ("1f1b", "interleaved")],
+    "recompute": ["full", ("none", "selective")],
+    "cp_kind": ["ring", "all-gather"],
+    "sp": [True, False],
+    "vpp": [1, (1, 2)],
+}
+"""Limits on what is no degree, of which a job has one at a time at most."""
+
+
+def words(draw: Draw, job: Workload) -> Workload:
+    """Mostly nothing; else one axis that is no degree is limited."""
+    axis = draw(st.sampled_from([None, None, *WORDS]))
+    return job if axis is None else searched(job, **{axis: draw(limit_on(axis))})
+
+
+def limit_on(axis: str) -> st.SearchStrategy[Any]:
+    return st.sampled_from(WORDS[axis])
+
+
+AXES: tuple[Change, ...] = (
+    clusters,
+    model,
+    length,
+    scope,
+    cp_kinds,
+    offload,
+    settings_of_training,
+    space,
+    words,
+    hosts,
+)
+
+
+@st.composite
+def whole_jobs(draw: st.DrawFn, name: str, most: int = CAP) -> Workload:
+    """A job of a framework with at most so many complete plans over its variants.
+
+    Memory is loose, tight or too little for any plan.
+    """
+    job = small_job(SearchSpec(), name=name)
+    for change in AXES:
+        job = change(draw, job)
+    job = narrowed(draw, job, most)
+    return with_room(draw, job)
+
+
+def narrowed(draw: Draw, job: Workload, most: int) -> Workload:
+    """Limit one axis after the other, as a user would, until brute force is cheap."""
+    found, each = choices(job), max(most // len(variants([job])), 1)
+    for axis in draw(st.permutations([axis for axis in MESH_AXES if axis.limit])):
+        if plans_of(job, found) <= each:
+            break
+        held = {getattr(choice.mesh, axis.field) for choice in found}
+        kept = draw(st.sets(st.sampled_from(sorted(held)), min_size=1, max_size=2))
+        job = searched(job, **{str(axis.limit): tuple(sorted(kept))})
+        found = choices(job)
+    assume(0 < plans_of(job, found) <= each)
+    return job
+
+
+def with_room(draw: Draw, job: Workload) -> Workload:
+    """All the memory of the GPU, or about what some plan needs, or a little less."""
+    if draw(st.integers(0, 3)) == 0:
+        return job
+    free = with_profile(job, context_gb=0.0, communicator_gb=0.0)
+    listed = priced(free)
+    assert listed is not None
+    found, table = listed
+    at = draw(st.integers(0, len(found) - 1))
+    costs = costs_of(table, at, found[at])
+    blocks = int(rank_blocks(costs, even_counts(costs)).max())
+    blocks += draw(st.sampled_from([-1, 0, 0, 1, -blocks // 4, -blocks]))
+    whole = float(budget_bytes(free, table.meshes)[at])
+    taken = max(whole - 512 * blocks, 0.0) / job.profile.packing
+    return with_profile(free, context_gb=taken / 1e9)
