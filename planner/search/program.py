@@ -98,9 +98,14 @@ class LayerProgram:
         self.step = self.solver.NumVar(0, inf, "T")
         self.over = [self.solver.NumVar(0, inf, name) for name in ("memory", "load")]
         most = costs.most_layers * reach_of(costs).mask[:, :, None]
+        # of one kind under one entry a stage's fewest are the variable's own
+        alone = self.shape[1:] == (1, 1)
+        least = [fewest if alone else 0 for fewest in costs.fewest]
+        each = len(costs.layers) * len(costs.menu)
+        limits = np.broadcast_to(most, self.shape).ravel().tolist()
         self.counts = [
-            self.solver.NumVar(0, float(limit), "")
-            for limit in np.broadcast_to(most, self.shape).ravel().tolist()
+            self.solver.NumVar(float(low), float(high), "")
+            for low, high in zip(np.repeat(least, each).tolist(), limits, strict=True)
         ]
         self.cuts: list[_Row] = []
         self.rooms: list[_Row] = []
@@ -116,7 +121,8 @@ class LayerProgram:
             chosen = np.zeros(self.shape)
             chosen[:, kind] = 1.0
             self._add_row(chosen, float(total), float(total))
-        for stage in range(costs.stages):
+        alone = self.shape[1:] == (1, 1)
+        for stage in range(0 if alone else costs.stages):
             chosen = np.zeros(self.shape)
             chosen[stage] = 1.0
             self._add_row(chosen, costs.fewest_layers(stage), costs.most_layers)

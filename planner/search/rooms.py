@@ -92,7 +92,9 @@ def _fullest(costs: StageCosts, moments: _Moments) -> Ints:
 def _implied(moments: _Moments) -> npt.NDArray[np.bool_]:
     """Whether another row of the rank is at least as large in every term."""
     implied = np.zeros(len(moments.rank), dtype=bool)
-    flat = moments.factors.reshape(len(implied), -1)
+    flat = moments.factors.reshape(
+        len(implied), int(np.prod(moments.factors.shape[1:]))
+    )
     terms = np.concatenate([moments.constants[:, None], flat], axis=1)
     for rank in np.unique(moments.rank):
         mine = np.flatnonzero(moments.rank == rank)
