@@ -31,6 +31,7 @@ from planner.search.exhaustive import (
 from planner.search.fleet import arrangements
 from planner.search.memory import most_layers
 from planner.search.pools import balanced_layers, pooled_bound
+from planner.search.rooms import memory_lines
 from planner.search.solve import Outcome, solve_mesh
 from planner.search.space import enumerate_space
 from planner.specs.search import SearchSpec
@@ -176,6 +177,14 @@ def test_each_rank_is_priced_by_its_own_pool() -> None:
             assert rank_blocks(costs, counts).tolist() == mine
             bound = max(step_ns(host, counts) for host in costs.hosts)
             assert step_ns(costs, counts) <= bound
+
+
+def test_the_rows_of_memory_hold_wherever_a_split_fits() -> None:
+    for costs in problems(SMALL)[:6]:
+        lines = memory_lines(costs)
+        for counts in splits(costs):
+            if fits(costs, counts):
+                assert all(line.value(counts) <= 0 for line in lines)
 
 
 def test_a_slow_pool_gets_fewer_layers() -> None:
