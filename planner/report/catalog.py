@@ -233,6 +233,8 @@ def _cell(its: Sourced, field: str, *, with_unit: bool) -> str:
     """A field in natural units, marked if it was not looked up."""
     if isinstance(its, ClusterSpec) and field == "gpus":
         return f"{catalog.resolve_cluster(its).gpus:,}"
+    if isinstance(its, ClusterSpec) and field == "node" and its.pools:
+        return " + ".join(pool.node for pool in its.pools)
     value, unit = getattr(its, field), _unit(type(its), field)
     text = _plain(value, field)
     if unit and value is not None:
