@@ -28,6 +28,8 @@ from planner.search.formats import NarrowGradients, Shards
 from planner.search.menus import offered, searched
 from planner.search.schedules import (
     AT_ONCE,
+    COPIES,
+    FOLDS,
     NO_RECOMPUTE,
     SEARCHED,
     menu_rows,
@@ -165,14 +167,17 @@ class Enumerator:
     def _on_host(self, space: Space) -> Floats:
         """Most that a node holds for candidates of one menu entry. [B]."""
         meshes = space.meshes.take(space.mesh)
+        copies = COPIES[space.schedules]
+        stages = meshes.pp * space.vpp // copies
         return host_bound(
             self.workload,
             meshes,
             vpp=space.vpp,
-            layers=-(-self.workload.model.layers // (meshes.pp * space.vpp))
-            + int(self.full),
+            layers=-(-self.workload.model.layers // stages) + int(self.full),
             recompute=tuple(space.recompute[entry] for entry in space.choices(0)),
             at_once=space.schedules == AT_ONCE,
+            folded=FOLDS[space.schedules],
+            copies=copies,
         )
 
     def _keep(self, axis: str, value: int) -> bool:
