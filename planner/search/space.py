@@ -24,7 +24,7 @@ from planner.search.fleet import (
     may_idle,
     whole_shapes,
 )
-from planner.search.formats import BY_NARROWER, NarrowGradients
+from planner.search.formats import NarrowGradients, Shards
 from planner.search.menus import offered, searched
 from planner.search.schedules import (
     AT_ONCE,
@@ -192,13 +192,14 @@ class Enumerator:
         for tp, pp, cp, dp in self._shapes():
             if not self._keep("dp", dp):
                 continue
+            shards, dropped = self._shards(tp, cp, dp)
             for micro_batch in self._micro_batches(dp):
                 micro_batches = self.workload.sequences // (dp * micro_batch)
                 inner = self._inner(tp, pp, cp, dp, micro_batch)
                 for sp, kind, (ep, etp), order in inner:
-                    for zero, shard in self._sharding(tp, cp, dp):
-                        if self._narrow_wins(zero, shard, tp, ep * etp):
-                            continue
+                    self.removed.update(dropped)
+                    worth = self.narrow.worth(shards, tp, ep * etp, self.removed)
+                    for zero, shard in worth:
                         yield (
                             tp,
                             sp,
@@ -215,12 +216,12 @@ class Enumerator:
                             order,
                         )
 
-    def _narrow_wins(self, zero: int, shard: int, tp: int, held: int) -> bool:
-        """Whether the variant with narrower gradients has the mesh, as good."""
-        inside = max(shard * tp // held, 1)
-        won = self.narrow.rule_out(zero=zero, shard=shard, expert_shard=inside)
-        self.removed[BY_NARROWER] += won
-        return won
+    def _shards(self, tp: int, cp: int, dp: int) -> tuple[list[Shards], Counter[str]]:
+        """ZeRO stages and shard groups, and what the rules remove of them."""
+        before, self.removed = self.removed, Counter()
+        found = list(self._sharding(tp, cp, dp))
+        dropped, self.removed = self.removed, before
+        return found, dropped
 
     def _shapes(self) -> list[Shape]:
         """Shapes of the space: those that fill the fleet, or smaller ones too."""
@@ -335,7 +336,7 @@ class Enumerator:
     ) -> Iterator[int]:
         """Rank orders; both coincide without a pipeline or without replicas."""
         ep, etp = experts
-        routed = self.workload.model.expert_parameters > 0
+        routed = bool(self.experts.moes)
         names = [n for n in self.limits.orders if self.search.allows_text("order", n)]
         self.removed["limit:order"] += len(self.limits.orders) - len(names)
         if pp == 1 or dp == 1:
