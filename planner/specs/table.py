@@ -151,6 +151,11 @@ class StageCosts:
         return sum(count for _, count in self.runs)
 
     @cached_property
+    def passes(self) -> int:
+        """Micro-batches of a step that pass one virtual stage. [1]."""
+        return self.micro_batches // self.copies
+
+    @cached_property
     def held_layers(self) -> int:
         """Layers on all ranks together, those of every copy. [1]."""
         return self.copies * self.layer_count
