@@ -28,6 +28,8 @@ from planner.search.formats import BY_NARROWER, NarrowGradients
 from planner.search.menus import offered, searched
 from planner.search.schedules import (
     AT_ONCE,
+    COPIES,
+    FOLDS,
     NO_RECOMPUTE,
     SEARCHED,
     menu_rows,
@@ -165,14 +167,17 @@ class Enumerator:
     def _on_host(self, space: Space) -> Floats:
         """Most that a node holds for candidates of one menu entry. [B]."""
         meshes = space.meshes.take(space.mesh)
+        copies = COPIES[space.schedules]
+        stages = meshes.pp * space.vpp // copies
         return host_bound(
             self.workload,
             meshes,
             vpp=space.vpp,
-            layers=-(-self.workload.model.layers // (meshes.pp * space.vpp))
-            + int(self.full),
+            layers=-(-self.workload.model.layers // stages) + int(self.full),
             recompute=tuple(space.recompute[entry] for entry in space.choices(0)),
             at_once=space.schedules == AT_ONCE,
+            folded=FOLDS[space.schedules],
+            copies=copies,
         )
 
     def _keep(self, axis: str, value: int) -> bool:
@@ -311,9 +316,11 @@ class Enumerator:
         """Sequence parallelism, kind of cp, experts and rank order."""
         ranks = tp, cp, pp * dp
         for sp in self._sequence_parallel(tp):
-            for kind in self.kinds.of(ranks, micro_batch, self.removed):
-                for experts in self.experts.of(tp, tp * cp * dp, sp, self.removed):
-                    for order in self._orders(pp, dp, tp * cp, experts):
+            for experts in self.experts.of(tp, tp * cp * dp, sp, self.removed):
+                held = experts[0] * experts[1]
+                kinds = self.kinds.of(ranks, micro_batch, self.removed, experts=held)
+                for order in self._orders(pp, dp, tp * cp, experts):
+                    for kind in kinds:
                         yield sp, kind, experts, order
 
     def _sequence_parallel(self, tp: int) -> list[int]:
