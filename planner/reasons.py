@@ -101,7 +101,7 @@ def _settings_changed(best: RankedPlan, other: RankedPlan) -> list[str]:
         for plan in (best, other)
     )
     changed = [
-        f"{name} {theirs[name]}" for name in theirs if theirs[name] != ours[name]
+        f"{name} {theirs[name]}" for name in theirs if theirs[name] != ours.get(name)
     ]
     if best.layout.offload != other.layout.offload:
         changed.append(offload_text(other.layout.offload) or "offload none")
@@ -129,6 +129,7 @@ def _degrees_changed(best: RankedPlan, other: RankedPlan) -> list[str]:
         f"{axis} {getattr(theirs, axis)}"
         for axis in axes
         if getattr(ours, axis) != getattr(theirs, axis)
+        and not (axis == "sp" and theirs.tp == 1)
     ]
     if recompute_words(ours) != recompute_words(theirs):
         differing.append(f"recompute {recompute_words(theirs)}")
