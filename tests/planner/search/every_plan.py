@@ -216,7 +216,11 @@ def offload_is_sharded(job: Workload, m: Mesh) -> bool:
     asked = job.framework.limits.offload_least_zero
     names = ("optimizer", "parameters", "gradients", "activations")
     held = [name for name in names if offloads(job, name)]
-    return all(m.zero >= max(least.get(n, 0), asked.get(n, 0)) for n in held)
+    parts = job.framework.limits.offload_in_parts
+    split = [name for name in held if getattr(job.offload, name) < 1]
+    return all(m.zero >= max(least.get(n, 0), asked.get(n, 0)) for n in held) and all(
+        m.zero >= parts.get(name, 0) for name in split
+    )
 
 
 class Axis(NamedTuple):
