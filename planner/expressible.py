@@ -6,6 +6,7 @@ from planner.cost.workload import Workload
 from planner.errors import BadInputError, did_you_mean
 from planner.frameworks import FRAMEWORKS
 from planner.specs.limits import Limits
+from planner.specs.recompute import block_of
 from planner.specs.search import SearchSpec, limit_words
 
 WORDED = {
@@ -28,11 +29,18 @@ def _known(limits: Limits, axis: str) -> Sequence[str]:
     return words + limits.recompute_modules * (axis == "recompute")
 
 
+def _blocks(search: SearchSpec) -> set[str]:
+    """Words of a recompute limit that are blocks, such as `full:2`."""
+    return {word for word in search.words("recompute") if block_of(word)}
+
+
 def _words(axis: str) -> Rule:
     """A framework has one of the words that an axis is limited to."""
 
     def lacks(limits: Limits, search: SearchSpec) -> str | None:
         if any(search.allows_text(axis, word) for word in _known(limits, axis)):
+            return None
+        if axis == "recompute" and limits.recompute_blocks and _blocks(search):
             return None
         return f"of {axis} it has {', '.join(getattr(limits, WORDED[axis]))}"
 
@@ -139,13 +147,14 @@ def refuse_unknown_words(search: SearchSpec) -> None:
     """
     for axis, listing in WORDED.items():
         known = {word for f in FRAMEWORKS for word in _known(f.limits, axis)}
+        known |= _blocks(search) if axis == "recompute" else set()
         shown = {word for f in FRAMEWORKS for word in getattr(f.limits, listing)}
-        more = " or Megatron-Core's modules with + between them"
+        more = ", full:N or modules with + between them (Megatron-Core)"
         for word in search.words(axis):
             if word not in known:
                 raise BadInputError(
                     f"no framework has this; {did_you_mean(word, known)}",
                     field=f"search.{axis}",
                     value=word,
-                    allowed=", ".join(sorted(shown)) + more * (shown != known),
+                    allowed=", ".join(sorted(shown)) + more * (axis == "recompute"),
                 )

@@ -13,6 +13,7 @@ from planner.cost.meshes import Floats, Ints
 from planner.cost.pipeline import place_of, stages_by_rank
 from planner.cost.reach import Mask, reach_of
 from planner.cost.table import CostTable
+from planner.search.blocks import block_work
 from planner.search.memory import most_layers
 from planner.search.paths import PathColumns, ShapePaths, shape_of
 from planner.search.schedules import FOLDS, SPLITS
@@ -98,7 +99,9 @@ def _columns(table: CostTable, space: Space) -> _Columns:
         v=v,
         m=table.meshes.micro_batches[mesh],
         most=-(-layers // stages) + table.extra_layers,
-        work=cheapest(both, counts) + np.asarray(edge)[mesh],
+        work=cheapest(both, counts)
+        + np.asarray(edge)[mesh]
+        + block_work(table, table.meshes.pp[mesh], v, pick, mesh),
         layer=np.where(split, cheapest(table.forward, None), cheapest(both, None)),
         split=split,
         folded=FOLDS[space.schedules],

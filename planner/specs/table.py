@@ -137,6 +137,9 @@ class StageCosts:
     """Layers that a virtual stage may hold above the balanced count. [1]"""
     idle: tuple[IdleMoment, ...] = ()
     """Moments beside the backwards, in the order of a run."""
+    block: int = 0
+    """First layers of every virtual stage under the first kind of the menu, all others
+    under the second, on the even split alone; 0: split and kinds are free. [1]"""
 
     @cached_property
     def stages(self) -> int:

@@ -21,7 +21,8 @@ from layouts import (
 
 from planner.specs.layout import Offload, RecomputeRange, Stage
 from planner.verify import violations
-from planner.verify.legality import rule_violations, stage_kinds
+from planner.verify.legality import rule_violations
+from planner.verify.recompute import stage_kinds
 
 
 @pytest.mark.parametrize(
