@@ -1,10 +1,12 @@
 """Search limits against what frameworks can express: in words, before any search."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from planner.cost.workload import Workload
 from planner.errors import BadInputError, did_you_mean
 from planner.frameworks import FRAMEWORKS
+from planner.frameworks.stacks import read_stack, stack_names
+from planner.specs.framework import Framework
 from planner.specs.limits import Limits
 from planner.specs.recompute import block_of
 from planner.specs.search import SearchSpec, limit_words
@@ -102,16 +104,33 @@ def lacking(limits: Limits, search: SearchSpec) -> dict[str, str]:
 
 
 def able(axis: str, search: SearchSpec) -> tuple[str, ...]:
-    """Frameworks that can express the limit on an axis.
+    """Frameworks that can express the limit on an axis, or else their stacks.
 
     Args:
         axis: A field of the search block. [text]
         search: The user's limits. [-]
 
     Returns:
-        Names in order of listing. [text]
+        Names in order of listing, a stack's after its framework's. [text]
     """
-    return tuple(f.name for f in FRAMEWORKS if RULES[axis](f.limits, search) is None)
+    found: list[str] = []
+    for framework in FRAMEWORKS:
+        if RULES[axis](framework.limits, search) is None:
+            found.append(framework.name)
+            continue
+        found += [
+            f"{framework.name} with stack.name {name}"
+            for name, limits in _stacks(framework)
+            if RULES[axis](limits, search) is None
+        ]
+    return tuple(found)
+
+
+def _stacks(framework: Framework) -> Iterator[tuple[str, Limits]]:
+    """What each stack of a framework can express."""
+    for name in stack_names(framework.name):
+        stack = read_stack(framework.name, name)
+        yield name, stack.limits.on(framework.limits)
 
 
 def refuse_inexpressible(workloads: Sequence[Workload]) -> None:
@@ -146,9 +165,11 @@ def refuse_unknown_words(search: SearchSpec) -> None:
         BadInputError: A word that no framework has, with the nearest.
     """
     for axis, listing in WORDED.items():
-        known = {word for f in FRAMEWORKS for word in _known(f.limits, axis)}
+        every = [f.limits for f in FRAMEWORKS]
+        every += [limits for f in FRAMEWORKS for _, limits in _stacks(f)]
+        known = {word for limits in every for word in _known(limits, axis)}
         known |= _blocks(search) if axis == "recompute" else set()
-        shown = {word for f in FRAMEWORKS for word in getattr(f.limits, listing)}
+        shown = {word for limits in every for word in getattr(limits, listing)}
         more = ", full:N or modules with + between them (Megatron-Core)"
         for word in search.words(axis):
             if word not in known:

@@ -11,6 +11,7 @@ from planner.cost.checkpoint import checkpoint
 from planner.cost.stack import stack_in_force
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
+from planner.expressible import refuse_inexpressible
 from planner.frugal import most_frugal, weigh
 from planner.inference.estimate import (
     cache_bytes_per_token,
@@ -85,8 +86,10 @@ def training_memory(
 def _frugal(workload: Workload) -> Layout:
     held = most_frugal(workload)
     if held is None:
+        refuse_inexpressible((workload,))
         raise BadInputError(
-            "no legal layout is left", field="search", allowed="wider limits"
+            "no legal layout is left; planner explain says which limits clash",
+            field="search",
         )
     return held.layout
 

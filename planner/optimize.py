@@ -9,7 +9,7 @@ from planner.errors import BadInputError
 from planner.expressible import refuse_inexpressible
 from planner.idle import why_idle
 from planner.infeasible import infeasibility
-from planner.reasons import explanation, why_slower
+from planner.reasons import changes, explanation, why_slower
 from planner.sanity import doubts
 from planner.search.best_first import Progress, SearchOutcome, search_all
 from planner.search.incumbents import Found
@@ -40,6 +40,7 @@ def optimize(
     top: int = 4,
     time_limit: float = 120.0,
     robust: bool = False,
+    known_s: float = float("inf"),
     progress: Callable[[Progress], None] | None = None,
 ) -> Result:
     """Search every variant's space together, keep the best, verify, explain.
@@ -53,6 +54,8 @@ def optimize(
         time_limit: Wall time over all variants. [s]
         robust: Put the tied plan first that survives most of the model's error; the
             status, bound and objective stay those of the fastest.
+        known_s: A step that is reachable already: slower plans are not sought, and
+            no plan at all with the status optimal says that none is as fast. [s]
         progress: Called about ten times a second with the state of a search.
 
     Returns:
@@ -64,7 +67,11 @@ def optimize(
     """
     refuse_inexpressible(workloads)
     outcomes = search_all(
-        variants(workloads), top=top, time_limit=time_limit, progress=progress
+        variants(workloads),
+        top=top,
+        time_limit=time_limit,
+        known_s=known_s,
+        progress=progress,
     )
     if not any(len(outcome.space) for outcome in outcomes):
         raise BadInputError(
@@ -202,10 +209,15 @@ def _ranked(rank: int, one: Contender, best: Contender) -> RankedPlan:
 
 
 def _status(outcomes: Sequence[SearchOutcome], found: Sequence[Contender]) -> Status:
-    """Infeasible only where every candidate of every variant is ruled out."""
+    """Infeasible only where every candidate of every variant is ruled out.
+
+    Without a plan, optimal says that none is as fast as the step known before.
+    """
     bound = min(outcome.bound_s for outcome in outcomes)
     if not found:
-        return "infeasible" if bound == float("inf") else "unknown"
+        known = outcomes[0].known_s
+        ruled_out: Status = "infeasible" if known == float("inf") else "optimal"
+        return ruled_out if bound >= known else "unknown"
     best = min(outcome.ranked[0].step_s for outcome in outcomes if outcome.ranked)
     return "optimal" if bound >= best else "feasible"
 
@@ -267,6 +279,7 @@ def _warnings(plans: list[RankedPlan]) -> tuple[str, ...]:
     if not safe:
         return (f"{risk}; none of the listed plans is safe",)
     return (
-        f"{risk}; plan {safe[0].rank} is safe at {safe[0].slower:.1%} slower "
+        f"{risk}; plan {safe[0].rank} ({changes(plans[0], safe[0])}) is safe at "
+        f"{safe[0].slower:.1%} slower "
         f"({safe[0].estimate.memory.peak_device_gib.value:.1f} GiB)",
     )

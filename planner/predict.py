@@ -11,8 +11,8 @@ from planner.cost.pipeline import Counts, rank_blocks, step_ns
 from planner.cost.table import CostTable, fill_table
 from planner.cost.workload import Workload
 from planner.errors import BadInputError, did_you_mean
-from planner.runners import refuse_schedules
-from planner.schedules import SPLIT, V_SHAPED
+from planner.expressible import able
+from planner.schedules import SPLIT, V_SHAPED, placement
 from planner.search.blocks import block_counts
 from planner.search.fleet import divisors
 from planner.search.paths import even_counts, in_class
@@ -101,8 +101,7 @@ def complete(workload: Workload, partial: PartialLayout) -> Layout:
         offload=partial.offload or workload.offload,
         comm_dtype=partial.comm_dtype or workload.comm_dtype,
     )
-    named = () if partial.schedule is None else (partial.schedule,)
-    refuse_schedules(named, [workload.framework], field="layout.schedule")
+    _refuse_schedule(workload, partial)
     degrees = _degrees(workload, partial)
     _refuse_offload(workload, degrees)
     if isinstance(partial.stages, tuple):
@@ -113,6 +112,21 @@ def complete(workload: Workload, partial: PartialLayout) -> Layout:
         return layout
     best = min(_options(workload, partial, degrees), key=lambda option: option.sort_key)
     return best.layout
+
+
+def _refuse_schedule(workload: Workload, partial: PartialLayout) -> None:
+    """The framework on its stack runs the schedule, or the message says who does."""
+    framework, name = workload.framework, partial.schedule
+    if name is None or name in framework.limits.schedules:
+        return
+    who = able("schedule", SearchSpec(schedule=name))
+    raise BadInputError(
+        f"{framework.name} with stack {framework.profile.name} does not run it; "
+        f"those that do: {', '.join(who) or 'none here'}",
+        field="layout.schedule",
+        value=name,
+        allowed=", ".join(framework.limits.schedules),
+    )
 
 
 def _refuse_formats(workload: Workload, partial: PartialLayout) -> None:
@@ -294,7 +308,8 @@ def _probe(
     workload: Workload, degrees: dict[str, int | str], order: str, kind: str
 ) -> Layout:
     """The layout with an even split, to ask whether it is legal at all."""
-    stages = int(degrees["pp"]) * int(degrees["vpp"])
+    shape = int(degrees["pp"]), int(degrees["vpp"])
+    stages = placement(str(degrees["schedule"]), *shape).depth
     layers = even_layers(workload.model.layers, stages)
     return _skeleton(
         workload,

@@ -76,15 +76,22 @@ def _runner_up(plans: Sequence[RankedPlan]) -> str:
     if len(plans) < 2:
         return "No other set of degrees fits, or none was close enough to list."
     best, second = plans[0], plans[1]
-    changes = _changes(best, second)
-    beats = f"It beats {changes} by {second.slower:.2%}"
+    beats = f"It beats {changes(best, second)} by {second.slower:.2%}"
     if second.why == NO_DIFFERENCE:
         return f"{beats}; the two are {NO_DIFFERENCE}."
     return f"{beats}, which would pay {second.why} of the step."
 
 
-def _changes(best: RankedPlan, other: RankedPlan) -> str:
-    """What differs between two plans, as the other has it."""
+def changes(best: RankedPlan, other: RankedPlan) -> str:
+    """What differs between two plans, as the other has it.
+
+    Args:
+        best: A plan. [-]
+        other: Another of the same job. [-]
+
+    Returns:
+        Settings and degrees with commas between them. [text]
+    """
     differing = [*_settings_changed(best, other), *_degrees_changed(best, other)]
     return ", ".join(differing) or "its own variants"
 

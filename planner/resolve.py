@@ -30,7 +30,6 @@ from planner.models import (
     preset_names,
     read_preset,
 )
-from planner.runners import refuse_schedules
 from planner.specs.framework import Framework, Recipe, RecipeOverrides
 from planner.specs.invalid import explained
 from planner.specs.job import JobSpec
@@ -122,11 +121,6 @@ def _resolve(
     )
     for workload in workloads:
         _check_attention(workload)
-    refuse_schedules(
-        spec.search.words("schedule"),
-        [workload.framework for workload in workloads],
-        field="search.schedule",
-    )
     return workloads
 
 

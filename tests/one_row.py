@@ -43,7 +43,7 @@ def one_row_table(costs: StageCosts) -> tuple[CostTable, Space]:
 
 def _unit(priced: LayerCosts | EndCosts) -> Unit:
     names = [field.name for field in fields(Unit)]
-    return Unit(*(np.array([getattr(priced, name)]) for name in names))
+    return Unit(*(np.array([getattr(priced, name, 0)]) for name in names))
 
 
 def _end(end: EndCosts) -> EndColumns:

@@ -17,7 +17,7 @@ from planner.cost.table import fill_table
 from planner.cost.workload import Workload
 from planner.frameworks import FRAMEWORKS
 from planner.models import Architecture, from_config
-from planner.schedules import V_SHAPED
+from planner.schedules import SPLIT, V_SHAPED
 from planner.search.exhaustive import candidate_costs, count_plans, splits
 from planner.search.paths import even_counts
 from planner.search.space import enumerate_space
@@ -101,8 +101,11 @@ def shapes(draw: st.DrawFn) -> tuple[str, int, int, int]:
     """Schedule, p, v and m: of all schedules with a price."""
     p = draw(st.integers(1, 4))
     if draw(st.booleans()):
-        schedule = draw(st.sampled_from(["zb-h1", "zb-v", "dualpipe-v"]))
+        schedule = draw(st.sampled_from(SPLIT))
         m = draw(st.integers(1, 9)) + 2 * p * (schedule == "dualpipe-v")
+        if schedule == "dualpipe":
+            p = 2 * draw(st.integers(1, 3))
+            m = 2 * (p + draw(st.integers(0, 3)))
         return schedule, p, 1 + (schedule in V_SHAPED), m
     v = draw(st.integers(1, 3)) if p > 1 else 1
     if v == 1:
@@ -114,7 +117,9 @@ def shapes(draw: st.DrawFn) -> tuple[str, int, int, int]:
 def inner_problems(draw: st.DrawFn) -> StageCosts:
     """One mesh with at most ``MOST_SPLITS`` splits, memory from loose to none."""
     schedule, p, v, m = draw(shapes())
-    layers = draw(st.integers(max(1, p * v - 2), p * v + 7))
+    copies = 1 + (schedule == "dualpipe")
+    stages = p * v // copies
+    layers = draw(st.integers(max(1, stages - 2), stages + 7))
     its_runs = draw(runs(layers, draw(st.integers(1, 2))))
     entries = draw(st.integers(1, 3))
     kinds = max(kind for kind, _ in its_runs) + 1
@@ -139,6 +144,7 @@ def inner_problems(draw: st.DrawFn) -> StageCosts:
         overhead=draw(st.sampled_from([0, 7, 1000])),
         extra_layers=draw(st.sampled_from([0, 0, 1])),
         idle=tuple(draw(st.lists(idle_moments(kinds, entries), max_size=2))),
+        copies=copies,
     )
     assume(1 <= count_plans(costs) <= MOST_SPLITS)
     return replace(costs, budget=draw(budgets(costs)))

@@ -30,7 +30,6 @@ FLOORS = {
     "planner.variants": 5,
     "planner.resolve": 5,
     "planner.reasons": 5,
-    "planner.runners": 5,
     "planner.infeasible": 6,
     "planner.idle": 6,
     "planner.sanity": 6,

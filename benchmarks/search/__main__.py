@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from benchmarks.machine import machine
 from benchmarks.search import growth
-from benchmarks.search.cases import BESIDE_CALCULON, CHEAP, JOBS, Case, case
+from benchmarks.search.cases import BESIDE_CALCULON, BOTH, CHEAP, JOBS, Case, case
 from benchmarks.search.page import line, write_page
 from benchmarks.search.process import measured
 from benchmarks.search.results import keep, known
@@ -33,7 +33,7 @@ def chosen(asked: argparse.Namespace) -> Iterator[Case]:
     for space in ("default", "full") if asked.full else ("default",):
         yield from (case(name, space) for name in jobs)
     if asked.all and asked.full:
-        yield from (case(BESIDE_CALCULON, s) for s in ("full", "full, offload"))
+        yield from (case(BESIDE_CALCULON, s) for s in BOTH)
 
 
 def run_cases(asked: argparse.Namespace) -> None:

@@ -9,7 +9,12 @@ FOLDERS = (ROOT / "configs" / "jobs", OWN)
 SPACES = {
     "default": ("search.space=default",),
     "full": ("search.space=full",),
-    "full, offload": ("search.space=full", "search.offload=true"),
+    "Calculon's axes": (
+        "search.space=full",
+        "search.offload=true",
+        "search.cp=1",
+        "search.schedule=[1f1b, interleaved]",
+    ),
 }
 """Each space of the page with the assignments that ask for it. [text]"""
 CHEAP = (
@@ -29,6 +34,8 @@ JOBS = (
 """All jobs of the default and the full space, smaller clusters first."""
 BESIDE_CALCULON = "gpt3-175b-512-a100-tp32"
 """The job whose full space is held against Calculon's."""
+BOTH = ("full", "Calculon's axes")
+"""Its spaces: without offload, and with it on what Calculon varies."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +68,7 @@ def case(name: str, space: str) -> Case:
 def of_the_page() -> tuple[Case, ...]:
     """Every case that the page is to show, in its order."""
     plain = [case(name, space) for name in JOBS for space in ("default", "full")]
-    beside = [case(BESIDE_CALCULON, space) for space in ("full", "full, offload")]
+    beside = [case(BESIDE_CALCULON, space) for space in BOTH]
     return (*plain, *beside)
 
 

@@ -33,7 +33,7 @@ LOOK = {
     "axes.spines.right": False,
 }
 """Text stays text, and the same figures give the same file."""
-COLOURS = {"default": "C0", "full": "C1", "full, offload": "C2"}
+COLOURS = {"default": "C0", "full": "C1", "Calculon's axes": "C2"}
 
 
 def write_charts(cases: Sequence[Row], growth: Sequence[Row]) -> None:

@@ -41,6 +41,7 @@ FITTED = {
     "candidates": "candidates",
     "first plan": "first_plan_s",
     "whole search": "search_s",
+    "CPU time": "cpu_s",
     "peak memory": "peak_mib",
 }
 """What a power is fitted to, with the field that has it. [text]"""

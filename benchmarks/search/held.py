@@ -38,15 +38,17 @@ class Held:
 def our_layouts(*assignments: str) -> dict[str, set[Image]]:
     """Our declared space of the job, in the form of Calculon's executions.
 
+    Limits on axes that Calculon does not have leave out what is no image of it; the
+    full space holds the rest too.
+
     Args:
         assignments: More limits, as ``--set`` takes them. [text]
 
     Returns:
         Layouts by what lies on the host as a whole. [-]
     """
-    one = case(BESIDE_CALCULON, "full, offload")
-    wanted = (*one.assignments, "search.cp=1", *assignments)
-    spec = read_spec(one.path, wanted)
+    one = case(BESIDE_CALCULON, "Calculon's axes")
+    spec = read_spec(one.path, (*one.assignments, *assignments))
     found: dict[str, set[Image]] = {}
     for workload in variants(resolve(spec, file=one.path.name, base=one.path.parent)):
         word = _whole(workload)

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import signal
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,10 @@ TOP = 4
 """Plans to list, as `planner plan` does. [1]"""
 
 
+class Stopped(BaseException):
+    """The process was told to stop."""
+
+
 def measure(
     path: Path, assignments: Sequence[str], time_limit: float, imports: float
 ) -> dict[str, Any]:
@@ -30,26 +35,32 @@ def measure(
         imports: Wall time since the process began. [s]
 
     Returns:
-        What the search did and what it took; times are since the process began.
+        What the search did and what it took; times are since the process began. If
+        it was stopped, what was known by then.
     """
     start = time.perf_counter()
-    spec = read_spec(path, assignments)
-    workloads = resolve(spec, file=path.name, base=path.parent)
     phases, watch = Phases(), Watch(start - imports)
     phases.seconds["import"] = imports
-    phases.seconds["resolve"] = time.perf_counter() - start
-    with phases.watch():
-        result = optimize(workloads, top=TOP, time_limit=time_limit, progress=watch)
-    taken = imports + time.perf_counter() - start
+    try:
+        spec = read_spec(path, assignments)
+        workloads = resolve(spec, file=path.name, base=path.parent)
+        phases.seconds["resolve"] = time.perf_counter() - start
+        with phases.watch():
+            result = optimize(workloads, top=TOP, time_limit=time_limit, progress=watch)
+        found = _found(result)
+        _end(watch, result, time.perf_counter() - watch.started - phases.report)
+    except Stopped:
+        found = {"status": "stopped"}
+    return found | _times(phases, watch)
+
+
+def _times(phases: Phases, watch: Watch) -> dict[str, Any]:
+    """When things happened, since the process began. [s]."""
     first = phases.first_plan
-    _end(watch, result, taken - phases.seconds["report"])
     return {
-        "gpus": workloads[0].gpus,
-        "layers": workloads[0].model.layers,
-        **_found(result),
-        "first_plan_s": None if first is None else imports + first - start,
+        "first_plan_s": None if first is None else first - watch.started,
         "proof_s": proof(watch.points),
-        "process_s": taken,
+        "process_s": time.perf_counter() - watch.started,
         "cpu_s": time.process_time(),
         "phases_s": dict(phases.seconds),
         "series": [[_short(value) for value in p] for p in thinned(watch.points)],
@@ -80,6 +91,10 @@ def _found(result: Result) -> dict[str, object]:
     }
 
 
+def _stop(*_: object) -> None:
+    raise Stopped
+
+
 def main() -> None:
     """Print the measurement as one line."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -89,6 +104,7 @@ def main() -> None:
     parser.add_argument("--started", type=float, required=True, help="of the epoch")
     asked = parser.parse_args()
     imports = time.time() - asked.started
+    signal.signal(signal.SIGTERM, _stop)
     found = measure(asked.path, asked.set, asked.time_limit, imports)
     print(json.dumps(found))
 

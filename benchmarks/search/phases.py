@@ -32,6 +32,11 @@ class Phases:
         self.first_plan: float | None = None
         """By ``time.perf_counter``. [s]"""
 
+    @property
+    def report(self) -> float:
+        """Time that the report took. [s]."""
+        return self.seconds["report"]
+
     @contextmanager
     def watch(self) -> Iterator[None]:
         """Time the phases of every search inside the block."""

@@ -17,10 +17,12 @@ from benchmarks.search.cases import ROOT, Case
 Row = dict[str, Any]
 """One measurement: what `benchmarks.search.one` prints, and who asked for it."""
 GRACE = 45.0
-"""Wall time beyond that of the search, after which a process is killed. [s]
+"""Wall time beyond that of the search, after which a process is stopped. [s]
 
 It covers what no time limit stops: imports, pricing and the report.
 """
+LAST_WORDS = 5.0
+"""Time in which a stopped process may still print what it knows. [s]"""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,8 @@ def run(command: list[str], limit: float) -> Ended:
 
     Args:
         command: Program and arguments. [text]
-        limit: Wall time after which it and all that it started are killed. [s]
+        limit: Wall time after which it and all that it started are told to stop, and
+            killed soon after. [s]
 
     Returns:
         How it ended.
@@ -51,13 +54,16 @@ def run(command: list[str], limit: float) -> Ended:
         process = subprocess.Popen(  # noqa: S603  # our own module
             command, cwd=ROOT, stdout=out, stderr=told, start_new_session=True
         )
-        clock = Timer(limit, _kill_group, (process.pid,))
-        clock.start()
+        stop = Timer(limit, _signal_group, (process.pid, signal.SIGTERM))
+        kill = Timer(limit + LAST_WORDS, _signal_group, (process.pid, signal.SIGKILL))
+        stop.start()
+        kill.start()
         try:
             _, status, usage = os.wait4(process.pid, 0)
         finally:
-            clock.cancel()
-            _kill_group(process.pid)
+            stop.cancel()
+            kill.cancel()
+            _signal_group(process.pid, signal.SIGKILL)
         process.returncode = os.waitstatus_to_exitcode(status)
         texts = [_text(file) for file in (out, told)]
     seconds = time.monotonic() - began
@@ -73,7 +79,7 @@ def measured(case: Case, time_limit: float) -> Row:
 
     Returns:
         What it did and took, with the machine and the date; a process that was
-        killed or failed gives its status, time and memory alone.
+        stopped gives what it knew by then, one that failed its time and memory alone.
     """
     sets = [word for text in case.assignments for word in ("--set", text)]
     command = [sys.executable, "-m", "benchmarks.search.one", str(case.path), *sets]
@@ -94,16 +100,16 @@ def _found(ended: Ended) -> Row:
     if ended.code == 0:
         row: Row = json.loads(ended.output.splitlines()[-1])
         return row
-    if ended.code == -signal.SIGKILL:
+    if ended.code in {-signal.SIGTERM, -signal.SIGKILL}:
         return {"status": "killed", "process_s": ended.seconds}
     why = ended.errors.strip().splitlines()[-1:] or [f"exit code {ended.code}"]
     return {"status": "failed", "process_s": ended.seconds, "error": why[0]}
 
 
-def _kill_group(group: int) -> None:
-    """End a process and all that it started."""
+def _signal_group(group: int, number: signal.Signals) -> None:
+    """Send a signal to a process and all that it started."""
     try:
-        os.killpg(group, signal.SIGKILL)
+        os.killpg(group, number)
     except ProcessLookupError:
         return
 

@@ -9,15 +9,15 @@ from benchmarks.search.series import gap_at, gap_of
 
 Cells = tuple[str, ...]
 CASE_HEAD = (
-    "job", "space", "candidates", "priced", "solved", "first plan", "proof", "gap",
-    "step", "process", "CPU time", "peak memory",
+    "job", "space", "ended", "candidates", "priced", "solved", "first plan", "proof",
+    "gap", "step", "process", "CPU time", "peak memory",
 )  # fmt: skip
 MOMENTS = (1, 2, 5, 10, 20, 30, 60)
 """Times at which the gap is told. [s]"""
 STEPS = ("import", "resolve", *PHASES)
 GROWTH_HEAD = (
-    "candidates", "solved", "first plan", "proof", "whole search", "gap", "CPU time",
-    "peak memory",
+    "ended", "candidates", "solved", "first plan", "proof", "gap", "whole search",
+    "CPU time", "peak memory",
 )  # fmt: skip
 
 
@@ -37,30 +37,20 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def case_cells(row: Row) -> Cells:
     """What a case did and took."""
-    if "candidates" not in row:
-        return row["job"], row["space"], *_ended(row, len(CASE_HEAD) - 5), *_spent(row)
+    last = (row.get("series") or [(0.0, None, None)])[-1]
     return (
         row["job"],
         row["space"],
-        f"{row['candidates']:,}",
-        f"{row['priced']:,}",
-        f"{row['solved']:,}",
-        seconds(row["first_plan_s"]),
-        seconds(row["proof_s"]),
-        share(row["gap"]),
-        seconds(row["step_s"], 3),
-        *_spent(row),
+        ended(row),
+        *(count(row.get(name)) for name in ("candidates", "priced", "solved")),
+        seconds(row.get("first_plan_s")),
+        seconds(row.get("proof_s")),
+        share(gap_of(last)),
+        seconds(last[1], 3),
+        seconds(row["process_s"]),
+        seconds(row.get("cpu_s")),
+        count(row["peak_mib"], "MiB"),
     )
-
-
-def _ended(row: Row, cells: int) -> Cells:
-    """What went wrong, and nothing else."""
-    return (row.get("error", row["status"]), *[""] * (cells - 1))
-
-
-def _spent(row: Row) -> Cells:
-    memory = f"{row['peak_mib']:,.0f} MiB"
-    return seconds(row["process_s"]), seconds(row.get("cpu_s")), memory
 
 
 def gap_cells(row: Row) -> Cells:
@@ -79,20 +69,16 @@ def phase_cells(row: Row) -> Cells:
 
 def growth_cells(row: Row) -> Cells:
     """One point of growth."""
-    value = f"{row['value']:,}"
-    if "candidates" not in row:
-        blank = _ended(row, len(GROWTH_HEAD) - 1)
-        return value, *blank, f"{row['peak_mib']:,.0f} MiB"
     return (
-        value,
-        f"{row['candidates']:,}",
-        f"{row['solved']:,}",
-        seconds(row["first_plan_s"]),
-        seconds(row["proof_s"]),
+        count(row["value"]),
+        ended(row),
+        *(count(row.get(name)) for name in ("candidates", "solved")),
+        seconds(row.get("first_plan_s")),
+        seconds(row.get("proof_s")),
+        share(row.get("gap")),
         seconds(row["search_s"]),
-        share(row["gap"]),
-        seconds(row["cpu_s"]),
-        f"{row['peak_mib']:,.0f} MiB",
+        seconds(row.get("cpu_s")),
+        count(row["peak_mib"], "MiB"),
     )
 
 
@@ -119,6 +105,16 @@ def _growth(name: str, rows: Sequence[Row]) -> str:
     )
     told = f"Fitted powers of the number of {name}: {', '.join(powers)}."
     return table((name, *GROWTH_HEAD), [growth_cells(r) for r in along]) + f"\n\n{told}"
+
+
+def ended(row: Row) -> str:
+    """How a case ended: what its result says, or what went wrong."""
+    return str(row.get("error", row["status"]))
+
+
+def count(value: float | None, unit: str = "") -> str:
+    """A whole number in words; none where there is none."""
+    return "none" if value is None else f"{value:,.0f} {unit}".rstrip()
 
 
 def seconds(value: float | None, digits: int = 1) -> str:

@@ -12,6 +12,7 @@ from planner.cli.options import (
     Calibration,
     Hardware,
     JsonTo,
+    Robust,
     Spec,
     lay_over,
 )
@@ -47,7 +48,8 @@ def explain(
     *,
     layout: LayoutText = None,
     assignments: Assignments = None,
-    time_limit: TimeLimit = 120.0,
+    time_limit: TimeLimit = 60.0,
+    robust: Robust = "off",
     json_to: JsonTo = None,
     hardware: Hardware = None,
     calibration: Calibration = None,
@@ -59,6 +61,7 @@ def explain(
         layout: Layout to judge, in its short form. [text]
         assignments: Fields to replace. [text]
         time_limit: How long to search in all. [s]
+        robust: Whether a tied plan may stand before the fastest. [text]
         json_to: Where JSON goes. [-]
         hardware: Folder of hardware laid over ours. [-]
         calibration: File of what the user measured. [-]
@@ -72,7 +75,7 @@ def explain(
     job = load(spec, assignments, calibration)
     case = case_of(job, calibration)
     given = job.spec.layout if layout is None else read_layout(layout)
-    answer = _explained(job, case, given, time_limit)
+    answer = _explained(job, case, given, time_limit, robust=robust == "on")
     title = heading(job.workload_of(answer.best))
     text = answer.model_dump_json(by_alias=True, indent=2)
     deliver(explanation_report(answer, title), text, json_to)
@@ -80,11 +83,11 @@ def explain(
 
 
 def _explained(
-    job: Job, case: Case, given: PartialLayout, time_limit: float
+    job: Job, case: Case, given: PartialLayout, time_limit: float, *, robust: bool
 ) -> Explained:
     """The answer, with the job's own warnings put in."""
     with about(job.file):
-        found = reasons(case, given, time_limit=time_limit)
+        found = reasons(case, given, time_limit=time_limit, robust=robust)
     warnings = (*job.warnings, *found.warnings)
     return found.model_copy(update={"warnings": warnings})
 

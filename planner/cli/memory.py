@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from planner.cli.contradictions import refuse_contradiction
 from planner.cli.guard import guarded
 from planner.cli.jobs import from_spec, workload_of_one
 from planner.cli.options import (
@@ -85,8 +84,6 @@ def _train(
     job = from_spec(spec, path, calibration)
     given = spec.layout if layout is None else read_layout(layout)
     workload = workload_of_one(job)
-    if not given.given():
-        refuse_contradiction(job, calibration)
     with about(job.file):
         answer = training_memory(workload, given, job.warnings)
     report = training_memory_report(answer, heading(workload))

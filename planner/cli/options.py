@@ -1,7 +1,7 @@
 """Options that several commands have."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -51,6 +51,15 @@ Calibration = Annotated[
         metavar="FILE",
         help="What profile or calibrate measured on your machines; it replaces ours.",
         show_default=False,
+    ),
+]
+
+Robust = Annotated[
+    Literal["off", "on"],
+    typer.Option(
+        "--robust",
+        help="on: of the plans that tie, put the one first that has more free memory, "
+        "then fewer axes, then the framework's defaults.",
     ),
 ]
 

@@ -2,7 +2,7 @@
 
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -15,6 +15,7 @@ from planner.cli.options import (
     Calibration,
     Hardware,
     JsonTo,
+    Robust,
     Spec,
     lay_over,
 )
@@ -32,14 +33,6 @@ Top = Annotated[
 TimeLimit = Annotated[
     float,
     typer.Option("--time-limit", min=0, metavar="S", help="Seconds to search."),
-]
-Robust = Annotated[
-    Literal["off", "on"],
-    typer.Option(
-        "--robust",
-        help="on: of the plans that tie, put the one first that has more free memory, "
-        "then fewer axes, then the framework's defaults.",
-    ),
 ]
 Out = Annotated[
     Path | None,

@@ -272,6 +272,8 @@ def _element(
     if tensor.precision == "fp32" or workload.training.precision in WIDE:
         return FP32
     kept = is_kept(workload, layer, tensor.name)
+    if keeps_quantised(workload) and tensor.name in workload.recipe.formats_kept:
+        return workload.recipe.formats_kept[tensor.name]
     if keeps_quantised(workload) and tensor.name in NARROW_INPUTS:
         # The attention kernel's own backward reads its output in 16 bits.
         own = ELEMENT if tensor.name == "attention_output" else 0

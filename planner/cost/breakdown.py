@@ -12,10 +12,12 @@ from planner.cost.pipeline import (
     graph_of,
     place_of,
     stage_vectors,
+    stages_of,
 )
 from planner.cost.states import DataGroups, optimizer_time
-from planner.cost.table import CostTable, layer_parts, nanoseconds
+from planner.cost.table import CostTable, layer_parts
 from planner.cost.transfers import sharded_parts
+from planner.cost.units import nanoseconds
 from planner.schedules.simulator import makespan
 from planner.schedules.slots import Slots
 from planner.specs.estimate import TimeBreakdown
@@ -50,7 +52,7 @@ def time_breakdown(
     causes = _busiest(table, costs, counts)
     slots = Slots(costs.pp, costs.vpp)
     last = max(range(costs.pp), key=lambda rank: x[slots.opt(rank)])
-    update = _update_ns(table, counts, list(place_of(costs).of_rank(last)))
+    update = _update_ns(table, counts, list(stages_of(costs, last)))
     causes["optimizer"] += update
     causes["dp_comm"] += x[slots.opt(last)] - update - costs.overhead
     causes["other"] += costs.overhead
@@ -85,7 +87,7 @@ def _without_data_parallel(costs: StageCosts, x: Sequence[int]) -> list[int]:
     """Durations with free gathers and scatters."""
     slots = Slots(costs.pp, costs.vpp)
     bare = list(x)
-    for stage in range(costs.stages):
+    for stage in range(slots.stages):
         for slot in (slots.gather, slots.scatter, slots.first, slots.last):
             bare[slot(stage)] = 0
     return bare
@@ -109,14 +111,15 @@ def _rank_causes(
     """All micro-batches of one rank, by cause. [ns]."""
     workload, meshes = data.workload, data.meshes
     causes: dict[str, float] = defaultdict(float)
-    stages = place_of(costs).of_rank(rank)
+    stages = stages_of(costs, rank)
+    micros = place_of(costs).micros(costs.micro_batches)
     for kind, layer in enumerate(workload.kinds):
         owned = layer_owned(workload, layer, meshes)
         for entry, name in enumerate(costs.menu):
             layers = int(counts[list(stages), kind, entry].sum())
             if layers:
                 for parts in layer_parts(context, data, layer, owned, name):
-                    _add(causes, parts, layers * costs.micro_batches)
+                    _add(causes, parts, layers * micros)
     ends = (
         (0, embedding_end, embedding_owned),
         (costs.stages - 1, head_end, head_owned),
@@ -126,7 +129,7 @@ def _rank_causes(
             priced, owned = end(context), owned_by(workload, meshes)
             passes = sharded_parts(data, owned, priced.forward, priced.backward)
             for parts in passes:
-                _add(causes, parts, costs.micro_batches)
+                _add(causes, parts, micros)
     return causes
 
 

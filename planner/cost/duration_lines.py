@@ -49,7 +49,7 @@ class DurationLines:
             one = none.copy()
             one[:, kind, entry] = 1
             each[kind, entry] = _durations(costs, one) - fixed
-        each[:, :, 7 * costs.stages :] //= costs.vpp
+        each[:, :, 7 * costs.stages * costs.copies :] //= costs.vpp
         return cls(costs, fixed, each)
 
     def at(self, points: Points) -> Counts:
@@ -61,12 +61,11 @@ class DurationLines:
         Returns:
             Durations, rounded to whole ns. [ns], shape (slots, cases)
         """
-        stages, ranks = self.costs.stages, self.costs.pp
-        by_stage = np.tile(points, (1, 7, 1, 1))
+        by_stage = np.tile(points, (1, 7 * self.costs.copies, 1, 1))
         by_rank = points[:, stages_by_rank(self.costs)].sum(axis=2)
         nothing = np.zeros_like(points[:, :1])
         layers = np.concatenate([by_stage, by_rank, nothing], axis=1)
-        assert layers.shape[1] == 7 * stages + ranks + 1
+        assert layers.shape[1] == len(self.fixed)
         x = np.einsum("cskm,kms->sc", layers, self.each)
         whole: Counts = np.rint(x).astype(np.int64) if x.dtype == float else x
         return whole + self.fixed[:, None]

@@ -22,7 +22,8 @@ WAITING_GRAPHS = frozenset({"none", "dense"})
 def expert_exchange(context: Context, layer: LayerKind) -> Floats:
     """Time of one dispatch and one combine on the busiest rank.
 
-    Every rank sends ``tau_r k h`` numbers each way. Deduplicated, a token goes once
+    Every rank sends ``tau_r k h`` numbers each way, those to the experts in the
+    stack's own format, those back in 16 bits. Deduplicated, a token goes once
     to each rank that holds one of its experts, and crosses once to each domain, whose
     own links pass it on; routing limited to few groups of experts reaches fewer.
     Sent copy by copy, limited routing moves as much as free routing.
@@ -41,14 +42,17 @@ def expert_exchange(context: Context, layer: LayerKind) -> Floats:
         return np.zeros(len(context.meshes))
     profile, group = context.workload.profile, context.expert
     rows = context.local * context.sigma * profile.expert_imbalance
-    token = ELEMENT * layer.hidden * rows
-    if profile.expert_dispatch == "deduplicated":
-        inside = token * parts_reached(layer.ffn, group.size)
-        outside = token * parts_reached(layer.ffn, group.domains)
-        once = wire.dispatch_time(context.links, inside, outside, group)
-    else:
-        once = wire.all_to_all_time(context.links, token * layer.ffn.top_k, group)
-    return (1 - profile.hidden_ep) * 2 * once
+    time = np.zeros(len(context.meshes))
+    for width in (profile.dispatch_bytes, ELEMENT):
+        token = width * layer.hidden * rows
+        if profile.expert_dispatch == "deduplicated":
+            inside = token * parts_reached(layer.ffn, group.size)
+            outside = token * parts_reached(layer.ffn, group.domains)
+            time = time + wire.dispatch_time(context.links, inside, outside, group)
+        else:
+            copies = token * layer.ffn.top_k
+            time = time + wire.all_to_all_time(context.links, copies, group)
+    return (1 - profile.hidden_ep) * time
 
 
 def parts_reached(ffn: Moe, parts: Ints) -> Floats:

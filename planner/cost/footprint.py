@@ -22,9 +22,9 @@ from planner.cost.pipeline import (
     StageVectors,
     peak_blocks,
     peak_vectors,
-    place_of,
     stage_vectors,
     stages_by_rank,
+    stages_of,
 )
 from planner.cost.room import (
     buffer_bytes,
@@ -149,7 +149,7 @@ def _busy(
     On the head's stage the loss and the layers each have their own.
     """
     for peak in _peaks(costs, rank):
-        at = place_of(costs).stage(rank, peak.chunk)
+        at = stages_of(costs, rank)[peak.chunk]
         held = peak_blocks(costs, vectors, rank, peak) - int(vectors.transient[at])
         waiting = int(vectors.accumulated[at])
         layers = _layers_at_work(costs, counts[at])
@@ -220,7 +220,7 @@ def _units(
     moment: Moment, costs: StageCosts, counts: Counts, rank: int, menu: Sequence[int]
 ) -> Iterator[tuple[int, Addend]]:
     """Units of one rank: how many, and what each has."""
-    for stage in place_of(costs).of_rank(rank):
+    for stage in stages_of(costs, rank):
         for kind, entry in np.argwhere(counts[stage] > 0).tolist():
             yield int(counts[stage, kind, entry]), moment.entry(kind, menu[entry])
         if stage == 0:

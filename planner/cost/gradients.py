@@ -11,8 +11,9 @@ from planner.cost.adapters import (
     is_frozen,
 )
 from planner.cost.context import Context
-from planner.cost.kernels import ELEMENT, gemm_rate, gemm_time
+from planner.cost.kernels import ELEMENT, NARROW, gemm_rate, gemm_time
 from planner.cost.meshes import Floats
+from planner.cost.weights import keeps_quantised
 from planner.models.blocks import LayerKind, Moe
 from planner.models.parts import Gemm
 
@@ -111,7 +112,8 @@ def layer_pending_bytes(context: Context, layer: LayerKind) -> Floats:
     """Gradients that enter a layer's linears: what waits for W beside the inputs.
 
     ``2 B`` for every output of every linear that trains, as wide as the rank makes
-    it; 18 of the paper's ``M_W = 32 s b h``, whose other 14 are kept inputs.
+    it, or what a product below half precision reads of it; 18 of the paper's
+    ``M_W = 32 s b h``, whose other 14 are kept inputs.
 
     Args:
         context: Shared columns.
@@ -131,5 +133,7 @@ def layer_pending_bytes(context: Context, layer: LayerKind) -> Floats:
         rows, outputs, _ = gemm_shape(context, gemm)
         if is_frozen(workload, layer):
             outputs = adapter_width(workload, layer, gemm, outputs)
-        size = size + ELEMENT * rows * outputs
+        narrow = keeps_quantised(workload) and gemm.name not in HALF_PRECISION
+        element = NARROW[workload.training.precision] if narrow else ELEMENT
+        size = size + element * rows * outputs
     return size

@@ -15,6 +15,7 @@ from planner.cost.pipeline import (
     edge_scatter,
     place_of,
     splits_backward,
+    stages_of,
 )
 from planner.schedules.inflight import Peak
 from planner.schedules.simulator import Path
@@ -104,11 +105,13 @@ def path_lines(costs: StageCosts, counts: Counts, p2p: Counts) -> Lines:
     Returns:
         One line a path. [ns], shape (paths,)
     """
-    s, p = costs.stages, costs.pp
-    slots = counts[:, : 7 * s].reshape(-1, 7, s)
-    optimizers = counts[:, 7 * s : 7 * s + p]
+    s, copies = costs.stages, costs.copies
+    edge = 7 * s * copies
+    slots = counts[:, :edge].reshape(-1, 7, copies, s).sum(axis=2)
+    optimizers = counts[:, edge : edge + costs.pp]
     place = place_of(costs)
-    updates = optimizers[:, [place.rank(stage) for stage in range(s)]]
+    held_by = [place.rank(stage) for stage in range(s * copies)]
+    updates = optimizers[:, held_by].reshape(-1, copies, s).sum(axis=1)
     # W comes on top of B, from which its time was taken
     apart = (slots[:, 2] - slots[:, 1]) * splits_backward(costs)
     factors = _layer_factors(costs, slots, updates, apart)
@@ -116,8 +119,8 @@ def path_lines(costs: StageCosts, counts: Counts, p2p: Counts) -> Lines:
     for stage, end in ((0, costs.embedding), (-1, costs.head)):
         passed = [*slots[:, (0, 1, 3, 4), stage].T, updates[:, stage], apart[:, stage]]
         constants = constants + _end_value(end, np.stack(passed, axis=1))
-    for slot, edge in ((5, edge_gather), (6, edge_scatter)):
-        times = np.array([edge(costs, stage) for stage in range(s)], dtype=np.int64)
+    for slot, unit in ((5, edge_gather), (6, edge_scatter)):
+        times = np.array([unit(costs, stage) for stage in range(s)], dtype=np.int64)
         constants = constants + slots[:, slot] @ times
     return Lines(constants, factors)
 
@@ -164,7 +167,7 @@ def peak_linear(costs: StageCosts, rank: int, peak: Peak) -> Linear:
     factors = np.zeros(shape, dtype=np.int64)
     constant = 0
     for chunk, (held, late) in enumerate(zip(peak.counts, peak.pending, strict=True)):
-        stage = place_of(costs).stage(rank, chunk)
+        stage = stages_of(costs, rank)[chunk]
         working = chunk == peak.chunk
         for k, layer in enumerate(costs.layers):
             states = layer.static + working * layer.accumulated + late * layer.pending
@@ -205,7 +208,7 @@ def idle_linear(costs: StageCosts, rank: int, moment: IdleMoment) -> Linear:
     shape = (costs.stages, len(costs.layers), len(costs.menu))
     factors = np.zeros(shape, dtype=np.int64)
     constant = 0
-    for stage in place_of(costs).of_rank(rank):
+    for stage in stages_of(costs, rank):
         for k, layer in enumerate(costs.layers):
             factors[stage, k, :] = layer.static + np.array(moment.layers[k])
         if stage == 0:
@@ -215,16 +218,18 @@ def idle_linear(costs: StageCosts, rank: int, moment: IdleMoment) -> Linear:
     return Linear(constant, factors)
 
 
-def head_rank(costs: StageCosts) -> int:
-    """Rank of the last virtual stage: the last rank, or the first in a V.
+def ends_on(costs: StageCosts, rank: int) -> tuple[bool, bool]:
+    """Whether a rank has the embedding, and whether it has the head.
 
     Args:
         costs: The inner problem.
+        rank: Pipeline rank. [1]
 
     Returns:
-        Pipeline rank. [1]
+        Both on the first rank of a V, and on both ends of DualPipe.
     """
-    return place_of(costs).rank(costs.stages - 1)
+    stages = stages_of(costs, rank)
+    return 0 in stages, costs.stages - 1 in stages
 
 
 def idle_end_beside(costs: StageCosts, rank: int, moment: IdleMoment) -> int:
@@ -238,6 +243,5 @@ def idle_end_beside(costs: StageCosts, rank: int, moment: IdleMoment) -> int:
     Returns:
         Memory. [block]
     """
-    first = moment.embedding_beside if rank == 0 else 0
-    last = moment.head_beside if rank == head_rank(costs) else 0
-    return max(first, last)
+    first, last = ends_on(costs, rank)
+    return max(moment.embedding_beside * first, moment.head_beside * last)

@@ -11,7 +11,6 @@ from planner.schedules.inflight import Peak, peaks
 from planner.schedules.order import SPLIT
 from planner.schedules.placement import Placement, placement
 from planner.schedules.simulator import makespan
-from planner.schedules.slots import Slots
 from planner.specs.table import EndCosts, IdleMoment, LayerCosts, StageCosts
 
 Counts = npt.NDArray[np.int64]
@@ -31,15 +30,22 @@ def place_of(costs: StageCosts) -> Placement:
         costs: The inner problem.
 
     Returns:
-        The placement.
-
-    Raises:
-        ValueError: The schedule holds the model twice: that has no price here.
+        The placement; it counts the stages of every copy of the model.
     """
-    place = placement(costs.schedule, costs.pp, costs.vpp)
-    if place.both_ways:
-        raise ValueError(f"{costs.schedule} holds the model twice: it has no price")
-    return place
+    return placement(costs.schedule, costs.pp, costs.vpp)
+
+
+def stages_of(costs: StageCosts, rank: int) -> tuple[int, ...]:
+    """Virtual stages of one rank, by chunk: no two are the same of the model.
+
+    Args:
+        costs: The inner problem.
+        rank: Pipeline rank. [1]
+
+    Returns:
+        Indices in model order. [1], shape (vpp,)
+    """
+    return tuple(stage % costs.stages for stage in place_of(costs).of_rank(rank))
 
 
 def stages_by_rank(costs: StageCosts) -> Counts:
@@ -51,15 +57,14 @@ def stages_by_rank(costs: StageCosts) -> Counts:
     Returns:
         Indices. [1], shape (pp, vpp)
     """
-    place_of(costs)
-    return _stages_by_rank(costs.schedule, costs.pp, costs.vpp)
+    return _stages_by_rank(costs.schedule, costs.pp, costs.vpp, costs.stages)
 
 
 @lru_cache(maxsize=1024)
-def _stages_by_rank(schedule: str, pp: int, vpp: int) -> Counts:
+def _stages_by_rank(schedule: str, pp: int, vpp: int, depth: int) -> Counts:
     """The same by shape; not to be written to."""
     place = placement(schedule, pp, vpp)
-    stages = np.array([place.of_rank(rank) for rank in range(pp)])
+    stages = np.array([place.of_rank(rank) for rank in range(pp)]) % depth
     stages.setflags(write=False)
     return stages
 
@@ -106,31 +111,27 @@ def stage_vectors(costs: StageCosts, counts: Counts) -> StageVectors:
     Returns:
         Times [ns] and memory [block], each of shape (stages,)
     """
-    by_menu = {
+    each = {
         name: np.array([getattr(layer, name) for layer in costs.layers], dtype=np.int64)
-        for name in BY_MENU
-    }
-    by_kind = {
-        name: np.array([getattr(layer, name) for layer in costs.layers], dtype=np.int64)
-        for name in WHOLE
+        for name in (*BY_MENU, *WHOLE)
     }
     per_kind = counts.sum(axis=2)
     terms = {
-        name: np.einsum("skm,km->s", counts, by_menu[name])
+        name: np.einsum("skm,km->s", counts, each[name])
         for name in ("forward", "backward", "saved")
     }
-    terms |= {name: per_kind @ values for name, values in by_kind.items()}
+    terms |= {name: per_kind @ each[name] for name in WHOLE}
     for stage, end in ((0, costs.embedding), (-1, costs.head)):
         for name, column in terms.items():
             column[stage] += getattr(end, name)
-    return StageVectors(**terms, transient=_transients(costs, counts, by_menu))
+    return StageVectors(
+        **terms, transient=_transients(costs, counts, each["transient"])
+    )
 
 
-def _transients(
-    costs: StageCosts, counts: Counts, by_menu: dict[str, Counts]
-) -> Counts:
+def _transients(costs: StageCosts, counts: Counts, each: Counts) -> Counts:
     """Largest transient of what a stage holds: one layer or one end at a time."""
-    present = np.where(counts > 0, by_menu["transient"][None], 0)
+    present = np.where(counts > 0, each[None], 0)
     largest: Counts = present.max(axis=(1, 2))
     largest[0] = max(largest[0], costs.embedding.transient)
     largest[-1] = max(largest[-1], costs.head.transient)
@@ -209,21 +210,19 @@ def durations(costs: StageCosts, vectors: StageVectors) -> list[int]:
     Returns:
         Durations in the order of the graph's slots. [ns]
     """
-    slots, stages = Slots(costs.pp, costs.vpp), costs.stages
-    x = np.zeros(slots.n_slots, dtype=np.int64)
-    x[:stages] = vectors.forward
-    x[stages : 2 * stages] = vectors.backward
-    if splits_backward(costs):
-        x[stages : 2 * stages] = vectors.backward - vectors.weight
-        x[2 * stages : 3 * stages] = vectors.weight
-    x[3 * stages : 4 * stages] = vectors.gather
-    x[4 * stages : 5 * stages] = vectors.scatter
-    x[5 * stages : 6 * stages] = [edge_gather(costs, i) for i in range(stages)]
-    x[6 * stages : 7 * stages] = [edge_scatter(costs, i) for i in range(stages)]
-    x[7 * stages : 7 * stages + costs.pp] = (
-        by_rank(costs, vectors.optimizer) + costs.overhead
+    late = vectors.weight * splits_backward(costs)
+    columns = (
+        vectors.forward,
+        vectors.backward - late,
+        late,
+        vectors.gather,
+        vectors.scatter,
+        np.array([edge_gather(costs, stage) for stage in range(costs.stages)]),
+        np.array([edge_scatter(costs, stage) for stage in range(costs.stages)]),
     )
-    return [int(value) for value in x]
+    ends = by_rank(costs, vectors.optimizer) + costs.overhead
+    tiled = [np.tile(column, costs.copies) for column in columns]
+    return [int(value) for value in np.concatenate([*tiled, ends, [0]])]
 
 
 def by_rank(costs: StageCosts, values: Counts) -> Counts:
@@ -383,7 +382,7 @@ def peak_blocks(costs: StageCosts, vectors: StageVectors, rank: int, peak: Peak)
     Returns:
         Memory. [block]
     """
-    mine = place_of(costs).of_rank(rank)
+    mine = stages_of(costs, rank)
     held = int(np.dot(peak.counts, vectors.saved[list(mine)]))
     held += int(np.dot(peak.pending, vectors.pending[list(mine)]))
     at = mine[peak.chunk]

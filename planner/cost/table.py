@@ -13,43 +13,19 @@ from planner.cost.meshes import Floats, Ints, Meshes
 from planner.cost.moments import Held, IdleColumns, Moment, moments_of
 from planner.cost.owned import Owned, embedding_owned, head_owned, layer_owned
 from planner.cost.room import budget_bytes, head_buffers, root_bytes, working_bytes
-from planner.cost.states import (
-    DataGroups,
-    optimizer_time,
-    state_bytes,
-    waiting_bytes,
-)
+from planner.cost.states import DataGroups
 from planner.cost.transfers import (
-    contention_time,
     edge_transfers,
     scatter_every,
     sharded_parts,
     stage_transfer,
     straggler_factor,
-    unit_transfers,
 )
+from planner.cost.units import NANO, Unit, blocks, nanoseconds, unit_costs
 from planner.cost.workload import Workload
 from planner.models.blocks import LayerKind
+from planner.schedules.placement import placement
 from planner.specs.table import BLOCK, EndCosts, LayerCosts, StageCosts
-
-NANO = 1e9
-
-
-@dataclass(frozen=True)
-class Unit:
-    """What no recompute changes of one unit, shape (meshes,). ns and blocks."""
-
-    static: Ints
-    accumulated: Ints
-    gather: Ints
-    scatter: Ints
-    optimizer: Ints
-    weight: Ints
-    pending: Ints
-
-    def at(self, row: int) -> dict[str, int]:
-        """The costs of one mesh by name. [ns] and [block]."""
-        return {name: int(column[row]) for name, column in vars(self).items()}
 
 
 @dataclass(frozen=True)
@@ -126,19 +102,21 @@ class CostTable:
         Returns:
             The integers that solver, simulator and brute force share.
         """
-        profile = self.workload.profile
+        profile, pp = self.workload.profile, int(self.meshes.pp[row])
+        copies = 1 + placement(schedule, pp, vpp).both_ways
         return StageCosts(
             schedule=schedule,
-            pp=int(self.meshes.pp[row]),
+            pp=pp,
             vpp=vpp,
             micro_batches=int(self.meshes.micro_batches[row]),
             runs=self.workload.runs,
             menu=tuple(self.menu[index] for index in menu),
             layers=tuple(
-                self._layer(kind, row, menu) for kind in range(len(self.workload.kinds))
+                self._layer(kind, row, menu, copies)
+                for kind in range(len(self.workload.kinds))
             ),
-            embedding=_end_costs(self.embedding, row),
-            head=_end_costs(self.head, row),
+            embedding=_end_costs(self.embedding, row, copies),
+            head=_end_costs(self.head, row, copies),
             first_gather=int(self.first_gather[row]),
             last_scatter=int(self.last_scatter[row]),
             p2p=int(self.p2p[row]),
@@ -150,10 +128,13 @@ class CostTable:
             overhead=self.overhead,
             extra_layers=self.extra_layers,
             idle=tuple(columns.at(row, menu) for columns in self.idle),
+            copies=copies,
             block=block,
         )
 
-    def _layer(self, kind: int, row: int, menu: tuple[int, ...]) -> LayerCosts:
+    def _layer(
+        self, kind: int, row: int, menu: tuple[int, ...], copies: int
+    ) -> LayerCosts:
         def picked(column: Ints) -> tuple[int, ...]:
             return tuple(int(column[kind, entry, row]) for entry in menu)
 
@@ -162,42 +143,18 @@ class CostTable:
             backward=picked(self.backward),
             saved=picked(self.saved),
             transient=picked(self.transient),
-            **self.units[kind].at(row),
+            **self.units[kind].at(row, copies),
         )
 
 
-def _end_costs(end: EndColumns, row: int) -> EndCosts:
+def _end_costs(end: EndColumns, row: int, copies: int) -> EndCosts:
     return EndCosts(
         forward=int(end.forward[row]),
         backward=int(end.backward[row]),
         saved=int(end.saved[row]),
         transient=int(end.transient[row]),
-        **end.unit.at(row),
+        **end.unit.at(row, copies),
     )
-
-
-def nanoseconds(time: Floats) -> Ints:
-    """Round times to whole nanoseconds, once.
-
-    Args:
-        time: Times. [s]
-
-    Returns:
-        Times. [ns]
-    """
-    return np.rint(time * NANO).astype(np.int64)
-
-
-def blocks(size: Floats) -> Ints:
-    """Round sizes up to whole allocator blocks, once.
-
-    Args:
-        size: Sizes. [B]
-
-    Returns:
-        Sizes. [block]
-    """
-    return np.ceil(size / BLOCK).astype(np.int64)
 
 
 def fill_table(
@@ -239,7 +196,12 @@ def fill_table(
         saved=saved,
         transient=transient,
         units=tuple(
-            _unit(data, own, *_gradients(context, layer, timed=timed))
+            unit_costs(
+                data,
+                own,
+                layer_weight_time(context, layer),
+                layer_pending_bytes(context, layer),
+            )
             for layer, own in zip(workload.kinds, owned, strict=True)
         ),
         embedding=ends[0],
@@ -342,40 +304,6 @@ def layer_parts(
     return sharded_parts(data, owned, *layer_time(context, layer, kind))
 
 
-def _gradients(
-    context: Context, layer: LayerKind, *, timed: bool
-) -> tuple[Floats, Floats]:
-    """Weight gradients of a layer [s], and what waits for them [B]."""
-    pending = layer_pending_bytes(context, layer)
-    if not timed:
-        return np.zeros(len(context.meshes)), pending
-    return layer_weight_time(context, layer), pending
-
-
-def _unit(data: DataGroups, owned: Owned, weight: Floats, pending: Floats) -> Unit:
-    """Round one unit's states, weight gradients and data-parallel times."""
-    workload, meshes = data.workload, data.meshes
-    gather, scatter, optimizer = _unit_times(data, owned)
-    return Unit(
-        static=blocks(state_bytes(workload, owned, meshes).total),
-        accumulated=blocks(waiting_bytes(workload, owned, meshes)),
-        gather=nanoseconds(gather),
-        scatter=nanoseconds(scatter),
-        optimizer=nanoseconds(optimizer),
-        weight=nanoseconds(weight),
-        pending=blocks(pending),
-    )
-
-
-def _unit_times(data: DataGroups, owned: Owned) -> tuple[Floats, Floats, Floats]:
-    """Gather, scatter and optimizer step of a unit, where wanted. [s]."""
-    if not data.timed:
-        return (*_no_times(data), np.zeros(len(data.meshes)))
-    gather, scatter = unit_transfers(data, owned)
-    update = optimizer_time(data.workload, owned, data.meshes)
-    return gather, scatter, update + contention_time(data, gather, scatter)
-
-
 def _end(data: DataGroups, end: End, owned: Owned) -> EndColumns:
     """Round one end's costs."""
     forward, backward = _end_times(data, end, owned)
@@ -384,7 +312,7 @@ def _end(data: DataGroups, end: End, owned: Owned) -> EndColumns:
         backward=nanoseconds(backward),
         saved=blocks(end.saved),
         transient=blocks(end.transient),
-        unit=_unit(data, owned, end.weight * data.timed, end.pending),
+        unit=unit_costs(data, owned, end.weight, end.pending),
     )
 
 

@@ -158,6 +158,33 @@ def stage_transfer(context: Context) -> Floats:
     return np.where(meshes.pp > 1, time, 0.0)
 
 
+def twin_time(data: DataGroups, owned: Owned) -> Floats:
+    """Time to add one unit's gradients to those of its copy on another stage.
+
+    Where two copies of the model each see half of the batch, as in DualPipe, each
+    rank sends what it has reduced, ``g P / S``, to the rank that holds the same part
+    of the copy, and gets as much, at the rate of neighbouring stages.
+
+    Args:
+        data: Groups and rates.
+        owned: Parameters of the unit on a rank.
+
+    Returns:
+        Time, zero without a pipeline. [s], shape (meshes,)
+
+    Leaves out that the two ranks may be further apart than neighbouring stages, and
+    that they could share one optimizer's states: each copy has its own.
+    """
+    workload, meshes = data.workload, data.meshes
+    dense = np.where(meshes.zero > 0, meshes.dp_shard, 1)
+    expert = np.where(meshes.zero > 0, meshes.expert_shard, 1)
+    reduced = owned.dense / dense + owned.expert / expert
+    rate, crosses = axes.stage_bandwidth(workload.topology, meshes)
+    message = workload.recipe.gradient_bytes * reduced
+    time = wire.send_time(data.links, message, rate, crosses)
+    return np.where((meshes.pp > 1) & (reduced > 0), time, 0.0)
+
+
 def straggler_factor(workload: Workload, meshes: Meshes) -> Floats:
     """Slowest of n replicas over their mean: ``1 + sigma sqrt(2 ln n)``.
 

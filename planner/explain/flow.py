@@ -1,5 +1,7 @@
 """The flow of `planner explain`: why not, why this, and what would change it."""
 
+from collections.abc import Callable
+
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.explain.ask import Answer, fits, is_legal
@@ -24,7 +26,11 @@ FIRST = 0.4
 
 
 def explain(
-    case: Case, given: PartialLayout, *, time_limit: float = 120.0
+    case: Case,
+    given: PartialLayout,
+    *,
+    time_limit: float = 120.0,
+    robust: bool = False,
 ) -> Explained:
     """Say why no layout will do, or why the best one wins and what it is worth.
 
@@ -33,6 +39,8 @@ def explain(
         given: A layout to judge, or nothing. [-]
         time_limit: Wall time for all searches; every single price is made whatever
             it says. [s]
+        robust: Explain the tied plan that survives most of the model's error, in
+            place of the fastest.
 
     Returns:
         Without a plan: a smallest set of limits that cannot hold together, and the
@@ -47,7 +55,9 @@ def explain(
         return _no_legal_layout(case, clock)
     if fits(case, FIRST * time_limit) is Answer.NO_FIT:
         return _infeasible(case, clock)
-    result = optimize(case.workloads, top=4, time_limit=FIRST * time_limit)
+    result = optimize(
+        case.workloads, top=4, time_limit=FIRST * time_limit, robust=robust
+    )
     if result.plans:
         return _feasible(case, result, given, clock)
     return Explained(
@@ -97,26 +107,46 @@ def _needs(need: Need | None) -> str:
 def _feasible(
     case: Case, result: Result, given: PartialLayout, clock: Clock
 ) -> Explained:
-    best = result.plans[0]
-    workload = workload_of(case, best)
-    judgement = _judged(case, given, clock) if given.given() else None
-    beside = neighbours(workload, best, Clock(clock.share(3)))
-    prices = limit_prices(case, best, Clock(clock.share(3)))
-    better = sensitivities(case, workload, best, Clock(clock.share(2)))
-    return Explained(
-        feasible=True,
-        status=result.status,
-        best=best,
-        binding=bindings(workload, best),
-        neighbours=beside,
-        limits=prices,
-        sensitivities=better,
-        given=judgement,
-        memory_front=memory_front(case, best, Clock(clock.share(2))),
-        gpu_front=gpu_front(case, workload, best, clock),
-        left_out=() if clock.left else ("what the time limit cut short",),
-        warnings=result.warnings,
+    best, fastest = result.plans[0], min(result.plans, key=lambda plan: plan.slower)
+    workload, its = workload_of(case, best), workload_of(case, fastest)
+    judgement = _judged(case, given, fastest, clock) if given.given() else None
+    parts: dict[str, Callable[[Clock], object]] = {
+        "neighbours": lambda part: neighbours(workload, best, part),
+        "memory_front": lambda part: memory_front(case, result.plans, part),
+        "gpu_front": lambda part: gpu_front(case, fastest, part),
+        "sensitivities": lambda part: sensitivities(case, its, fastest, part),
+        "limits": lambda part: limit_prices(case, fastest, part),
+    }
+    found, left_out = _in_turn(parts, clock)
+    return Explained.model_validate(
+        {
+            **found,
+            "feasible": True,
+            "status": result.status,
+            "best": best,
+            "tie": result.tie,
+            "robust": result.robust,
+            "runner_up": result.explanation.runner_up,
+            "given": judgement,
+            "binding": bindings(workload, best),
+            "left_out": left_out,
+            "warnings": result.warnings,
+        }
     )
+
+
+def _in_turn(
+    parts: dict[str, Callable[[Clock], object]], clock: Clock
+) -> tuple[dict[str, object], tuple[str, ...]]:
+    """Answers by name, each in an equal part of the time left, and those cut short."""
+    found: dict[str, object] = {}
+    cut: list[str] = []
+    for left, (name, ask) in zip(range(len(parts), 0, -1), parts.items(), strict=True):
+        part = Clock(clock.share(left))
+        found[name] = ask(part)
+        if not part.left:
+            cut.append(f"{name.replace('_', ' ')}: the time ended first")
+    return found, tuple(cut)
 
 
 def workload_of(case: Case, plan: RankedPlan) -> Workload:
@@ -134,7 +164,9 @@ def workload_of(case: Case, plan: RankedPlan) -> Workload:
     return with_settings(by_name[str(name)], plan.settings)
 
 
-def _judged(case: Case, given: PartialLayout, clock: Clock) -> Judgement:
+def _judged(
+    case: Case, given: PartialLayout, fastest: RankedPlan, clock: Clock
+) -> Judgement:
     """A given layout beside the best plan of its own framework and training block."""
     if len(case.workloads) > 1:
         raise BadInputError(
@@ -144,12 +176,16 @@ def _judged(case: Case, given: PartialLayout, clock: Clock) -> Judgement:
             value=case.spec.framework,
             allowed=", ".join(w.framework.name for w in case.workloads),
         )
+    best: RankedPlan | None = fastest
     own = case.assigned(("search.method=null", "search.optimizer=null"))
     (workload,) = own.workloads
     plan = predict(workload, given)
-    best = optimize([workload], top=1, time_limit=clock.share(3)).plans
-    if not best:
+    if fastest.settings:
+        best = next(
+            iter(optimize([workload], top=1, time_limit=clock.share(3)).plans), None
+        )
+    if best is None:
         raise BadInputError(
             "no plan fits under the job's own method and optimizer", field="search"
         )
-    return judged(workload, plan, best[0], Clock(clock.share(3)))
+    return judged(workload, plan, best, Clock(clock.share(3)))

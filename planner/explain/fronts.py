@@ -1,63 +1,91 @@
 """Plans that none beats in both step and memory, or in both step and GPUs."""
 
-from planner.cost.workload import Workload
+from collections.abc import Sequence
+
+from planner.cost.estimate import estimate
+from planner.explain.ask import variants_of
 from planner.explain.case import GIB, Case, Clock, with_capacity
 from planner.explain.limits import widened
 from planner.explain.relaxations import best_of
+from planner.frugal import most_frugal
+from planner.specs.estimate import Estimate
 from planner.specs.explanation import FrontPoint
+from planner.specs.layout import Layout
 from planner.specs.result import RankedPlan
 
-SHARES = (0.9, 0.8, 0.7, 0.6, 0.5)
-"""Of the memory that a point of the front may use. [1]"""
-SIZES = ((1, 2), (1, 4), (2, 1))
+AMOUNTS = (0.85, 0.65, 0.4, 0.2)
+"""Memory that is searched, of the way from the most frugal to the best plan. [1]"""
+SIZES = ((1, 2), (1, 4), (1, 8), (2, 1))
 """Nodes of the points of the other front, over the job's own: (times, by). [1]"""
 
 
-def memory_front(case: Case, best: RankedPlan, clock: Clock) -> tuple[FrontPoint, ...]:
-    """The fastest plan under each of some shares of the memory.
+def memory_front(
+    case: Case, plans: Sequence[RankedPlan], clock: Clock
+) -> tuple[FrontPoint, ...]:
+    """The fastest plan under each of some amounts of memory.
 
-    Each point is a search of the whole space with less memory, so no plan within its
-    memory is faster, where that search came to its end; shares below that of a point
-    that holds less anyway are not asked.
+    The amounts lie between what the best plan holds and what the most frugal layout
+    known does. Each is a search of the whole space with no more memory, so no plan
+    within it is faster, where that search came to its end; the fastest plan in hand
+    that holds no more is where it starts. The most frugal layout ends the front as it
+    is: it was not sought for its speed.
 
     Args:
         case: The job. [-]
-        best: Its best plan. [-]
+        plans: The best plans of its search. [-]
         clock: Time for it. [s]
 
     Returns:
         Points that none beats in both, the fastest first.
     """
-    capacity = best.estimate.memory.capacity_gib
-    found = [_point(best, capacity)]
-    for left, share in zip(range(len(SHARES), 0, -1), SHARES, strict=True):
-        if found[-1].device_gib <= share * capacity:
-            continue
-        if clock.left <= 0:
+    capacity = plans[0].estimate.memory.capacity_gib
+    found = [_point(plan, capacity) for plan in plans]
+    most = min(found, key=lambda point: point.step_time_s).device_gib
+    found += _most_frugal(case, capacity)
+    few = min(point.device_gib for point in found)
+    for left, part in zip(range(len(AMOUNTS), 0, -1), AMOUNTS, strict=True):
+        amount = few + (most - few) * part
+        if clock.left <= 0 or few >= most:
             break
-        smaller = case.edited(with_capacity(share * capacity * GIB))
-        result = best_of(smaller, clock.share(left))
-        if result is None or not result.plans:
-            break
-        found.append(_point(result.plans[0], capacity))
+        smaller = case.edited(with_capacity(amount * GIB))
+        result = best_of(smaller, clock.share(left), known_s=_known(found, amount))
+        if result is not None and result.plans:
+            found.append(_point(result.plans[0], capacity))
     return _front(found, "device_gib")
 
 
-def gpu_front(
-    case: Case, workload: Workload, best: RankedPlan, clock: Clock
-) -> tuple[FrontPoint, ...]:
-    """The fastest plan on half, a quarter and twice the nodes.
+def _most_frugal(case: Case, capacity: float) -> list[FrontPoint]:
+    """The layout that holds least, priced."""
+    frugal = [
+        (held, variant)
+        for variant in variants_of(case)
+        if (held := most_frugal(variant))
+    ]
+    if not frugal:
+        return []
+    held, variant = min(frugal, key=lambda pair: pair[0].memory.peak_device_gib.value)
+    predicted = estimate(variant.under(held.layout), held.layout)
+    return [_measured(predicted, held.layout, capacity)]
+
+
+def _known(found: Sequence[FrontPoint], amount: float) -> float:
+    """Step of the fastest plan in hand that holds no more than an amount. [s]."""
+    steps = (point.step_time_s for point in found if point.device_gib <= amount)
+    return min(steps, default=float("inf"))
+
+
+def gpu_front(case: Case, best: RankedPlan, clock: Clock) -> tuple[FrontPoint, ...]:
+    """The fastest plan on twice the nodes, half, a quarter and an eighth.
 
     Args:
         case: The job. [-]
-        workload: The job that the best plan is for. [-]
         best: Its best plan. [-]
         clock: Time for it. [s]
 
     Returns:
         Points that none beats in both, the fewest GPUs last.
     """
-    nodes = workload.topology.cluster.spec.nodes
+    nodes = case.workloads[0].topology.cluster.spec.nodes
     found = [_point(best, best.estimate.memory.capacity_gib)]
     for left, (times, by) in zip(range(len(SIZES), 0, -1), SIZES, strict=True):
         if nodes * times % by or clock.left <= 0:
@@ -71,13 +99,17 @@ def gpu_front(
 
 
 def _point(plan: RankedPlan, capacity: float) -> FrontPoint:
-    device = plan.estimate.memory.peak_device_gib.value
+    return _measured(plan.estimate, plan.layout, capacity)
+
+
+def _measured(predicted: Estimate, layout: Layout, capacity: float) -> FrontPoint:
+    device = predicted.memory.peak_device_gib.value
     return FrontPoint(
-        step_time_s=plan.estimate.step_time_s.value,
+        step_time_s=predicted.step_time_s.value,
         device_gib=device,
         headroom_gib=capacity - device,
-        gpus=plan.layout.gpus,
-        layout=plan.layout,
+        gpus=layout.gpus,
+        layout=layout,
     )
 
 

@@ -6,12 +6,18 @@ from dataclasses import dataclass
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.explain.case import Clock
+from planner.frameworks.sanity import compared
 from planner.predict import predict
 from planner.reasons import NO_DIFFERENCE, recompute_words, why_slower
+from planner.schedules import V_SHAPED
 from planner.specs.explanation import Neighbour
 from planner.specs.layout import Layout, PartialLayout
 from planner.specs.result import RankedPlan
 
+SPLITTING = ("tp", "cp", "micro_batch")
+"""Axes whose change may ask for other chunks. [text]"""
+USUAL = ("1f1b", "interleaved")
+"""Schedules that follow from the number of chunks. [text]"""
 KEPT = ("tp", "pp", "vpp", "ep", "etp", "zero_stage", "micro_batch")
 """Degrees that a neighbour has of the plan beside it."""
 
@@ -53,6 +59,8 @@ def moved(layout: Layout, **changes: object) -> PartialLayout:
         fields["cp_kind"] = layout.cp_kind
     if layout.tp > 1 and changes.get("tp", 2) != 1:
         fields["sp"] = layout.sp
+    if layout.schedule not in USUAL and changes.get("pp", 2) != 1:
+        fields["schedule"] = layout.schedule
     if layout.dp_shard != layout.dp * layout.cp:
         fields["dp_shard"] = layout.dp_shard
     return PartialLayout.model_validate(fields | changes)
@@ -118,65 +126,122 @@ def _neighbour(workload: Workload, best: RankedPlan, move: Move) -> Neighbour:
     except BadInputError as error:
         why = f"not legal: {error.message}"
         return Neighbour(change=move.words, effect=why, legal=False)
-    memory, step = plan.estimate.memory, plan.estimate.step_time_s.value
-    slower = step / best.estimate.step_time_s.value - 1
-    fits = memory.peak_device_gib.value <= memory.capacity_gib
     return Neighbour(
-        change=move.words,
+        change=_change(best.layout, plan.layout, move),
         effect=_effect(workload, best, plan, move),
         legal=True,
-        fits=fits,
-        step_time_s=step,
-        slower=slower,
-        device_gib=memory.peak_device_gib.value,
+        fits=_fits(plan),
+        tied=_is_tie(best, plan),
+        step_time_s=plan.estimate.step_time_s.value,
+        slower=_slower(best, plan),
+        device_gib=plan.estimate.memory.peak_device_gib.value,
     )
 
 
-def _plan(workload: Workload, layout: Layout, move: Move) -> RankedPlan:
-    """The neighbour under its best number of chunks, of one, half, as many and twice.
+def _change(best: Layout, layout: Layout, move: Move) -> str:
+    """The move, and what else had to change with it."""
+    also = []
+    if move.field != "vpp" and layout.vpp != best.vpp:
+        also.append(f"vpp {layout.vpp}")
+    if move.field != "recompute" and recompute_words(layout) != recompute_words(best):
+        also.append(f"recompute {recompute_words(layout)}")
+    return f"{move.words} ({', '.join(also)})" if also else move.words
 
-    Raises the complaint about the plan's own number where none is legal.
+
+def _slower(best: RankedPlan, plan: RankedPlan) -> float:
+    return plan.estimate.step_time_s.value / best.estimate.step_time_s.value - 1
+
+
+def _error(best: RankedPlan, plan: RankedPlan) -> float:
+    """What half of the comparisons of two such plans are off by. [1]."""
+    ours, theirs = best.estimate.time_breakdown_s, plan.estimate.time_breakdown_s
+    return compared().error(ours, theirs)
+
+
+def _is_tie(best: RankedPlan, plan: RankedPlan) -> bool:
+    """Whether a plan that fits is within that error of the best."""
+    return _fits(plan) and abs(_slower(best, plan)) <= _error(best, plan)
+
+
+def _plan(workload: Workload, layout: Layout, move: Move) -> RankedPlan:
+    """The neighbour under the plan's own number of chunks, or the first that fits.
+
+    A pipeline of another length first tries as many chunks as leave the number of
+    virtual stages as it was. Raises the complaint about the first number where none
+    is legal.
     """
-    change = {move.field: move.value}
-    chunks = [layout.vpp]
-    if move.field in ("tp", "pp", "cp", "micro_batch") and layout.pp > 1:
-        chunks += [1, layout.vpp // 2, 2 * layout.vpp]
-    if move == Move("pp", 1, layout.pp):
-        chunks = [1]
     plans: list[RankedPlan] = []
     problem: BadInputError | None = None
-    for vpp in dict.fromkeys(v for v in chunks if v):
+    for vpp in dict.fromkeys(v for v in _chunks(layout, move) if v):
         try:
-            partial = moved(layout, **({"vpp": vpp} | change))
-            plans.append(predict(workload, partial))
+            change = {"vpp": vpp, move.field: move.value}
+            plans.append(predict(workload, moved(layout, **change)))
         except BadInputError as error:
             problem = problem or error
+            continue
+        if _fits(plans[-1]):
+            break
     if not plans:
         assert problem is not None
         raise problem
     return min(plans, key=_preference)
 
 
+def _chunks(layout: Layout, move: Move) -> tuple[int, ...]:
+    """Chunks that a neighbour may have, the most alike first. [1]."""
+    own = layout.vpp
+    if layout.schedule in V_SHAPED or move.field not in (*SPLITTING, "pp"):
+        return (own,)
+    if move == Move("pp", 1, layout.pp):
+        return (1,)
+    alike = own * layout.pp // int(str(move.value)) if move.field == "pp" else own
+    return (alike, own, own // 2, 2 * own, 1) if layout.pp > 1 else (own,)
+
+
+def _fits(plan: RankedPlan) -> bool:
+    memory = plan.estimate.memory
+    return memory.peak_device_gib.value <= memory.capacity_gib
+
+
 def _preference(plan: RankedPlan) -> tuple[bool, float]:
     """Plans that fit by their step, then the others by what they hold."""
-    memory, step = plan.estimate.memory, plan.estimate.step_time_s.value
-    over = memory.peak_device_gib.value > memory.capacity_gib
-    return over, memory.peak_device_gib.value if over else step
+    held, step = plan.estimate.memory.peak_device_gib, plan.estimate.step_time_s
+    return not _fits(plan), step.value if _fits(plan) else held.value
 
 
 def _effect(workload: Workload, best: RankedPlan, plan: RankedPlan, move: Move) -> str:
     """Faster or slower, why, and what does not fit."""
-    estimate = plan.estimate
-    share = estimate.step_time_s.value / best.estimate.step_time_s.value - 1
+    share = _slower(best, plan)
     pace = f"{abs(share):.1%} {'slower' if share >= 0 else 'faster'}"
-    why = why_slower(best.estimate, estimate)
-    worst = max(estimate.memory.stages, key=lambda stage: stage.device)
-    if worst.device > estimate.memory.capacity_gib:
-        reach = f"stage {worst.stage} reaches {worst.device:.1f} GiB"
-        room = f"of {estimate.memory.capacity_gib:.1f} GiB"
-        return f"{pace}, {'but' if share < 0 else 'and'} {reach} {room}"
+    if not _fits(plan):
+        return f"{pace}, {'but' if share < 0 else 'and'} {_reach(plan)}"
+    why = why_slower(best.estimate, plan.estimate)
+    reason = "" if why == NO_DIFFERENCE else f" ({why})"
     outside = "" if _allowed(workload, plan.layout, move) else "; outside your limits"
-    return f"{pace}{'' if why == NO_DIFFERENCE else f' ({why})'}{outside}"
+    off = f"; a tie, such comparisons are off by {_error(best, plan):.1%}"
+    kept = _as_before(workload, best.layout, plan.layout, move)
+    tied = off if _is_tie(best, plan) else ""
+    return f"{pace}{reason}{tied}{kept}{outside}"
+
+
+def _reach(plan: RankedPlan) -> str:
+    memory = plan.estimate.memory
+    worst = max(memory.stages, key=lambda stage: stage.device)
+    room = f"of {memory.capacity_gib:.1f} GiB"
+    return f"stage {worst.stage} reaches {worst.device:.1f} {room}"
+
+
+def _as_before(workload: Workload, best: Layout, layout: Layout, move: Move) -> str:
+    """What the neighbour would hold under the recompute of the best plan."""
+    kind = recompute_words(best)
+    if move.field == "recompute" or "+" in kind or recompute_words(layout) == kind:
+        return ""
+    same = {move.field: move.value, "vpp": layout.vpp, "recompute": kind}
+    try:
+        plan = predict(workload, moved(best, **same))
+    except BadInputError:
+        return ""
+    return "" if _fits(plan) else f"; with recompute {kind} {_reach(plan)}"
 
 
 def _allowed(workload: Workload, layout: Layout, move: Move) -> bool:

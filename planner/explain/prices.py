@@ -10,6 +10,7 @@ from planner.cost.workload import Workload
 from planner.explain.case import Case, Clock, Edit, on_cluster
 from planner.explain.limits import InForce, limits_in_force, widened
 from planner.explain.relaxations import best_of
+from planner.reasons import changes
 from planner.specs.explanation import Price, Sensitivity
 from planner.specs.result import RankedPlan
 
@@ -18,8 +19,8 @@ MORE_MEMORY = 16e9
 """[B]"""
 BETTER_GEMM = 1.01
 WIDER_DOMAIN = 2
-SAME = 1e-9
-"""Relative difference of steps below which two plans count as equal. [1]"""
+SAME = 5e-5
+"""Share of the step below which a gain is none to speak of. [1]"""
 
 
 def limit_prices(case: Case, best: RankedPlan, clock: Clock) -> tuple[Price, ...]:
@@ -47,15 +48,17 @@ def limit_prices(case: Case, best: RankedPlan, clock: Clock) -> tuple[Price, ...
 
 def _price(case: Case, best: RankedPlan, limit: InForce, seconds: float) -> Price:
     wider = widened(case, limit.assignments)
-    result = None if wider is None else best_of(wider, seconds)
     step = best.estimate.step_time_s.value
-    found = step
+    result = None if wider is None else best_of(wider, seconds, known_s=step)
+    found, other = step, ""
     if result is not None and result.plans:
         found = min(step, result.plans[0].estimate.step_time_s.value)
+        other = changes(best, result.plans[0])
     gain = 1 - found / step
     proven = result is not None and result.status == "optimal"
     unsure = "" if proven else ", as far as the time allowed to look"
-    costs = f"costs {gain:.1%}: {found:.3f} s without it" if gain > SAME else "free"
+    wins = f"costs {gain:.1%}: {found:.3f} s without it, with {other}"
+    costs = wins if gain > SAME else "free"
     return Price(
         limit=limit.limit.limit,
         effect=f"{costs}{unsure}",
@@ -148,7 +151,8 @@ def _sensitivity(
 ) -> Sensitivity:
     step = best.estimate.step_time_s.value
     same = estimate(better.edit(workload), best.layout).step_time_s.value
-    result = best_of(case.edited(better.edit), seconds)
+    there = case.edited(better.edit)
+    result = best_of(there, seconds, known_s=same)
     found = same
     if result is not None and result.plans:
         found = min(same, result.plans[0].estimate.step_time_s.value)

@@ -185,21 +185,24 @@ def _priced(
     return found
 
 
-def best_of(case: Case, seconds: float, top: int = 1) -> Result | None:
+def best_of(
+    case: Case, seconds: float, *, known_s: float = float("inf")
+) -> Result | None:
     """The best plan of a job.
 
     Args:
         case: The job. [-]
         seconds: Time to search. [s]
-        top: Plans to list. [1]
+        known_s: A step that is reachable already; only plans as fast are sought. [s]
 
     Returns:
         The answer of its search; none where no layout is legal, or none fits. [-]
     """
     try:
-        if fits(case, seconds) in (Answer.NO_FIT, Answer.ILLEGAL):
+        none_known = known_s == float("inf")
+        if none_known and fits(case, seconds) in (Answer.NO_FIT, Answer.ILLEGAL):
             return None
-        return optimize(case.workloads, top=top, time_limit=seconds)
+        return optimize(case.workloads, top=1, time_limit=seconds, known_s=known_s)
     except BadInputError:
         return None
 

@@ -24,6 +24,8 @@ class StackLimits(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    precisions: tuple[str, ...] | None = None
+    """Compute formats that a search may choose from. [text]"""
     schedules: tuple[Schedule, ...] | None = None
     """Pipeline schedules. [text]"""
     recomputes_split: bool | None = None

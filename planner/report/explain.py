@@ -17,6 +17,8 @@ from planner.specs.explanation import (
     Judgement,
     Relaxation,
 )
+from planner.specs.layout import Layout
+from planner.specs.result import RankedPlan, Tie
 
 SHOWN_STAGES = 4
 """Ranks of a long pipeline that are told one by one. [1]"""
@@ -81,6 +83,9 @@ def _feasible(answer: Explained) -> Iterator[RenderableType]:
     yield section(
         f"Best plan ({answer.status}), {step:.3f} s a step", layout_table(best.layout)
     )
+    yield from _listed("Why it won", [answer.runner_up] if answer.runner_up else [])
+    if answer.tie is not None:
+        yield section("Tie", _tied(answer.tie, robust=answer.robust))
     yield section("What binds it", sentences(list(_bound(answer.binding))))
     beside = [(each.change, each.effect) for each in answer.neighbours]
     yield section("Why not a neighbour", _table(("change", "then"), beside))
@@ -89,8 +94,31 @@ def _feasible(answer: Explained) -> Iterator[RenderableType]:
         yield section("What each limit costs", _table(("limit", "price"), prices))
     better = [(each.change, each.effect) for each in answer.sensitivities]
     yield section("On a better machine", _table(("with", "effect"), better))
-    yield section("Step time against memory", _front(answer.memory_front))
-    yield section("Step time against GPUs", _front(answer.gpu_front))
+    yield section("Step time against memory", _front(answer.memory_front, best))
+    yield section("Step time against GPUs", _front(answer.gpu_front, best))
+
+
+def _tied(tie: Tie, *, robust: bool) -> RenderableType:
+    """Every plan of a tie, and how one of them is chosen."""
+    rows = [
+        (
+            f"{plan.slower:+.2%}",
+            f"{plan.error:.1%}",
+            f"{plan.free_gib:.1f}",
+            str(plan.axes),
+            _layout(plan.layout),
+        )
+        for plan in tie.plans
+    ]
+    names = ("slower", "off by", "free GiB", "axes", "layout")
+    chosen = "The plan above was chosen" if robust else "--robust on would choose"
+    told = f"The cost model cannot tell these apart. {chosen} by {tie.rule}."
+    return Group(sentences([told]), _table(names, rows))
+
+
+def _layout(layout: Layout) -> str:
+    """The short form with room to break a line in; `--layout` reads it in quotes."""
+    return short_layout(layout).replace(",", ", ")
 
 
 def _judgement(given: Judgement) -> RenderableType:
@@ -130,24 +158,29 @@ def _verb(bound: Binding) -> str:
     return "" if bound.resource == "waiting" else "is bound by "
 
 
-def _front(points: Sequence[FrontPoint]) -> RenderableType:
+def _front(points: Sequence[FrontPoint], best: RankedPlan) -> RenderableType:
+    """Points with their step and GPU time beside those of the best plan."""
+    step, gpus = best.estimate.step_time_s.value, best.layout.gpus
     rows = [
         (
             f"{point.step_time_s:.3f}",
+            f"{point.step_time_s / step - 1:+.1%}",
             f"{point.gpus:,}",
+            f"{point.step_time_s * point.gpus / (step * gpus) - 1:+.1%}",
             f"{point.device_gib:.1f}",
             f"{point.headroom_gib:.1f}",
-            short_layout(point.layout),
+            _layout(point.layout),
         )
         for point in points
     ]
-    return _table(("step s", "GPUs", "GiB", "free GiB", "layout"), rows)
+    names = ("step s", "slower", "GPUs", "GPU time", "GiB", "free", "layout")
+    return _table(names, rows)
 
 
 def _table(names: Sequence[str], rows: Sequence[tuple[str, ...]]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
     for name in names:
-        table.add_column(name, header_style="dim")
+        table.add_column(name, header_style="dim", overflow="fold")
     for row in rows:
         table.add_row(*row)
     return table

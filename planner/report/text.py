@@ -140,7 +140,7 @@ def _why(result: Result) -> Iterator[RenderableType]:
 
 
 def _tie(result: Result) -> Iterator[RenderableType]:
-    if lines := tie_sentences(result):
+    if lines := tie_sentences(result.tie, robust=result.robust):
         yield section("Tie", sentences(lines))
 
 

@@ -3,24 +3,23 @@
 from collections.abc import Iterator, Sequence
 
 from planner.report.words import short_layout
-from planner.specs.result import Result, Tie, TiedPlan
+from planner.specs.result import Tie, TiedPlan
 
 _SHOWN = 4
 """Unlisted plans that are named. [1]"""
 
 
-def tie_sentences(result: Result) -> list[str]:
+def tie_sentences(found: Tie | None, *, robust: bool) -> list[str]:
     """The tie beside the fastest plan, and how one of its plans is chosen.
 
     Args:
-        result: Answer of a search. [-]
+        found: The tie, or none. [-]
+        robust: Whether the plan shown was chosen among them. [-]
 
     Returns:
         Sentences; none where the fastest stands alone. [text]
     """
-    if result.tie is None:
-        return []
-    return list(_sentences(result.tie, robust=result.robust))
+    return [] if found is None else list(_sentences(found, robust=robust))
 
 
 def _sentences(found: Tie, *, robust: bool) -> Iterator[str]:

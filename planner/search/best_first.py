@@ -254,7 +254,7 @@ class BestFirst:
     def lower_bound(self) -> float:
         """No candidate of this variant, visited or not, is faster. [s]."""
         best = self.incumbents.best
-        value = best.step_s if best is not None else float("inf")
+        value = best.step_s if best is not None else self.incumbents.known_s
         return min(value, self.next_bound(), self.open_bound)
 
     def outcome(self) -> SearchOutcome:
@@ -275,6 +275,7 @@ class BestFirst:
             pruned={rule: n for rule, n in sorted(counted.items()) if n},
             solved=self.solved,
             seconds=self.seconds,
+            known_s=self.incumbents.known_s,
             near=[f for f in self.incumbents.within(NEAR) if f.variant == self.variant],
         )
 
@@ -292,11 +293,12 @@ class Together:
         *,
         top: int,
         time_limit: float,
+        known_s: float = float("inf"),
         progress: Callable[[Progress], None] | None,
     ) -> None:
         self.deadline = time.monotonic() + time_limit
         self.progress, self.reported = progress, 0.0
-        self.incumbents = Incumbents(top)
+        self.incumbents = Incumbents(top, known_s)
         self.searches = [
             BestFirst(workload, self.incumbents, index)
             for index, workload in enumerate(workloads)
@@ -355,6 +357,7 @@ def search_all(
     *,
     top: int = 4,
     time_limit: float = 120.0,
+    known_s: float = float("inf"),
     progress: Callable[[Progress], None] | None = None,
 ) -> list[SearchOutcome]:
     """Find the fastest plans over the spaces of several variants, with a proof.
@@ -365,13 +368,17 @@ def search_all(
         top: Plans to list over all variants, each of other degrees. [1]
         time_limit: Wall time after which the incumbents are returned; the first
             tier of every variant runs whatever it says. [s]
+        known_s: A step that is reachable already; slower plans are not sought, and
+            no bound is above it. [s]
         progress: Called about ten times a second.
 
     Returns:
         Of each variant its listed plans, its bound, and what removed the rest;
         the least bound holds over all. [-], shape (variants,)
     """
-    return Together(workloads, top=top, time_limit=time_limit, progress=progress).run()
+    return Together(
+        workloads, top=top, time_limit=time_limit, known_s=known_s, progress=progress
+    ).run()
 
 
 def search(

@@ -10,13 +10,13 @@ import numpy as np
 
 from planner.cost.linear import Linear, Lines, path_lines
 from planner.cost.meshes import Floats, Ints
-from planner.cost.pipeline import place_of, stages_by_rank
+from planner.cost.pipeline import stages_by_rank
 from planner.cost.reach import Mask, reach_of
 from planner.cost.table import CostTable
 from planner.search.blocks import block_work
 from planner.search.memory import most_layers
 from planner.search.paths import PathColumns, ShapePaths, shape_of
-from planner.search.schedules import FOLDS, SPLITS
+from planner.search.schedules import COPIES, FOLDS, SPLITS
 from planner.search.space import Space
 from planner.specs.table import StageCosts
 
@@ -47,6 +47,8 @@ class _Columns:
     """Weight gradients are operations of their own. [bool]"""
     folded: Mask
     """Chunks lie in a V. [bool]"""
+    copies: Ints
+    """How often the ranks hold the model. [1]"""
     transient: Floats
     budget: Floats
     kinds: tuple[tuple[int, Floats, Floats], ...]
@@ -92,8 +94,8 @@ def _columns(table: CostTable, space: Space) -> _Columns:
     split = SPLITS[space.schedules]
     ends = table.embedding, table.head
     edge = sum(end.forward + end.backward for end in ends)
-    v = space.vpp
-    stages = table.meshes.pp[mesh] * v
+    v, copies = space.vpp, COPIES[space.schedules]
+    stages = table.meshes.pp[mesh] * v // copies
     return _Columns(
         p=table.meshes.pp[mesh],
         v=v,
@@ -105,6 +107,7 @@ def _columns(table: CostTable, space: Space) -> _Columns:
         layer=np.where(split, cheapest(table.forward, None), cheapest(both, None)),
         split=split,
         folded=FOLDS[space.schedules],
+        copies=copies,
         transient=cheapest(table.transient, None),
         budget=table.budget[mesh].astype(np.float64),
         kinds=tuple(
@@ -135,7 +138,8 @@ def _time_bound(table: CostTable, space: Space, c: _Columns) -> Floats:
        r, each rank q >= 1 adds at least ``(p-1-q)/p`` of one cheapest layer,
        since only the ends may hold none. Where the backward is split a rank may
        end with a weight gradient, after which nothing follows: only the forwards
-       before it count.
+       before it count. Where two directions meet, rank r starts after those of the
+       ranks between it and the nearer end: ``p / 2`` ranks, twice.
 
     The optimizer may be added to 2 and 3 as well: it starts after every rank's
     compute and its largest is at least its mean.
@@ -144,9 +148,10 @@ def _time_bound(table: CostTable, space: Space, c: _Columns) -> Floats:
     optimizer = (table.embedding.unit.optimizer + table.head.unit.optimizer) * 1.0
     for kind, count in table.workload.runs:
         optimizer = optimizer + count * units[kind].optimizer
-    tail = optimizer[space.mesh] / c.p + table.overhead
+    tail = c.copies * optimizer[space.mesh] / c.p + table.overhead
     mean = c.m * c.work / c.p
-    fill = np.where(c.p > 2, (c.p - 1) * (c.p - 2) / (2.0 * c.p), 0.0) * c.layer
+    near = c.p // c.copies
+    fill = np.where(near > 2, (near - 1) * (near - 2) / (2.0 * near), 0.0) * c.layer
     plain = (c.v == 1) & (c.m > c.p) & ~c.split
     bubble = np.where(plain, (c.p - 1) * c.work / c.p, fill)
     return np.floor(mean + bubble + tail)
@@ -158,7 +163,8 @@ def _may_fit(space: Space, c: _Columns) -> Ints:
     At the first backward of rank r, K_r chunk activations are in flight (exact,
     from the order: ``min(m, p - r)``, which GPipe's m is at least, and
     ``min(m v, 2(p-r-1) + (v-1)p + 1)``; zb-h1 reaches ``min(m, p)``; in a V rank r
-    has at least ``min(m, 2p-1) + 1``, what rank 0 has),
+    has at least ``min(m, 2p-1) + 1``, what rank 0 has, and DualPipe is two V of p / 2
+    ranks and m / 2 micro-batches),
     at most ``C_r`` of one chunk. With N layers of a kind on the rank, at most
     ``most`` a chunk, their activations are at least ``saved (most K_r -
     C_r (v most - N))``, so ``N <= (budget - transient - saved (most K_r -
@@ -188,7 +194,7 @@ def _holds(c: _Columns, at: Ints, layers: int, static: Floats, saved: Floats) ->
         most = _most_on_rank(c, here, rank, static, saved)
         full = c.v[here] * c.most[here]
         total = total + most
-        could = total + (c.p[here] - rank - 1) * full
+        could = (total + (c.p[here] - rank - 1) * full) / c.copies[here]
         settled = (most == full) | (could < layers) | (c.p[here] == rank + 1)
         holds[open_[settled]] = could[settled] >= layers
         open_, total = open_[~settled], total[~settled]
@@ -201,6 +207,7 @@ def _most_on_rank(
     """Most layers of one kind that a rank can hold. [1]."""
     p, v, m, most = c.p[at], c.v[at], c.m[at], c.most[at]
     deep = np.minimum(m * v, 2 * (p - rank - 1) + (v - 1) * p + 1)
+    p, m = p // c.copies[at], m // c.copies[at]
     deep = np.where(c.folded[at], np.minimum(m, 2 * p - 1) + 1, deep)
     flat = np.minimum(m, np.where(c.split[at], p, p - rank))
     held = np.where(v > 1, deep, flat)
@@ -308,11 +315,12 @@ def loaded_bound(costs: StageCosts, lines: Lines, ranks: Ints) -> int:
     """Bound by the ranks that must carry many layers.
 
     Rank r holds at most ``c_r`` layers, by the class and by its memory, and of
-    these places ``sum c - L`` stay empty. One of the ranks with ``c_r >= h`` that
-    has fewer than h layers leaves at least ``c_r - h + 1`` empty, so no more of
-    them can than the smallest of these that add up to the empty places, k. Of the
-    paths through these ranks, each priced with at least h layers on its own rank,
-    all but k therefore hold: the (k+1)-th largest is a bound, for every h.
+    these places ``sum c - L`` stay empty (L those of every copy of the model). One
+    of the ranks with ``c_r >= h`` that has fewer than h layers leaves at least
+    ``c_r - h + 1`` empty, so no more of them can than the smallest of these that add
+    up to the empty places, k. Of the paths through these ranks, each priced with at
+    least h layers on its own rank, all but k therefore hold: the (k+1)-th largest
+    is a bound, for every h.
 
     Args:
         costs: The inner problem.
@@ -323,9 +331,9 @@ def loaded_bound(costs: StageCosts, lines: Lines, ranks: Ints) -> int:
         The best of these bounds. [ns]
     """
     caps = most_layers(costs)
-    empty = int(caps.sum()) - costs.layer_count
+    empty = int(caps.sum()) - costs.held_layers
     bound = int(least_values(costs, lines).max())
-    for load in range(-(-costs.layer_count // costs.pp), int(caps.max()) + 1):
+    for load in range(-(-costs.held_layers // costs.pp), int(caps.max()) + 1):
         able = caps >= load
         spare = np.cumsum(np.sort(caps[able] - load + 1))
         lighter = int(np.searchsorted(spare, empty, side="right"))
@@ -362,9 +370,8 @@ def least_values(
     value: Ints = lines.constants + (reach.low * prices).sum(axis=(1, 2))
     own = np.zeros((len(value), costs.stages), dtype=bool)
     if ranks is not None:
-        place = place_of(costs)
-        of_stage = np.array([place.rank(stage) for stage in range(costs.stages)])
-        own = of_stage == ranks[:, None]
+        held = stages_by_rank(costs)[ranks]
+        own = (held[:, :, None] == np.arange(costs.stages)).any(axis=1)
     others = np.minimum(reach.totals, costs.most_layers * (own @ (reach.mask * 1)))
     for kind, count in enumerate(reach.totals.tolist()):
         low, price = reach.low[:, kind], prices[:, :, kind]

@@ -5,12 +5,12 @@ from ortools.sat.python import cp_model as cp
 from planner.cost.linear import (
     Linear,
     end_transient,
-    head_rank,
+    ends_on,
     idle_end_beside,
     idle_linear,
     peak_linear,
 )
-from planner.cost.pipeline import peak_vectors, place_of
+from planner.cost.pipeline import peak_vectors, stages_of
 from planner.schedules.inflight import Peak
 from planner.search.variables import Variables
 from planner.specs.table import IdleMoment, StageCosts
@@ -101,7 +101,7 @@ class Constraints:
 
     def _fits_at(self, rank: int, moment: Peak) -> None:
         """One moment; the transient is that of the largest thing on the stage."""
-        stage = place_of(self.costs).stage(rank, moment.chunk)
+        stage = stages_of(self.costs, rank)[moment.chunk]
         held = self._expression(peak_linear(self.costs, rank, moment))
         end = end_transient(self.costs, stage)
         self.model.add(held + end <= self.costs.budget)
@@ -113,15 +113,15 @@ class Constraints:
                     self.model.add(held + excess <= self.costs.budget)
 
     def _every_rank_fits_when_idle(self) -> None:
-        last = head_rank(self.costs)
         for moment in self.costs.idle:
             for rank in range(self.costs.pp):
-                if moment.may_be_fullest(first=rank == 0, last=rank == last):
+                first, last = ends_on(self.costs, rank)
+                if moment.may_be_fullest(first=first, last=last):
                     self._fits_idle(rank, moment)
 
     def _fits_idle(self, rank: int, moment: IdleMoment) -> None:
         """One idle moment; beside it the largest unit of all the rank's chunks."""
-        costs, stages = self.costs, place_of(self.costs).of_rank(rank)
+        costs, stages = self.costs, stages_of(self.costs, rank)
         held = self._expression(idle_linear(costs, rank, moment))
         end = idle_end_beside(costs, rank, moment)
         self.model.add(held + end <= costs.budget)

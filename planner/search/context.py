@@ -1,46 +1,123 @@
 """The kinds of context parallelism that a search tries on given degrees."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+import numpy as np
+import numpy.typing as npt
+
+from planner.cost.communicators import communication_bytes
+from planner.cost.context import Context
+from planner.cost.context_buffers import context_buffers
+from planner.cost.context_parallel import context_exchange
+from planner.cost.meshes import Floats, Meshes
 from planner.cost.workload import Workload
 from planner.specs.context import CP_KINDS, MIXED, inner_degree, mixed_kind
 
 NOWHERE = CP_KINDS.index("all-gather")
 """Kind of a layout without context ranks. [1]"""
+Ranks = tuple[int, int, int]
+"""Tensor ranks, context ranks, and all other ranks of a layout. [1]"""
+BY_LIMIT = "limit:cp_kind"
+BY_HEADS = "heads % (tp * ulysses)"
+BY_ANOTHER = "another kind of cp is no slower and needs no more"
 
 
-def context_kinds(
-    workload: Workload, tp: int, cp: int, removed: Counter[str]
-) -> list[int]:
-    """Kinds that framework, heads and user allow.
+class ContextKinds:
+    """Kinds that framework, heads and user allow, and that no other makes useless.
 
     The framework's first alone in the default space; all of them in the full one, or
     where the user names some.
+    """
+
+    def __init__(self, workload: Workload, micro_batches: Sequence[int]) -> None:
+        self.workload = workload
+        self.micro_batches = list(micro_batches)
+        self.known: dict[Ranks, tuple[list[list[int]], Counter[str]]] = {}
+
+    def of(self, ranks: Ranks, micro_batch: int, removed: Counter[str]) -> list[int]:
+        """Kinds to try on some degrees.
+
+        Args:
+            ranks: Tensor ranks, context ranks, and all others. [1]
+            micro_batch: Sequences in a micro-batch. [1]
+            removed: Counts what a rule removes, by its name. [1]
+
+        Returns:
+            Indices into ``CP_KINDS``; the same single one for one context rank. [1]
+        """
+        if ranks[1] == 1:
+            return [NOWHERE]
+        if ranks not in self.known:
+            self.known[ranks] = self._looked_at(ranks)
+        fronts, dropped = self.known[ranks]
+        kinds = fronts[self.micro_batches.index(micro_batch)]
+        removed.update(dropped)
+        removed[BY_ANOTHER] += len(fronts[-1]) - len(kinds)
+        return kinds
+
+    def _looked_at(self, ranks: Ranks) -> tuple[list[list[int]], Counter[str]]:
+        """Kinds by micro-batch, all that are legal behind them, and what is not."""
+        dropped: Counter[str] = Counter()
+        legal = list(self._legal(*ranks[:2], dropped))
+        if len(legal) < 2:
+            return [legal] * (len(self.micro_batches) + 1), dropped
+        prices = _prices(self.workload, ranks, legal, self.micro_batches)
+        fronts = [[legal[i] for i in undominated(of_one)] for of_one in prices]
+        return [*fronts, legal], dropped
+
+    def _legal(self, tp: int, cp: int, dropped: Counter[str]) -> Iterator[int]:
+        limits, search = self.workload.framework.limits, self.workload.search
+        every = search.space == "full" or search.cp_kind is not None
+        for family in limits.cp_kinds if every else limits.cp_kinds[:1]:
+            for kind in _members(family, cp):
+                if not search.allows_context(kind):
+                    dropped[BY_LIMIT] += 1
+                elif not _heads_divide(self.workload, tp, inner_degree(kind, cp)):
+                    dropped[BY_HEADS] += 1
+                else:
+                    yield CP_KINDS.index(kind)
+
+
+def undominated(prices: Floats) -> list[int]:
+    """Rows that no other row matches everywhere, of equals the first.
+
+    Two layouts that differ in the kind of cp alone differ in nothing but what their
+    layers exchange each way, the buffers of that, and NCCL's communicators. Time of a
+    step and memory of a rank never fall when one of these grows: a schedule's end is
+    the longest path of its operations, hidden collectives show ``max`` and ``min`` of
+    both sides, and memory adds up. So a kind for which each is at least another's is
+    in no plan that is better than every plan of that other.
 
     Args:
-        workload: The job. [-]
-        tp: Tensor ranks. [1]
-        cp: Context ranks. [1]
-        removed: Counts what a rule removes, by its name. [1]
+        prices: What each kind costs. [s] and [B], shape (kinds, prices)
 
     Returns:
-        Indices into ``CP_KINDS``; the same single one for one context rank. [1]
+        Rows, in their order. [1]
     """
-    if cp == 1:
-        return [NOWHERE]
-    limits, search = workload.framework.limits, workload.search
-    every = search.space == "full" or search.cp_kind is not None
-    kinds = []
-    for family in limits.cp_kinds if every else limits.cp_kinds[:1]:
-        for kind in _members(family, cp):
-            if not search.allows_context(kind):
-                removed["limit:cp_kind"] += 1
-            elif not _heads_divide(workload, tp, inner_degree(kind, cp)):
-                removed["heads % (tp * ulysses)"] += 1
-            else:
-                kinds.append(CP_KINDS.index(kind))
-    return kinds
+    no_more = (prices[:, None, :] <= prices[None, :, :]).all(axis=2)
+    first = np.arange(len(prices))
+    beats = no_more & (~no_more.T | (first[:, None] < first[None, :]))
+    kept: list[int] = np.flatnonzero(~beats.any(axis=0)).tolist()
+    return kept
+
+
+def _prices(
+    workload: Workload, ranks: Ranks, kinds: list[int], micro_batches: list[int]
+) -> npt.NDArray[np.float64]:
+    """What each kind exchanges and holds, shape (micro-batches, kinds, prices)."""
+    tp, cp, dp = ranks
+    rows: list[tuple[int, ...]] = [
+        (tp, 0, 1, cp, kind, 1, 1, dp, cp * dp, 0, micro_batch, 1, 0)
+        for micro_batch in micro_batches
+        for kind in kinds
+    ]
+    context = Context.of(workload, Meshes.from_rows(rows))
+    columns = [communication_bytes(workload, context.meshes)]
+    for layer in workload.kinds:
+        columns += [*context_exchange(context, layer)]
+        columns += [context_buffers(layer, context.meshes)]
+    return np.stack(columns, axis=1).reshape(len(micro_batches), len(kinds), -1)
 
 
 def _members(family: str, cp: int) -> Iterator[str]:

@@ -44,8 +44,8 @@ def degrees(meshes: Meshes, row: int, menu: int) -> tuple[int, ...]:
 class Incumbents:
     """The best candidate of each set of degrees, and what still matters."""
 
-    def __init__(self, top: int) -> None:
-        self.top = top
+    def __init__(self, top: int, known_s: float = float("inf")) -> None:
+        self.top, self.known_s = top, known_s
         self.best_of: dict[tuple[int, ...], Found] = {}
         self.listed: list[Found] = []
 
@@ -94,9 +94,10 @@ class Incumbents:
             key: Variant and degrees of a candidate, or none for the whole list. [1]
 
         Returns:
-            The last listed step, or that of its own degrees if less. [s]
+            The last listed step, that of its own degrees or the one known from the
+            start, whichever is least. [s]
         """
         full = len(self.listed) == self.top
-        last = self.listed[-1].step_s if full else float("inf")
+        last = min(self.listed[-1].step_s if full else self.known_s, self.known_s)
         own = self.best_of.get(key) if key is not None else None
         return min(last, own.step_s) if own is not None else last

@@ -73,14 +73,14 @@ class LoadTree:
 
     def _push(self, bound: int, box: _Box) -> None:
         """Keep a box; one whose loads cannot add up to the model holds no split."""
-        if box.loads.holds(self.cuts.costs.layer_count):
+        if box.loads.holds(self.cuts.costs.held_layers):
             self.made += 1
             heapq.heappush(self.boxes, (bound, self.made, box))
 
     def _last_loaded(self) -> list[Loads]:
         """By the last rank with at least the mean load, rounded up."""
         costs, whole = self.cuts.costs, Loads.of(self.cuts.costs)
-        mean = -(-costs.layer_count // costs.pp)
+        mean = -(-costs.held_layers // costs.pp)
         ranks = np.arange(costs.pp)
         return [
             Loads(

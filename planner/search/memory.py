@@ -4,7 +4,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from planner.cost.linear import head_rank
 from planner.cost.meshes import Ints
 from planner.cost.pipeline import PeakColumns, peak_columns, stages_by_rank
 from planner.cost.reach import reach_of
@@ -17,7 +16,7 @@ def cannot_fit(costs: StageCosts) -> bool:
     A rank's memory depends on its own chunks alone. For each of its moments
     the most layers are reached by filling its cheapest chunks first with the
     cheapest kind; the least over moments bounds the rank, and the ranks
-    together must hold the model.
+    together must hold every copy of the model.
 
     Args:
         costs: The inner problem.
@@ -26,7 +25,7 @@ def cannot_fit(costs: StageCosts) -> bool:
         True only when nothing can fit.
     """
     loads = most_layers(costs)
-    return bool(loads.min() < 0 or loads.sum() < costs.layer_count)
+    return bool(loads.min() < 0 or loads.sum() < costs.held_layers)
 
 
 @lru_cache(maxsize=256)
@@ -67,7 +66,8 @@ def _idle_loads(costs: StageCosts, moment: IdleMoment) -> Ints:
     No bound where a layer may hold less than nothing of its own: more of those
     would make room.
     """
-    stages, last = stages_by_rank(costs), head_rank(costs)
+    stages = stages_by_rank(costs)
+    first, last = (stages == 0).any(axis=1), (stages == costs.stages - 1).any(axis=1)
     held = zip(costs.layers, moment.layers, strict=True)
     prices = _least(costs, stages, [layer.static + min(row) for layer, row in held])
     most = np.full(costs.pp, costs.vpp * costs.most_layers)
@@ -75,11 +75,11 @@ def _idle_loads(costs: StageCosts, moment: IdleMoment) -> Ints:
         return most
     low = np.array(costs.fewest)[stages]
     room = costs.budget - (low * prices).sum(axis=1)
-    room[0] -= costs.embedding.static + moment.embedding
-    room[last] -= costs.head.static + moment.head
+    room = room - first * (costs.embedding.static + moment.embedding)
+    room = room - last * (costs.head.static + moment.head)
     beside = np.where(low.any(axis=1), min(map(min, moment.beside)), 0)
-    beside[0] = max(beside[0], moment.embedding_beside)
-    beside[last] = max(beside[last], moment.head_beside)
+    beside = np.maximum(beside, first * moment.embedding_beside)
+    beside = np.maximum(beside, last * moment.head_beside)
     room = room - beside
     taken = low.sum(axis=1) + _fill(prices, costs.most_layers - low, room)
     loads: Ints = np.where(room < 0, -1, taken)

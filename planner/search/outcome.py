@@ -42,6 +42,9 @@ class SearchOutcome:
     """Everything found of this variant that is not much slower than the best of all,
     listed or not."""
 
+    known_s: float = float("inf")
+    """A step that was reachable before the search; no plan slower was sought. [s]"""
+
     @property
     def proven(self) -> bool:
         """Whether the best plan meets the bound."""

@@ -221,7 +221,7 @@ def _families(costs: StageCosts) -> list[list[Path]]:
     """Find the three families of a shape."""
     slots, graph = Slots(costs.pp, costs.vpp), graph_of(costs)
     equal, split = [0] * slots.n_slots, int(splits_backward(costs))
-    for stage in range(costs.stages):
+    for stage in range(slots.stages):
         equal[slots.f(stage)], equal[slots.b(stage)] = 1, 2 - split
         equal[slots.w(stage)] = split
     x = durations(costs, stage_vectors(costs, even_counts(costs)))
@@ -242,7 +242,8 @@ def work_path(costs: StageCosts, rank: int) -> Path:
     ``sum_{q<r} f_q,0 + m sum_j (f_r,j + b_r,j + w_r,j) + sum_{q<r} b_q,0 +
     optimizer``: the rank's stream starts with the first micro-batch's chunk 0 and
     ends with the backward of the last one's. Where the backward is split it ends
-    with a weight gradient, after which nothing drains.
+    with a weight gradient, after which nothing drains. Of two directions, the one
+    that reaches the rank first starts its stream.
 
     Args:
         costs: The inner problem.
@@ -253,14 +254,17 @@ def work_path(costs: StageCosts, rank: int) -> Path:
     """
     slots = Slots(costs.pp, costs.vpp)
     counts = np.zeros(slots.n_slots, dtype=np.int64)
-    split = splits_backward(costs)
-    for before in range(rank):
+    split, place = splits_backward(costs), place_of(costs)
+    micros = place.micros(costs.micro_batches)
+    first = place.stage(rank, int(place.both_ways and 2 * rank >= costs.pp))
+    ahead = first % place.depth
+    for before in range(first - ahead, first):
         counts[slots.f(before)], counts[slots.b(before)] = 1, 1 - split
-    for stage in place_of(costs).of_rank(rank):
-        counts[[slots.f(stage), slots.b(stage)]] = costs.micro_batches
-        counts[slots.w(stage)] = costs.micro_batches * split
+    for stage in place.of_rank(rank):
+        counts[[slots.f(stage), slots.b(stage)]] = micros
+        counts[slots.w(stage)] = micros * split
     counts[slots.opt(rank)] = 1
-    return Path(counts, (2 - split) * rank)
+    return Path(counts, (2 - split) * ahead)
 
 
 def even_counts(costs: StageCosts, entry: int = 0) -> Counts:

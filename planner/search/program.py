@@ -13,7 +13,7 @@ from ortools.linear_solver import pywraplp
 
 from planner.cost.linear import Linear, Lines, end_transient, peak_linear
 from planner.cost.meshes import Ints
-from planner.cost.pipeline import peak_columns, place_of, stages_by_rank
+from planner.cost.pipeline import peak_columns, stages_by_rank, stages_of
 from planner.cost.reach import reach_of
 from planner.schedules.inflight import Peak
 from planner.search.bounds import least_values
@@ -54,7 +54,7 @@ class Loads:
         """Whether loads within the box can add up to the model.
 
         Args:
-            layers: Layers of the model. [1]
+            layers: Layers on all ranks together. [1]
 
         Returns:
             False only where no split lies in the box.
@@ -250,7 +250,7 @@ def memory_lines(costs: StageCosts) -> list[Linear]:
         Memory less the budget. [block]
     """
     at = peak_columns(costs.schedule, costs.pp, costs.vpp, costs.micro_batches)
-    place, kept = place_of(costs), []
+    kept: list[Linear] = []
     ends = [*at.starts[1:].tolist(), len(at.rank)]
     for rank, (start, end) in enumerate(zip(at.starts.tolist(), ends, strict=True)):
         lines = []
@@ -258,7 +258,7 @@ def memory_lines(costs: StageCosts) -> list[Linear]:
             held, late = (tuple(c[index].tolist()) for c in (at.held, at.pending))
             moment = Peak(int(at.chunk[index]), held, late)
             line = peak_linear(costs, rank, moment)
-            beside = end_transient(costs, place.stage(rank, moment.chunk))
+            beside = end_transient(costs, stages_of(costs, rank)[moment.chunk])
             lines.append(Linear(line.constant + beside - costs.budget, line.factors))
         kept += _deciding(costs, lines)
     return kept

@@ -22,6 +22,8 @@ SPLITS = np.array([name in SPLIT for name in SEARCHED])
 """Of each, whether its backward is two operations. [bool]"""
 FOLDS = np.array([name in V_SHAPED for name in SEARCHED])
 """Of each, whether its chunks lie in a V. [bool]"""
+COPIES = np.array([1 + (name == "dualpipe") for name in SEARCHED])
+"""Of each, how often the ranks hold the model. [1]"""
 
 
 class Rows(NamedTuple):

@@ -13,14 +13,15 @@ import numpy as np
 from planner.cost.host_bound import leaves_the_gpus
 from planner.cost.meshes import ORDERS, Ints, Meshes
 from planner.cost.workload import Workload
-from planner.models.blocks import Mlp, Moe
+from planner.models.blocks import Mlp
 from planner.search.blocks import (
     CHOSEN,
     block_entries,
     block_rows,
     named_blocks,
 )
-from planner.search.context import context_kinds
+from planner.search.context import ContextKinds
+from planner.search.experts import ExpertDegrees
 from planner.search.fleet import (
     Axis,
     Shape,
@@ -29,6 +30,7 @@ from planner.search.fleet import (
     may_idle,
     whole_shapes,
 )
+from planner.search.formats import BY_NARROWER, NarrowGradients
 from planner.search.hosts import hosts_hold
 from planner.search.menus import offered, searched
 from planner.search.schedules import (
@@ -128,6 +130,9 @@ class Enumerator:
         self.removed: Counter[str] = Counter()
         self.full = workload.search.space == "full"
         shares = workload.offload
+        self.kinds = ContextKinds(workload, divisors(workload.sequences))
+        self.narrow = NarrowGradients(workload)
+        self.experts = ExpertDegrees(workload)
         self.offloaded = [name for name in CATEGORIES if getattr(shares, name) > 0]
 
     def space(self, some: Iterable[tuple[int, ...]] | None = None) -> Space:
@@ -179,8 +184,11 @@ class Enumerator:
                 continue
             for micro_batch in self._micro_batches(dp):
                 micro_batches = self.workload.sequences // (dp * micro_batch)
-                for sp, kind, (ep, etp), order in self._inner(tp, pp, cp, dp):
+                inner = self._inner(tp, pp, cp, dp, micro_batch)
+                for sp, kind, (ep, etp), order in inner:
                     for zero, shard in self._sharding(tp, cp, dp):
+                        if self._narrow_wins(zero, shard, tp, ep * etp):
+                            continue
                         yield (
                             tp,
                             sp,
@@ -196,6 +204,13 @@ class Enumerator:
                             micro_batches,
                             order,
                         )
+
+    def _narrow_wins(self, zero: int, shard: int, tp: int, held: int) -> bool:
+        """Whether the variant with narrower gradients has the mesh, as good."""
+        inside = max(shard * tp // held, 1)
+        won = self.narrow.rule_out(zero=zero, shard=shard, expert_shard=inside)
+        self.removed[BY_NARROWER] += won
+        return won
 
     def _shapes(self) -> list[Shape]:
         """Shapes of the space: those that fill the fleet, or smaller ones too."""
@@ -286,12 +301,13 @@ class Enumerator:
                 yield micro_batch
 
     def _inner(
-        self, tp: int, pp: int, cp: int, dp: int
+        self, tp: int, pp: int, cp: int, dp: int, micro_batch: int
     ) -> Iterator[tuple[int, int, tuple[int, int], int]]:
         """Sequence parallelism, kind of cp, experts and rank order."""
+        ranks = tp, cp, pp * dp
         for sp in self._sequence_parallel(tp):
-            for kind in context_kinds(self.workload, tp, cp, self.removed):
-                for experts in self._experts(tp, cp, dp, sp=sp):
+            for kind in self.kinds.of(ranks, micro_batch, self.removed):
+                for experts in self.experts.of(tp, tp * cp * dp, sp, self.removed):
                     for order in self._orders(pp, dp, tp * cp, experts):
                         yield sp, kind, experts, order
 
@@ -301,30 +317,6 @@ class Enumerator:
         kept = [int(sp) for sp in legal if wanted in (None, sp) or tp == 1]
         self.removed["limit:sp"] += len(legal) - len(kept)
         return kept
-
-    def _experts(
-        self, tp: int, cp: int, dp: int, *, sp: int
-    ) -> Iterator[tuple[int, int]]:
-        """(ep, etp) that divide the experts and lie inside dp * cp * tp."""
-        experts = [k.ffn for k in self.workload.kinds if isinstance(k.ffn, Moe)]
-        if not experts:
-            if self._keep("ep", 1) and self._keep("etp", 1):
-                yield 1, 1
-            return
-        ranks = tp * cp * dp
-        for etp in self._expert_tensor(tp):
-            for ep in divisors(np.gcd.reduce([moe.experts for moe in experts]).item()):
-                if ranks % (ep * etp) or any(moe.ffn % etp for moe in experts):
-                    self.removed["tp cp dp % (ep etp)"] += 1
-                elif ep > 1 and tp > 1 and self.limits.experts_need_sp and not sp:
-                    self.removed["ep with tp needs sp"] += 1
-                elif ep > 1 and not self.limits.expert_parallel:
-                    self.removed["the framework has no expert parallelism"] += 1
-                elif self._keep("ep", ep) and self._keep("etp", etp):
-                    yield ep, etp
-
-    def _expert_tensor(self, tp: int) -> list[int]:
-        return divisors(tp) if self.limits.expert_tensor else [1]
 
     def _orders(
         self, pp: int, dp: int, inner: int, experts: tuple[int, int]

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from planner.specs.estimate import Verdict
 from planner.specs.layout import Layout
-from planner.specs.result import RankedPlan, Status
+from planner.specs.result import RankedPlan, Status, Tie
 
 
 class _Frozen(BaseModel):
@@ -75,6 +75,8 @@ class Neighbour(_Frozen):
     effect: str
     legal: bool
     fits: bool = False
+    tied: bool = False
+    """Whether it is within what such comparisons are off by."""
     step_time_s: float | None = None
     slower: float | None = None
     """Step over that of the best plan, minus 1; below 0 it is faster. [1]"""
@@ -154,6 +156,12 @@ class Explained(_Frozen):
     need: Need | None = None
     relaxations: tuple[Relaxation, ...] = ()
     best: RankedPlan | None = None
+    tie: Tie | None = None
+    """Plans that the cost model cannot tell from the fastest."""
+    robust: bool = False
+    """Whether the best plan was chosen among tied ones."""
+    runner_up: str = ""
+    """What the best plan beats, or why it stands before the fastest."""
     binding: tuple[Binding, ...] = ()
     neighbours: tuple[Neighbour, ...] = ()
     limits: tuple[Price, ...] = ()

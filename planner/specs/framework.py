@@ -121,6 +121,8 @@ class Recipe:
     """Width of the optimizer's moments where the job names none. [bit]"""
     keeps_fp8: bool = False
     """Linears keep quantised weights and inputs; false quantises again."""
+    formats_kept: dict[str, float] = field(default_factory=dict)
+    """Of saved tensors with a format of their own beside fp8, by name. [B]"""
     fp8_primary: bool = False
     """The quantised weights replace the bf16 ones (``fp8_param_gather``)."""
     live_parameters: float | None = None
@@ -251,6 +253,8 @@ class RecipeOverrides(BaseModel):
     """Units of gradients waiting for their reduce-scatter under ZeRO-3. [1]"""
     keeps_fp8: bool | None = None
     """Linears keep quantised weights and inputs; false quantises again."""
+    formats_kept: dict[str, float] | None = None
+    """Of saved tensors with a format of their own beside fp8, by name. [B]"""
     fp8_primary: bool | None = None
     """The quantised weights replace the bf16 ones (``fp8_param_gather``)."""
     live_parameters: float | None = Field(default=None, gt=0, allow_inf_nan=False)

@@ -43,6 +43,8 @@ class Profile(BaseModel):
     """The same per kernel that is launched for one expert alone. [s]"""
     expert_dispatch: ExpertDispatch = "all-to-all"
     """Every copy of a token sent, or one per rank and domain that holds its experts."""
+    dispatch_bytes: float = Field(default=2.0, gt=0, le=4, allow_inf_nan=False)
+    """Sent per number to the experts, and of gradients back into them. [B]"""
     ep_overlap: bool = False
     """All-to-alls that leave a domain run beside another micro-batch's passes."""
     clock: float = Field(gt=0, le=1.5)

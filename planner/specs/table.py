@@ -137,19 +137,26 @@ class StageCosts:
     """Layers that a virtual stage may hold above the balanced count. [1]"""
     idle: tuple[IdleMoment, ...] = ()
     """Moments beside the backwards, in the order of a run."""
+    copies: int = 1
+    """How often the ranks hold the model: each with its part of the batch. [1]"""
     block: int = 0
     """First layers of every virtual stage under the first kind of the menu, all others
     under the second, on the even split alone; 0: split and kinds are free. [1]"""
 
     @cached_property
     def stages(self) -> int:
-        """Virtual stages. [1]."""
-        return self.pp * self.vpp
+        """Virtual stages of the model, its copies not counted. [1]."""
+        return self.pp * self.vpp // self.copies
 
     @cached_property
     def layer_count(self) -> int:
         """Layers of the model. [1]."""
         return sum(count for _, count in self.runs)
+
+    @cached_property
+    def held_layers(self) -> int:
+        """Layers on all ranks together, those of every copy. [1]."""
+        return self.copies * self.layer_count
 
     @cached_property
     def most_layers(self) -> int:

@@ -117,10 +117,11 @@ class Clocks:
 
     def _wake(self, rank: int, now: int) -> None:
         """Start the next operation if the rank is free and its input is there."""
-        if self.at[rank] == len(self.orders[rank]) or self.free[rank] > now:
+        at = self.at[rank]
+        if at == len(self.orders[rank]) or self.free[rank] > now:
             return
-        op = self.orders[rank][self.at[rank]]
-        pair = self.orders[rank][self.at[rank] :][: 2 if op.kind == "P" else 1]
+        op = self.orders[rank][at]
+        pair = self.orders[rank][at : at + (2 if op.kind == "P" else 1)]
         if not all(self._is_there(half, rank, now) for half in pair):
             return
         if self._is_first(op) and self._opens(rank, op.chunk) > now:

@@ -183,7 +183,8 @@ class Prices:
             accumulated=blocks(self._waiting_bytes(owned)),
             gather=nanoseconds(gather),
             scatter=nanoseconds(scatter),
-            optimizer=nanoseconds(self._optimizer(owned, gather, scatter)),
+            optimizer=nanoseconds(self._optimizer(owned, gather, scatter))
+            + nanoseconds(self._with_copy(owned)),
             idle=Idle.of(self.workload, owned, self.meshes),
         )
 
@@ -233,6 +234,18 @@ class Prices:
             beside += -(-self.layout.grad_accum // self.scatter_every) * scatter
         update = _one(optimizer_time(self.workload, owned, self.meshes))
         return update + profile.overlap_contention * beside
+
+    def _with_copy(self, owned: Owned) -> float:
+        """Where each stage is held twice: what a rank has reduced, sent across. [s]."""
+        if self.layout.schedule != "dualpipe" or not owned.dense + owned.expert:
+            return 0.0
+        dense, expert = _one(owned.dense), _one(owned.expert)
+        if self.layout.zero_stage:
+            dense /= self.layout.dp_shard
+            expert /= self.meshes.expert_shard.item()
+        size = self.workload.recipe.gradient_bytes * (dense + expert)
+        rate, crosses = axes.stage_bandwidth(self.workload.topology, self.meshes)
+        return _one(send_time(self.context.links, rate * 0 + size, rate, crosses))
 
     @property
     def scatter_every(self) -> int:

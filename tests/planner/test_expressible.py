@@ -11,8 +11,10 @@ from planner.errors import BadInputError
 from planner.expressible import able, refuse_inexpressible, refuse_unknown_words
 from planner.frameworks import FRAMEWORKS
 from planner.optimize import optimize
+from planner.predict import predict
 from planner.resolve import resolve
 from planner.specs.job import JobSpec
+from planner.specs.layout import PartialLayout
 from planner.specs.search import SearchSpec
 
 
@@ -100,6 +102,36 @@ def test_limits_that_contradict_themselves_are_refused(
 def test_sp_holds_beside_a_tp_that_may_be_more_than_one() -> None:
     assert SearchSpec.model_validate({"sp": True, "tp": [1, 2]}).sp
     assert SearchSpec.model_validate({"sp": False, "tp": 1}).sp is False
+
+
+def test_a_stack_is_named_where_its_framework_alone_cannot() -> None:
+    """torchtitan compiles by default, which no split of the backward allows."""
+    words = "frameworks that can: torchtitan with stack.name torchtitan-eager"
+    with pytest.raises(BadInputError, match=re.escape(words)):
+        refuse_inexpressible(job("torchtitan", schedule="zb-v"))
+    assert able("schedule", SearchSpec(schedule="1f1b")) == tuple(
+        framework.name for framework in FRAMEWORKS
+    )
+    assert able("schedule", SearchSpec(schedule="dualpipe")) == (
+        "megatron with stack.name deepseek-v3",
+    )
+
+
+def test_a_layout_names_the_stack_that_runs_its_schedule() -> None:
+    layout = PartialLayout(pp=2, schedule="dualpipe-v")
+    with pytest.raises(
+        BadInputError, match=r"with stack.name torchtitan-eager"
+    ) as told:
+        predict(job("torchtitan")[0], layout)
+    assert told.value.field == "layout.schedule"
+
+
+def test_combinations_of_modules_are_words_too() -> None:
+    refuse_inexpressible(job("megatron", recompute="layernorm+moe_act"))
+    with pytest.raises(BadInputError, match="cannot express recompute"):
+        refuse_inexpressible(job("torchtitan", recompute="layernorm+moe_act"))
+    with pytest.raises(BadInputError, match="no framework has this"):
+        job("megatron", recompute="moe_act+layernorm")
 
 
 def test_combinations_of_recomputed_modules_are_words() -> None:

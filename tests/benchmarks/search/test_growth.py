@@ -13,8 +13,8 @@ from planner.search.incumbents import Incumbents
 from planner.specs.read import read_spec
 from planner.specs.search import SearchSpec
 
-NODES = (8, 32, 128)
-"""Nodes of eight GPUs: 64 to 1,024 GPUs. [1]"""
+NODES = (2, 8, 32)
+"""Nodes of eight GPUs: 16 to 256 GPUs. [1]"""
 DEPTHS = (6, 24, 96)
 """Layers of a job on 64 GPUs. [1]"""
 PROPORTIONAL = 1.0

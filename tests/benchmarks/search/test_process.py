@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.search import process
+from benchmarks.search import one, process
 from benchmarks.search.cases import Case, case
-from benchmarks.search.page import line, page
+from benchmarks.search.page import line
 from benchmarks.search.process import measured, run
+from benchmarks.search.series import Watch
+from benchmarks.search.tables import CASE_HEAD, case_cells
+from planner.search.outcome import Progress
 
 LIMIT = 1.0
 """Time that a process which never ends is given. [s]"""
@@ -30,7 +33,7 @@ def test_a_process_gives_its_output_and_its_memory() -> None:
 
 def test_a_process_past_its_limit_is_killed_with_its_children() -> None:
     ended = run([sys.executable, "-c", NEVER_ENDS], LIMIT)
-    assert ended.code == -9
+    assert ended.code == -15
     assert LIMIT <= ended.seconds < 60
     assert not alive(int(ended.output))
 
@@ -57,12 +60,37 @@ def test_a_failure_says_why(tmp_path: Path) -> None:
     assert row["error"] in line(row)
 
 
-def test_a_case_that_is_killed_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_does_not_stop_is_killed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(process, "LAST_WORDS", 0.5)
+    deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)"
+    assert run([sys.executable, "-c", deaf], LIMIT).code == -9
+
+
+def test_a_case_that_is_stopped_early_is_told_as_such(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(process, "GRACE", 0.0)
     row = measured(case("llama-3.1-70b-32-h100", "default"), 0.2)
-    assert row["status"] == "killed"
-    assert 0.2 <= row["process_s"] < 60
-    assert "killed" in page({"cases": [row], "growth": []})
+    assert row["status"] in {"stopped", "killed"}
+    assert row["process_s"] >= 0.2
+    assert case_cells(row)[2:4] == (row["status"], "none")
+    assert len(case_cells(row)) == len(CASE_HEAD)
+
+
+def test_a_search_that_is_stopped_tells_what_it_knew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def stopped(*_: object, progress: Watch, **__: object) -> None:
+        progress(Progress(1, 1, 10.0, 9.0))
+        raise one.Stopped
+
+    monkeypatch.setattr(one, "optimize", stopped)
+    row = one.measure(case("llama-3-8b-8-a100", "full").path, (), 60.0, 0.0)
+    assert row["status"] == "stopped"
+    assert [point[1:] for point in row["series"]] == [[10.0, 9.0]]
+    assert row["phases_s"]["resolve"] > 0
 
 
 def test_a_case_is_measured_whole() -> None:
@@ -74,8 +102,7 @@ def test_a_case_is_measured_whole() -> None:
     assert row["candidates"] >= row["solved"]
     assert {"import", "enumerate", "price", "report"} <= set(row["phases_s"])
     assert row["series"][-1][1] == pytest.approx(row["step_s"], rel=1e-5)
-    shown = page({"cases": [row], "growth": []})
-    assert f"| llama-3-8b-8-a100 | default | {row['candidates']:,} |" in shown
+    assert case_cells(row)[2:4] == ("optimal", f"{row['candidates']:,}")
 
 
 def test_the_processes_of_a_case_have_a_group_of_their_own() -> None:

@@ -56,7 +56,7 @@ def said(*plans: TiedPlan, robust: bool = False) -> str:
         tie=tie,
         robust=robust,
     )
-    return " ".join(tie_sentences(result))
+    return " ".join(tie_sentences(result.tie, robust=result.robust))
 
 
 def test_listed_plans_that_tie_are_named_by_rank() -> None:
@@ -91,4 +91,4 @@ def test_nothing_is_said_without_a_tie(robust: bool) -> None:  # noqa: FBT001
         explanation=Explanation(),
         robust=robust,
     )
-    assert tie_sentences(alone) == []
+    assert tie_sentences(alone.tie, robust=False) == []

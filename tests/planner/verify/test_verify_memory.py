@@ -17,12 +17,12 @@ from planner.verify.idle import Idle
 from planner.verify.memory import peak_blocks
 from planner.verify.prices import Prices, blocks
 
-NAMES = ("static", "saved", "transient", "accumulated")
+NAMES = ("static", "saved", "transient", "accumulated", "pending")
 SIZES = st.integers(0, 99)
 
 
 def prices(shape: dict[str, Any], stages: list[list[tuple[int, ...]]]) -> Any:
-    """Stand-in for Prices: units of (static, saved, transient, accumulated)."""
+    """Stand-in for Prices: units of sizes in the order of ``NAMES``."""
     held = [
         [
             SimpleNamespace(**dict(zip(NAMES, unit, strict=True)), idle=Idle())
@@ -41,10 +41,22 @@ def test_a_pipeline_by_hand() -> None:
 
     Rank 0: 10 + 20 static, 2 * (3 + 4) saved, max(5, 6) beside, 1 + 2 wait.
     """
-    rank0 = [(10, 3, 5, 1), (20, 4, 6, 2)]
-    rank1 = [(7, 1, 50, 0)]
+    rank0 = [(10, 3, 5, 1, 900), (20, 4, 6, 2, 900)]
+    rank1 = [(7, 1, 50, 0, 900)]
     plan = prices({"pp": 2, "grad_accum": 4}, [rank0, rank1])
     assert peak_blocks(plan) == [30 + 14 + 6 + 3, 7 + 1 + 50]
+
+
+def test_a_split_backward_by_hand() -> None:
+    """In zb-h1 two micro-batches are held on both; on rank 1 both wait for their W.
+
+    Rank 0: 10 static, 2 * 3 saved, 5 beside, 1 waits for its sum, 11 of gradients.
+    """
+    plan = prices(
+        {"pp": 2, "grad_accum": 4, "schedule": "zb-h1"},
+        [[(10, 3, 5, 1, 11)], [(7, 1, 50, 0, 13)]],
+    )
+    assert peak_blocks(plan) == [10 + 6 + 5 + 1 + 11, 7 + 2 + 50 + 2 * 13]
 
 
 @st.composite
@@ -58,7 +70,7 @@ def plans(draw: st.DrawFn) -> Any:
         vpp, pp = 2, (pp + pp % 2 if schedule == "dualpipe" else pp)
         micro = micro if schedule == "zb-v" else 2 * (micro + pp)
     shape = {"pp": pp, "vpp": vpp, "grad_accum": micro, "schedule": schedule}
-    units = st.lists(st.tuples(*[SIZES] * 4), min_size=1, max_size=3)
+    units = st.lists(st.tuples(*[SIZES] * 5), min_size=1, max_size=3)
     depth = placement(schedule, pp, vpp).depth
     return prices(shape, [draw(units) for _ in range(depth)])
 
@@ -70,8 +82,10 @@ def by_counts(plan: Any, rank: int) -> int:
     chunks = [plan.stages[stage % place.depth] for stage in place.of_rank(rank)]
     moments = peaks(shape.schedule, shape.pp, shape.vpp, shape.grad_accum)[rank]
     saved = [sum(u.saved for u in chunk) for chunk in chunks]
+    late = [sum(u.pending for u in chunk) for chunk in chunks]
     return sum(u.static for chunk in chunks for u in chunk) + max(
         sum(n * size for n, size in zip(moment.counts, saved, strict=True))
+        + sum(n * size for n, size in zip(moment.pending, late, strict=True))
         + max(u.transient for u in chunks[moment.chunk])
         + sum(u.accumulated for u in chunks[moment.chunk])
         for moment in moments

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hardware.topology import ClusterTopology
-from planner.cost import pipeline, states, table, transfers
+from planner.cost import pipeline, states, table, transfers, units
 from planner.cost.context import Parts
 from planner.cost.ends import End
 from planner.cost.layers import layer_time
@@ -168,13 +168,13 @@ DEVICE = "GiB of device memory"
 MUTATIONS: dict[str, tuple[Any, str, Break, dict[str, Any], str]] = {
     "saved bytes halved": (table, "saved_bytes", scaled(0.5), MEGATRON, DEVICE),
     "transient dropped": (table, "transient_bytes", scaled(0.0), MEGATRON, DEVICE),
-    "states halved": (table, "state_bytes", half_the_states, MEGATRON, DEVICE),
+    "states halved": (units, "state_bytes", half_the_states, MEGATRON, DEVICE),
     "blocks halved": (table, "BLOCK", constant(1024), MEGATRON, DEVICE),
-    "waiting gradients dropped": (table, "waiting_bytes", scaled(0.0), ZERO_2, DEVICE),
+    "waiting gradients dropped": (units, "waiting_bytes", scaled(0.0), ZERO_2, DEVICE),
     "p2p dropped": (table, "stage_transfer", zeros_of_context, MEGATRON, STEP),
     "straggler ignored": (table, "straggler_factor", ones, MEGATRON, STEP),
-    "optimizer halved": (table, "optimizer_time", scaled(0.5), MEGATRON, STEP),
-    "contention dropped": (table, "contention_time", no_contention, MEGATRON, STEP),
+    "optimizer halved": (units, "optimizer_time", scaled(0.5), MEGATRON, STEP),
+    "contention dropped": (units, "contention_time", no_contention, MEGATRON, STEP),
     "gather halved": (transfers, "gather_time", scaled(0.5), MEGATRON, STEP),
     "scatter halved": (transfers, "scatter_time", scaled(0.5), MEGATRON, STEP),
     "scatter once a step": (transfers, "scatter_every", once_a_step, ZERO_2, STEP),
@@ -256,7 +256,8 @@ MUTATIONS: dict[str, tuple[Any, str, Break, dict[str, Any], str]] = {
 def users_of(place: Any, attribute: str) -> list[ModuleType]:
     """Rooms of table and search that hold the same name: all are broken alike."""
     true = getattr(place, attribute)
-    ours = ("planner.search", "planner.cost.table", "planner.cost.transfers")
+    tables = ("planner.cost.table", "planner.cost.units", "planner.cost.transfers")
+    ours = ("planner.search", *tables)
     rooms = [m for name, m in sys.modules.items() if name.startswith(ours)]
     return [room for room in rooms if vars(room).get(attribute) is true]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from planner.cost import pipeline, table
+from planner.cost import pipeline, table, units
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import with_stack
 
@@ -22,7 +22,7 @@ JOB = {
     "micro_batch": 1,
     "layers": 14,
     "batch": 128,
-    "limits": {"schedules": EAGER.limits.schedules},
+    "limits": {"schedules": (*EAGER.limits.schedules, "dualpipe")},
 }
 Break = Callable[[Any], Any]
 
@@ -33,6 +33,11 @@ def half(true: Any) -> Any:
 
 def nothing(true: Any) -> Any:
     return lambda *args: 0.0 * true(*args)
+
+
+def copies_apart(_: Any) -> Any:
+    """Copies of a stage whose gradients are never added up."""
+    return lambda _, owned: 0.0 * owned.dense
 
 
 def one_late(true: Any) -> Any:
@@ -51,10 +56,13 @@ MISTAKES: dict[str, tuple[Any, str, Break, str]] = {
     "nothing waits for W": (table, "layer_pending_bytes", nothing, "were claimed"),
     "one less waits for W": (pipeline, "peak_columns", one_late, "were claimed"),
 }
+CASES = [(name, schedule) for name in MISTAKES for schedule in ("zb-v", "dualpipe-v")]
+TWICE = (units, "twin_time", copies_apart, "by the clocks")
 
 
-@pytest.mark.parametrize("schedule", ["zb-v", "dualpipe-v"])
-@pytest.mark.parametrize("name", MISTAKES)
+@pytest.mark.parametrize(
+    ("name", "schedule"), [*CASES, ("no weight gradient", "dualpipe")]
+)
 def test_a_mistake_is_objected_to(
     name: str,
     schedule: str,
@@ -62,14 +70,33 @@ def test_a_mistake_is_objected_to(
     claims_of: Callable[..., Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    place, attribute, breaks, objection = MISTAKES[name]
+    check(MISTAKES[name], schedule, workload_of, claims_of, monkeypatch)
+
+
+def check(
+    mistake: tuple[Any, str, Break, str],
+    schedule: str,
+    workload_of: Callable[..., Any],
+    claims_of: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The plan of a broken planner is objected to, in these words."""
+    place, attribute, breaks, objection = mistake
     monkeypatch.setattr(place, attribute, breaks(getattr(place, attribute)))
     (claim, *_) = claims_of(workload_of(**JOB, schedule=schedule), top=1)
     assert claim.layout.schedule == schedule
     assert any(objection in sentence for sentence in claim.objections())
 
 
-@pytest.mark.parametrize("schedule", ["zb-v", "dualpipe-v"])
+def test_copies_that_are_never_added_up_are_objected_to(
+    workload_of: Callable[..., Any],
+    claims_of: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    check(TWICE, "dualpipe", workload_of, claims_of, monkeypatch)
+
+
+@pytest.mark.parametrize("schedule", ["zb-v", "dualpipe-v", "dualpipe"])
 def test_the_same_plans_are_sound_unbroken(
     schedule: str, workload_of: Callable[..., Any], claims_of: Callable[..., Any]
 ) -> None:

@@ -1,0 +1,101 @@
+"""What a layer or an end costs beside its passes, in whole ns and blocks."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.cost.meshes import Floats, Ints
+from planner.cost.owned import Owned
+from planner.cost.states import (
+    DataGroups,
+    optimizer_time,
+    state_bytes,
+    waiting_bytes,
+)
+from planner.cost.transfers import contention_time, twin_time, unit_transfers
+from planner.specs.table import BLOCK
+
+NANO = 1e9
+"""Nanoseconds in a second. [1]"""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What no recompute changes of one unit, shape (meshes,). ns and blocks."""
+
+    static: Ints
+    accumulated: Ints
+    gather: Ints
+    scatter: Ints
+    optimizer: Ints
+    weight: Ints
+    pending: Ints
+    twin: Ints
+    """Gradients added to those of a copy, where there is one. [ns]"""
+
+    def at(self, row: int, copies: int) -> dict[str, int]:
+        """The costs of one mesh by name. [ns] and [block]."""
+        found = {name: int(column[row]) for name, column in vars(self).items()}
+        found["optimizer"] += found.pop("twin") * (copies > 1)
+        return found
+
+
+def nanoseconds(time: Floats) -> Ints:
+    """Round times to whole nanoseconds, once.
+
+    Args:
+        time: Times. [s]
+
+    Returns:
+        Times. [ns]
+    """
+    return np.rint(time * NANO).astype(np.int64)
+
+
+def blocks(size: Floats) -> Ints:
+    """Round sizes up to whole allocator blocks, once.
+
+    Args:
+        size: Sizes. [B]
+
+    Returns:
+        Sizes. [block]
+    """
+    return np.ceil(size / BLOCK).astype(np.int64)
+
+
+def unit_costs(data: DataGroups, owned: Owned, weight: Floats, pending: Floats) -> Unit:
+    """Round what one unit costs beside its passes.
+
+    Args:
+        data: Data-parallel groups, and whether times are wanted.
+        owned: Parameters of the unit on a rank.
+        weight: Its weight gradients, a part of its backward. [s], shape (meshes,)
+        pending: What waits for them. [B], shape (meshes,)
+
+    Returns:
+        The costs. [ns] and [block], shape (meshes,)
+    """
+    workload, meshes = data.workload, data.meshes
+    gather, scatter, optimizer, twin = _times(data, owned)
+    return Unit(
+        static=blocks(state_bytes(workload, owned, meshes).total),
+        accumulated=blocks(waiting_bytes(workload, owned, meshes)),
+        gather=nanoseconds(gather),
+        scatter=nanoseconds(scatter),
+        optimizer=nanoseconds(optimizer),
+        weight=nanoseconds(weight * data.timed),
+        pending=blocks(pending),
+        twin=nanoseconds(twin),
+    )
+
+
+def _times(data: DataGroups, owned: Owned) -> tuple[Floats, Floats, Floats, Floats]:
+    """Gather, scatter, optimizer step and exchange with a copy, where wanted. [s]."""
+    if not data.timed:
+        none = np.zeros(len(data.meshes))
+        return none, none, none, none
+    gather, scatter = unit_transfers(data, owned)
+    update = optimizer_time(data.workload, owned, data.meshes)
+    step = update + contention_time(data, gather, scatter)
+    return gather, scatter, step, twin_time(data, owned)
