@@ -28,7 +28,8 @@ def named_blocks(workload: Workload) -> tuple[int, ...]:
     Returns:
         Layers of every virtual stage, ascending. [1]
     """
-    if not workload.framework.limits.recompute_blocks:
+    limits = workload.framework.limits
+    if not limits.recompute_blocks or limits.recompute_scope != "plan":
         return ()
     words = workload.search.words("recompute")
     return tuple(sorted({size for word in words if (size := block_of(word))}))
@@ -54,8 +55,8 @@ def block_rows(
         Rows, and the menu entry of each: ``-1 - N``. [1], shape (candidates,)
     """
     search, limits = workload.search, workload.framework.limits
-    whole = search.space == "full" and search.recompute is None
     there = limits.recompute_blocks and limits.recompute_scope == "plan"
+    whole = search.space == "full" and search.recompute is None
     largest = -(-workload.model.layers // (meshes.pp[rows.mesh] * rows.vpp))
     named = [np.full(len(largest), size) for size in named_blocks(workload)]
     steps = [-(-largest * step // 4) for step in QUARTERS] if there and whole else []

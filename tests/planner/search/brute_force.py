@@ -45,6 +45,7 @@ def fields_of(choice: Choice, kinds: Sequence[str]) -> tuple[int, ...]:
     mesh = choice.mesh._asdict()
     del mesh["micro_batches"]
     entry = kinds.index(choice.menu[0]) if len(choice.menu) == 1 else -1
+    entry -= choice.block
     at = SCHEDULES.index(choice.schedule)
     return (*mesh.values(), choice.vpp, at, entry if len(kinds) > 1 else 0)
 
@@ -72,7 +73,11 @@ def plans_of(job: Workload, found: Sequence[Choice]) -> int:
     """Complete plans of these candidates of a job. [1]."""
     extra = int(job.search.space == "full")
     return sum(
-        plans_of_shape(job.runs, choice.mesh.pp, choice.vpp, len(choice.menu), extra)
+        1
+        if choice.block
+        else plans_of_shape(
+            job.runs, choice.mesh.pp, choice.vpp, len(choice.menu), extra
+        )
         for choice in found
     )
 
@@ -88,7 +93,13 @@ def priced(job: Workload) -> tuple[list[Choice], CostTable] | None:
 
 def costs_of(table: CostTable, row: int, choice: Choice) -> StageCosts:
     menu = tuple(table.menu.index(kind) for kind in choice.menu)
-    return table.stage_costs(row, schedule=choice.schedule, vpp=choice.vpp, menu=menu)
+    return table.stage_costs(
+        row,
+        schedule=choice.schedule,
+        vpp=choice.vpp,
+        menu=menu,
+        block=choice.block,
+    )
 
 
 def fastest(costs: StageCosts) -> Answer | None:

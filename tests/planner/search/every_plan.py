@@ -4,13 +4,16 @@ A second statement of the declared space, as a filter over all values of
 every axis: it calls nothing of the search's own enumeration.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from planner.cost.meshes import Meshes
 from planner.cost.workload import Workload
 from planner.models.blocks import Mlp, Moe
-from planner.search.menus import offered
+from planner.search.menus import MOST_KINDS, offered, searched
 from planner.search.space import enumerate_space
+from planner.specs.recompute import block_of
 
 ORDERS = ("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp")
 CP_KINDS = ("ring", "all-gather", "ulysses")
@@ -42,6 +45,8 @@ class Choice(NamedTuple):
     vpp: int
     schedule: str
     menu: tuple[str, ...]
+    block: int = 0
+    """First layers of every virtual stage under the first kind of the menu. [1]"""
 
 
 Rule = Callable[[Workload, Mesh], bool]
@@ -283,15 +288,18 @@ def schedules(job: Workload, mesh: Mesh) -> Iterator[tuple[str, int]]:
             yield "interleaved", vpp
 
 
-def menus(job: Workload) -> list[tuple[str, ...]]:
+def menus(job: Workload, rows: Sequence[Mesh]) -> list[tuple[str, ...]]:
     """One menu of all kinds where layers choose, else a menu of one for each.
 
     Those that the space drops are in no menu: ``test_menus`` has them priced too.
     """
     limits = job.framework.limits
     kinds = [k for k in offered(job) if job.search.allows_text("recompute", k)]
-    if set(kinds) - set(limits.recompute):
+    if len(kinds) > MOST_KINDS and job.search.recompute is None:
         kinds = [k for k in kinds if k in enumerate_space(job).recompute]
+    elif kinds and rows:
+        columns = Meshes.from_rows([tuple(mesh) for mesh in rows])
+        kinds = list(searched(job, columns, tuple(kinds), Counter()))
     if alone(job):
         kinds = [kind for kind in kinds if kind == "none"]
     if limits.recompute_scope == "virtual-stage":
@@ -308,10 +316,26 @@ def choices(job: Workload) -> list[Choice]:
     Returns:
         All of them, hosts' memory aside. [-]
     """
-    offered = menus(job)
+    rows = meshes(job)
+    kinds = menus(job, rows)
     return [
-        Choice(mesh, vpp, schedule, menu)
-        for mesh in (meshes(job) if offered else ())
+        Choice(mesh, vpp, schedule, menu, block)
+        for mesh in rows
         for schedule, vpp in schedules(job, mesh)
-        for menu in offered
+        for menu, block in [
+            *((menu, 0) for menu in kinds),
+            *((("full", "none"), size) for size in blocks(job, mesh.pp * vpp)),
+        ]
     ]
+
+
+def blocks(job: Workload, stages: int) -> list[int]:
+    """Quarters of the largest stage in the full space, or those that are listed."""
+    limits, words = job.framework.limits, job.search.words("recompute")
+    largest = -(-job.model.layers // stages)
+    if not limits.recompute_blocks or limits.recompute_scope != "plan" or alone(job):
+        return []
+    listed = {block_of(word) for word in words} - {0}
+    quarters = {-(-largest * step // 4) for step in (1, 2, 3)}
+    found = quarters if is_full(job) and not words else listed
+    return sorted(size for size in found if size < largest)
