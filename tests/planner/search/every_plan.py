@@ -296,7 +296,8 @@ def menus(job: Workload, rows: Sequence[Mesh]) -> list[tuple[str, ...]]:
     limits = job.framework.limits
     kinds = [k for k in offered(job) if job.search.allows_text("recompute", k)]
     if len(kinds) > MOST_KINDS and job.search.recompute is None:
-        kinds = [k for k in kinds if k in enumerate_space(job).recompute]
+        whole = enumerate_space(job).recompute
+        kinds = [kind for kind in kinds if kind in whole]
     elif kinds and rows:
         columns = Meshes.from_rows([tuple(mesh) for mesh in rows])
         kinds = list(searched(job, columns, tuple(kinds), Counter()))
