@@ -6,6 +6,7 @@ from planner.cost.workload import Workload
 from planner.errors import BadInputError, did_you_mean
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import read_stack, stack_names
+from planner.specs.context import cp_family
 from planner.specs.framework import Framework
 from planner.specs.limits import Limits
 from planner.specs.recompute import block_of
@@ -40,8 +41,10 @@ def _words(axis: str) -> Rule:
     """A framework has one of the words that an axis is limited to."""
 
     def lacks(limits: Limits, search: SearchSpec) -> str | None:
-        if any(search.allows_text(axis, word) for word in _known(limits, axis)):
-            return None
+        families = {cp_family(word) for word in search.words(axis)}
+        for word in _known(limits, axis):
+            if search.allows_text(axis, word) or word in families:
+                return None
         if axis == "recompute" and limits.recompute_blocks and _blocks(search):
             return None
         return f"of {axis} it has {', '.join(getattr(limits, WORDED[axis]))}"
@@ -172,7 +175,7 @@ def refuse_unknown_words(search: SearchSpec) -> None:
         shown = {word for limits in every for word in getattr(limits, listing)}
         more = ", full:N or modules with + between them (Megatron-Core)"
         for word in search.words(axis):
-            if word not in known:
+            if cp_family(word) not in known:
                 raise BadInputError(
                     f"no framework has this; {did_you_mean(word, known)}",
                     field=f"search.{axis}",

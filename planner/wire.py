@@ -5,17 +5,19 @@ from itertools import product
 
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
-from planner.specs.formats import FORMAT_AXES, CommDtype
+from planner.specs.formats import FORMAT_AXES, WIRE_BYTES, CommDtype
 
 
 def wire_formats(workload: Workload) -> Iterator[CommDtype]:
     """Every pair of formats for gradients and for parameters, in order of preference.
 
     Those that the user lists and the framework has. Unlisted, the framework's own in
-    the default space, because a narrower one changes the numbers that come out; in the
-    full space all that it has, its own first. A narrow format moves fewer bytes, but
-    may be cast to a wide copy for the optimizer's step, so that neither rules the
-    other out.
+    the default space, because a narrower one changes the numbers that come out. In the
+    full space all gradients that it has, its own first: narrow ones move fewer bytes,
+    but may be cast to a wide copy for the optimizer's step. Of parameters the
+    narrowest alone: fewer bytes are gathered, into smaller buffers, weights that are
+    kept in that format take less, and nothing else changes; so no time and no memory
+    of a layout is above that of the same layout with wider parameters.
 
     Args:
         workload: The job under its training block. [-]
@@ -34,7 +36,11 @@ def _allowed(workload: Workload, axis: str) -> list[str]:
     search, known = workload.search, workload.sendable(FORMAT_AXES[axis])
     if listed := search.choices(axis):
         return [word for word in listed if word in known]
-    return list(known) if search.space == "full" else [known[0]]
+    if search.space != "full":
+        return [known[0]]
+    if axis == "parameter_dtype":
+        return [min(known, key=WIRE_BYTES.__getitem__)]
+    return list(known)
 
 
 def with_formats(workload: Workload, chosen: Mapping[str, object]) -> Workload:

@@ -15,6 +15,8 @@ ROOT = Path(__file__).resolve().parents[1]
 COMMANDS = sorted(typer.main.get_command(app).commands.items())
 NAMES = [name for name, _ in COMMANDS]
 TRAINED = "training.method=lora"
+NOTHING_FITS = 3
+"""Exit code. [1]"""
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -59,6 +61,27 @@ def test_the_readme_shows_what_the_first_command_prints() -> None:
     )
 
     assert without_timing(run.stdout) == without_timing(shown)
+
+
+def after(summary: str) -> str:
+    """The first output that the README shows below a line."""
+    return (ROOT / "README.md").read_text().split(summary)[1].split("```text\n")[1]
+
+
+def test_the_readme_shows_what_planner_explain_prints() -> None:
+    """What clashes, what is needed and what helps, to the last digit."""
+    job = "configs/jobs/llama-2-7b-4-rtx-4090.yaml"
+    shown = after(f"planner explain {job}</summary>").split("```")[0]
+    run = subprocess.run(
+        [sys.executable, "-m", "planner", "explain", job],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert run.returncode == NOTHING_FITS
+    assert run.stdout.rstrip() == shown.rstrip()
 
 
 def test_the_readme_shows_what_planner_memory_prints() -> None:

@@ -38,6 +38,8 @@ def host_bound(
     layers: Ints,
     recompute: tuple[str, ...],
     at_once: Bools,
+    folded: Bools | None = None,
+    copies: Ints | None = None,
 ) -> Floats:
     """Most that a node holds for its GPUs, whatever the split of the layers.
 
@@ -46,7 +48,8 @@ def host_bound(
 
         min(G (n max x_l + x_e + x_h), i (sum x_l + x_e + x_h))
 
-    of the states, where a rank of a pipeline has one of the ends; of activations
+    of the states, where a rank of a pipeline has one of the ends unless its chunks
+    lie in a V, and the second term is once for every copy of the model; of activations
     ``G (chunks n / v  max a_l + a_e + a_h)``. Without a pipeline it is exact.
 
     Args:
@@ -56,6 +59,8 @@ def host_bound(
         layers: Most layers of one virtual stage. [1], shape (candidates,)
         recompute: Kinds that the candidates' layers may use. [text]
         at_once: All micro-batches are in flight (gpipe). [bool]
+        folded: The first rank has both ends of the model; none: no candidate's. [bool]
+        copies: How often the ranks hold the model; none: once. [1]
 
     Returns:
         Memory. [B], shape (candidates,)
@@ -64,15 +69,24 @@ def host_bound(
         Ren et al. 2021, arXiv 2101.06840, section 4.
     """
     node = np.minimum(workload.topology.cluster.node.gpus_per_node, meshes.gpus)
-    held = _states(workload, meshes, vpp * layers, node)
+    both = np.zeros(len(meshes), dtype=bool) if folded is None else folded
+    times = np.ones(len(meshes), dtype=np.int64) if copies is None else copies
+    held = _states(workload, meshes, vpp * layers, node, both, times)
     if workload.offload.activations:
-        flying = _in_flight(meshes, vpp, at_once)
+        flying = _in_flight(meshes, vpp, at_once, both)
         kept = _activations(workload, meshes, flying, layers, recompute)
         held = held + node * kept
     return held
 
 
-def _states(workload: Workload, meshes: Meshes, most: Ints, node: Ints) -> Floats:
+def _states(
+    workload: Workload,
+    meshes: Meshes,
+    most: Ints,
+    node: Ints,
+    folded: Bools,
+    copies: Ints,
+) -> Floats:
     """Offloaded states on the fullest node, at most. [B]."""
     kinds = [
         _away(workload, layer_owned(workload, kind, meshes), meshes)
@@ -81,9 +95,12 @@ def _states(workload: Workload, meshes: Meshes, most: Ints, node: Ints) -> Float
     first = _away(workload, embedding_owned(workload, meshes), meshes)
     last = _away(workload, head_owned(workload, meshes), meshes)
     whole = sum(count * kinds[kind] for kind, count in workload.runs) + first + last
-    edges = np.where(meshes.pp > 1, np.maximum(first, last), first + last)
-    of_rank = np.minimum(most, workload.model.layers) * np.max(kinds, axis=0) + edges
-    return np.asarray(np.minimum(node * of_rank, _on_one_stage(meshes, node) * whole))
+    one_end = (meshes.pp > 1) & ~folded
+    edges = np.where(one_end, np.maximum(first, last), first + last)
+    layers = np.minimum(most, copies * workload.model.layers)
+    of_rank = layers * np.max(kinds, axis=0) + edges
+    of_stage = _on_one_stage(meshes, node) * copies * whole
+    return np.asarray(np.minimum(node * of_rank, of_stage))
 
 
 def _on_one_stage(meshes: Meshes, node: Ints) -> Ints:
@@ -104,10 +121,12 @@ def _away(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
     return home.total - here.total
 
 
-def _in_flight(meshes: Meshes, vpp: Ints, at_once: Bools) -> tuple[Ints, Ints]:
+def _in_flight(
+    meshes: Meshes, vpp: Ints, at_once: Bools, folded: Bools
+) -> tuple[Ints, Ints]:
     """Chunks and micro-batches that the fullest rank holds, at most. [1]."""
     batches, pp = meshes.micro_batches, meshes.pp
-    depth = np.where(at_once, batches, np.minimum(batches, pp))
+    depth = np.where(at_once, batches, np.minimum(batches, pp * (1 + folded)))
     return np.where(vpp > 1, np.minimum(batches * vpp, pp * (vpp + 1)), depth), depth
 
 

@@ -16,6 +16,7 @@ def stack_in_force(workload: Workload) -> dict[str, object]:
     profile = workload.profile.model_dump(exclude={"source"})
     recipe = workload.recipe
     replayed = {"replay": recipe.replay, "loss": recipe.loss}
+    own = [f"{name} {width:g} B" for name, width in recipe.formats_kept.items()]
     return {
         "framework": workload.framework.name,
         **profile,
@@ -30,6 +31,7 @@ def stack_in_force(workload: Workload) -> dict[str, object]:
         "dropout_bytes": recipe.dropout_bytes,
         "keeps_fp8": recipe.keeps_fp8,
         "fp8_primary": recipe.fp8_primary,
+        **({"formats_kept": own} if own else {}),
         "gradients_freed": recipe.gradients_freed,
         "optimizer_kernel": recipe.optimizer_kernel,
         "resume_copies": recipe.resume_copies,

@@ -14,7 +14,9 @@ from planner.specs.offload import offload_text
 from planner.specs.result import RankedPlan
 
 DEGREES = ("tp", "pp", "vpp", "cp", "ep", "etp", "zero_stage", "micro_batch", "order")
-SPLITS = frozenset({"pp", "vpp", "stages"})
+USUAL = ("1f1b", "interleaved")
+"""Schedules that follow from the number of chunks. [text]"""
+SPLITS = frozenset({"pp", "vpp", "stages", "schedule"})
 """Changes after which the layers have to be split anew."""
 MOST = 0.8
 """Share of the gain that is most of it. [1]"""
@@ -39,6 +41,7 @@ def judged(
     memory, step = given.estimate.memory, given.estimate.step_time_s.value
     gain = 1 - best.estimate.step_time_s.value / step
     worth = gain > 0 or not _fits(given)
+    single, few = _fewest(workload, given, best, clock) if worth else (None, None)
     return Judgement(
         layout=given.layout,
         step_time_s=step,
@@ -46,7 +49,8 @@ def judged(
         verdict=memory.verdict,
         wrong=tuple(_faults(workload, given, best, gain)),
         gain=max(gain, 0.0),
-        fewest=_fewest(workload, given, best, clock) if worth else None,
+        single=single if single is not None and single.share > 0 else None,
+        fewest=few,
     )
 
 
@@ -97,6 +101,8 @@ def differences(given: Layout, best: Layout) -> dict[str, str]:
     shards = _shard(given), _shard(best)
     if shards != (None, None) and given.dp_shard != best.dp_shard:
         found["dp_shard"] = f"dp_shard {given.dp_shard} -> {best.dp_shard}"
+    if _named(given) != _named(best):
+        found["schedule"] = f"schedule {given.schedule} -> {best.schedule}"
     if given.offload != best.offload:
         found["offload"] = offload_text(best.offload) or "no offload"
     if given.comm_dtype != best.comm_dtype:
@@ -109,6 +115,11 @@ def differences(given: Layout, best: Layout) -> dict[str, str]:
     if same_grid and given.layers_per_stage != best.layers_per_stage:
         found["stages"] = "layers split by the solver"
     return found
+
+
+def _named(layout: Layout) -> str | None:
+    """The schedule, None where it follows from the number of chunks."""
+    return None if layout.schedule in USUAL else layout.schedule
 
 
 def _shard(layout: Layout) -> int | None:
@@ -133,6 +144,7 @@ def changed(given: Layout, best: Layout, chosen: Collection[str]) -> PartialLayo
         of = source[axis]
         fields[beside] = getattr(of, beside) if getattr(of, axis) > 1 else off
     fields["dp_shard"] = _shard(best if "dp_shard" in chosen else given)
+    fields["schedule"] = _named(best if "schedule" in chosen else given)
     fields["offload"] = (best if "offload" in chosen else given).offload
     fields["comm_dtype"] = (best if "comm_dtype" in chosen else given).comm_dtype
     kind = recompute_words(best if "recompute" in chosen else given)
@@ -151,25 +163,48 @@ def _stages(given: Layout, *, plain: bool) -> tuple[Stage, ...]:
 
 def _fewest(
     workload: Workload, given: RankedPlan, best: RankedPlan, clock: Clock
-) -> Change | None:
-    """The smallest set of changes that takes most of the gain.
+) -> tuple[Change | None, Change | None]:
+    """The best single change, and the smallest set that takes most of the gain.
 
     Every single change is priced, then every pair, then every three; if none is
-    enough, or the time ends, all together.
+    enough, each change in turn is left out of all of them.
     """
     words = differences(given.layout, best.layout)
+    single: Change | None = None
     for size in range(1, min(TOGETHER, len(words) - 1) + 1):
         found: list[Change] = []
         for chosen in combinations(words, size):
             if clock.left <= 0:
                 break
             found += _tried(workload, given, best, words, chosen)
-        enough = [change for change in found if change.share >= MOST]
-        if enough:
-            return max(enough, key=lambda change: change.share)
+        top = max(found, key=lambda change: change.share, default=None)
+        single = top if size == 1 else single
+        if top is not None and top.share >= MOST:
+            return single, top
+    return single, _thinned(workload, given, best, words, clock) if words else None
+
+
+def _thinned(
+    workload: Workload,
+    given: RankedPlan,
+    best: RankedPlan,
+    words: dict[str, str],
+    clock: Clock,
+) -> Change:
+    """All changes but those without which the others still take most of the gain."""
     step = best.estimate.step_time_s.value
-    every = tuple(words.values())
-    return Change(changes=every, step_time_s=step, share=1.0) if every else None
+    kept, change = (
+        list(words),
+        Change(changes=tuple(words.values()), step_time_s=step, share=1.0),
+    )
+    for name in words:
+        fewer = [each for each in kept if each != name]
+        if clock.left <= 0 or not fewer:
+            break
+        found = _tried(workload, given, best, words, fewer)
+        if found and found[0].share >= MOST:
+            kept, change = fewer, found[0]
+    return change
 
 
 def _tried(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.explain.case import Clock
+from planner.explain.given import USUAL
 from planner.frameworks.sanity import compared
 from planner.predict import predict
 from planner.reasons import NO_DIFFERENCE, recompute_words, why_slower
@@ -16,8 +17,6 @@ from planner.specs.result import RankedPlan
 
 SPLITTING = ("tp", "cp", "micro_batch")
 """Axes whose change may ask for other chunks. [text]"""
-USUAL = ("1f1b", "interleaved")
-"""Schedules that follow from the number of chunks. [text]"""
 KEPT = ("tp", "pp", "vpp", "ep", "etp", "zero_stage", "micro_batch")
 """Degrees that a neighbour has of the plan beside it."""
 

@@ -215,12 +215,14 @@ def _relaxation(option: Option, result: Result) -> Relaxation:
         best.estimate.memory,
     )
     chosen = f" with {best.chosen}" if best.chosen else ""
+    freed = any(a.startswith("framework=") for a in option.assignments)
+    under = f" under {best.estimate.stack['framework']}" if freed else ""
     proof = "" if result.status == "optimal" else ", not proven best"
     return Relaxation(
         change=option.change,
         effect=f"a step of {step:.3f} s on {gpus_words(gpus)}, "
         f"{memory.peak_device_gib.value:.1f} of {memory.capacity_gib:.1f} GiB"
-        f"{chosen}{proof}",
+        f"{under}{chosen}{proof}",
         assignments=option.assignments,
         step_time_s=step,
         gpus=gpus,

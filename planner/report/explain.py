@@ -12,6 +12,7 @@ from planner.report.tables import layout_table, section, sentences
 from planner.report.words import short_layout
 from planner.specs.explanation import (
     Binding,
+    Change,
     Explained,
     FrontPoint,
     Judgement,
@@ -133,13 +134,16 @@ def _judgement(given: Judgement) -> RenderableType:
         *given.wrong,
     ]
     if given.fewest is not None:
-        few = given.fewest
-        share = f"{few.share:.0%} of that" if given.gain else "and then it fits"
-        lines.append(
-            f"Fewest changes that take most of it: {', '.join(few.changes)}: "
-            f"{few.step_time_s:.3f} s, {share}."
-        )
+        few = _brought(given.fewest, given.gain)
+        lines.append(f"Fewest changes that take most of it: {few}.")
+        if given.single is not None and len(given.fewest.changes) > 1:
+            lines.append(f"Best single change: {_brought(given.single, given.gain)}.")
     return Group(layout_table(given.layout), sentences(lines))
+
+
+def _brought(change: Change, gain: float) -> str:
+    share = f"{change.share:.0%} of that" if gain else "and then it fits"
+    return f"{', '.join(change.changes)}: {change.step_time_s:.3f} s, {share}"
 
 
 def _bound(bindings: Sequence[Binding]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from planner.cost.table import fill_table
 from planner.cost.workload import Workload
 from planner.search.bounds import Relaxation, relax, space_bounds
 from planner.search.candidate import CandidateWork
-from planner.search.incumbents import Found, Incumbents, degrees
+from planner.search.incumbents import Found, Incumbents, degrees, layout_fields
 from planner.search.memory import cannot_fit
 from planner.search.outcome import Progress, SearchOutcome
 from planner.search.paths import ShapePaths
@@ -86,8 +86,7 @@ class BestFirst:
         """Settle, or bound better, the candidate with the least bound."""
         with self._clocked():
             if self._refined_bound() <= self._first_bound():
-                bound, candidate = heapq.heappop(self.refined)
-                self._solve(candidate, bound)
+                self._solve(*self._pick())
             else:
                 self.at += 1
                 self._refine(int(self.order[self.at - 1]))
@@ -110,8 +109,7 @@ class BestFirst:
         )
 
     def _key(self, candidate: int) -> tuple[int, ...]:
-        row = int(self.space.mesh[candidate])
-        menu = int(self.space.menu[candidate])
+        row, menu = int(self.space.mesh[candidate]), int(self.space.menu[candidate])
         return (self.variant, *degrees(self.space.meshes, row, menu))
 
     def _slowdown(self, candidate: int) -> float:
@@ -178,7 +176,24 @@ class BestFirst:
         whole = bound * self._slowdown(candidate) / 1e9
         return max(whole, float(self.bounds[candidate]))
 
-    def _solve(self, candidate: int, bound: float) -> None:
+    def _pick(self) -> tuple[float, int]:
+        """Take the least bound off the queue, or the least that needs no solver yet.
+
+        A solver's rounds take long: first every candidate that may beat the best
+        plan has had its other steps, which may find a better one.
+        """
+        entry, best = self.refined[0], self.incumbents.best
+        if best is not None and self._at_solver(entry[1]):
+            left = (e for e in self.refined if not self._at_solver(e[1]))
+            entry = min((e for e in left if e[0] < best.step_s), default=entry)
+        self.refined.remove(entry)
+        heapq.heapify(self.refined)
+        return entry
+
+    def _at_solver(self, candidate: int) -> bool:
+        return candidate in self.work and self.work[candidate].at_solver
+
+    def _solve(self, bound: float, candidate: int) -> None:
         """Third tier: what the candidate has next; back in the queue while open."""
         if not self._matters(candidate, bound, BY_PATHS):
             self.work.pop(candidate, None)
@@ -196,9 +211,8 @@ class BestFirst:
             return
         del self.work[candidate]
         if answer.outcome is Outcome.OPEN:
-            self.open_bound = min(
-                self.open_bound, self._seconds(candidate, answer.bound)
-            )
+            seconds = self._seconds(candidate, answer.bound)
+            self.open_bound = min(self.open_bound, seconds)
 
     def _record(self, candidate: int, costs: StageCosts, answer: MeshAnswer) -> None:
         """Count what an answer rules out; list its plan where that changes the list."""
@@ -214,21 +228,12 @@ class BestFirst:
         found = Found(
             step_s=step_s,
             device_bytes=self.device_bytes(candidate, costs, answer),
-            fields=self._fields(candidate),
+            fields=layout_fields(self.space, candidate),
             variant=self.variant,
             candidate=candidate,
             counts=answer.counts,
         )
         self.incumbents.add(self._key(candidate), found)
-
-    def _fields(self, candidate: int) -> tuple[int, ...]:
-        """Fields of the layout in their order, for the last tie-break."""
-        m, row = self.space.meshes, self.space.mesh[candidate]
-        widths = (m.tp, m.sp, m.pp, m.cp, m.cp_kind, m.ep, m.etp, m.dp)
-        columns = (*widths, m.dp_shard, m.zero, m.micro_batch, m.order)
-        inner = self.space.vpp, self.space.schedules, self.space.menu
-        chosen = (int(column[candidate]) for column in inner)
-        return (*(int(column[row]) for column in columns), *chosen)
 
     def device_bytes(
         self, candidate: int, costs: StageCosts, answer: MeshAnswer

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.cost.linear import Linear, Lines, path_lines
+from planner.cost.linear import Linear, path_lines
 from planner.cost.meshes import Floats, Ints
-from planner.cost.pipeline import stages_by_rank
-from planner.cost.reach import Mask, reach_of
+from planner.cost.reach import Mask
 from planner.cost.table import CostTable
 from planner.search.blocks import block_work
-from planner.search.memory import most_layers
-from planner.search.paths import PathColumns, ShapePaths, shape_of
+from planner.search.least import least_values
+from planner.search.loaded import cases_of, loaded_bound, weighted_bound
+from planner.search.paths import PathColumns, ShapePaths
 from planner.search.schedules import COPIES, FOLDS, SPLITS
 from planner.search.space import Space
 from planner.specs.table import StageCosts
@@ -265,28 +265,8 @@ def relax(
     if enough is not None and mean > enough:
         return Relaxation(mean, ())
     lines = path_lines(costs, known.counts, known.p2p)
-    return Relaxation(max(mean, loaded, learned), lines.each())
-
-
-def weighted_bound(costs: StageCosts, paths: ShapePaths) -> int:
-    """Bound by the multipliers that other candidates of the shape have found.
-
-    A mean of paths at any weights is at most the step, whatever the costs.
-
-    Args:
-        costs: The inner problem.
-        paths: What the search knows of its shape.
-
-    Returns:
-        The best of these bounds; 0 without any. [ns]
-    """
-    means = paths.means.get(shape_of(costs), [])
-    if not means:
-        return 0
-    counts = np.array([mean.counts for mean in means])
-    lines = path_lines(costs, counts, np.array([mean.p2p for mean in means]))
-    weights = np.array([mean.weight for mean in means])
-    return int((-(-least_values(costs, lines) // weights)).max())
+    cases = cases_of(costs, paths).bound
+    return Relaxation(max(mean, loaded, learned, cases), lines.each())
 
 
 def path_bounds(
@@ -309,115 +289,3 @@ def path_bounds(
         return mean, 0
     lines = path_lines(costs, paths.counts, paths.p2p)
     return mean, loaded_bound(costs, lines, paths.rank)
-
-
-def loaded_bound(costs: StageCosts, lines: Lines, ranks: Ints) -> int:
-    """Bound by the ranks that must carry many layers.
-
-    Rank r holds at most ``c_r`` layers, by the class and by its memory, and of
-    these places ``sum c - L`` stay empty (L those of every copy of the model). One
-    of the ranks with ``c_r >= h`` that has fewer than h layers leaves at least
-    ``c_r - h + 1`` empty, so no more of them can than the smallest of these that add
-    up to the empty places, k. Of the paths through these ranks, each priced with at
-    least h layers on its own rank, all but k therefore hold: the (k+1)-th largest
-    is a bound, for every h.
-
-    Args:
-        costs: The inner problem.
-        lines: Paths, as many through every rank.
-        ranks: The rank that each goes through. [1], shape (lines,)
-
-    Returns:
-        The best of these bounds. [ns]
-    """
-    caps = most_layers(costs)
-    empty = int(caps.sum()) - costs.held_layers
-    bound = int(least_values(costs, lines).max())
-    for load in range(-(-costs.held_layers // costs.pp), int(caps.max()) + 1):
-        able = caps >= load
-        spare = np.cumsum(np.sort(caps[able] - load + 1))
-        lighter = int(np.searchsorted(spare, empty, side="right"))
-        if lighter >= len(spare):
-            continue
-        values = least_values(costs, lines, ranks=ranks, load=load)
-        by_rank = np.sort(values.reshape(-1, costs.pp).max(axis=0)[able])
-        bound = max(bound, int(by_rank[-1 - lighter]))
-    return bound
-
-
-def least_values(
-    costs: StageCosts, lines: Lines, *, ranks: Ints | None = None, load: int = 0
-) -> Ints:
-    """Least values of linear functions over a superset of the splits.
-
-    Each layer kind is dealt out on its own to the cheapest stages that it can
-    reach, at most ``most_layers`` a stage and as many a rank as fit its memory;
-    stages that only one kind can reach first take their fewest of it. A rank may
-    be made to hold *load* layers: of each kind then at least those that the other
-    kinds cannot make up.
-
-    Args:
-        costs: The inner problem.
-        lines: Linear functions of the counts.
-        ranks: Of each the pipeline rank that must hold *load* layers. [1]
-        load: Layers that it must hold. [1]
-
-    Returns:
-        Values that no split goes below. shape (lines,)
-    """
-    prices = lines.factors.min(axis=3)
-    reach = reach_of(costs)
-    value: Ints = lines.constants + (reach.low * prices).sum(axis=(1, 2))
-    own = np.zeros((len(value), costs.stages), dtype=bool)
-    if ranks is not None:
-        held = stages_by_rank(costs)[ranks]
-        own = (held[:, :, None] == np.arange(costs.stages)).any(axis=1)
-    others = np.minimum(reach.totals, costs.most_layers * (own @ (reach.mask * 1)))
-    for kind, count in enumerate(reach.totals.tolist()):
-        low, price = reach.low[:, kind], prices[:, :, kind]
-        places = _places(costs, price, reach.places[:, kind])
-        elsewhere = others.sum(axis=1) - others[:, kind]
-        most = (own * places).sum(axis=1)
-        mine = np.clip(load - elsewhere - own @ low, 0, most)
-        mine = mine if ranks is not None else np.zeros_like(value)
-        left = count - int(low.sum()) - mine
-        value = value + _fill(price, places, own, mine, left)
-    return value
-
-
-def _places(costs: StageCosts, prices: Ints, most: Ints) -> Ints:
-    """Places of a kind above its fewest, by line; a rank's cheapest up to its cap.
-
-    What a rank holds of a kind is at most its cap less the fewest that its stages
-    hold of all kinds. Under limits by stage and by rank, which are nested, dealing
-    to the cheapest first is best, and takes of a rank its cheapest places.
-    """
-    by_rank = stages_by_rank(costs)
-    low = reach_of(costs).low.sum(axis=1)[by_rank].sum(axis=1)
-    room = np.maximum(most_layers(costs) - low, 0)[:, None]
-    order = np.argsort(prices[:, by_rank], axis=2, kind="stable")
-    sorted_places = np.take_along_axis(most[by_rank][None], order, axis=2)
-    before = np.cumsum(sorted_places, axis=2) - sorted_places
-    taken = np.clip(room - before, 0, sorted_places)
-    within = np.empty_like(taken)
-    np.put_along_axis(within, order, taken, axis=2)
-    places = np.empty((len(prices), costs.stages), dtype=np.int64)
-    places[:, by_rank] = within
-    return places
-
-
-def _fill(prices: Ints, places: Ints, own: Mask, mine: Ints, left: Ints) -> Ints:
-    """Fill the cheapest places, *mine* of them on one's own stages; price them."""
-    order = np.argsort(prices, axis=1, kind="stable")
-    room = np.take_along_axis(places, order, axis=1)
-    taken = _cheapest(room * np.take_along_axis(own, order, axis=1), mine)
-    taken = taken + _cheapest(room - taken, left)
-    value: Ints = (taken * np.take_along_axis(prices, order, axis=1)).sum(axis=1)
-    return value
-
-
-def _cheapest(room: Ints, layers: Ints) -> Ints:
-    """Places taken, from the first on, by so many layers. [1]."""
-    before = np.cumsum(room, axis=1) - room
-    taken: Ints = np.clip(layers[:, None] - before, 0, room)
-    return taken

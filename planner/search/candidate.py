@@ -7,6 +7,7 @@ from planner.cost.pipeline import fits, graph_of
 from planner.schedules.levels import makespans
 from planner.search.bounds import Relaxation
 from planner.search.dual import Tightened, tighten
+from planner.search.loaded import cases_of, weighted_bound
 from planner.search.loads import LoadTree
 from planner.search.local import Descender, Split, rounded
 from planner.search.paths import ShapePaths, even_counts, in_class
@@ -37,6 +38,7 @@ class CandidateWork:
         self.tree: LoadTree | None = None
         self.solver: MeshSolver | None = None
         self.descended = not self._loose()
+        self.lessons = shapes.lessons(costs)
         self.last = self._try_known()
 
     def _loose(self) -> bool:
@@ -49,6 +51,11 @@ class CandidateWork:
     def open(self) -> bool:
         """Whether more can be done."""
         return self.last.outcome is Outcome.OPEN and self.last.rounds < ROUNDS
+
+    @property
+    def at_solver(self) -> bool:
+        """Whether the solver's rounds come next, after at least one."""
+        return self.solver is not None
 
     def _try_known(self) -> MeshAnswer:
         """Simulate the even splits, and the best ones of candidates of the shape."""
@@ -79,7 +86,9 @@ class CandidateWork:
         return self.last
 
     def _next(self, cutoff: int | None) -> MeshAnswer:
-        """The next of the four steps."""
+        """The next of the four steps, unless others of the shape save it."""
+        if self._learns():
+            return self._answer(Outcome.OPEN)
         if self._loose() and self.tightened is None:
             return self._tighten(cutoff)
         if not self.descended and self.tightened is not None:
@@ -87,6 +96,16 @@ class CandidateWork:
         if self.tree is not None and not self.tree.stuck:
             return self._divide(self.tree, cutoff)
         return self._solve(cutoff)
+
+    def _learns(self) -> bool:
+        """Whether multipliers found since for others of the shape raise the bound."""
+        lessons = self.shapes.lessons(self.costs)
+        if self.tree is not None or lessons == self.lessons:
+            return False
+        self.lessons, before = lessons, self.bound
+        learned = weighted_bound(self.costs, self.shapes)
+        self.bound = max(before, learned, cases_of(self.costs, self.shapes).bound)
+        return self.bound > before
 
     def _tighten(self, cutoff: int | None) -> MeshAnswer:
         self.tightened = tighten(self.costs, self.relaxed, cutoff, self.shapes)
@@ -97,13 +116,13 @@ class CandidateWork:
         """Look for good splits near the optimum of the paths."""
         self.descended = True
         starts = [] if self.split is None else [self.split.counts]
-        if found.solution is not None:
-            starts += rounded(self.costs, found.solution.counts)
+        if found.centre is not None:
+            starts += rounded(self.costs, found.centre)
         best = Descender(found.pool).run(starts)
         if best is not None and (self.split is None or best.value < self.split.value):
             self.split = best
             self.shapes.keep_split(self.costs, best.counts)
-        self.tree = LoadTree(found.pool, self.bound)
+        self.tree = LoadTree(found.pool, self.bound, self.shapes)
         return self._answer(Outcome.OPEN)
 
     def _divide(self, tree: LoadTree, cutoff: int | None) -> MeshAnswer:

@@ -12,7 +12,7 @@ from planner.cost.context_buffers import context_buffers
 from planner.cost.context_parallel import context_exchange
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.workload import Workload
-from planner.specs.context import CP_KINDS, MIXED, inner_degree, mixed_kind
+from planner.specs.context import CP_KINDS, MIXED, PLAIN, inner_degree, mixed_kind
 
 NOWHERE = CP_KINDS.index("all-gather")
 """Kind of a layout without context ranks. [1]"""
@@ -27,21 +27,28 @@ class ContextKinds:
     """Kinds that framework, heads and user allow, and that no other makes useless.
 
     The framework's first alone in the default space; all of them in the full one, or
-    where the user names some.
+    where the user names some. Where experts' exchanges hide beside the passes of
+    another micro-batch, a slower backward may make a forward shorter: there the space
+    is declared to have every plain kind whatever beats it, and Ulysses inside a ring
+    where no other kind beats that.
     """
 
     def __init__(self, workload: Workload, micro_batches: Sequence[int]) -> None:
         self.workload = workload
         self.micro_batches = list(micro_batches)
         self.known: dict[Ranks, tuple[list[list[int]], Counter[str]]] = {}
+        self.domain = workload.topology.cluster.node.scale_up_domain
 
-    def of(self, ranks: Ranks, micro_batch: int, removed: Counter[str]) -> list[int]:
+    def of(
+        self, ranks: Ranks, micro_batch: int, removed: Counter[str], *, experts: int = 1
+    ) -> list[int]:
         """Kinds to try on some degrees.
 
         Args:
             ranks: Tensor ranks, context ranks, and all others. [1]
             micro_batch: Sequences in a micro-batch. [1]
             removed: Counts what a rule removes, by its name. [1]
+            experts: Neighbouring ranks that hold one copy of the experts. [1]
 
         Returns:
             Indices into ``CP_KINDS``; the same single one for one context rank. [1]
@@ -51,9 +58,11 @@ class ContextKinds:
         if ranks not in self.known:
             self.known[ranks] = self._looked_at(ranks)
         fronts, dropped = self.known[ranks]
-        kinds = fronts[self.micro_batches.index(micro_batch)]
+        kinds, legal = fronts[self.micro_batches.index(micro_batch)], fronts[-1]
+        if self._shortens_forwards(experts):
+            kinds = [kind for kind in legal if kind < len(PLAIN) or kind in kinds]
         removed.update(dropped)
-        removed[BY_ANOTHER] += len(fronts[-1]) - len(kinds)
+        removed[BY_ANOTHER] += len(legal) - len(kinds)
         return kinds
 
     def _looked_at(self, ranks: Ranks) -> tuple[list[list[int]], Counter[str]]:
@@ -65,6 +74,14 @@ class ContextKinds:
         prices = _prices(self.workload, ranks, legal, self.micro_batches)
         fronts = [[legal[i] for i in undominated(of_one)] for of_one in prices]
         return [*fronts, legal], dropped
+
+    def _shortens_forwards(self, experts: int) -> bool:
+        """Whether each pass shows half of what hides beside neither.
+
+        A group of experts that tiles a domain exchanges inside, and hides nothing.
+        """
+        inside = self.domain % experts == 0
+        return self.workload.profile.ep_overlap and not inside
 
     def _legal(self, tp: int, cp: int, dropped: Counter[str]) -> Iterator[int]:
         limits, search = self.workload.framework.limits, self.workload.search
@@ -86,8 +103,9 @@ def undominated(prices: Floats) -> list[int]:
     layers exchange each way, the buffers of that, and NCCL's communicators. Time of a
     step and memory of a rank never fall when one of these grows: a schedule's end is
     the longest path of its operations, hidden collectives show ``max`` and ``min`` of
-    both sides, and memory adds up. So a kind for which each is at least another's is
-    in no plan that is better than every plan of that other.
+    both sides, and memory adds up. (Where experts' exchanges hide beside other passes
+    that does not hold, see :class:`ContextKinds`.) So a kind for which each is at least
+    another's is in no plan that is better than every plan of that other.
 
     Args:
         prices: What each kind costs. [s] and [B], shape (kinds, prices)

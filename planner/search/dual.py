@@ -18,8 +18,9 @@ ROUNDS = 40
 """Most programs solved for one box of loads. [1]"""
 CLOSE = 5e-4
 """Relative gap between program and simulator at which rounds end. [1]"""
-STALLED, GAIN = 8, 5e-4
-"""Rounds end when so many of them gain less than this share. [1]"""
+STALLED, GAIN, AHEAD = 8, 5e-4, 3
+"""Rounds end when so many of them gain less than this share, or so little that as
+many gains more would not reach what is known. [1]"""
 SHARES = (1.0, 0.6, 0.3, 0.1)
 """Where paths are looked for, from the program's optimum to the best point. [1]
 
@@ -74,18 +75,19 @@ class Descent:
         self.solution: Solution | None = None
         self.weights: list[float] = []
 
-    def run(self, enough: int | None, rounds: int = ROUNDS) -> int:
+    def run(self, enough: int | None, known: int = 0) -> int:
         """Raise the bound until it is tight, or enough.
 
         Args:
             enough: A bound above this rules the box out: stop there. [ns]
-            rounds: Most programs to solve. [1]
+            known: A bound that is known already: stop where no program can give a
+                better one. [ns]
 
         Returns:
             A bound on every split in the box; 0 where the solver gave up. [ns]
         """
         bound, steps = 0, [0.0] * STALLED
-        for _ in range(rounds):
+        for _ in range(ROUNDS):
             solved = self.program.solve()
             if solved is None:
                 break
@@ -93,11 +95,12 @@ class Descent:
             self.weights = self.program.weights()
             bound = max(bound, self.program.exact_bound())
             steps = [*steps[1:], solved.step]
-            stalls = steps[-1] <= steps[0] * (1 + GAIN)
+            gain = steps[-1] - steps[0]
+            stalls = gain <= steps[0] * GAIN or steps[-1] + AHEAD * gain < known
             if stalls or (enough is not None and bound > enough):
                 break
             paths = self._paths(solved)
-            if self.least <= solved.step * (1 + CLOSE):
+            if self.least <= max(known, solved.step * (1 + CLOSE)):
                 break
             self._add(paths)
         self._note_binding()
@@ -148,8 +151,8 @@ class Tightened:
     """The paths that it rests on. [ns]"""
     pool: Cuts
     """All paths of the candidate."""
-    solution: Solution | None
-    """Optimum of the last program."""
+    centre: Points | None
+    """The best point met, not whole. [1], shape (stages, kinds, menu)"""
 
 
 def tighten(
@@ -174,9 +177,9 @@ def tighten(
     pairs = zip(known.counts, known.p2p.tolist(), strict=True)
     cuts.add([*(Path(*pair) for pair in pairs), *shapes.bound(costs)])
     descent = Descent(cuts, price=relaxed.bound)
-    bound = max(relaxed.bound, descent.run(enough))
+    bound = max(relaxed.bound, descent.run(enough, relaxed.bound))
     active = cuts.active()
     if descent.solution is not None:
         shapes.teach(costs, *descent.multipliers())
     lines = tuple(cuts.lines[index] for index in active)
-    return Tightened(bound, lines, cuts, descent.solution)
+    return Tightened(bound, lines, cuts, descent.centre)

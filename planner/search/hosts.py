@@ -10,7 +10,7 @@ import numpy as np
 from planner.cost.host_bound import host_bound
 from planner.cost.meshes import Floats, Ints
 from planner.cost.workload import Workload
-from planner.search.schedules import AT_ONCE
+from planner.search.schedules import AT_ONCE, COPIES, FOLDS
 
 if TYPE_CHECKING:
     from planner.search.space import Space
@@ -46,7 +46,9 @@ def hosts_hold(workload: Workload, space: Space, removed: Counter[str]) -> Ints:
 def _on_host(workload: Workload, space: Space) -> Floats:
     """Most that a node holds for candidates of one menu entry. [B]."""
     meshes = space.meshes.take(space.mesh)
-    largest = -(-workload.model.layers // (meshes.pp * space.vpp))
+    copies = COPIES[space.schedules]
+    stages = meshes.pp * space.vpp // copies
+    largest = -(-workload.model.layers // stages)
     return host_bound(
         workload,
         meshes,
@@ -54,4 +56,6 @@ def _on_host(workload: Workload, space: Space) -> Floats:
         layers=largest + int(workload.search.space == "full"),
         recompute=tuple(space.recompute[entry] for entry in space.choices(0)),
         at_once=space.schedules == AT_ONCE,
+        folded=FOLDS[space.schedules],
+        copies=copies,
     )

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from planner.cost.meshes import Meshes
 from planner.cost.pipeline import Counts
+from planner.search.space import Space
 
 
 @dataclass(frozen=True, order=True)
@@ -39,6 +40,24 @@ def degrees(meshes: Meshes, row: int, menu: int) -> tuple[int, ...]:
     """
     axes = ("tp", "pp", "cp", "ep", "etp", "zero", "micro_batch")
     return (*(int(getattr(meshes, axis)[row]) for axis in axes), menu)
+
+
+def layout_fields(space: Space, candidate: int) -> tuple[int, ...]:
+    """Fields of a candidate's layout in their order, for the last tie-break.
+
+    Args:
+        space: Candidates.
+        candidate: Index into the space. [1]
+
+    Returns:
+        Its degrees, schedule, chunks and recompute. [1]
+    """
+    m, row = space.meshes, space.mesh[candidate]
+    widths = (m.tp, m.sp, m.pp, m.cp, m.cp_kind, m.ep, m.etp, m.dp)
+    columns = (*widths, m.dp_shard, m.zero, m.micro_batch, m.order)
+    inner = space.vpp, space.schedules, space.menu
+    chosen = (int(column[candidate]) for column in inner)
+    return (*(int(column[row]) for column in columns), *chosen)
 
 
 class Incumbents:

@@ -7,6 +7,8 @@ import numpy as np
 
 from planner.cost.pipeline import stages_by_rank
 from planner.search.dual import Cuts, Descent
+from planner.search.loaded import cases_of
+from planner.search.paths import ShapePaths
 from planner.search.program import Loads, Solution
 
 WHOLE = 0.02
@@ -25,19 +27,19 @@ class LoadTree:
     """The splits of one candidate in boxes of loads, each with its own bound.
 
     The least bound over boxes that hold every split is a bound on all of them.
-    The first boxes are by the last rank that carries at least the mean load: some
-    rank r does, and all ranks after it carry less. It decides most: rank r's own
-    work counts in full, and before it come the first chunks of the ranks ahead.
-    After that a box is cut in two at a rank whose load is not whole.
+    The first boxes are those of ``last_loaded``. The last loaded rank decides
+    most: its own work counts in full, and before it come the first chunks of all
+    ranks ahead. After that a box is cut in two at a rank whose load is not whole.
     """
 
-    def __init__(self, cuts: Cuts, bound: int) -> None:
-        self.cuts = cuts
+    def __init__(self, cuts: Cuts, bound: int, shapes: ShapePaths) -> None:
+        self.cuts, self.shapes = cuts, shapes
         self.boxes: list[tuple[int, int, _Box]] = []
         self.settled = float("inf")
         self.made = 0
-        for loads in self._last_loaded():
-            self._push(bound, _Box(loads))
+        cases = cases_of(cuts.costs, shapes)
+        for low, high, its in zip(*cases, strict=True):
+            self._push(max(bound, int(its)), _Box(Loads(low, high)))
 
     @property
     def bound(self) -> float:
@@ -64,10 +66,11 @@ class LoadTree:
             self._cut(bound, box, box.solution)
             return None
         descent = Descent(self.cuts, box.loads, price=bound)
-        better = max(bound, descent.run(enough))
+        better = max(bound, descent.run(enough, known=bound))
         if descent.solution is None:
             self.settled = min(self.settled, better)
             return None
+        self.shapes.teach(self.cuts.costs, *descent.multipliers())
         self._push(better, _Box(box.loads, descent.solution))
         return descent.solution
 
@@ -76,19 +79,6 @@ class LoadTree:
         if box.loads.holds(self.cuts.costs.held_layers):
             self.made += 1
             heapq.heappush(self.boxes, (bound, self.made, box))
-
-    def _last_loaded(self) -> list[Loads]:
-        """By the last rank with at least the mean load, rounded up."""
-        costs, whole = self.cuts.costs, Loads.of(self.cuts.costs)
-        mean = -(-costs.held_layers // costs.pp)
-        ranks = np.arange(costs.pp)
-        return [
-            Loads(
-                np.where(ranks == last, np.maximum(whole.low, mean), whole.low),
-                np.where(ranks > last, np.minimum(whole.high, mean - 1), whole.high),
-            )
-            for last in range(costs.pp)
-        ]
 
     def _cut(self, bound: int, box: _Box, solution: Solution) -> None:
         """Cut a box at the rank whose load is farthest from a whole number."""

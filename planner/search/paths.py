@@ -1,5 +1,6 @@
 """Paths through the ranks of a schedule: what the bounds are made of."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -26,7 +27,7 @@ MOST_BINDING = 200
 """Paths that are kept of one shape, the latest. [1]"""
 MOST_SPLITS = 4
 """Good splits that are kept of one shape, the latest. [1]"""
-MOST_MEANS = 6
+MOST_MEANS = 40
 """Weighted means that are kept of one shape, the latest. [1]"""
 
 
@@ -135,6 +136,7 @@ class ShapePaths:
         self.binding: dict[Shape, list[Path]] = {}
         self.means: dict[Shape, list[WeightedPath]] = {}
         self.best: dict[Shape, list[Counts]] = {}
+        self.taught: Counter[Shape] = Counter()
 
     def of_work(self, costs: StageCosts) -> PathColumns:
         """The first family, which takes no graph.
@@ -198,6 +200,17 @@ class ShapePaths:
         others = [s for s in self.best.get(key, []) if not np.array_equal(s, split)]
         self.best[key] = [split, *others][:MOST_SPLITS]
 
+    def lessons(self, costs: StageCosts) -> int:
+        """How often multipliers were found for the shape.
+
+        Args:
+            costs: The inner problem.
+
+        Returns:
+            A count that grows. [1]
+        """
+        return self.taught[shape_of(costs)]
+
     def teach(
         self, costs: StageCosts, paths: Sequence[Path], weights: Sequence[float]
     ) -> None:
@@ -214,6 +227,7 @@ class ShapePaths:
         fresh = [path for path in paths if path.counts.tobytes() not in seen]
         self.binding[key] = [*known, *fresh][-MOST_BINDING:]
         if paths and (mean := WeightedPath.of(paths, weights)).weight > 0:
+            self.taught[key] += 1
             self.means[key] = [mean, *self.means.get(key, [])][:MOST_MEANS]
 
 

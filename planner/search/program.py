@@ -11,17 +11,19 @@ import numpy as np
 import numpy.typing as npt
 from ortools.linear_solver import pywraplp
 
-from planner.cost.linear import Linear, Lines, end_transient, peak_linear
+from planner.cost.linear import Linear, Lines
 from planner.cost.meshes import Ints
-from planner.cost.pipeline import peak_columns, stages_by_rank, stages_of
+from planner.cost.pipeline import stages_by_rank
 from planner.cost.reach import reach_of
-from planner.schedules.inflight import Peak
-from planner.search.bounds import least_values
+from planner.search.least import least_values
 from planner.search.memory import most_layers
+from planner.search.rooms import memory_lines
 from planner.specs.table import StageCosts
 
 GRAINS = (1 << 20, 1 << 14)
 """Multipliers are rounded to one of these fractions of one. [1]"""
+PARAMETERS = "use_dual_simplex:1 use_preprocessing:0"
+"""A row more leaves the last basis dual feasible: start from there. [text]"""
 SAFE = 2.0**62
 """Largest sum that 64-bit integers hold with room to spare. [1]"""
 PENALTY = 8.0
@@ -90,14 +92,20 @@ class LayerProgram:
     def __init__(self, costs: StageCosts, loads: Loads | None = None) -> None:
         self.costs, self.loads = costs, loads or Loads.of(costs)
         self.solver = pywraplp.Solver.CreateSolver("GLOP")
+        self.solver.SetSolverSpecificParametersAsString(PARAMETERS)
         self.shape = (costs.stages, len(costs.layers), len(costs.menu))
         inf = self.solver.infinity()
         self.step = self.solver.NumVar(0, inf, "T")
         self.over = [self.solver.NumVar(0, inf, name) for name in ("memory", "load")]
         most = costs.most_layers * reach_of(costs).mask[:, :, None]
+        # of one kind under one entry a stage's fewest are the variable's own
+        alone = self.shape[1:] == (1, 1)
+        least = [fewest if alone else 0 for fewest in costs.fewest]
+        each = len(costs.layers) * len(costs.menu)
+        limits = np.broadcast_to(most, self.shape).ravel().tolist()
         self.counts = [
-            self.solver.NumVar(0, float(limit), "")
-            for limit in np.broadcast_to(most, self.shape).ravel().tolist()
+            self.solver.NumVar(float(low), float(high), "")
+            for low, high in zip(np.repeat(least, each).tolist(), limits, strict=True)
         ]
         self.cuts: list[_Row] = []
         self.rooms: list[_Row] = []
@@ -113,7 +121,8 @@ class LayerProgram:
             chosen = np.zeros(self.shape)
             chosen[:, kind] = 1.0
             self._add_row(chosen, float(total), float(total))
-        for stage in range(costs.stages):
+        alone = self.shape[1:] == (1, 1)
+        for stage in range(0 if alone else costs.stages):
             chosen = np.zeros(self.shape)
             chosen[stage] = 1.0
             self._add_row(chosen, costs.fewest_layers(stage), costs.most_layers)
@@ -233,46 +242,3 @@ class LayerProgram:
             w * (abs(line.constant) + layers * float(np.abs(line.factors).max()))
             for w, line in pairs
         )
-
-
-def memory_lines(costs: StageCosts) -> list[Linear]:
-    """Rows ``line <= 0`` of the memory at the moments that can decide.
-
-    The memory of a moment without the transients of layers, which only add to it.
-    Counts are never negative, so a row whose factors and constant are all at most
-    those of another holds wherever the other does: it is left out, and so is one
-    that holds on the fullest stages of the class.
-
-    Args:
-        costs: The inner problem.
-
-    Returns:
-        Memory less the budget. [block]
-    """
-    at = peak_columns(costs.schedule, costs.pp, costs.vpp, costs.micro_batches)
-    kept: list[Linear] = []
-    ends = [*at.starts[1:].tolist(), len(at.rank)]
-    for rank, (start, end) in enumerate(zip(at.starts.tolist(), ends, strict=True)):
-        lines = []
-        for index in range(start, end):
-            held, late = (tuple(c[index].tolist()) for c in (at.held, at.pending))
-            moment = Peak(int(at.chunk[index]), held, late)
-            line = peak_linear(costs, rank, moment)
-            beside = end_transient(costs, stages_of(costs, rank)[moment.chunk])
-            lines.append(Linear(line.constant + beside - costs.budget, line.factors))
-        kept += _deciding(costs, lines)
-    return kept
-
-
-def _deciding(costs: StageCosts, lines: list[Linear]) -> list[Linear]:
-    """Those of some rows that another does not imply, nor the class alone."""
-    kept: list[Linear] = []
-    for line in sorted(lines, key=lambda line: -int(line.factors.sum())):
-        fullest = line.factors.max(axis=(1, 2)).sum() * costs.most_layers
-        implied = any(
-            (line.factors <= other.factors).all() and line.constant <= other.constant
-            for other in kept
-        )
-        if line.constant + int(fullest) > 0 and not implied:
-            kept.append(line)
-    return kept

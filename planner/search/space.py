@@ -306,9 +306,11 @@ class Enumerator:
         """Sequence parallelism, kind of cp, experts and rank order."""
         ranks = tp, cp, pp * dp
         for sp in self._sequence_parallel(tp):
-            for kind in self.kinds.of(ranks, micro_batch, self.removed):
-                for experts in self.experts.of(tp, tp * cp * dp, sp, self.removed):
-                    for order in self._orders(pp, dp, tp * cp, experts):
+            for experts in self.experts.of(tp, tp * cp * dp, sp, self.removed):
+                held = experts[0] * experts[1]
+                kinds = self.kinds.of(ranks, micro_batch, self.removed, experts=held)
+                for order in self._orders(pp, dp, tp * cp, experts):
+                    for kind in kinds:
                         yield sp, kind, experts, order
 
     def _sequence_parallel(self, tp: int) -> list[int]:

@@ -127,6 +127,8 @@ class Judgement(_Frozen):
     wrong: tuple[str, ...]
     gain: float
     """Share of the step that the best plan saves; 0 where it saves nothing. [1]"""
+    single: Change | None = None
+    """The one change that takes most."""
     fewest: Change | None = None
     """The fewest changes found that take most of the gain."""
 

@@ -40,6 +40,8 @@ def job(framework: str, **search: object) -> tuple[Workload, ...]:
         ("megatron", {"zero_stage": 3}, "its ZeRO stages are 0 and 1"),
         ("megatron", {"schedule": "gpipe"}, "cannot express schedule gpipe"),
         ("accelerate", {"recompute": "selective"}, "it has none, full"),
+        ("torchtitan", {"cp_kind": "ulysses2+ring"}, "it has all-gather, ring"),
+        ("accelerate", {"cp_kind": ["ulysses+ring"]}, "it has all-gather, ring"),
     ],
 )
 def test_a_limit_beyond_a_framework_names_those_that_can(

@@ -10,7 +10,7 @@ from planner.search.dual import tighten
 from planner.search.exhaustive import best_of_space, cheapest_split
 from planner.search.memory import cannot_fit
 from planner.search.paths import in_class
-from planner.search.solve import Outcome, solve_mesh
+from planner.search.solve import MeshSolver, Outcome, solve_mesh
 from planner.specs.table import StageCosts
 
 
@@ -50,6 +50,17 @@ def check_solver(costs: StageCosts, value: int | None) -> None:
     assert answer.counts is not None
     assert in_class(costs, answer.counts)
     assert step_ns(costs, answer.counts) == value
+    check_cutoff(costs, value)
+
+
+def check_cutoff(costs: StageCosts, value: int) -> None:
+    """Splits as fast as the cutoff are still found, for they may win a tie."""
+    solver = MeshSolver(costs, ())
+    answer = solver.advance(value)
+    while answer.outcome is Outcome.OPEN:
+        answer = solver.advance(value)
+    assert answer.outcome is Outcome.SOLVED
+    assert answer.value == value
 
 
 def check_job(workload: Workload) -> None:

@@ -1,16 +1,18 @@
 """What has to hold between the search of a whole job and all of its plans."""
 
+from collections.abc import Sequence
 from itertools import count
 from types import SimpleNamespace
 
 import pytest
-from brute_force import Tied, best_plans, hosts_hold
+from brute_force import Tied, best_plans, fields_of, hosts_hold
 from every_plan import Choice, Mesh, choices
 
 from planner.cost.meshes import Meshes
 from planner.cost.workload import Workload
 from planner.search import best_first
 from planner.search.best_first import search_all
+from planner.search.formats import BY_NARROWER
 from planner.search.incumbents import Found
 from planner.search.space import Space, enumerate_space
 from planner.variants import variants
@@ -33,14 +35,38 @@ def listed(space: Space) -> list[Choice]:
 
 
 def check_space(job: Workload) -> None:
-    """Each candidate is in the space once, and nothing else is."""
+    """Each candidate is in the space once, and nothing else is.
+
+    But for those that another beats: the same with other recompute, another kind of
+    cp, or narrower gradients in another variant. That they are never better is for
+    :func:`check_answer` to see.
+    """
     for variant in variants([job]):
-        expected = choices(variant)
-        rows = Meshes.from_rows([tuple(choice.mesh) for choice in expected])
-        admitted = hosts_hold(variant, expected, rows)
-        held = [c for c, fits in zip(expected, admitted, strict=True) if fits]
-        found = listed(enumerate_space(variant))
-        assert sorted(found) == sorted(held)
+        space = enumerate_space(variant)
+        found, held = listed(space), admitted(variant)
+        kept = set(filter(None, (without_beaten(c, space.recompute) for c in held)))
+        assert len(set(found)) == len(found)
+        assert set(found) <= kept
+        if not space.removed.get(BY_NARROWER):
+            assert set(map(any_kind_of_cp, found)) == set(map(any_kind_of_cp, kept))
+
+
+def admitted(variant: Workload) -> list[Choice]:
+    """Every candidate of a variant that its hosts hold."""
+    expected = choices(variant)
+    rows = Meshes.from_rows([tuple(choice.mesh) for choice in expected])
+    fits = hosts_hold(variant, expected, rows)
+    return [choice for choice, held in zip(expected, fits, strict=True) if held]
+
+
+def any_kind_of_cp(choice: Choice) -> Choice:
+    return choice._replace(mesh=choice.mesh._replace(cp_kind=0))
+
+
+def without_beaten(choice: Choice, kinds: Sequence[str]) -> Choice | None:
+    """A candidate with the kinds that are left to it; none without any."""
+    menu = tuple(kind for kind in choice.menu if kind in kinds)
+    return choice._replace(menu=menu) if menu else None
 
 
 def check_answer(job: Workload) -> None:
@@ -56,19 +82,27 @@ def check_answer(job: Workload) -> None:
         return
     (plan,) = plans
     assert plan.step_s == best[0].step_s == bound
-    check_tie(plan, best)
+    check_tie(plan, best, [outcome.space for outcome in outcomes])
 
 
-def check_tie(plan: Found, best: list[Tied]) -> None:
+def check_tie(plan: Found, best: list[Tied], spaces: Sequence[Space]) -> None:
     """Less device memory, then the layout's fields, then the variant's place.
 
     Of one layout any of its fastest splits may be found, so that a layout loses to
-    those alone whose splits all need less memory.
+    those alone whose splits all need less memory. Candidates that another beats
+    everywhere are none of the space, and do not tie.
     """
-    (own,) = (t for t in best if (t.fields, t.variant) == (plan.fields, plan.variant))
+    there = [set(listed(space)) for space in spaces]
+    kept = [
+        (tied, fields_of(choice, spaces[tied.variant].recompute))
+        for tied in best
+        if (choice := without_beaten(tied.choice, spaces[tied.variant].recompute))
+        and choice in there[tied.variant]
+    ]
+    (own,) = (t for t, f in kept if (f, t.variant) == (plan.fields, plan.variant))
     assert own.least_bytes <= plan.device_bytes <= own.most_bytes
-    for other in best:
-        key = (other.most_bytes, other.fields, other.variant)
+    for other, fields in kept:
+        key = (other.most_bytes, fields, other.variant)
         assert (plan.device_bytes, plan.fields, plan.variant) <= key
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from every_plan import SCHEDULES, Choice, Mesh, choices
+from every_plan import FOLDED, Choice, Mesh, choices
 from strategies import small_problem
 
 from planner.cost.communicators import communication_bytes
@@ -20,6 +20,7 @@ from planner.cost.room import buffer_bytes, context_bytes, device_bytes
 from planner.cost.table import CostTable, fill_table
 from planner.cost.workload import Workload
 from planner.search.exhaustive import count_plans, splits
+from planner.search.schedules import SEARCHED
 from planner.specs.table import BLOCK, StageCosts
 
 
@@ -28,8 +29,7 @@ class Tied:
     """A candidate whose fastest split is as fast as any plan of the job."""
 
     step_s: float
-    fields: tuple[int, ...]
-    """Its layout's fields in their order, for the last tie-break."""
+    choice: Choice
     variant: int
     least_bytes: float
     """Device memory of the least of its fastest splits. [B]"""
@@ -40,14 +40,13 @@ Answer = tuple[int, tuple[Counts, ...]]
 """Step of the fastest splits before the straggler factor [ns], and all of them."""
 
 
-def fields_of(choice: Choice, kinds: Sequence[str]) -> tuple[int, ...]:
+def fields_of(choice: Choice, menu: Sequence[str]) -> tuple[int, ...]:
     """Fields of a layout in their order: of the mesh, then of its schedule."""
     mesh = choice.mesh._asdict()
     del mesh["micro_batches"]
-    entry = kinds.index(choice.menu[0]) if len(choice.menu) == 1 else -1
+    entry = menu.index(choice.menu[0]) if len(choice.menu) == 1 else -1
     entry -= choice.block
-    at = SCHEDULES.index(choice.schedule)
-    return (*mesh.values(), choice.vpp, at, entry if len(kinds) > 1 else 0)
+    return (*mesh.values(), choice.vpp, SEARCHED.index(choice.schedule), entry)
 
 
 def kinds_of(found: Sequence[Choice]) -> tuple[str, ...]:
@@ -69,16 +68,20 @@ def plans_of_shape(
     return count_plans(shape)
 
 
+def copies_of(choice: Choice) -> int:
+    """How often the ranks hold the model. [1]."""
+    return 1 + (choice.schedule == "dualpipe")
+
+
 def plans_of(job: Workload, found: Sequence[Choice]) -> int:
     """Complete plans of these candidates of a job. [1]."""
     extra = int(job.search.space == "full")
     return sum(
         1
         if choice.block
-        else plans_of_shape(
-            job.runs, choice.mesh.pp, choice.vpp, len(choice.menu), extra
-        )
+        else plans_of_shape(job.runs, choice.mesh.pp, depth, len(choice.menu), extra)
         for choice in found
+        for depth in [choice.vpp // copies_of(choice)]
     )
 
 
@@ -139,13 +142,17 @@ def hosts_hold(job: Workload, found: Sequence[Choice], rows: Meshes) -> list[boo
 def _most_on_host(job: Workload, found: Sequence[Choice], rows: Meshes) -> Floats:
     """Most that a node holds for candidates of one menu. [B]."""
     vpp = np.array([choice.vpp for choice in found])
+    copies = np.array([copies_of(choice) for choice in found])
+    most = -(-job.model.layers // (rows.pp * vpp // copies))
     return host_bound(
         job,
         rows,
         vpp=vpp,
-        layers=-(-job.model.layers // (rows.pp * vpp)) + (job.search.space == "full"),
+        layers=most + (job.search.space == "full"),
         recompute=found[0].menu,
         at_once=np.array([choice.schedule == "gpipe" for choice in found]),
+        folded=np.array([choice.schedule in FOLDED for choice in found]),
+        copies=copies,
     )
 
 
@@ -168,23 +175,21 @@ def _of_variant(variant: int, job: Workload) -> list[Tied]:
         for choice, costs in listed
         if (answer := known[costs]) is not None
     ]
-    kinds = kinds_of([choice for choice, _ in listed])
     least = min((step for step, *_ in found), default=0.0)
     ties = [each for each in found if each[0] == least]
-    return [_tied(variant, job, kinds, *each) for each in ties]
+    return [_tied(variant, job, *each) for each in ties]
 
 
 def _tied(
     variant: int,
     job: Workload,
-    kinds: Sequence[str],
     step: float,
     choice: Choice,
     costs: StageCosts,
     fastest_splits: Sequence[Counts],
 ) -> Tied:
     sizes = [device_of(job, choice.mesh, costs, each) for each in fastest_splits]
-    return Tied(step, fields_of(choice, kinds), variant, min(sizes), max(sizes))
+    return Tied(step, choice, variant, min(sizes), max(sizes))
 
 
 def device_of(job: Workload, mesh: Mesh, costs: StageCosts, split: Counts) -> float:

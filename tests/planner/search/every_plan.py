@@ -4,20 +4,23 @@ A second statement of the declared space, as a filter over all values of
 every axis: it calls nothing of the search's own enumeration.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from planner.cost.meshes import Meshes
+from planner.cost.kernels import is_unfused
+from planner.cost.modules import combinations
 from planner.cost.workload import Workload
 from planner.models.blocks import Mlp, Moe
-from planner.search.menus import MOST_KINDS, offered, searched
-from planner.search.space import enumerate_space
+from planner.specs.context import CP_KINDS
 from planner.specs.recompute import block_of
+from planner.specs.search import SearchSpec
 
 ORDERS = ("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp")
-CP_KINDS = ("ring", "all-gather", "ulysses")
-SCHEDULES = ("1f1b", "interleaved", "gpipe")
+PLAIN_KINDS = ("ring", "all-gather", "ulysses")
+FOLDED = ("zb-v", "dualpipe-v", "dualpipe")
+"""Schedules whose two chunks a rank lie in a V. [text]"""
+EVERY_SCHEDULE = ("1f1b", "interleaved", "gpipe", "zb-h1", *FOLDED)
 
 
 class Mesh(NamedTuple):
@@ -87,9 +90,11 @@ def widths_divide(job: Workload, m: Mesh) -> bool:
 
 
 def tp_is_near(job: Workload, m: Mesh) -> bool:
-    """One scale-up domain; two in the full space."""
+    """One scale-up domain; two in the full space, or as far as the user says."""
     domain = job.topology.cluster.node.scale_up_domain
-    return m.tp <= domain * (1 + is_full(job))
+    if not is_full(job):
+        return m.tp <= domain
+    return m.tp <= max(2 * domain, job.search.largest("tp") or 0)
 
 
 def tokens_divide(job: Workload, m: Mesh) -> bool:
@@ -119,17 +124,48 @@ def sp_is_known(job: Workload, m: Mesh) -> bool:
     return known and asked in (None, bool(m.sp))
 
 
+def dealt_to(kind: str, cp: int) -> int:
+    """Ranks among which heads are dealt out; 0 for a group that does not fit."""
+    if kind not in PLAIN_KINDS:
+        inner = int(kind.removeprefix("ulysses").removesuffix("+ring"))
+        return inner if 1 < inner < cp and cp % inner == 0 else 0
+    return cp if kind == "ulysses" else 1
+
+
+def heads_are_whole(job: Workload, ranks: int) -> bool:
+    """Each rank gets whole heads; keys may be copied where the framework does."""
+    copied = job.framework.limits.ulysses_copies_keys
+    for kind in job.kinds:
+        heads = kind.attention.heads
+        keys = getattr(kind.attention, "kv_heads", heads)
+        if heads % ranks:
+            return False
+        if keys % ranks and not (copied and keys and ranks % keys == 0):
+            return False
+    return True
+
+
 def cp_kind_is_known(job: Workload, m: Mesh) -> bool:
     """The first of the framework; all in the full space, and what is named."""
-    name = CP_KINDS[m.cp_kind]
+    name, has = CP_KINDS[m.cp_kind], job.framework.limits.cp_kinds
     if m.cp == 1:
         return name == "all-gather"
-    has, asked = job.framework.limits.cp_kinds, job.search.cp_kind
-    if name not in has or not job.search.allows_text("cp_kind", name):
+    dealt, asked = dealt_to(name, m.cp), job.search.cp_kind
+    family = name if name in PLAIN_KINDS else "ulysses+ring"
+    if not dealt or family not in has:
         return False
-    if name == "ulysses" and any(k.attention.heads % (m.tp * m.cp) for k in job.kinds):
+    named = asked if isinstance(asked, tuple) else (asked,)
+    if asked is not None and not {name, family} & set(named):
         return False
-    return is_full(job) or asked is not None or name == has[0]
+    if not (is_full(job) or asked is not None or family == has[0]):
+        return False
+    return dealt == 1 or heads_are_whole(job, m.tp * dealt)
+
+
+def cp_kinds_of(_: Workload, m: Mesh) -> list[int]:
+    """Places of the plain kinds, and of inner groups smaller than cp."""
+    mixed = (f"ulysses{inner}+ring" for inner in range(2, m.cp))
+    return [CP_KINDS.index(kind) for kind in (*PLAIN_KINDS, *mixed)]
 
 
 def experts_divide(job: Workload, m: Mesh) -> bool:
@@ -141,7 +177,9 @@ def experts_divide(job: Workload, m: Mesh) -> bool:
         m.etp > 1 and not limits.expert_tensor
     ):
         return False
-    if m.tp % m.etp or (m.tp * m.cp * m.dp) % (m.ep * m.etp):
+    domain = job.topology.cluster.node.scale_up_domain
+    wide = is_full(job) and limits.expert_tensor and m.etp <= max(m.tp, domain)
+    if (m.tp % m.etp and not wide) or (m.tp * m.cp * m.dp) % (m.ep * m.etp):
         return False
     if m.ep > 1 and m.tp > 1 and limits.experts_need_sp and not m.sp:
         return False
@@ -150,15 +188,11 @@ def experts_divide(job: Workload, m: Mesh) -> bool:
 
 def order_is_known(job: Workload, m: Mesh) -> bool:
     """Both orders are one layout without stages or without replicas."""
-    name = ORDERS[m.order]
+    has = [n for n in job.framework.limits.orders if job.search.allows_text("order", n)]
     if m.pp == 1 or m.dp == 1:
-        return m.order == 0
-    if name not in job.framework.limits.orders:
-        return False
-    if not job.search.allows_text("order", name):
-        return False
+        return ORDERS[m.order] in has[:1]
     tiled = not experts(job) or m.ep * m.etp == m.tp * m.cp
-    return m.order == 0 or tiled
+    return ORDERS[m.order] in has and (m.order == 0 or tiled)
 
 
 def shards_are_legal(job: Workload, m: Mesh) -> bool:
@@ -183,13 +217,9 @@ def offload_is_sharded(job: Workload, m: Mesh) -> bool:
     """Only what a rank has alone can leave it, and as the framework does it."""
     least = {"parameters": 3, "gradients": 2}
     asked = job.framework.limits.offload_least_zero
-    parts = job.framework.limits.offload_in_parts
     names = ("optimizer", "parameters", "gradients", "activations")
     held = [name for name in names if offloads(job, name)]
-    split = [n for n in held if getattr(job.offload, n) < 1]
-    return all(m.zero >= max(least.get(n, 0), asked.get(n, 0)) for n in held) and all(
-        m.zero >= parts.get(n, 0) for n in split
-    )
+    return all(m.zero >= max(least.get(n, 0), asked.get(n, 0)) for n in held)
 
 
 class Axis(NamedTuple):
@@ -221,87 +251,161 @@ def constant(*values: int) -> Callable[[Workload, Mesh], Iterable[int]]:
 
 
 AXES: tuple[Axis, ...] = (
-    Axis("tp", lambda j, _: whole(j.gpus), (tp_is_near, widths_divide), "tp"),
-    Axis("cp", lambda j, m: whole(j.gpus // m.tp), (tokens_divide,), "cp"),
-    Axis(
-        "pp",
-        lambda j, m: whole(j.gpus // (m.tp * m.cp)),
-        (pipeline_is_legal,),
-        "pp",
-    ),
-    Axis("dp", lambda j, m: [j.gpus // (m.tp * m.cp * m.pp)], (), "dp"),
     Axis("micro_batch", batches, (default_sizes,), "micro_batch"),
     Axis("micro_batches", lambda j, m: [j.sequences // m.dp // m.micro_batch]),
     Axis("sp", constant(0, 1), (sp_is_known,)),
-    Axis("cp_kind", constant(*range(len(CP_KINDS))), (cp_kind_is_known,)),
-    Axis("etp", of_experts(lambda _, m: m.tp), (), "etp"),
+    Axis("cp_kind", cp_kinds_of, (cp_kind_is_known,)),
+    Axis("etp", of_experts(lambda _, m: m.tp * m.cp * m.dp), (), "etp"),
     Axis("ep", of_experts(fewest_experts), (experts_divide,), "ep"),
     Axis("zero", constant(0, 1, 2, 3), (offload_is_sharded,), "zero_stage"),
     Axis("dp_shard", lambda _, m: whole(m.cp * m.dp), (shards_are_legal,), "dp_shard"),
     Axis("order", constant(*range(len(ORDERS))), (order_is_known,)),
 )
 """In an order in which each rule has what it reads."""
+DEGREES: tuple[Axis, ...] = (
+    Axis("tp", lambda j, _: range(1, j.gpus + 1), (tp_is_near, widths_divide), "tp"),
+    Axis(
+        "cp",
+        lambda j, m: range(1, j.gpus // m.tp + 1),
+        (tokens_divide, default_sizes),
+        "cp",
+    ),
+    Axis(
+        "pp",
+        lambda j, m: range(1, j.gpus // (m.tp * m.cp) + 1),
+        (pipeline_is_legal,),
+        "pp",
+    ),
+    Axis("dp", lambda j, m: range(1, j.gpus // (m.tp * m.cp * m.pp) + 1), (), "dp"),
+)
+"""All degrees whose product is at most the fleet."""
 NO_MESH = Mesh(*(1 for _ in Mesh._fields))
-UNLIMITED = frozenset({"ep", "etp"})
-"""Axes whose limits mean nothing to a model without experts. [text]"""
 
 
 def meshes(job: Workload) -> list[Mesh]:
     """All legal meshes of a job."""
-    found = [NO_MESH]
-    for axis in AXES:
+    return grown(job, fleet(job), AXES)
+
+
+def grown(job: Workload, found: list[Mesh], axes: Sequence[Axis]) -> list[Mesh]:
+    """The meshes with every legal value of some more axes."""
+    for axis in axes:
         found = [
             mesh
             for base in found
             for value in axis.values(job, base)
-            if is_allowed(job, axis, value)
+            if axis.limit is None or job.search.allows(axis.limit, value)
             for mesh in [base._replace(**{axis.field: value})]
             if all(rule(job, mesh) for rule in axis.rules)
         ]
     return found
 
 
-def is_allowed(job: Workload, axis: Axis, value: int) -> bool:
-    """What the user limits stays within the limit."""
-    if axis.limit is None or (axis.limit in UNLIMITED and not experts(job)):
+def used(mesh: Mesh) -> int:
+    return mesh.tp * mesh.pp * mesh.cp * mesh.dp
+
+
+def fleet(job: Workload) -> list[Mesh]:
+    """Degrees that use as much of the fleet as the declared space asks for.
+
+    All GPUs; where nodes are gone, pods differ, or in the full space, nearly as many
+    as the fullest uses, with the most replicas for each other degree; where the user
+    limits the GPUs, any number that he allows.
+    """
+    every, asked = grown(job, [NO_MESH], DEGREES), job.search.gpus
+    if asked is None and not leaves_idle(job):
+        return [
+            m for m in every if used(m) == job.gpus and job.search.allows("dp", m.dp)
+        ]
+    legal = [m for m in every if is_placed(job, m) and job.search.allows("dp", m.dp)]
+    if asked is not None:
+        return [mesh for mesh in legal if job.search.allows("gpus", used(mesh))]
+    widest = {(m.tp, m.cp, m.pp): m for m in sorted(legal, key=lambda m: m.dp)}
+    most = max(map(used, widest.values()), default=0)
+    return [mesh for mesh in widest.values() if 32 * (most - used(mesh)) <= most]
+
+
+def is_placed(job: Workload, mesh: Mesh) -> bool:
+    """Whole nodes unless parts may be used, and a share of the batch for each."""
+    cluster = job.topology.cluster
+    nodes = cluster.spec.partial or used(mesh) % cluster.node.gpus_per_node == 0
+    return nodes and job.sequences % mesh.dp == 0
+
+
+def leaves_idle(job: Workload) -> bool:
+    """Fleets that layouts need not fill, or that none fills without limits."""
+    spec = job.topology.cluster.spec
+    if spec.dead or any(tier.units for tier in spec.tiers):
         return True
-    return job.search.allows(axis.limit, value)
+    if is_full(job) and job.gpus <= 2048:
+        return True
+    free = replace(job, search=SearchSpec(space=job.search.space))
+    shapes = grown(free, [NO_MESH], DEGREES)
+    return not any(
+        used(mesh) == job.gpus and job.sequences % mesh.dp == 0 for mesh in shapes
+    )
 
 
 def schedules(job: Workload, mesh: Mesh) -> Iterator[tuple[str, int]]:
     """Schedules of a mesh, each with its chunks per rank."""
     has, search = job.framework.limits.schedules, job.search
-    layers, piped = job.model.layers, mesh.pp > 1
-    for vpp in range(1, layers + 3):
-        if not search.allows("vpp", vpp):
-            continue
-        if vpp == 1 and search.allows_text("schedule", "1f1b"):
-            yield "1f1b", 1
-        named = is_full(job) or search.schedule is not None
-        once = piped and mesh.micro_batches > 1 and named and "gpipe" in has
-        if vpp == 1 and once and search.allows_text("schedule", "gpipe"):
-            yield "gpipe", 1
-        groups = piped and mesh.micro_batches % mesh.pp == 0 and "interleaved" in has
-        fits = vpp > 1 and vpp * mesh.pp - 2 <= layers
+    if search.allows("vpp", 1) and search.allows_text("schedule", "1f1b"):
+        yield "1f1b", 1
+    named = is_full(job) or search.schedule is not None
+    for name in EVERY_SCHEDULE[2:]:
+        chunks = 1 + (name in FOLDED)
+        there = named and name in has and is_another(job, mesh, name)
+        if (
+            there
+            and search.allows("vpp", chunks)
+            and search.allows_text("schedule", name)
+        ):
+            yield name, chunks
+    layers = job.model.layers
+    groups = mesh.pp > 1 and mesh.micro_batches % mesh.pp == 0
+    if not (groups and "interleaved" in has):
+        return
+    for vpp in range(2, layers + 3):
         even = is_full(job) or -layers % (vpp * mesh.pp) < mesh.pp
-        if groups and fits and even and search.allows_text("schedule", "interleaved"):
+        legal = even and vpp * mesh.pp - 2 <= layers and search.allows("vpp", vpp)
+        if legal and search.allows_text("schedule", "interleaved"):
             yield "interleaved", vpp
 
 
-def menus(job: Workload, rows: Sequence[Mesh]) -> list[tuple[str, ...]]:
-    """One menu of all kinds where layers choose, else a menu of one for each.
+def is_another(job: Workload, mesh: Mesh, name: str) -> bool:
+    """Where a schedule exists and is not 1F1B under another name."""
+    if mesh.pp == 1 or (name == "gpipe" and mesh.micro_batches == 1):
+        return False
+    if name == "dualpipe":
+        paired = mesh.pp % 2 == mesh.micro_batches % 2 == 0
+        return paired and mesh.micro_batches >= 2 * mesh.pp
+    if name in FOLDED and 2 * mesh.pp - 2 > job.model.layers:
+        return False
+    return name != "dualpipe-v" or mesh.micro_batches >= 2 * mesh.pp
 
-    Those that the space drops are in no menu: ``test_menus`` has them priced too.
+
+def kinds_of(job: Workload) -> list[str]:
+    """Kinds of recompute that framework and user have, dominated ones among them.
+
+    The full space has combinations of modules; the attention core is in one only
+    where attention is not fused, or where the user names it.
     """
-    limits = job.framework.limits
-    kinds = [k for k in offered(job) if job.search.allows_text("recompute", k)]
-    if len(kinds) > MOST_KINDS and job.search.recompute is None:
-        whole = enumerate_space(job).recompute
-        kinds = [kind for kind in kinds if kind in whole]
-    elif kinds and rows:
-        columns = Meshes.from_rows([tuple(mesh) for mesh in rows])
-        kinds = list(searched(job, columns, tuple(kinds), Counter()))
+    limits, search = job.framework.limits, job.search
     if alone(job):
+        return [k for k in ("none",) if search.allows_text("recompute", k)]
+    names = [*limits.recompute]
+    for combined in combinations(job) if is_full(job) or search.recompute else ():
+        core = "core_attn" in combined.split("+") and not is_unfused(job)
+        wanted = is_full(job) and not core
+        if combined not in names and (wanted or search.recompute is not None):
+            names.append(combined)
+    return [name for name in names if search.allows_text("recompute", name)]
+
+
+def menus(job: Workload, kinds: Sequence[str], schedule: str) -> list[tuple[str, ...]]:
+    """One menu of all kinds where layers choose, else a menu of one for each."""
+    limits = job.framework.limits
+    if schedule in EVERY_SCHEDULE[3:] and not limits.recomputes_split:
         kinds = [kind for kind in kinds if kind == "none"]
     if limits.recompute_scope == "virtual-stage":
         return [tuple(kinds)] if kinds else []
@@ -312,21 +416,21 @@ def choices(job: Workload) -> list[Choice]:
     """Every candidate of a job's space.
 
     Args:
-        job: The job, with what one of its variants offloads. [-]
+        job: The job, with what one of its variants offloads and sends. [-]
 
     Returns:
         All of them, hosts' memory aside. [-]
     """
-    rows = meshes(job)
-    kinds = menus(job, rows)
+    kinds = kinds_of(job)
     return [
         Choice(mesh, vpp, schedule, menu, block)
-        for mesh in rows
+        for mesh in (meshes(job) if kinds or blocks(job, 1) else ())
         for schedule, vpp in schedules(job, mesh)
         for menu, block in [
-            *((menu, 0) for menu in kinds),
+            *((menu, 0) for menu in menus(job, kinds, schedule)),
             *((("full", "none"), size) for size in blocks(job, mesh.pp * vpp)),
         ]
+        if not (block and schedule in EVERY_SCHEDULE[3:])
     ]
 
 

@@ -1,5 +1,6 @@
 """Kinds of cp that another kind makes useless are left out, and no better plan is."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from against_brute_force import check_job
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-from strategies import framework, small_job, tightened
+from strategies import TINY_MIXTRAL, framework, small_job, tightened
 
 from planner.cost.workload import Workload
 from planner.optimize import optimize
@@ -91,6 +92,24 @@ def test_search_over_kinds_of_cp_equals_brute_force(
     limits: dict[str, Any], share: float
 ) -> None:
     check_job(tightened(job(limits, seq_len=16384), share))
+
+
+@pytest.mark.parametrize(
+    ("overlap", "nodes", "stay"), [(True, 2, True), (False, 2, False), (True, 1, False)]
+)
+def test_plain_kinds_stay_where_experts_hide_beside_other_passes(
+    overlap: bool,  # noqa: FBT001
+    nodes: int,
+    stay: bool,  # noqa: FBT001
+) -> None:
+    """A slower backward may make a forward shorter where experts leave the node."""
+    config = TINY_MIXTRAL | HEADS | {"num_local_experts": 16}
+    limits = {"tp": 1, "cp": 4, "pp": 1, "micro_batch": 1, "ep": 8 * nodes}
+    workload = job(limits, nodes=nodes, seq_len=65536, config=config)
+    profile = workload.profile.model_copy(update={"ep_overlap": overlap})
+    changed = replace(workload.framework, profile=profile)
+    left = kinds(replace(workload, framework=changed))
+    assert ({"ring", "all-gather", "ulysses"} <= left) is stay
 
 
 def test_a_plan_of_every_kind_passes_the_verifier() -> None:

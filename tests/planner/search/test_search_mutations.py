@@ -11,7 +11,17 @@ from strategies import framework, inner_problems, jobs
 
 from planner.cost import linear
 from planner.cost.linear import Linear, Lines
-from planner.search import best_first, bounds, constraints, dual, memory, solve
+from planner.search import (
+    best_first,
+    bounds,
+    constraints,
+    dual,
+    least,
+    loaded,
+    memory,
+    program,
+    solve,
+)
 from planner.search.constraints import Constraints
 from planner.search.incumbents import Incumbents
 
@@ -69,16 +79,20 @@ INNER = {
     "no order": drop("_layers_stay_in_order"),
     "no total": drop("_every_layer_on_one_stage"),
     "layers not counted": drop("_layers_counted_by_kind"),
-    "cuts too long": shift([solve, dual], "path_linear", longer),
+    "cuts too long": shift([solve], "path_linear", longer),
     "family too long": shift([bounds], "path_lines", all_longer),
+    "paths of the program too long": shift([dual], "path_lines", all_longer),
+    "weighted paths too long": shift([loaded], "path_lines", all_longer),
     "cuts miss the transfers": shift([linear], "_end_value", lambda n: n * 0),
     "memory too strict": shift([constraints], "peak_linear", longer),
     "end transient left out": shift([constraints], "end_transient", lambda _: 0),
     "least value too high": shift(
-        [bounds, dual], "least_values", lambda value: value + 1
+        [least, bounds, loaded, program], "least_values", lambda value: value + 1
     ),
     "loaded bound too high": shift([bounds], "loaded_bound", lambda value: value + 1),
-    "ranks hold one layer less": shift([memory], "most_layers", lambda n: n - 1),
+    "ranks hold one layer less": shift(
+        [memory, least, loaded, program], "most_layers", lambda n: n - 1
+    ),
 }
 
 

@@ -12,18 +12,23 @@ from strategies import (
     MOST_PLANS,
     inner_problems,
     jobs,
+    models,
     small_job,
     small_problem,
+    tightened,
 )
 from strategies import framework as room
 from test_search_mutations import Mutation, Patch, caught
 
 from planner.cost import linear, pipeline
 from planner.cost.pipeline import rank_blocks, step_ns
+from planner.cost.table import fill_table
 from planner.cost.workload import Workload
 from planner.frameworks.stacks import with_stack
+from planner.models import Architecture
 from planner.schedules import SPLIT, V_SHAPED, operations, uniform_makespan
 from planner.search import constraints, memory
+from planner.search.exhaustive import candidate_costs
 from planner.search.paths import even_counts
 from planner.search.schedules import SEARCHED
 from planner.search.space import Space, enumerate_space
@@ -41,16 +46,17 @@ def eager() -> Framework:
 
 def uniform(schedule: str, p: int, m: int, f: int, b: int, w: int) -> StageCosts:
     """Equal virtual stages of one layer; b is of the inputs alone."""
-    v = 1 + (schedule in V_SHAPED)
+    v, copies = 1 + (schedule in V_SHAPED), 1 + (schedule == "dualpipe")
     layer = LayerCosts((f,), (b + w,), (5,), (1,), 7, 0, 0, 0, 0, weight=w, pending=3)
     return small_problem(
         schedule=schedule,
         pp=p,
         vpp=v,
         micro_batches=m,
-        runs=((0, p * v),),
+        runs=((0, p * v // copies),),
         layers=(layer,),
         scatter_every=m,
+        copies=copies,
     )
 
 
@@ -63,6 +69,8 @@ def uniform(schedule: str, p: int, m: int, f: int, b: int, w: int) -> StageCosts
         ("zb-v", (10, 14, 9)),
         ("dualpipe-v", (10, 10, 10)),
         ("dualpipe-v", (10, 10, 6)),
+        ("dualpipe", (10, 10, 10)),
+        ("dualpipe", (10, 10, 6)),
     ],
 )
 @pytest.mark.parametrize(("p", "m"), [(2, 8), (4, 16), (8, 32)])
@@ -71,9 +79,9 @@ def test_equal_stages_take_the_closed_form(
 ) -> None:
     """From the table's columns to the step: the papers' bubbles, to the ns."""
     costs = uniform(schedule, p, m, *fbw)
-    v = costs.vpp
+    v = costs.vpp // costs.copies
     whole = [v * time for time in fbw]
-    expected = uniform_makespan(schedule, p, v, m, *whole)
+    expected = uniform_makespan(schedule, p, costs.vpp, m, *whole)
     assert step_ns(costs, even_counts(costs)) == expected
 
 
@@ -88,6 +96,8 @@ def test_worked_steps() -> None:
     assert step_ns(split, even_counts(split)) == 103
     folded = uniform("zb-v", 8, 32, 1, 1, 1)
     assert step_ns(folded, even_counts(folded)) == 2 * 96 + 7
+    twice = uniform("dualpipe", 8, 32, 1, 1, 1)
+    assert step_ns(twice, even_counts(twice)) == 96 + 3 * (1 + 2 - 1)
 
 
 def test_worked_memory() -> None:
@@ -99,6 +109,13 @@ def test_worked_memory() -> None:
     costs = uniform("zb-h1", 4, 16, 10, 10, 10)
     blocks = rank_blocks(costs, even_counts(costs)).tolist()
     assert blocks == [7 + 20 + 1 + 3 * (r + 1) for r in range(4)]
+
+
+def test_worked_memory_of_two_copies() -> None:
+    """Every rank holds two stages, 2 x 7 blocks, and p + 1 micro-batches of 5."""
+    costs = uniform("dualpipe", 4, 16, 10, 10, 10)
+    blocks = rank_blocks(costs, even_counts(costs)).tolist()
+    assert blocks == [14 + 5 * 5 + 1] * 4
 
 
 split_problems = inner_problems().filter(lambda costs: costs.schedule in SPLIT)
@@ -185,6 +202,29 @@ def test_whole_jobs_equal_brute_force(family: str) -> None:
         workload = replace(workload, search=search)
         if len(enumerate_space(workload)) < 60:
             check_job(workload)
+
+    best()
+
+
+@pytest.mark.parametrize("family", ["llama", "deepseek_v3"])
+def test_two_copies_of_a_model_equal_brute_force(family: str) -> None:
+    """DualPipe beside 1F1B on its own stack, whole jobs with all their splits."""
+    stack = with_stack(room("megatron"), "deepseek-v3")
+    limits = {"pp": [2, 4], "tp": 1, "cp": 1, "micro_batch": 1, "recompute": "none"}
+    search = SearchSpec.model_validate(limits | {"schedule": ["1f1b", "dualpipe"]})
+
+    @settings(max_examples=10)
+    @given(models(family), st.sampled_from([32, 64]), st.floats(0.3, 1.5))
+    def best(model: Architecture, sequences: int, share: float) -> None:
+        job = small_job(search, sequences=sequences)
+        job = replace(job, framework=stack, model=model)
+        space = enumerate_space(job)
+        table = fill_table(job, space.meshes, space.recompute)
+        costs = candidate_costs(table, space, len(space) - 1)
+        peak = int(rank_blocks(costs, even_counts(costs)).max())
+        job = tightened(job, int(peak * share))
+        assert found(enumerate_space(job), "dualpipe")
+        check_job(job)
 
     best()
 

@@ -26,7 +26,7 @@ PARTS = 2
 """Pieces that each framework's jobs come in, so that cores can share them. [1]"""
 PER_PART = 50
 """Jobs of a piece: 3 frameworks in 2 pieces make 300. [1]"""
-SMALL = 150
+SMALL = 100
 """Complete plans of such a job; a slow test has more. [1]"""
 EVERY_PART = [(name, part) for name in NAMES for part in range(PARTS)]
 

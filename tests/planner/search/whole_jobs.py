@@ -11,21 +11,21 @@ from typing import Any
 
 from brute_force import costs_of, plans_of, priced
 from every_plan import AXES as MESH_AXES
-from every_plan import choices
+from every_plan import DEGREES, EVERY_SCHEDULE, choices, kinds_of
 from hypothesis import assume
 from hypothesis import strategies as st
 from strategies import FAMILIES, models, small_job, with_profile
 
 from hardware.calibration import calibration
 from hardware.catalog import resolve_cluster
-from hardware.specs import ClusterSpec, TierSpec
+from hardware.specs import ClusterSpec
 from hardware.topology import ClusterTopology
 from planner.cost.pipeline import rank_blocks
 from planner.cost.room import budget_bytes
 from planner.cost.workload import Workload
 from planner.models import Architecture
 from planner.search.paths import even_counts
-from planner.specs.search import SearchSpec
+from planner.specs.search import SearchSpec, Span
 from planner.variants import variants
 
 Draw = Callable[[Any], Any]
@@ -39,26 +39,38 @@ NODES = {
     "dgx-h100": (1, 2),
 }
 """Nodes of one to eight GPUs, and how many of them a cluster may have. [1]"""
+NARROWED = [axis for axis in (*DEGREES, *MESH_AXES) if axis.limit]
+"""Axes that a limit of the user narrows until brute force is cheap."""
+MOST_KINDS = 8
+"""Kinds of recompute above which the full space declares only some of them. [1]"""
 CAP = 20_000
 """Complete plans above which a job is drawn again. [1]"""
 
 
 @cache
-def cluster(node: str, nodes: int, pod: int, ratio: float) -> ClusterTopology:
-    """Nodes in pods of so many, behind uplinks of a ratio; 0 for one pod."""
-    bare = ClusterSpec(name="test", node=node, nodes=nodes, partial=True)
-    gpus = resolve_cluster(bare).node.gpus_per_node * pod
-    tiers = (TierSpec(name="pod", gpus=gpus, oversubscription=ratio),) if pod else ()
-    return ClusterTopology(resolve_cluster(bare.model_copy(update={"tiers": tiers})))
+def cluster(
+    node: str, nodes: int, pods: tuple[int, ...], ratio: float, dead: tuple[int, ...]
+) -> ClusterTopology:
+    """Nodes in pods of so many each, behind uplinks of a ratio; some out of service."""
+    spec: dict[str, object] = {"name": "test", "node": node, "nodes": nodes}
+    each = resolve_cluster(ClusterSpec.model_validate(spec)).node.gpus_per_node
+    tier = {"name": "pod", "gpus": each * max(pods, default=1), "units": pods}
+    if pods:
+        spec["tiers"] = [tier | {"oversubscription": ratio}]
+    spec |= {"partial": True, "out_of_service": dead}
+    return ClusterTopology(resolve_cluster(ClusterSpec.model_validate(spec)))
 
 
 def clusters(draw: Draw, job: Workload) -> Workload:
     """One to sixteen GPUs, nodes in whole or in odd pods; a batch that they share."""
     node = draw(st.sampled_from(list(NODES)))
     nodes = draw(st.sampled_from(NODES[node]))
-    pod = draw(st.sampled_from([0, 1, 2])) if nodes > 1 else 0
-    topology = cluster(node, nodes, pod, draw(st.sampled_from([1.0, 3.0])))
-    batch = topology.gpus * draw(st.sampled_from([1, 2, 2, 4]))
+    first = draw(st.sampled_from([0, 0, 1, 2])) if nodes > 2 else 0
+    pods = (first, nodes - first) if first else ()
+    dead = draw(st.sampled_from([(), (), (1,)])) if nodes > 1 else ()
+    ratio = draw(st.sampled_from([1.0, 3.0]))
+    topology = cluster(node, nodes, pods, ratio, dead)
+    batch = draw(st.sampled_from([1, 2, 2, 4])) * max(topology.gpus - len(dead), 1)
     return replace(
         job,
         topology=topology,
@@ -100,9 +112,42 @@ def scope(draw: Draw, job: Workload) -> Workload:
 
 def cp_kinds(draw: Draw, job: Workload) -> Workload:
     """The kinds of cp of the framework, or all that have a price."""
-    every = ("ring", "all-gather", "ulysses")
+    every = ("ring", "all-gather", "ulysses", "ulysses+ring")
     given = job.framework.limits.cp_kinds
     return limited(job, cp_kinds=draw(st.sampled_from([given, given, every])))
+
+
+def schedules(draw: Draw, job: Workload) -> Workload:
+    """The schedules of the framework, or all that have a price."""
+    given = job.framework.limits.schedules
+    return limited(
+        job,
+        schedules=draw(st.sampled_from([given, given, EVERY_SCHEDULE])),
+        recomputes_split=draw(st.booleans()),
+    )
+
+
+def recompute(draw: Draw, job: Workload) -> Workload:
+    """Up to four kinds where the space would choose among more than it lists."""
+    kinds = kinds_of(searched(job, space="full"))
+    if len(kinds) <= MOST_KINDS:
+        return job
+    kept = draw(st.sets(st.sampled_from(kinds), min_size=1, max_size=4))
+    return searched(job, recompute=tuple(sorted(kept)))
+
+
+def wire(draw: Draw, job: Workload) -> Workload:
+    """Mostly the framework's own formats; else what the space makes of it."""
+    if draw(st.integers(0, 3)) == 0:
+        return job
+    own = job.framework.own_formats
+    return searched(job, gradient_dtype=own.gradients, parameter_dtype=own.parameters)
+
+
+def sizes(draw: Draw, job: Workload) -> Workload:
+    """Mostly the whole fleet; else any number of GPUs from some on."""
+    least = draw(st.sampled_from([None, None, None, 1, job.gpus - 1]))
+    return job if least is None else searched(job, gpus=Span(min=max(least, 1)))
 
 
 def offload(draw: Draw, job: Workload) -> Workload:
@@ -143,8 +188,8 @@ def hosts(draw: Draw, job: Workload) -> Workload:
 WORDS: dict[str, list[Any]] = {
     "order": ["tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"],
     "schedule": ["1f1b", "gpipe", ("1f1b", "interleaved")],
-    "recompute": ["full", ("none", "selective"), ("none", "mlp", "full:1", "full:2")],
-    "cp_kind": ["ring", "all-gather"],
+    "recompute": ["full", ("none", "mlp", "layernorm+moe"), ("mlp", "full:1")],
+    "cp_kind": ["ring", ("all-gather", "ulysses2+ring")],
     "sp": [True, False],
     "vpp": [1, (1, 2)],
 }
@@ -167,6 +212,10 @@ AXES: tuple[Change, ...] = (
     length,
     scope,
     cp_kinds,
+    schedules,
+    recompute,
+    wire,
+    sizes,
     offload,
     settings_of_training,
     space,
@@ -191,7 +240,7 @@ def whole_jobs(draw: st.DrawFn, name: str, most: int = CAP) -> Workload:
 def narrowed(draw: Draw, job: Workload, most: int) -> Workload:
     """Limit one axis after the other, as a user would, until brute force is cheap."""
     found, each = choices(job), max(most // len(variants([job])), 1)
-    for axis in draw(st.permutations([axis for axis in MESH_AXES if axis.limit])):
+    for axis in draw(st.permutations(NARROWED)):
         if plans_of(job, found) <= each:
             break
         held = {getattr(choice.mesh, axis.field) for choice in found}

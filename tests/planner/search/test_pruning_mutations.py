@@ -1,0 +1,247 @@
+"""Each rule that gives candidates up, broken once: brute force sees it."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from against_brute_force import check_inner
+from against_every_plan import check_answer, check_hurried
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+from strategies import inner_problems
+from whole_jobs import whole_jobs
+
+from planner.cost.linear import Linear
+from planner.cost.reach import Reach
+from planner.cost.workload import Workload
+from planner.schedules.simulator import Path
+from planner.search import best_first, bounds, dual, memory, paths, variables
+from planner.search.best_first import BestFirst, Together
+from planner.search.dual import LayerProgram
+from planner.search.incumbents import Found
+from planner.search.solve import MeshSolver
+
+Patch = pytest.MonkeyPatch
+Break = Callable[[Any], Any]
+"""From the true function to the broken one."""
+
+
+def is_caught(
+    check: Callable[..., None], tries: int, *drawn: SearchStrategy[Any]
+) -> bool:
+    """Whether the check fails on any of so many problems; the first one ends it."""
+    few = settings(
+        max_examples=tries,
+        phases=[Phase.generate],
+        report_multiple_bugs=False,
+        print_blob=False,
+    )
+    try:
+        few(given(*drawn)(check))()
+    except (AssertionError, IndexError, ValueError):
+        return True
+    return False
+
+
+def with_result(change: Callable[[Any], Any]) -> Break:
+    """Change what a function returns."""
+    return lambda true: lambda *args, **named: change(true(*args, **named))
+
+
+def constant(value: Any) -> Break:
+    return lambda _: lambda *_args, **_named: value
+
+
+def out_of_reach(reach: Reach) -> Reach:
+    """The last stage that a kind can reach is taken from it, if it has two."""
+    mask = reach.mask.copy()
+    for kind in range(mask.shape[1]):
+        at = np.flatnonzero(mask[:, kind])
+        mask[at[-1:], kind] = len(at) < 2
+    return replace(reach, mask=mask, places=reach.places * mask)
+
+
+def fuller(reach: Reach) -> Reach:
+    return replace(reach, low=reach.low + (reach.low > 0))
+
+
+def twice_drained(path: Path) -> Path:
+    """The path counts the backward of the first stage once more."""
+    counts = path.counts.copy()
+    counts[np.flatnonzero(counts)[0]] += 1
+    return replace(path, counts=counts)
+
+
+def an_eighth_more(line: Linear) -> Linear:
+    return Linear(line.constant, line.factors + -(-line.factors // 8))
+
+
+def cut_one_short(true: Any) -> Any:
+    return lambda self, at: true(self, at if at is None else at - 1)
+
+
+INNER: dict[str, tuple[list[Any], str, Break]] = {
+    "a kind out of reach": (
+        [bounds, dual, memory, variables],
+        "reach_of",
+        with_result(out_of_reach),
+    ),
+    "stages fuller than they need be": (
+        [bounds],
+        "reach_of",
+        with_result(fuller),
+    ),
+    "a path that is none": ([paths], "work_path", with_result(twice_drained)),
+    "idle ranks hold less": ([memory], "_idle_loads", with_result(lambda n: n - 1)),
+    "passing ranks hold less": (
+        [memory],
+        "_passing_loads",
+        with_result(lambda n: n - 1),
+    ),
+    "transients of both ends": ([memory], "_fixed", with_result(lambda n: n + 1)),
+    "Lagrangian rounded up": (
+        [LayerProgram],
+        "exact_bound",
+        with_result(lambda bound: bound + 1),
+    ),
+    "memory rows too short": ([dual], "peak_linear", with_result(an_eighth_more)),
+    "horizon too near": (
+        [MeshSolver],
+        "_worst_step",
+        with_result(lambda step: step // 8),
+    ),
+    "cut off at equals": ([MeshSolver], "_cut_off", cut_one_short),
+}
+
+
+@pytest.mark.parametrize("name", INNER)
+def test_a_broken_bound_of_one_mesh_is_caught(name: str, monkeypatch: Patch) -> None:
+    places, attribute, breaks = INNER[name]
+    for place in places:
+        monkeypatch.setattr(place, attribute, breaks(getattr(place, attribute)))
+    assert is_caught(check_inner, 1000, inner_problems())
+
+
+def more_memory_first(_: Any) -> Any:
+    """The tie-break turned: of equal steps the larger plan is preferred."""
+
+    def key(found: Found) -> tuple[Any, ...]:
+        return found.step_s, -found.device_bytes, found.fields, found.variant
+
+    return lambda one, other: key(one) < key(other)
+
+
+def last_fields_first(_: Any) -> Any:
+    def key(found: Found) -> tuple[Any, ...]:
+        return found.step_s, found.device_bytes, [-n for n in found.fields]
+
+    return lambda one, other: key(one) < key(other)
+
+
+def without_ties(_: Any) -> Any:
+    """Bounds that equal the incumbent are given up."""
+
+    def matters(self: Any, candidate: int, bound: float, rule: str) -> bool:
+        if bound < self.incumbents.threshold(self._key(candidate)):
+            return True
+        self.counted[rule] += 1
+        return False
+
+    return matters
+
+
+def drops_the_next(true: Any) -> Any:
+    """Where a candidate is settled, the one after it is taken for settled, too."""
+
+    def visit(self: Any) -> None:
+        true(self)
+        self.at = min(self.at + 1, len(self.order))
+
+    return visit
+
+
+OUTER: dict[str, tuple[Any, str, Break]] = {
+    "cutoff too low": (
+        BestFirst,
+        "_nanoseconds",
+        with_result(lambda n: n if n is None else n * 9 // 10),
+    ),
+    "a candidate passed over": (BestFirst, "visit", drops_the_next),
+    "plans that do not fit": (best_first, "fits", constant(value=True)),
+    "nothing fits": (best_first, "cannot_fit", constant(value=True)),
+    "more memory first": (Found, "__lt__", more_memory_first),
+    "last fields first": (Found, "__lt__", last_fields_first),
+    "ties given up": (BestFirst, "_matters", without_ties),
+    "all plans as large": (BestFirst, "device_bytes", constant(1.0)),
+    "first bound too high": (
+        best_first,
+        "space_bounds",
+        with_result(lambda b: replace(b, step=b.step * 1.5)),
+    ),
+    "first memory verdict too strict": (
+        best_first,
+        "space_bounds",
+        with_result(lambda b: replace(b, fits=b.fits * (b.step > b.step.min()))),
+    ),
+    "relaxed bound too high": (
+        best_first,
+        "relax",
+        with_result(lambda r: replace(r, bound=r.bound * 2)),
+    ),
+}
+
+
+ROOMS = {"cutoff too low": "torchtitan", "plans that do not fit": "torchtitan"}
+"""Framework whose jobs show a mistake soonest, where it is not Megatron. [text]"""
+
+
+@pytest.mark.parametrize("name", OUTER)
+def test_a_broken_search_of_many_meshes_is_caught(
+    name: str, monkeypatch: Patch
+) -> None:
+    place, attribute, breaks = OUTER[name]
+    monkeypatch.setattr(place, attribute, breaks(getattr(place, attribute)))
+    room = ROOMS.get(name, "megatron")
+    assert is_caught(check_answer, 80, whole_jobs(room, 100))
+
+
+def never_late(_: Any) -> Any:
+    return lambda _together: None
+
+
+def bound_of_the_best(_: Any) -> Any:
+    """Claim that the incumbent, where there is one, is proven."""
+
+    def lower_bound(self: Any) -> float:
+        best = self.incumbents.best
+        return float(best.step_s) if best else float(self.next_bound())
+
+    return lower_bound
+
+
+STOPPED: dict[str, tuple[Any, str, Break]] = {
+    "the end of time kept quiet": (Together, "_stop", never_late),
+    "proof claimed too early": (BestFirst, "lower_bound", bound_of_the_best),
+    "bound of the refined alone": (
+        BestFirst,
+        "_first_bound",
+        constant(float("inf")),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STOPPED)
+def test_a_false_claim_of_a_stopped_search_is_caught(
+    name: str, monkeypatch: Patch
+) -> None:
+    place, attribute, breaks = STOPPED[name]
+    monkeypatch.setattr(place, attribute, breaks(getattr(place, attribute)))
+
+    def check(job: Workload, ticks: int) -> None:
+        check_hurried(job, ticks, monkeypatch)
+
+    ticks = st.sampled_from([0, 10, 30, 60])
+    assert is_caught(check, 80, whole_jobs("megatron", 100), ticks)
