@@ -17,6 +17,8 @@ def recomputed_block(stages: Sequence[Stage]) -> int:
     """
     firsts = [_leading(stage) for stage in stages]
     size = max(firsts, default=0)
+    if size < 1:
+        return 0
     alike = all(
         first == min(size, stage.layers)
         for first, stage in zip(firsts, stages, strict=True)

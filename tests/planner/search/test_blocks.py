@@ -49,6 +49,9 @@ DEEPSEEK = {
 """Two dense layers, then five with experts."""
 
 
+BLOCKS = ("full:1", "full:2", "full:4")
+
+
 def job(config: dict[str, object] | None = None, **limits: object) -> Workload:
     fields = {"tp": 1, "pp": [1, 2], "micro_batch": [1, 2], "cp": 1, "ep": 1}
     asked = SearchSpec.model_validate(fields | limits)
@@ -134,19 +137,23 @@ def test_a_listed_block_is_in_any_space_and_needs_a_larger_stage() -> None:
     assert plain == {"selective"}
 
 
-@pytest.mark.parametrize("config", [{}, DEEPSEEK])
-def test_search_and_brute_force_agree_on_blocks(config: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    ("config", "limits"),
+    [({}, {"space": "full"}), (DEEPSEEK, {"recompute": ["none", *BLOCKS, "full"]})],
+)
+def test_search_and_brute_force_agree_on_blocks(
+    config: dict[str, object], limits: dict[str, object]
+) -> None:
     """With room for all, for some and for none; a block is best somewhere."""
-    workload = job(config, space="full", gradient_dtype="fp32", vpp=1, zero_stage=1)
+    workload = job(config, **limits, gradient_dtype="fp32", vpp=1, zero_stage=1)
     space = enumerate_space(workload)
     table = fill_table(workload, space.meshes, space.recompute)
+    problems = [candidate_costs(table, space, at) for at in range(len(space))]
     peaks = sorted(
-        int(rank_blocks(costs, next(iter(splits(costs)))).max())
-        for costs in (candidate_costs(table, space, at) for at in range(len(space)))
+        {int(rank_blocks(c, block_counts(c)).max()) for c in problems if c.block}
     )
     chosen = []
-    for share in (0.0, 0.05, 0.1, 0.2, 0.3, 0.5):
-        room = peaks[int(share * (len(peaks) - 1))]
+    for room in (peaks[0] - 1, *peaks[:6], *peaks[6::4]):
         tight = tightened(workload, room)
         found = search(tight)
         best = best_of_space(found.table, found.space, cap=10**6)
