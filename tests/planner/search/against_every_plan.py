@@ -29,6 +29,7 @@ def listed(space: Space) -> list[Choice]:
             int(space.vpp[at]),
             space.schedule(at),
             tuple(space.recompute[entry] for entry in space.choices(at)),
+            space.block(at),
         )
         for at, row in enumerate(zip(*columns, strict=True))
     ]
