@@ -139,6 +139,9 @@ class StageCosts:
     """Moments beside the backwards, in the order of a run."""
     copies: int = 1
     """How often the ranks hold the model: each with its part of the batch. [1]"""
+    block: int = 0
+    """First layers of every virtual stage under the first kind of the menu, all others
+    under the second, on the even split alone; 0: split and kinds are free. [1]"""
 
     @cached_property
     def stages(self) -> int:
