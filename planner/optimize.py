@@ -177,6 +177,7 @@ def _layout(outcome: SearchOutcome, found: Found) -> Layout:
         menu=tuple(space.recompute[index] for index in choices),
         counts=found.counts,
         hosting=space.hosting(found.candidate),
+        block=space.block(found.candidate) > 0,
     )
 
 

@@ -18,8 +18,10 @@ from planner.errors import BadInputError, did_you_mean
 from planner.expressible import able
 from planner.fleets import on_pools, room_for
 from planner.schedules import SPLIT, V_SHAPED, placement
+from planner.search.blocks import block_counts
 from planner.search.fleet import divisors
 from planner.search.paths import even_counts, in_class
+from planner.specs.blocks import with_block
 from planner.specs.estimate import MemoryEstimate
 from planner.specs.layout import (
     Layout,
@@ -28,6 +30,7 @@ from planner.specs.layout import (
     Stage,
     even_layers,
 )
+from planner.specs.recompute import BLOCK_KINDS, block_of
 from planner.specs.result import RankedPlan
 from planner.specs.search import SearchSpec
 from planner.specs.table import StageCosts
@@ -231,6 +234,8 @@ def _with_recompute(stage: Stage, partial: PartialLayout) -> Stage:
     if stage.recompute or stage.layers == 0:
         return stage
     kind = partial.recompute or "none"
+    if block := block_of(kind):
+        return with_block(stage.layers, block)
     whole = RecomputeRange(start=0, stop=stage.layers, kind=kind)
     return Stage(layers=stage.layers, recompute=(whole,))
 
@@ -281,10 +286,13 @@ def _options(
         _refuse_illegal(workload, _probe(workload, degrees, orders[0], menu[0]))
     for rank, order in enumerate(legal):
         meshes = Meshes.of_layout(_probe(workload, degrees, order, menu[0]))
-        table = price_meshes(workload, meshes, menu)
-        tied = limits.recompute_scope == "plan"
+        block = block_of(menu[0])
+        table = price_meshes(workload, meshes, BLOCK_KINDS if block else menu)
+        tied = limits.recompute_scope == "plan" and not block
         entries = (
-            [(e,) for e in range(len(menu))] if tied else [tuple(range(len(menu)))]
+            [(e,) for e in range(len(menu))]
+            if tied
+            else [tuple(range(len(table.menu)))]
         )
         for entry, choice in enumerate(entries):
             yield _option(table, degrees, choice, partial, (rank, entry))
@@ -322,7 +330,9 @@ def _probe(workload: Workload, degrees: Degrees, order: str, kind: str) -> Layou
         workload,
         degrees,
         tuple(
-            Stage(
+            with_block(count, block_of(kind))
+            if block_of(kind)
+            else Stage(
                 layers=count,
                 recompute=(RecomputeRange(start=0, stop=count, kind=kind),)
                 if count
@@ -348,6 +358,7 @@ def _option(
         schedule=degrees["schedule"],
         vpp=degrees["vpp"],
         menu=choice,
+        block=block_of(partial.recompute or ""),
         hosting=hosting,
     )
     counts, fits = _split(costs, even=partial.stages == "even")
@@ -359,6 +370,7 @@ def _option(
         vpp=costs.vpp,
         menu=costs.menu,
         counts=counts,
+        block=costs.block > 0,
         hosting=hosting,
     )
     step = step_ns(costs, counts) * costs.slowdown
@@ -373,9 +385,9 @@ def _excess(costs: StageCosts, counts: Counts) -> int:
 
 def _split(costs: StageCosts, *, even: bool) -> tuple[Counts, bool]:
     """The solver's split, or the even one where asked for or nothing fits."""
-    counts = even_counts(costs)
+    counts = block_counts(costs) if costs.block else even_counts(costs)
     room = _excess(costs, counts) <= 0
-    if even or not in_class(costs, counts):
+    if even or costs.block or not in_class(costs, counts):
         return counts, room
     # OR-Tools takes longer to import than a layout takes to price.
     from planner.search.solve import solve_mesh  # noqa: PLC0415

@@ -22,6 +22,7 @@ def layout_of(
     menu: tuple[str, ...],
     counts: Counts,
     hosting: Sequence[int] = (),
+    block: bool = False,
 ) -> Layout:
     """Write one mesh and its stage split as a layout.
 
@@ -34,6 +35,7 @@ def layout_of(
         menu: Recompute kinds that the counts index. [text]
         counts: Layers by stage, kind and menu entry. [1]
         hosting: Pipeline ranks that each of several pools hosts. [1]
+        block: The first entry of the menu is that of every stage's first layers.
 
     Returns:
         The complete layout.
@@ -57,7 +59,10 @@ def layout_of(
         order=ORDERS[at["order"]],
         comm_dtype=workload.sends,
         offload=workload.offload,
-        stages=tuple(_stage(of_stage, menu) for of_stage in counts),
+        stages=tuple(
+            _stage(of_stage.sum(axis=0, keepdims=True) if block else of_stage, menu)
+            for of_stage in counts
+        ),
         pools=_pools(workload, at, hosting),
     )
 

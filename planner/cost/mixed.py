@@ -52,6 +52,7 @@ class MixedTable(CostTable):
         schedule: str,
         vpp: int,
         menu: tuple[int, ...],
+        block: int = 0,
         hosting: tuple[int, ...] = (),
     ) -> StageCosts:
         """Cut out the inner problem of one mesh and one assignment of its stages.
@@ -64,13 +65,14 @@ class MixedTable(CostTable):
             schedule: Name of a schedule. [text]
             vpp: Virtual chunks per pipeline rank. [1]
             menu: Recompute kinds that layers may choose from. [1]
+            block: First layers of every virtual stage under the first of them. [1]
             hosting: Pipeline ranks that each pool hosts, in order. [1]
 
         Returns:
             The integers that solver, simulator and brute force share.
         """
         known = [
-            table.stage_costs(row, schedule=schedule, vpp=vpp, menu=menu)
+            table.stage_costs(row, schedule=schedule, vpp=vpp, menu=menu, block=block)
             for table in self.tables
         ]
         assert self.border is not None

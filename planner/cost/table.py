@@ -92,6 +92,7 @@ class CostTable:
         schedule: str,
         vpp: int,
         menu: tuple[int, ...],
+        block: int = 0,
         hosting: tuple[int, ...] = (),  # noqa: ARG002  # of a table of several pools
     ) -> StageCosts:
         """Cut out the inner problem of one mesh.
@@ -102,6 +103,8 @@ class CostTable:
             vpp: Virtual chunks per pipeline rank. [1]
             menu: Recompute kinds that layers may choose from. [1]
             hosting: Pipeline ranks that each of several pools hosts. [1]
+            block: First layers of every virtual stage under the first of them, where
+                the split and the kinds are not free. [1]
 
         Returns:
             The integers that solver, simulator and brute force share.
@@ -133,6 +136,7 @@ class CostTable:
             extra_layers=self.extra_layers,
             idle=tuple(columns.at(row, menu) for columns in self.idle),
             copies=copies,
+            block=block,
         )
 
     def _layer(

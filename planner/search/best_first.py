@@ -17,7 +17,7 @@ from planner.search.memory import cannot_fit
 from planner.search.outcome import Progress, SearchOutcome
 from planner.search.paths import ShapePaths
 from planner.search.pools import pooled_bound
-from planner.search.solve import MeshAnswer, Outcome
+from planner.search.solve import MeshAnswer, Outcome, settle
 from planner.search.space import enumerate_space
 from planner.specs.table import StageCosts
 
@@ -104,6 +104,7 @@ class BestFirst:
             vpp=int(self.space.vpp[candidate]),
             menu=self.space.choices(candidate),
             hosting=self.space.hosting(candidate),
+            block=self.space.block(candidate),
         )
 
     def _key(self, candidate: int) -> tuple[int, ...]:
@@ -128,6 +129,9 @@ class BestFirst:
         costs = self._costs(candidate)
         if cannot_fit(costs):
             self.counted[NO_FIT] += 1
+            return
+        if costs.block:
+            self._record(candidate, costs, settle(costs))
             return
         limit = self.incumbents.threshold(self._key(candidate))
         enough = self._nanoseconds(limit, candidate)
@@ -220,32 +224,16 @@ class BestFirst:
         step_s = answer.value * self._slowdown(candidate) / 1e9
         if step_s > self.incumbents.threshold(self._key(candidate)):
             return
+        row = int(self.space.mesh[candidate])
         found = Found(
             step_s=step_s,
-            device_bytes=self.device_bytes(candidate, costs, answer),
+            device_bytes=heaviest_bytes(self.table, row, costs, answer.counts),
             fields=layout_fields(self.space, candidate),
             variant=self.variant,
             candidate=candidate,
             counts=answer.counts,
         )
         self.incumbents.add(self._key(candidate), found)
-
-    def device_bytes(
-        self, candidate: int, costs: StageCosts, answer: MeshAnswer
-    ) -> float:
-        """Device memory of a candidate's heaviest rank.
-
-        Args:
-            candidate: Index into the space. [1]
-            costs: Its inner problem.
-            answer: Its split.
-
-        Returns:
-            Memory. [B]
-        """
-        assert answer.counts is not None
-        row = int(self.space.mesh[candidate])
-        return heaviest_bytes(self.table, row, costs, answer.counts)
 
     def lower_bound(self) -> float:
         """No candidate of this variant, visited or not, is faster. [s]."""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from planner.cost.meshes import Ints, Meshes
+from planner.search.blocks import CHOSEN, block_entries
 from planner.search.schedules import SEARCHED
 
 
@@ -18,7 +19,8 @@ class Space:
     schedules: Ints
     """Schedule of every candidate, an entry of ``SEARCHED``. [1]"""
     menu: Ints
-    """Entry of the recompute menu; -1 where layers choose. [1]"""
+    """Entry of the recompute menu; -1 where layers choose, and ``-1 - N`` where the
+    first N of every virtual stage are under full recompute, the others none. [1]"""
     recompute: tuple[str, ...]
     """The recompute menu. [text]"""
     removed: dict[str, int]
@@ -73,4 +75,17 @@ class Space:
             Indices into the recompute menu. [1]
         """
         entry = int(self.menu[candidate])
+        if entry < CHOSEN:
+            return block_entries(self.recompute)
         return tuple(range(len(self.recompute))) if entry < 0 else (entry,)
+
+    def block(self, candidate: int) -> int:
+        """First layers of every virtual stage that a candidate recomputes in full.
+
+        Args:
+            candidate: Index. [1]
+
+        Returns:
+            Layers; 0 where the candidate has no blocks. [1]
+        """
+        return max(CHOSEN - int(self.menu[candidate]), 0)
