@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 
+from planner.specs.blocks import recomputed_block
 from planner.specs.estimate import Estimate, StageMemory
 from planner.specs.layout import Layout
 from planner.specs.offload import offload_text
+from planner.specs.recompute import block_name
 from planner.specs.result import Explanation, RankedPlan
 
 CAUSE_WORDS = {
@@ -143,8 +145,11 @@ def recompute_words(layout: Layout) -> str:
         layout: A complete layout. [-]
 
     Returns:
-        Their names with `and` between them. [text]
+        Their names with `and` between them, or a block's such as `full:2`. [text]
     """
+    block = recomputed_block(layout.stages)
+    if block:
+        return block_name(block)
     names = {part.kind for stage in layout.stages for part in stage.recompute}
     return SEVERAL.join(sorted(names)) or "none"
 
