@@ -6,7 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 from brute_force import Tied, best_plans, fields_of, hosts_hold
-from every_plan import Choice, Mesh, choices, kinds_of
+from every_mesh import Mesh
+from every_plan import Choice, choices, kinds_of
 
 from planner.cost.meshes import Meshes
 from planner.cost.workload import Workload
