@@ -12,12 +12,16 @@ from planner.cost.linear import Linear, path_lines
 from planner.cost.meshes import Floats, Ints
 from planner.cost.reach import Mask
 from planner.cost.table import CostTable
+from planner.search.blocks import block_work
 from planner.search.least import least_values
 from planner.search.loaded import cases_of, loaded_bound, weighted_bound
 from planner.search.paths import PathColumns, ShapePaths
 from planner.search.schedules import COPIES, FOLDS, SPLITS
 from planner.search.space import Space
 from planner.specs.table import StageCosts
+
+SLICE = 1 << 18
+"""Candidates whose columns are held at once. [1]"""
 
 
 @dataclass(frozen=True)
@@ -64,56 +68,87 @@ def space_bounds(table: CostTable, space: Space) -> SpaceBounds:
     Returns:
         Lower bounds on the step and the memory verdict. [s] and [1]
     """
-    columns = _columns(table, space)
-    nanoseconds = _time_bound(table, space, columns)
-    slowdown = table.slowdown[space.mesh]
-    return SpaceBounds(nanoseconds * slowdown / 1e9, _may_fit(space, columns))
+    folds = _Folds.of(table)
+    bounds = SpaceBounds(np.zeros(len(space)), np.zeros(len(space), dtype=np.int64))
+    for start in range(0, len(space), SLICE):
+        block = slice(start, start + SLICE)
+        part = space.take(np.arange(*block.indices(len(space))))
+        columns = _columns(table, part, folds)
+        slowdown = table.slowdown[part.mesh]
+        bounds.step[block] = _time_bound(table, part, columns) * slowdown / 1e9
+        bounds.fits[block] = _may_fit(part, columns)
+    return bounds
 
 
-def _columns(table: CostTable, space: Space) -> _Columns:
+@dataclass(frozen=True)
+class _Folds:
+    """Columns of the table by entry, the cheapest one last, then by mesh."""
+
+    work: Floats
+    layer: Floats
+    forward: Floats
+    transient: Floats
+    saved: tuple[Floats, ...]
+    """By layer kind."""
+
+    @classmethod
+    def of(cls, table: CostTable) -> "_Folds":
+        """Fold the layer kinds of a table, once for all its candidates."""
+        counts = np.zeros(len(table.workload.kinds))
+        for kind, count in table.workload.runs:
+            counts[kind] += count
+        both = table.forward + table.backward
+
+        def least(values: Ints) -> Floats:
+            columns = [values.min(axis=0), values.min(axis=(0, 1))[None]]
+            return np.concatenate(columns).astype(np.float64).ravel()
+
+        return cls(
+            work=np.concatenate(
+                [
+                    np.tensordot(counts, both, axes=1),
+                    np.tensordot(counts, both.min(axis=1), axes=1)[None],
+                ]
+            ).ravel(),
+            layer=least(both),
+            forward=least(table.forward),
+            transient=least(table.transient),
+            saved=tuple(least(saved[None]) for saved in table.saved),
+        )
+
+
+def _columns(table: CostTable, space: Space, folds: _Folds | None = None) -> _Columns:
+    folds = folds or _Folds.of(table)
     mesh, pick = space.mesh, space.menu
     layers = table.workload.model.layers
-    counts = np.zeros(len(table.workload.kinds))
-    for kind, count in table.workload.runs:
-        counts[kind] += count
-    entry = np.where(pick < 0, len(table.menu), pick)
-    place = entry * len(table) + mesh
-
-    def cheapest(values: Ints, weight: Floats | None) -> Floats:
-        def fold(columns: Ints) -> Floats:
-            if weight is None:
-                least: Floats = columns.min(axis=0).astype(np.float64)
-                return least
-            return np.tensordot(weight, columns, axes=1)
-
-        known = np.concatenate([fold(values), fold(values.min(axis=1))[None]])
-        return known.ravel()[place]
-
-    both = table.forward + table.backward
+    place = np.where(pick < 0, len(table.menu), pick) * len(table) + mesh
     split = SPLITS[space.schedules]
     ends = table.embedding, table.head
     edge = sum(end.forward + end.backward for end in ends)
     v, copies = space.vpp, COPIES[space.schedules]
     stages = table.meshes.pp[mesh] * v // copies
+    counts = np.zeros(len(table.workload.kinds), dtype=np.int64)
+    for kind, count in table.workload.runs:
+        counts[kind] += count
     return _Columns(
         p=table.meshes.pp[mesh],
         v=v,
         m=table.meshes.micro_batches[mesh],
         most=-(-layers // stages) + table.extra_layers,
-        work=cheapest(both, counts) + np.asarray(edge)[mesh],
-        layer=np.where(split, cheapest(table.forward, None), cheapest(both, None)),
+        work=folds.work[place]
+        + np.asarray(edge)[mesh]
+        + block_work(table, table.meshes.pp[mesh], v, pick, mesh),
+        layer=np.where(split, folds.forward[place], folds.layer[place]),
         split=split,
         folded=FOLDS[space.schedules],
         copies=copies,
-        transient=cheapest(table.transient, None),
+        transient=folds.transient[place],
         budget=table.budget[mesh].astype(np.float64),
         kinds=tuple(
-            (
-                int(counts[kind]),
-                unit.static[mesh].astype(np.float64),
-                cheapest(table.saved[kind : kind + 1], None),
+            (count, unit.static[mesh].astype(np.float64), saved[place])
+            for count, unit, saved in zip(
+                counts.tolist(), table.units, folds.saved, strict=True
             )
-            for kind, unit in enumerate(table.units)
         ),
     )
 

@@ -15,7 +15,7 @@ from planner.search import best_first
 from planner.search.best_first import search_all
 from planner.search.formats import BY_NARROWER
 from planner.search.incumbents import Found
-from planner.search.menus import BEATEN, OFF_CONVEX
+from planner.search.menus import BEATEN, BY_CONVEX
 from planner.search.space import Space, enumerate_space
 from planner.variants import variants
 
@@ -30,6 +30,7 @@ def listed(space: Space) -> list[Choice]:
             int(space.vpp[at]),
             space.schedule(at),
             tuple(space.recompute[entry] for entry in space.choices(at)),
+            space.block(at),
         )
         for at, row in enumerate(zip(*columns, strict=True))
     ]
@@ -56,7 +57,7 @@ def check_space(job: Workload) -> None:
 def check_kinds(variant: Workload, space: Space) -> None:
     """Kinds of recompute that are gone are counted, and no plain one is."""
     lost = set(kinds_of(variant)) - set(space.recompute)
-    counted = [space.removed.get(rule, 0) for rule in (BEATEN, OFF_CONVEX)]
+    counted = [space.removed.get(rule, 0) for rule in (BEATEN, BY_CONVEX)]
     assert len(lost) == sum(counted)
     assert not lost & set(variant.framework.limits.recompute)
 

@@ -11,6 +11,7 @@ from every_mesh import Mesh, alone, is_full, meshes
 from planner.cost.kernels import is_unfused
 from planner.cost.modules import combinations
 from planner.cost.workload import Workload
+from planner.specs.recompute import block_of
 
 FOLDED = ("zb-v", "dualpipe-v", "dualpipe")
 """Schedules whose two chunks a rank lie in a V. [text]"""
@@ -24,6 +25,8 @@ class Choice(NamedTuple):
     vpp: int
     schedule: str
     menu: tuple[str, ...]
+    block: int = 0
+    """First layers of every virtual stage under the first kind of the menu. [1]"""
 
 
 def schedules(job: Workload, mesh: Mesh) -> Iterator[tuple[str, int]]:
@@ -103,8 +106,24 @@ def choices(job: Workload) -> list[Choice]:
     """
     kinds = kinds_of(job)
     return [
-        Choice(mesh, vpp, schedule, menu)
-        for mesh in (meshes(job) if kinds else ())
+        Choice(mesh, vpp, schedule, menu, block)
+        for mesh in (meshes(job) if kinds or blocks(job, 1) else ())
         for schedule, vpp in schedules(job, mesh)
-        for menu in menus(job, kinds, schedule)
+        for menu, block in [
+            *((menu, 0) for menu in menus(job, kinds, schedule)),
+            *((("full", "none"), size) for size in blocks(job, mesh.pp * vpp)),
+        ]
+        if not (block and schedule in EVERY_SCHEDULE[3:])
     ]
+
+
+def blocks(job: Workload, stages: int) -> list[int]:
+    """Quarters of the largest stage in the full space, or those that are listed."""
+    limits, words = job.framework.limits, job.search.words("recompute")
+    largest = -(-job.model.layers // stages)
+    if not limits.recompute_blocks or limits.recompute_scope != "plan" or alone(job):
+        return []
+    listed = {block_of(word) for word in words} - {0}
+    quarters = {-(-largest * step // 4) for step in (1, 2, 3)}
+    found = quarters if is_full(job) and not words else listed
+    return sorted(size for size in found if size < largest)
