@@ -9,6 +9,7 @@ from planner.frameworks.stacks import read_stack, stack_names
 from planner.specs.context import cp_family
 from planner.specs.framework import Framework
 from planner.specs.limits import Limits
+from planner.specs.recompute import block_of
 from planner.specs.search import SearchSpec, limit_words
 
 WORDED = {
@@ -31,6 +32,11 @@ def _known(limits: Limits, axis: str) -> Sequence[str]:
     return words + limits.recompute_modules * (axis == "recompute")
 
 
+def _blocks(search: SearchSpec) -> set[str]:
+    """Words of a recompute limit that are blocks, such as `full:2`."""
+    return {word for word in search.words("recompute") if block_of(word)}
+
+
 def _words(axis: str) -> Rule:
     """A framework has one of the words that an axis is limited to."""
 
@@ -39,6 +45,8 @@ def _words(axis: str) -> Rule:
         for word in _known(limits, axis):
             if search.allows_text(axis, word) or word in families:
                 return None
+        if axis == "recompute" and limits.recompute_blocks and _blocks(search):
+            return None
         return f"of {axis} it has {', '.join(getattr(limits, WORDED[axis]))}"
 
     return lacks
@@ -163,13 +171,14 @@ def refuse_unknown_words(search: SearchSpec) -> None:
         every = [f.limits for f in FRAMEWORKS]
         every += [limits for f in FRAMEWORKS for _, limits in _stacks(f)]
         known = {word for limits in every for word in _known(limits, axis)}
+        known |= _blocks(search) if axis == "recompute" else set()
         shown = {word for limits in every for word in getattr(limits, listing)}
-        more = " or Megatron-Core's modules with + between them"
+        more = ", full:N or modules with + between them (Megatron-Core)"
         for word in search.words(axis):
             if cp_family(word) not in known:
                 raise BadInputError(
                     f"no framework has this; {did_you_mean(word, known)}",
                     field=f"search.{axis}",
                     value=word,
-                    allowed=", ".join(sorted(shown)) + more * (shown != known),
+                    allowed=", ".join(sorted(shown)) + more * (axis == "recompute"),
                 )

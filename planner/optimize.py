@@ -176,6 +176,7 @@ def _layout(outcome: SearchOutcome, found: Found) -> Layout:
         vpp=int(space.vpp[found.candidate]),
         menu=tuple(space.recompute[index] for index in choices),
         counts=found.counts,
+        block=space.block(found.candidate) > 0,
     )
 
 

@@ -13,8 +13,10 @@ from planner.cost.workload import Workload
 from planner.errors import BadInputError, did_you_mean
 from planner.expressible import able
 from planner.schedules import SPLIT, V_SHAPED, placement
+from planner.search.blocks import block_counts
 from planner.search.fleet import divisors
 from planner.search.paths import even_counts, in_class
+from planner.specs.blocks import with_block
 from planner.specs.estimate import MemoryEstimate
 from planner.specs.layout import (
     Layout,
@@ -23,6 +25,7 @@ from planner.specs.layout import (
     Stage,
     even_layers,
 )
+from planner.specs.recompute import BLOCK_KINDS, block_of
 from planner.specs.result import RankedPlan
 from planner.specs.search import SearchSpec
 from planner.specs.table import StageCosts
@@ -214,6 +217,8 @@ def _with_recompute(stage: Stage, partial: PartialLayout) -> Stage:
     if stage.recompute or stage.layers == 0:
         return stage
     kind = partial.recompute or "none"
+    if block := block_of(kind):
+        return with_block(stage.layers, block)
     whole = RecomputeRange(start=0, stop=stage.layers, kind=kind)
     return Stage(layers=stage.layers, recompute=(whole,))
 
@@ -264,10 +269,13 @@ def _options(
         _refuse_illegal(workload, _probe(workload, degrees, orders[0], menu[0]))
     for rank, order in enumerate(legal):
         meshes = Meshes.of_layout(_probe(workload, degrees, order, menu[0]))
-        table = fill_table(workload, meshes, menu)
-        tied = limits.recompute_scope == "plan"
+        block = block_of(menu[0])
+        table = fill_table(workload, meshes, BLOCK_KINDS if block else menu)
+        tied = limits.recompute_scope == "plan" and not block
         entries = (
-            [(e,) for e in range(len(menu))] if tied else [tuple(range(len(menu)))]
+            [(e,) for e in range(len(menu))]
+            if tied
+            else [tuple(range(len(table.menu)))]
         )
         for entry, choice in enumerate(entries):
             yield _option(table, degrees, choice, partial, (rank, entry))
@@ -307,7 +315,9 @@ def _probe(
         workload,
         degrees,
         tuple(
-            Stage(
+            with_block(count, block_of(kind))
+            if block_of(kind)
+            else Stage(
                 layers=count,
                 recompute=(RecomputeRange(start=0, stop=count, kind=kind),)
                 if count
@@ -328,7 +338,11 @@ def _option(
 ) -> _Option:
     """Best split of one order and recompute choice; the even one if none fits."""
     costs = table.stage_costs(
-        0, schedule=str(degrees["schedule"]), vpp=int(degrees["vpp"]), menu=choice
+        0,
+        schedule=str(degrees["schedule"]),
+        vpp=int(degrees["vpp"]),
+        menu=choice,
+        block=block_of(partial.recompute or ""),
     )
     counts, fits = _split(costs, even=partial.stages == "even")
     layout = layout_of(
@@ -339,6 +353,7 @@ def _option(
         vpp=costs.vpp,
         menu=costs.menu,
         counts=counts,
+        block=costs.block > 0,
     )
     step = step_ns(costs, counts) * costs.slowdown
     over = 0.0 if fits else float(rank_blocks(costs, counts).max() - costs.budget)
@@ -347,9 +362,9 @@ def _option(
 
 def _split(costs: StageCosts, *, even: bool) -> tuple[Counts, bool]:
     """The solver's split, or the even one where asked for or nothing fits."""
-    counts = even_counts(costs)
+    counts = block_counts(costs) if costs.block else even_counts(costs)
     room = bool(rank_blocks(costs, counts).max() <= costs.budget)
-    if even or not in_class(costs, counts):
+    if even or costs.block or not in_class(costs, counts):
         return counts, room
     # OR-Tools takes longer to import than a layout takes to price.
     from planner.search.solve import solve_mesh  # noqa: PLC0415

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 
+from planner.specs.blocks import recomputed_block
 from planner.specs.estimate import Estimate, StageMemory
 from planner.specs.layout import Layout
 from planner.specs.offload import offload_text
+from planner.specs.recompute import block_name
 from planner.specs.result import Explanation, RankedPlan
 
 CAUSE_WORDS = {
@@ -101,7 +103,7 @@ def _settings_changed(best: RankedPlan, other: RankedPlan) -> list[str]:
         for plan in (best, other)
     )
     changed = [
-        f"{name} {theirs[name]}" for name in theirs if theirs[name] != ours[name]
+        f"{name} {theirs[name]}" for name in theirs if theirs[name] != ours.get(name)
     ]
     if best.layout.offload != other.layout.offload:
         changed.append(offload_text(other.layout.offload) or "offload none")
@@ -129,6 +131,7 @@ def _degrees_changed(best: RankedPlan, other: RankedPlan) -> list[str]:
         f"{axis} {getattr(theirs, axis)}"
         for axis in axes
         if getattr(ours, axis) != getattr(theirs, axis)
+        and not (axis == "sp" and theirs.tp == 1)
     ]
     if recompute_words(ours) != recompute_words(theirs):
         differing.append(f"recompute {recompute_words(theirs)}")
@@ -142,8 +145,11 @@ def recompute_words(layout: Layout) -> str:
         layout: A complete layout. [-]
 
     Returns:
-        Their names with `and` between them. [text]
+        Their names with `and` between them, or a block's such as `full:2`. [text]
     """
+    block = recomputed_block(layout.stages)
+    if block:
+        return block_name(block)
     names = {part.kind for stage in layout.stages for part in stage.recompute}
     return SEVERAL.join(sorted(names)) or "none"
 

@@ -10,7 +10,6 @@ from planner.cost.pipeline import (
     Counts,
     durations,
     graph_of,
-    place_of,
     stage_vectors,
     stages_of,
 )
@@ -112,14 +111,13 @@ def _rank_causes(
     workload, meshes = data.workload, data.meshes
     causes: dict[str, float] = defaultdict(float)
     stages = stages_of(costs, rank)
-    micros = place_of(costs).micros(costs.micro_batches)
     for kind, layer in enumerate(workload.kinds):
         owned = layer_owned(workload, layer, meshes)
         for entry, name in enumerate(costs.menu):
             layers = int(counts[list(stages), kind, entry].sum())
             if layers:
                 for parts in layer_parts(context, data, layer, owned, name):
-                    _add(causes, parts, layers * micros)
+                    _add(causes, parts, layers * costs.passes)
     ends = (
         (0, embedding_end, embedding_owned),
         (costs.stages - 1, head_end, head_owned),
@@ -129,7 +127,7 @@ def _rank_causes(
             priced, owned = end(context), owned_by(workload, meshes)
             passes = sharded_parts(data, owned, priced.forward, priced.backward)
             for parts in passes:
-                _add(causes, parts, micros)
+                _add(causes, parts, costs.passes)
     return causes
 
 

@@ -20,6 +20,7 @@ def layout_of(
     vpp: int,
     menu: tuple[str, ...],
     counts: Counts,
+    block: bool = False,
 ) -> Layout:
     """Write one mesh and its stage split as a layout.
 
@@ -31,6 +32,7 @@ def layout_of(
         vpp: Virtual chunks per pipeline rank. [1]
         menu: Recompute kinds that the counts index. [text]
         counts: Layers by stage, kind and menu entry. [1]
+        block: The first entry of the menu is that of every stage's first layers.
 
     Returns:
         The complete layout.
@@ -54,7 +56,10 @@ def layout_of(
         order=ORDERS[at["order"]],
         comm_dtype=workload.sends,
         offload=workload.offload,
-        stages=tuple(_stage(of_stage, menu) for of_stage in counts),
+        stages=tuple(
+            _stage(of_stage.sum(axis=0, keepdims=True) if block else of_stage, menu)
+            for of_stage in counts
+        ),
     )
 
 

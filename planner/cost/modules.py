@@ -3,7 +3,7 @@
 from planner.cost.workload import Workload
 from planner.models.blocks import LatentAttention, LayerKind, Moe
 from planner.specs.framework import RecomputeKind
-from planner.specs.recompute import RecomputeModule, Where, parts_of_kind
+from planner.specs.recompute import RecomputeModule, Where, block_of, parts_of_kind
 
 ATTENTION_TENSORS = frozenset(
     {
@@ -123,6 +123,8 @@ def is_known(workload: Workload, name: str) -> bool:
     limits, recipe = workload.framework.limits, workload.recipe
     if name in recipe.kinds:
         return name in limits.recompute
+    if block_of(name):
+        return limits.recompute_blocks
     if name not in limits.recompute_modules:
         return False
     parts = parts_of_kind(name)
@@ -145,8 +147,9 @@ def known_kinds(workload: Workload) -> str:
         for name, module in recipe.modules.items()
         if limits.recompute_modules and _does_anything(workload, module)
     ]
+    blocks = ["full:1 and on"] if limits.recompute_blocks else []
     several = f", or {', '.join(modules)} with + between them"
-    return ", ".join(plain) + (several if modules else "")
+    return ", ".join(plain + blocks) + (several if modules else "")
 
 
 def combinations(workload: Workload) -> tuple[str, ...]:

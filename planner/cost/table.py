@@ -81,7 +81,13 @@ class CostTable:
         return round(self.workload.profile.step_overhead * NANO)
 
     def stage_costs(
-        self, row: int, *, schedule: str, vpp: int, menu: tuple[int, ...]
+        self,
+        row: int,
+        *,
+        schedule: str,
+        vpp: int,
+        menu: tuple[int, ...],
+        block: int = 0,
     ) -> StageCosts:
         """Cut out the inner problem of one mesh.
 
@@ -90,6 +96,8 @@ class CostTable:
             schedule: Name of a schedule. [text]
             vpp: Virtual chunks per pipeline rank. [1]
             menu: Recompute kinds that layers may choose from. [1]
+            block: First layers of every virtual stage under the first of them, where
+                the split and the kinds are not free. [1]
 
         Returns:
             The integers that solver, simulator and brute force share.
@@ -121,6 +129,7 @@ class CostTable:
             extra_layers=self.extra_layers,
             idle=tuple(columns.at(row, menu) for columns in self.idle),
             copies=copies,
+            block=block,
         )
 
     def _layer(

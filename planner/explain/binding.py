@@ -50,7 +50,7 @@ def _busy(workload: Workload, plan: RankedPlan) -> Iterator[float]:
     """Share of the step in which a rank runs micro-batches. [1]."""
     priced = price(workload, plan.layout)
     costs, vectors = priced.costs, stage_vectors(priced.costs, priced.counts)
-    work = (vectors.forward + vectors.backward) * costs.micro_batches
+    work = (vectors.forward + vectors.backward) * costs.passes
     for nanoseconds in by_rank(costs, work):
         yield float(nanoseconds) * costs.slowdown / 1e9 / priced.step_s
 

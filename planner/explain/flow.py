@@ -13,6 +13,7 @@ from planner.explain.given import judged
 from planner.explain.neighbours import neighbours
 from planner.explain.prices import limit_prices, sensitivities
 from planner.explain.relaxations import relaxations
+from planner.explain.safe import safe_choice
 from planner.explain.together import contradiction
 from planner.optimize import optimize
 from planner.predict import predict
@@ -112,6 +113,7 @@ def _feasible(
     judgement = _judged(case, given, fastest, clock) if given.given() else None
     parts: dict[str, Callable[[Clock], object]] = {
         "neighbours": lambda part: neighbours(workload, best, part),
+        "safe": lambda part: safe_choice(case, best, part),
         "memory_front": lambda part: memory_front(case, result.plans, part),
         "gpu_front": lambda part: gpu_front(case, fastest, part),
         "sensitivities": lambda part: sensitivities(case, its, fastest, part),

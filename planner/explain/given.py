@@ -1,11 +1,13 @@
 """A given layout beside the best plan: what is wrong, and what would mend most."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.explain.case import Clock
+from planner.optimize import optimize
 from planner.predict import predict
 from planner.reasons import NO_DIFFERENCE, SEVERAL, recompute_words, why_slower
 from planner.specs.explanation import Change, Judgement
@@ -20,8 +22,10 @@ SPLITS = frozenset({"pp", "vpp", "stages", "schedule"})
 """Changes after which the layers have to be split anew."""
 MOST = 0.8
 """Share of the gain that is most of it. [1]"""
+FREE = ("tp", "pp", "vpp", "cp", "ep", "etp", "zero_stage", "micro_batch", "recompute")
+"""Axes that are freed one by one, then in pairs. [text]"""
 TOGETHER = 3
-"""Changes that are tried together before all of them are. [1]"""
+"""Axes that are freed together, and changes to the best plan that are. [1]"""
 
 
 def judged(
@@ -164,24 +168,90 @@ def _stages(given: Layout, *, plain: bool) -> tuple[Stage, ...]:
 def _fewest(
     workload: Workload, given: RankedPlan, best: RankedPlan, clock: Clock
 ) -> tuple[Change | None, Change | None]:
-    """The best single change, and the smallest set that takes most of the gain.
+    """The best change of one axis, and the fewest found that take most of the gain.
 
-    Every single change is priced, then every pair, then every three; if none is
-    enough, each change in turn is left out of all of them.
+    One axis at a time is freed with all others as given, and what takes most stays
+    free, up to three; if that is not enough, pairs and threes of the changes to the
+    best plan are priced, then all but those that are not needed.
     """
+    freed = list(_freed(workload, given, best, clock))
+    single = freed[0] if freed else None
+    enough = [change for change in freed if change.share >= MOST]
+    if enough:
+        return single, enough[0]
     words = differences(given.layout, best.layout)
-    single: Change | None = None
-    for size in range(1, min(TOGETHER, len(words) - 1) + 1):
-        found: list[Change] = []
-        for chosen in combinations(words, size):
-            if clock.left <= 0:
-                break
-            found += _tried(workload, given, best, words, chosen)
-        top = max(found, key=lambda change: change.share, default=None)
-        single = top if size == 1 else single
+    for size in range(2, min(TOGETHER, len(words) - 1) + 1):
+        top = _best(
+            change
+            for chosen in combinations(words, size)
+            if clock.left > 0
+            for change in _tried(workload, given, best, words, chosen)
+        )
         if top is not None and top.share >= MOST:
             return single, top
     return single, _thinned(workload, given, best, words, clock) if words else None
+
+
+def _best(changes: Iterable[Change]) -> Change | None:
+    """The change that takes most, of equals the one of fewer words."""
+    return max(changes, key=lambda c: (c.share, -len(c.changes)), default=None)
+
+
+def _freed(
+    workload: Workload, given: RankedPlan, best: RankedPlan, clock: Clock
+) -> Iterator[Change]:
+    """The best plan with one axis free, then with another beside it, and so on."""
+    free: tuple[str, ...] = ()
+    plan, reached = given, 0.0
+    for _ in range(TOGETHER):
+        found: dict[str, RankedPlan] = {}
+        for axis in FREE:
+            if axis not in free and _moves(workload, axis) and clock.left > 0:
+                its = _only_changing(workload, given, (*free, axis), plan, clock)
+                found |= {} if its is None else {axis: its}
+        if not found:
+            return
+        axis = min(found, key=lambda each: found[each].estimate.step_time_s.value)
+        free, plan = (*free, axis), found[axis]
+        step = plan.estimate.step_time_s.value
+        share = _share(given, best, step)
+        if share <= reached:
+            return
+        reached = share
+        names = tuple(differences(given.layout, plan.layout).values())
+        yield Change(changes=names, step_time_s=step, share=share)
+        if share >= MOST:
+            return
+
+
+def _moves(workload: Workload, axis: str) -> bool:
+    return axis not in ("ep", "etp") or workload.model.expert_parameters > 0
+
+
+def _only_changing(
+    workload: Workload,
+    given: RankedPlan,
+    chosen: Collection[str],
+    before: RankedPlan,
+    clock: Clock,
+) -> RankedPlan | None:
+    """The best plan with the given values on all axes but the chosen, if any beats."""
+    layout, search = given.layout, workload.search
+    kept = {
+        axis: getattr(layout, axis)
+        for axis in FREE
+        if axis not in (*chosen, "recompute")
+    }
+    kind = recompute_words(layout)
+    if "recompute" not in chosen and "+" not in kind:
+        kept["recompute"] = kind
+    known = before.estimate.step_time_s.value if _fits(before) else float("inf")
+    job = replace(workload, search=search.model_copy(update=kept))
+    try:
+        found = optimize([job], top=1, time_limit=clock.left, known_s=known)
+    except BadInputError:
+        return None
+    return found.plans[0] if found.plans else None
 
 
 def _thinned(

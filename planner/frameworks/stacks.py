@@ -44,6 +44,8 @@ class StackLimits(BaseModel):
     """Replicas of a model that tp or cp splits must share states."""
     recompute_modules: tuple[str, ...] | None = None
     """Combinations of modules that may be recomputed. [text]"""
+    recompute_blocks: bool | None = None
+    """Whether the first layers of every virtual stage alone may be recomputed."""
     offload: frozenset[str] | None = None
     """What may lie in host memory, with + between what only moves together."""
     offload_in_parts: dict[str, int] | None = None

@@ -41,7 +41,7 @@ def explanation_report(answer: Explained, title: Heading) -> RenderableType:
         Text(title.job, style="dim"),
         *body,
         *_listed("Not looked at to the end", answer.left_out),
-        *_listed("Warnings", answer.warnings),
+        *_listed("Warnings", [*answer.warnings, *filter(None, [answer.safe])]),
     )
 
 

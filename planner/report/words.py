@@ -4,8 +4,10 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import groupby
 
+from planner.specs.blocks import recomputed_block
 from planner.specs.layout import Layout
 from planner.specs.offload import offload_text
+from planner.specs.recompute import block_name
 from planner.specs.result import RankedPlan
 
 _DIFFERENCE_FIELDS = (
@@ -172,6 +174,8 @@ def short_layout(layout: Layout) -> str:
     parts = [f"{n}={getattr(layout, n)}" for n in degrees if getattr(layout, n) > 1]
     parts += [f"zero_stage={layout.zero_stage}", f"micro_batch={layout.micro_batch}"]
     kinds = {r.kind for stage in layout.stages for r in stage.recompute}
-    if len(kinds) == 1:
+    if block := recomputed_block(layout.stages):
+        parts.append(f"recompute={block_name(block)}")
+    elif len(kinds) == 1:
         parts.append(f"recompute={kinds.pop()}")
     return ",".join(parts)

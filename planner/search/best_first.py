@@ -19,7 +19,7 @@ from planner.search.incumbents import Found, Incumbents, degrees, layout_fields
 from planner.search.memory import cannot_fit
 from planner.search.outcome import Progress, SearchOutcome
 from planner.search.paths import ShapePaths
-from planner.search.solve import MeshAnswer, Outcome
+from planner.search.solve import MeshAnswer, Outcome, settle
 from planner.search.space import enumerate_space
 from planner.specs.table import BLOCK, StageCosts
 
@@ -105,6 +105,7 @@ class BestFirst:
             schedule=self.space.schedule(candidate),
             vpp=int(self.space.vpp[candidate]),
             menu=self.space.choices(candidate),
+            block=self.space.block(candidate),
         )
 
     def _key(self, candidate: int) -> tuple[int, ...]:
@@ -129,6 +130,9 @@ class BestFirst:
         costs = self._costs(candidate)
         if cannot_fit(costs):
             self.counted[NO_FIT] += 1
+            return
+        if costs.block:
+            self._record(candidate, costs, settle(costs))
             return
         limit = self.incumbents.threshold(self._key(candidate))
         enough = self._nanoseconds(limit, candidate)

@@ -12,6 +12,7 @@ from planner.cost.linear import Linear, path_lines
 from planner.cost.meshes import Floats, Ints
 from planner.cost.reach import Mask
 from planner.cost.table import CostTable
+from planner.search.blocks import block_work
 from planner.search.least import least_values
 from planner.search.loaded import cases_of, loaded_bound, weighted_bound
 from planner.search.paths import PathColumns, ShapePaths
@@ -134,7 +135,9 @@ def _columns(table: CostTable, space: Space, folds: _Folds | None = None) -> _Co
         v=v,
         m=table.meshes.micro_batches[mesh],
         most=-(-layers // stages) + table.extra_layers,
-        work=folds.work[place] + np.asarray(edge)[mesh],
+        work=folds.work[place]
+        + np.asarray(edge)[mesh]
+        + block_work(table, table.meshes.pp[mesh], v, pick, mesh),
         layer=np.where(split, folds.forward[place], folds.layer[place]),
         split=split,
         folded=FOLDS[space.schedules],

@@ -13,6 +13,7 @@ import numpy as np
 
 from planner.cost.pipeline import Counts, fits, step_ns
 from planner.cost.table import CostTable
+from planner.search.blocks import block_counts
 from planner.search.kinds import kinds_per_stage
 from planner.search.space import Space
 from planner.specs.table import StageCosts
@@ -40,7 +41,8 @@ def splits(costs: StageCosts) -> Iterator[Counts]:
     """Every split of the declared class, whether it fits or not.
 
     Every number of layers per virtual stage from its fewest to the most, and for
-    each every way to deal a stage's layers of a kind out to the menu.
+    each every way to deal a stage's layers of a kind out to the menu; with a block
+    its one split.
 
     Args:
         costs: The inner problem.
@@ -48,6 +50,9 @@ def splits(costs: StageCosts) -> Iterator[Counts]:
     Yields:
         Layers. [1], shape (stages, kinds, menu)
     """
+    if costs.block:
+        yield block_counts(costs)
+        return
     shape = (costs.stages, len(costs.layers), len(costs.menu))
     for layers in _layer_counts(costs, 0, costs.layer_count):
         held = kinds_per_stage(costs.runs, len(costs.layers), layers)
@@ -93,6 +98,8 @@ def count_plans(costs: StageCosts) -> int:
     Returns:
         Number of splits. [1]
     """
+    if costs.block:
+        return 1
     ways = {0: 1}
     for stage in range(costs.stages):
         after: dict[int, int] = {}
@@ -149,6 +156,7 @@ def candidate_costs(table: CostTable, space: Space, candidate: int) -> StageCost
         schedule=space.schedule(candidate),
         vpp=int(space.vpp[candidate]),
         menu=space.choices(candidate),
+        block=space.block(candidate),
     )
 
 

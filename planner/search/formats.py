@@ -1,9 +1,13 @@
 """Formats of gradients that a narrower one, searched beside them, makes useless."""
 
+from collections import Counter
+
 from planner.cost.workload import Workload
 from planner.specs.formats import WIRE_BYTES
 from planner.specs.layout import Offload
 
+Shards = tuple[int, int]
+"""ZeRO stage and size of a shard group. [1]"""
 BY_NARROWER = "narrower gradients are no slower and need no more"
 ENOUGH = 2
 """Times by which the shards must outnumber what a cast to fp32 would need: the margin
@@ -42,16 +46,27 @@ class NarrowGradients:
         copied = (theirs.step or 0.0) - (ours.step or 0.0)
         return ENOUGH * max(copied, 0.0) / saved if saved > 0 else float("inf")
 
-    def rule_out(self, *, zero: int, shard: int, expert_shard: int) -> bool:
-        """Whether a mesh is of no use in this format.
+    def worth(
+        self, shards: list[Shards], tp: int, held: int, removed: Counter[str]
+    ) -> list[Shards]:
+        """What is of use in this format.
 
         Args:
-            zero: ZeRO stage. [1]
-            shard: Ranks that divide the states. [1]
-            expert_shard: The same of one expert's. [1]
+            shards: ZeRO stages and shard groups. [1]
+            tp: Tensor ranks. [1]
+            held: Ranks that hold one copy of the experts. [1]
+            removed: Counts what the rule removes, by its name. [1]
 
         Returns:
-            True where the same mesh with narrower gradients is as good.
+            Those for which the same with narrower gradients is not as good. [1]
         """
-        least = min(shard, expert_shard) if self.routed else shard
+        if self.least == float("inf"):
+            return shards
+        kept = [at for at in shards if not self._beaten(*at, tp, held)]
+        removed[BY_NARROWER] += len(shards) - len(kept)
+        return kept
+
+    def _beaten(self, zero: int, shard: int, tp: int, held: int) -> bool:
+        inside = max(shard * tp // held, 1)
+        least = min(shard, inside) if self.routed else shard
         return zero == 1 and least >= self.least

@@ -25,7 +25,7 @@ SAMPLE = 64
 CHUNK = 4096
 """Meshes priced at once to compare kinds. [1]"""
 BEATEN = "recompute kind that another beats on every mesh"
-OFF_CONVEX = "recompute kind off the convex part of the full space"
+BY_CONVEX = "recompute kind off the convex part of the full space"
 """Rules under which combinations are counted that a space does not hold. [text]"""
 
 Pairs = npt.NDArray[np.bool_]
@@ -82,7 +82,7 @@ def searched(
     if workload.search.recompute is None and len(menu) > MOST_KINDS:
         convex = convex_part(workload, meshes, menu)
         left = tuple(name for name in menu if name in plain or name in convex)
-        removed[OFF_CONVEX] += len(menu) - len(left)
+        removed[BY_CONVEX] += len(menu) - len(left)
         menu = left
     gone = beaten(workload, meshes, menu) - set(plain)
     removed[BEATEN] += len(gone)

@@ -14,8 +14,10 @@ from planner.cost.pipeline import (
     fits,
     graph_of,
     stage_vectors,
+    step_ns,
 )
 from planner.schedules.simulator import critical_path
+from planner.search.blocks import block_counts
 from planner.search.constraints import Constraints
 from planner.search.paths import even_counts, in_class
 from planner.search.variables import Variables
@@ -206,3 +208,19 @@ def solve_mesh(
     while answer.outcome is Outcome.OPEN and answer.rounds < ROUNDS:
         answer = solver.advance(None)
     return answer
+
+
+def settle(costs: StageCosts) -> MeshAnswer:
+    """The one plan of a candidate with a block, simulated where it fits.
+
+    Args:
+        costs: The inner problem.
+
+    Returns:
+        Its step, which is its bound too, or INFEASIBLE.
+    """
+    counts = block_counts(costs)
+    if not fits(costs, counts):
+        return MeshAnswer(Outcome.INFEASIBLE, 0)
+    value = step_ns(costs, counts)
+    return MeshAnswer(Outcome.SOLVED, value, value, counts)

@@ -10,10 +10,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.cost.host_bound import host_bound, leaves_the_gpus
-from planner.cost.meshes import ORDERS, Floats, Ints, Meshes
+from planner.cost.host_bound import leaves_the_gpus
+from planner.cost.meshes import ORDERS, Ints, Meshes
 from planner.cost.workload import Workload
 from planner.models.blocks import Mlp
+from planner.search.blocks import (
+    CHOSEN,
+    block_entries,
+    block_rows,
+    named_blocks,
+)
 from planner.search.context import ContextKinds
 from planner.search.experts import ExpertDegrees
 from planner.search.fleet import (
@@ -24,18 +30,17 @@ from planner.search.fleet import (
     may_idle,
     whole_shapes,
 )
-from planner.search.formats import BY_NARROWER, NarrowGradients
+from planner.search.formats import NarrowGradients, Shards
+from planner.search.hosts import hosts_hold
 from planner.search.menus import offered, searched
 from planner.search.schedules import (
-    AT_ONCE,
-    COPIES,
-    FOLDS,
     NO_RECOMPUTE,
     SEARCHED,
     menu_rows,
     schedule_rows,
 )
 from planner.specs.offload import CATEGORIES, LEAST_ZERO
+from planner.specs.recompute import BLOCK_KINDS
 from planner.specs.search import SearchSpec
 
 MOST_DEFAULT_MICRO_BATCH = 8
@@ -56,7 +61,8 @@ class Space:
     schedules: Ints
     """Schedule of every candidate, an entry of ``SEARCHED``. [1]"""
     menu: Ints
-    """Entry of the recompute menu; -1 where layers choose. [1]"""
+    """Entry of the recompute menu; -1 where layers choose, and ``-1 - N`` where the
+    first N of every virtual stage are under full recompute, the others none. [1]"""
     recompute: tuple[str, ...]
     """The recompute menu. [text]"""
     removed: dict[str, int]
@@ -98,7 +104,20 @@ class Space:
             Indices into the recompute menu. [1]
         """
         entry = int(self.menu[candidate])
+        if entry < CHOSEN:
+            return block_entries(self.recompute)
         return tuple(range(len(self.recompute))) if entry < 0 else (entry,)
+
+    def block(self, candidate: int) -> int:
+        """First layers of every virtual stage that a candidate recomputes in full.
+
+        Args:
+            candidate: Index. [1]
+
+        Returns:
+            Layers; 0 where the candidate has no blocks. [1]
+        """
+        return max(CHOSEN - int(self.menu[candidate]), 0)
 
 
 class Enumerator:
@@ -125,60 +144,31 @@ class Enumerator:
         Returns:
             The declared space.
         """
-        menu = self._recompute_menu()
+        menu, blocks = self._recompute_menu(), named_blocks(self.workload)
         some = self.rows() if some is None else some
-        meshes = Meshes.from_rows(list(some) if menu else [])
+        meshes = Meshes.from_rows(list(some) if menu or blocks else [])
         menu = searched(self.workload, meshes, menu, self.removed)
-        menu = menu or (NO_RECOMPUTE,)
+        menu = menu if menu or blocks else (NO_RECOMPUTE,)
         tied = self.limits.recompute_scope == "plan" or len(menu) == 1
         rows = schedule_rows(self.workload, meshes, self.removed, full=self.full)
-        rows, entry = menu_rows(self.workload, rows, menu, self.removed, tied=tied)
+        found = [menu_rows(self.workload, rows, menu, self.removed, tied=tied)]
+        if not self._activations_alone():
+            found.append(block_rows(self.workload, meshes, rows, self.removed))
+        columns = zip(*((*each, entry) for each, entry in found), strict=True)
+        mesh, vpp, schedules, entry = map(np.concatenate, columns)
+        more = BLOCK_KINDS if (entry < CHOSEN).any() else ()
         space = Space(
             meshes=meshes,
-            mesh=rows.mesh,
-            vpp=rows.vpp,
-            schedules=rows.schedule,
+            mesh=mesh,
+            vpp=vpp,
+            schedules=schedules,
             menu=entry,
-            recompute=menu,
+            recompute=tuple(dict.fromkeys((*menu, *more))) or (NO_RECOMPUTE,),
             removed={},
         )
         if len(space) and leaves_the_gpus(self.workload):
-            space = space.take(self._host_holds(space))
+            space = space.take(hosts_hold(self.workload, space, self.removed))
         return replace(space, removed=dict(self.removed))
-
-    def _host_holds(self, space: Space) -> Ints:
-        """Candidates whose hosts hold what leaves the GPUs, however layers split.
-
-        The space is declared so: a candidate of which some split would not fit is
-        left out with the splits that would.
-        """
-        room = self.workload.topology.cluster.node.host_memory
-        if room is None:
-            return np.arange(len(space))
-        needed = np.zeros(len(space))
-        for entry in np.unique(space.menu).tolist():
-            at = np.flatnonzero(space.menu == entry)
-            needed[at] = self._on_host(space.take(at))
-        kept = np.flatnonzero(needed <= room)
-        rule = f"host memory: {room / 1e9:,.0f} GB a node, less than is offloaded"
-        self.removed[rule] += len(needed) - len(kept)
-        return kept
-
-    def _on_host(self, space: Space) -> Floats:
-        """Most that a node holds for candidates of one menu entry. [B]."""
-        meshes = space.meshes.take(space.mesh)
-        copies = COPIES[space.schedules]
-        stages = meshes.pp * space.vpp // copies
-        return host_bound(
-            self.workload,
-            meshes,
-            vpp=space.vpp,
-            layers=-(-self.workload.model.layers // stages) + int(self.full),
-            recompute=tuple(space.recompute[entry] for entry in space.choices(0)),
-            at_once=space.schedules == AT_ONCE,
-            folded=FOLDS[space.schedules],
-            copies=copies,
-        )
 
     def _keep(self, axis: str, value: int) -> bool:
         """Apply the user's limit on an axis, and count what it removes."""
@@ -192,13 +182,14 @@ class Enumerator:
         for tp, pp, cp, dp in self._shapes():
             if not self._keep("dp", dp):
                 continue
+            shards, dropped = self._shards(tp, cp, dp)
             for micro_batch in self._micro_batches(dp):
                 micro_batches = self.workload.sequences // (dp * micro_batch)
                 inner = self._inner(tp, pp, cp, dp, micro_batch)
                 for sp, kind, (ep, etp), order in inner:
-                    for zero, shard in self._sharding(tp, cp, dp):
-                        if self._narrow_wins(zero, shard, tp, ep * etp):
-                            continue
+                    self.removed.update(dropped)
+                    worth = self.narrow.worth(shards, tp, ep * etp, self.removed)
+                    for zero, shard in worth:
                         yield (
                             tp,
                             sp,
@@ -215,12 +206,12 @@ class Enumerator:
                             order,
                         )
 
-    def _narrow_wins(self, zero: int, shard: int, tp: int, held: int) -> bool:
-        """Whether the variant with narrower gradients has the mesh, as good."""
-        inside = max(shard * tp // held, 1)
-        won = self.narrow.rule_out(zero=zero, shard=shard, expert_shard=inside)
-        self.removed[BY_NARROWER] += won
-        return won
+    def _shards(self, tp: int, cp: int, dp: int) -> tuple[list[Shards], Counter[str]]:
+        """ZeRO stages and shard groups, and what the rules remove of them."""
+        before, self.removed = self.removed, Counter()
+        found = list(self._sharding(tp, cp, dp))
+        dropped, self.removed = self.removed, before
+        return found, dropped
 
     def _shapes(self) -> list[Shape]:
         """Shapes of the space: those that fill the fleet, or smaller ones too."""
@@ -335,7 +326,7 @@ class Enumerator:
     ) -> Iterator[int]:
         """Rank orders; both coincide without a pipeline or without replicas."""
         ep, etp = experts
-        routed = self.workload.model.expert_parameters > 0
+        routed = bool(self.experts.moes)
         names = [n for n in self.limits.orders if self.search.allows_text("order", n)]
         self.removed["limit:order"] += len(self.limits.orders) - len(names)
         if pp == 1 or dp == 1:

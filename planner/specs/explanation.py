@@ -169,6 +169,8 @@ class Explained(_Frozen):
     limits: tuple[Price, ...] = ()
     sensitivities: tuple[Sensitivity, ...] = ()
     given: Judgement | None = None
+    safe: str = ""
+    """The price of the fastest plan that is not at risk, where the best is."""
     memory_front: tuple[FrontPoint, ...] = ()
     gpu_front: tuple[FrontPoint, ...] = ()
     left_out: tuple[str, ...] = ()

@@ -56,6 +56,10 @@ class Limits:
     recompute_modules: tuple[str, ...] = ()
     """Combinations of the recipe's modules that may be recomputed. [text]"""
 
+    recompute_blocks: bool = False
+    """Whether the first layers of every virtual stage alone may be recomputed in
+    full, the same number on each."""
+
     def default_zero(self, *, pp: int, ranks: int) -> int:
         """ZeRO stage of a layout that names none.
 

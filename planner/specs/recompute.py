@@ -17,6 +17,8 @@ JOINER = "+"
 """Between the modules of a combination's name. [text]"""
 BLOCK_JOINER = ":"
 """Between a kind and the layers of a virtual stage that it is limited to. [text]"""
+BLOCK_KINDS = ("full", "none")
+"""Kinds of the first layers of a virtual stage under a block, and of the others."""
 
 
 class RecomputeModule(BaseModel):
@@ -45,6 +47,32 @@ class RecomputeModule(BaseModel):
     also: str | None = None
     """Name of the older setting that recomputes this module alone. [text]"""
     source: str
+
+
+def block_of(name: str) -> int:
+    """Layers of every virtual stage that a kind such as `full:2` recomputes.
+
+    Args:
+        name: A kind of recompute. [text]
+
+    Returns:
+        Its N; 0 for a kind that is no block. [1]
+    """
+    kind, _, size = name.partition(BLOCK_JOINER)
+    whole = size.isascii() and size.isdigit() and str(int(size)) == size
+    return int(size) if kind == BLOCK_KINDS[0] and whole else 0
+
+
+def block_name(size: int) -> str:
+    """The kind that recomputes the first layers of every virtual stage in full.
+
+    Args:
+        size: Layers. [1]
+
+    Returns:
+        For example `full:2`. [text]
+    """
+    return f"{BLOCK_KINDS[0]}{BLOCK_JOINER}{size}"
 
 
 def parts_of_kind(name: str) -> tuple[str, ...]:

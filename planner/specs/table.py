@@ -139,6 +139,9 @@ class StageCosts:
     """Moments beside the backwards, in the order of a run."""
     copies: int = 1
     """How often the ranks hold the model: each with its part of the batch. [1]"""
+    block: int = 0
+    """First layers of every virtual stage under the first kind of the menu, all others
+    under the second, on the even split alone; 0: split and kinds are free. [1]"""
 
     @cached_property
     def stages(self) -> int:
@@ -149,6 +152,11 @@ class StageCosts:
     def layer_count(self) -> int:
         """Layers of the model. [1]."""
         return sum(count for _, count in self.runs)
+
+    @cached_property
+    def passes(self) -> int:
+        """Micro-batches of a step that pass one virtual stage. [1]."""
+        return self.micro_batches // self.copies
 
     @cached_property
     def held_layers(self) -> int:

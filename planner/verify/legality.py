@@ -2,21 +2,17 @@
 
 from collections.abc import Callable, Iterator
 
-from planner.cost.modules import is_known, known_kinds
 from planner.cost.workload import Workload
 from planner.models.blocks import Mlp, Moe
-from planner.schedules.order import SPLIT
 from planner.schedules.placement import V_SHAPED, placement
 from planner.specs.context import cp_family
 from planner.specs.formats import FORMAT_AXES
-from planner.specs.layout import Layout, Offload, Stage
+from planner.specs.layout import Layout, Stage
 from planner.specs.search import AXES, SETTINGS
+from planner.verify.offload import offload_breaches
+from planner.verify.recompute import kinds_used, recompute_breaches
 
 Sentences = Iterator[str]
-NO_RECOMPUTE = "none"
-"""Kind of the layers of a stage that names no recompute. [text]"""
-MOST_ZERO = 3
-"""The last ZeRO stage. [1]"""
 
 
 def rule_violations(workload: Workload, layout: Layout) -> list[str]:
@@ -30,27 +26,6 @@ def rule_violations(workload: Workload, layout: Layout) -> list[str]:
         One sentence per broken rule. [text]
     """
     return [sentence for rule in RULES for sentence in rule(workload, layout)]
-
-
-def stage_kinds(stage: Stage) -> tuple[str, ...]:
-    """Recompute kind of every layer of a virtual stage, in model order.
-
-    Args:
-        stage: A virtual stage; without ranges nothing is recomputed.
-
-    Returns:
-        Kinds. [text], shape (layers,)
-    """
-    if not stage.recompute:
-        return (NO_RECOMPUTE,) * stage.layers
-    spans = ((part.kind,) * (part.stop - part.start) for part in stage.recompute)
-    return tuple(kind for span in spans for kind in span)
-
-
-def _kinds_used(layout: Layout) -> list[str]:
-    """Recompute kinds in order of first use."""
-    used = (kind for stage in layout.stages for kind in stage_kinds(stage))
-    return list(dict.fromkeys(used))
 
 
 def _ranks(workload: Workload, layout: Layout) -> Sentences:
@@ -182,25 +157,6 @@ def _framework(workload: Workload, layout: Layout) -> Sentences:
             )
 
 
-def _recompute(workload: Workload, layout: Layout) -> Sentences:
-    """Recompute kinds are known, and one per plan where the framework has one."""
-    limits, used = workload.framework.limits, _kinds_used(layout)
-    for kind in used:
-        if not is_known(workload, kind):
-            yield f"recompute kind {kind!r} is none of {known_kinds(workload)}"
-    if limits.recompute_scope == "plan" and len(used) > 1:
-        yield (
-            f"{workload.framework.name} has one recompute kind per plan, this has "
-            f"{len(used)}: {', '.join(used)}"
-        )
-    again = [kind for kind in used if kind != NO_RECOMPUTE]
-    if layout.schedule in SPLIT and again and not limits.recomputes_split:
-        yield (
-            f"{workload.framework.name} recomputes nothing under {layout.schedule}, "
-            f"which splits the backward: {', '.join(again)}"
-        )
-
-
 def _interleaving(_: Workload, layout: Layout) -> Sentences:
     """Chunks need a pipeline, whole groups of micro-batches and the schedule."""
     pp, vpp, accum = layout.pp, layout.vpp, layout.grad_accum
@@ -294,7 +250,7 @@ def _user_limits(workload: Workload, layout: Layout) -> Sentences:
     words: list[tuple[str, str]] = [("schedule", layout.schedule)]
     # without stages or without replicas both orders are the same
     words += [("order", layout.order)] if min(layout.pp, layout.dp) > 1 else []
-    words += [("recompute", kind) for kind in _kinds_used(layout)]
+    words += [("recompute", kind) for kind in kinds_used(workload, layout)]
     for axis, word in words:
         if not search.allows_text(axis, word):
             yield f"the search block limits {axis} to {_shown(search, axis)}: {word}"
@@ -303,60 +259,6 @@ def _user_limits(workload: Workload, layout: Layout) -> Sentences:
         yield f"the search block limits cp_kind to {limit}: {layout.cp_kind}"
     if layout.tp > 1 and search.sp not in (None, layout.sp):
         yield f"the search block limits sp to {search.sp}: {layout.sp}"
-
-
-def _offload(workload: Workload, layout: Layout) -> Sentences:
-    """What lies in host memory is sharded, allowed, and in the framework's words."""
-    limits, allowed = workload.framework.limits, workload.search.offload
-    zero, held = layout.zero_stage, _on_host(layout.offload)
-    least = {"parameters": 3, "gradients": 2}
-    for name in held:
-        if zero < least.get(name, 0):
-            yield f"ZeRO-{zero} does not shard {name}, so they cannot be offloaded"
-    shown, listed = "+".join(held) or "none", workload.search.choices("offload")
-    if (held and allowed is False) or (listed and shown not in listed):
-        only = ", ".join(listed) or "none"
-        yield f"the search block limits offload to {only}: {shown}"
-    if not (held and allowed):
-        return
-    if not _moves_together(layout.offload, limits.offload):
-        yield f"{workload.framework.name} cannot offload {shown}"
-    for name in held:
-        if zero < limits.offload_least_zero.get(name, 0):
-            yield f"{workload.framework.name} offloads no {name} at ZeRO-{zero}"
-    yield from _parts(workload, layout)
-    kinds = _kinds_used(layout)
-    others = layout.pp > 1 or kinds != [NO_RECOMPUTE]
-    if limits.offloads_activations_alone and "activations" in held and others:
-        yield (
-            f"{workload.framework.name} offloads activations only without pipeline "
-            f"and recompute, not at pp {layout.pp} with {', '.join(kinds)}"
-        )
-
-
-def _parts(workload: Workload, layout: Layout) -> Sentences:
-    """What moves alone is offloaded in part only where the framework can do that."""
-    limits, zero = workload.framework.limits, layout.zero_stage
-    for name in set(_on_host(layout.offload)) & limits.offload:
-        part = getattr(layout.offload, name) < 1
-        if part and zero < limits.offload_in_parts.get(name, MOST_ZERO + 1):
-            yield f"{workload.framework.name} offloads {name} whole at ZeRO-{zero}"
-
-
-def _on_host(offload: Offload) -> list[str]:
-    """Categories of which a part lies in host memory."""
-    names = ("optimizer", "parameters", "gradients", "activations")
-    return [name for name in names if getattr(offload, name) > 0]
-
-
-def _moves_together(offload: Offload, groups: frozenset[str]) -> bool:
-    """Whether the offloaded categories are whole groups, each at one share."""
-    left = set(_on_host(offload))
-    for group in groups:
-        names = group.split("+")
-        if len({getattr(offload, name) for name in names}) == 1:
-            left -= set(names)
-    return not left
 
 
 def _settings(workload: Workload, _: Layout) -> Sentences:
@@ -397,12 +299,12 @@ RULES: tuple[Callable[[Workload, Layout], Sentences], ...] = (
     _sharding,
     _whole_replicas,
     _framework,
-    _recompute,
+    recompute_breaches,
     _interleaving,
     _stages,
     _experts,
     _user_limits,
-    _offload,
+    offload_breaches,
     _settings,
     _formats,
 )

@@ -27,7 +27,7 @@ from planner.models.blocks import LayerKind
 from planner.specs.layout import Layout
 from planner.specs.table import BLOCK
 from planner.verify.idle import Idle
-from planner.verify.legality import stage_kinds
+from planner.verify.recompute import stage_kinds
 
 NANO = 1e9
 """Nanoseconds in a second. [1]"""

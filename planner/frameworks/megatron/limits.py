@@ -15,6 +15,7 @@ LIMITS = Limits(
     recompute_scope="plan",
     precisions=("bf16", "fp16", "fp8", "mxfp8", "nvfp4"),
     recompute_modules=combinations_of(read_modules("megatron")),
+    recompute_blocks=True,
     hybrid_sharding=True,
     sequence_parallel=(True, False),
     expert_tensor=True,
@@ -22,6 +23,9 @@ LIMITS = Limits(
     source="Megatron-LM core_v0.16.1 megatron/training/arguments.py: "
     "--pipeline-model-parallel-layout, --use-tp-pp-dp-mapping, "
     "--recompute-granularity, --recompute-modules (from core_v0.12.0 on), "
+    "--recompute-method block with --recompute-num-layers (core/transformer/"
+    "transformer_block.py: the first layers of every virtual stage; uniform with more "
+    "than one layer is left out), "
     "--num-distributed-optimizer-instances, "
     "--expert-tensor-parallel-size; --bf16, --fp16, --fp8-format with --fp8-recipe "
     "(mxfp8 among them), --fp4-format; --cp-comm-type p2p, all_gather, a2a and a2a+p2p "

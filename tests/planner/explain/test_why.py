@@ -1,22 +1,28 @@
 """Why a plan wins: neighbours, prices of limits, better machines, fronts."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from explained_jobs import case
 
-from planner.explain import explain
+from planner.cost.estimate import estimate
+from planner.cost.workload import Workload
+from planner.explain import Case, explain
 from planner.explain.case import GIB, Clock, with_capacity
 from planner.explain.given import MOST, changed, differences
+from planner.explain.limits import InForce, limits_in_force
 from planner.explain.prices import MORE_MEMORY, betters
+from planner.explain.safe import safe_choice
 from planner.frameworks.sanity import compared
 from planner.optimize import optimize
 from planner.predict import predict
 from planner.specs.explanation import Explained, Neighbour
 from planner.specs.layout import PartialLayout
 from planner.specs.read import read_layout
+from planner.specs.result import RankedPlan
 
 JOB = case({"tp": {"max": 2}, "pp": {"max": 2}, "recompute": ["none", "full"]})
 GIVEN = "tp=2,pp=2,micro_batch=1,recompute=full"
@@ -122,6 +128,67 @@ def test_the_robust_plan_is_explained_in_place_of_the_fastest() -> None:
     assert all(price.step_time_s <= fastest for price in answer.limits)
 
 
+def test_a_plan_at_risk_is_told_the_price_of_a_safe_one() -> None:
+    job = case(
+        {"pp": 1, "cp": 1, "micro_batch": {"max": 2}},
+        model="llama-3-8b",
+        cluster="dgx-a100-1-node",
+        framework="megatron",
+        seq_len=8192,
+    )
+    listed = optimize(job.workloads, top=50).plans
+    assert listed[0].estimate.memory.verdict == "at-risk"
+    told = safe_choice(job, listed[0], Clock(60))
+    slower = re.search(r"is ([\d.]+)% slower$", told)
+    assert slower is not None
+    # Of all plans of the space that are listed, the fastest with room for the error.
+    safe = [plan for plan in listed if plan.estimate.memory.verdict == "fits"]
+    assert float(slower[1]) == pytest.approx(100 * safe[0].slower, abs=0.06)
+
+
+def test_a_safe_plan_has_no_price(told: Explained) -> None:
+    assert told.best is not None
+    assert (told.safe == "") == (told.best.estimate.memory.verdict == "fits")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "job",
+    [
+        case({"pp": {"max": 2}}, model="llama-3.2-3b", seq_len=8192),
+        case({"tp": 1}, cluster="dgx-a100-4-nodes", model="llama-2-7b"),
+        case({"cp": 1}, cluster="dgx-a100-4-nodes", framework="megatron"),
+        case({"recompute": "full"}, cluster="dgx-h100-4-nodes", model="llama-2-7b"),
+    ],
+)
+def test_prices_and_better_machines_are_those_of_planning_anew(job: Case) -> None:
+    answer = explain(job, PartialLayout(), time_limit=600)
+    assert answer.best is not None
+    best = answer.best.estimate.step_time_s.value
+    for limit, price in zip(narrowing(job), answer.limits, strict=True):
+        wider = optimize(job.assigned(limit.assignments).workloads, top=1)
+        step = wider.plans[0].estimate.step_time_s.value
+        assert price.step_time_s == pytest.approx(min(step, best))
+    (workload,) = job.workloads
+    for better, told in zip(betters(workload), answer.sensitivities, strict=True):
+        there = better.edit(workload)
+        assert told.step_time_s == predict_same(there, answer.best)
+        anew = optimize([there], top=1).plans[0].estimate.step_time_s.value
+        assert told.best_step_time_s == pytest.approx(min(anew, told.step_time_s))
+
+
+def narrowing(job: Case) -> list[InForce]:
+    return [
+        limit
+        for limit in limits_in_force(job)
+        if limit.field.startswith(("search.", "framework")) and limit.assignments
+    ]
+
+
+def predict_same(workload: Workload, plan: RankedPlan) -> float:
+    return estimate(workload, plan.layout).step_time_s.value
+
+
 def test_only_plans_as_fast_as_a_known_step_are_sought() -> None:
     best = optimize(JOB.workloads, top=1)
     step = best.plans[0].estimate.step_time_s.value
@@ -217,11 +284,23 @@ def test_a_given_layout_is_told_its_gain_and_the_fewest_changes(
     few = told.given.fewest
     assert few is not None
     assert few.share >= MOST
-    words = differences(given.layout, told.best.layout)
-    names = [name for name, text in words.items() if text in few.changes]
-    assert len(names) == len(few.changes)
-    alone = predict(workload, changed(given.layout, told.best.layout, names))
+    alone = predict(workload, read_layout(after(GIVEN, few.changes)))
     assert alone.estimate.step_time_s.value == few.step_time_s
+    single = told.given.single
+    assert single is not None
+    assert len(single.changes) == 1
+    assert single.share <= few.share
+    alone = predict(workload, read_layout(after(GIVEN, single.changes)))
+    assert alone.estimate.step_time_s.value == single.step_time_s
+
+
+def after(layout: str, changes: Sequence[str]) -> str:
+    """A layout in its short form with `axis old -> new` put in."""
+    fields = dict(pair.split("=") for pair in layout.split(","))
+    for words in changes:
+        name, _, rest = words.partition(" ")
+        fields[name] = rest.partition(" -> ")[2]
+    return ",".join(f"{name}={value}" for name, value in fields.items())
 
 
 def test_all_changes_together_are_the_best_plan(told: Explained) -> None:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 from brute_force import Tied, best_plans, fields_of, hosts_hold
-from every_plan import Choice, Mesh, choices
+from every_plan import Choice, Mesh, choices, kinds_of
 
 from planner.cost.meshes import Meshes
 from planner.cost.workload import Workload
@@ -14,6 +14,7 @@ from planner.search import best_first
 from planner.search.best_first import search_all
 from planner.search.formats import BY_NARROWER
 from planner.search.incumbents import Found
+from planner.search.menus import BEATEN, OFF_CONVEX
 from planner.search.space import Space, enumerate_space
 from planner.variants import variants
 
@@ -28,6 +29,7 @@ def listed(space: Space) -> list[Choice]:
             int(space.vpp[at]),
             space.schedule(at),
             tuple(space.recompute[entry] for entry in space.choices(at)),
+            space.block(at),
         )
         for at, row in enumerate(zip(*columns, strict=True))
     ]
@@ -45,9 +47,18 @@ def check_space(job: Workload) -> None:
         found, held = listed(space), admitted(variant)
         kept = set(filter(None, (without_beaten(c, space.recompute) for c in held)))
         assert len(set(found)) == len(found)
+        check_kinds(variant, space)
         assert set(found) <= kept
         if not space.removed.get(BY_NARROWER):
             assert set(map(any_kind_of_cp, found)) == set(map(any_kind_of_cp, kept))
+
+
+def check_kinds(variant: Workload, space: Space) -> None:
+    """Kinds of recompute that are gone are counted, and no plain one is."""
+    lost = set(kinds_of(variant)) - set(space.recompute)
+    counted = [space.removed.get(rule, 0) for rule in (BEATEN, OFF_CONVEX)]
+    assert len(lost) == sum(counted)
+    assert not lost & set(variant.framework.limits.recompute)
 
 
 def admitted(variant: Workload) -> list[Choice]:

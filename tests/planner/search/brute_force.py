@@ -45,6 +45,7 @@ def fields_of(choice: Choice, menu: Sequence[str]) -> tuple[int, ...]:
     mesh = choice.mesh._asdict()
     del mesh["micro_batches"]
     entry = menu.index(choice.menu[0]) if len(choice.menu) == 1 else -1
+    entry -= choice.block
     return (*mesh.values(), choice.vpp, SEARCHED.index(choice.schedule), entry)
 
 
@@ -76,7 +77,9 @@ def plans_of(job: Workload, found: Sequence[Choice]) -> int:
     """Complete plans of these candidates of a job. [1]."""
     extra = int(job.search.space == "full")
     return sum(
-        plans_of_shape(job.runs, choice.mesh.pp, depth, len(choice.menu), extra)
+        1
+        if choice.block
+        else plans_of_shape(job.runs, choice.mesh.pp, depth, len(choice.menu), extra)
         for choice in found
         for depth in [choice.vpp // copies_of(choice)]
     )
@@ -93,7 +96,13 @@ def priced(job: Workload) -> tuple[list[Choice], CostTable] | None:
 
 def costs_of(table: CostTable, row: int, choice: Choice) -> StageCosts:
     menu = tuple(table.menu.index(kind) for kind in choice.menu)
-    return table.stage_costs(row, schedule=choice.schedule, vpp=choice.vpp, menu=menu)
+    return table.stage_costs(
+        row,
+        schedule=choice.schedule,
+        vpp=choice.vpp,
+        menu=menu,
+        block=choice.block,
+    )
 
 
 def fastest(costs: StageCosts) -> Answer | None:

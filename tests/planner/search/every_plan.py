@@ -13,6 +13,7 @@ from planner.cost.modules import combinations
 from planner.cost.workload import Workload
 from planner.models.blocks import Mlp, Moe
 from planner.specs.context import CP_KINDS
+from planner.specs.recompute import block_of
 from planner.specs.search import SearchSpec
 
 ORDERS = ("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp")
@@ -47,6 +48,8 @@ class Choice(NamedTuple):
     vpp: int
     schedule: str
     menu: tuple[str, ...]
+    block: int = 0
+    """First layers of every virtual stage under the first kind of the menu. [1]"""
 
 
 Rule = Callable[[Workload, Mesh], bool]
@@ -216,7 +219,11 @@ def offload_is_sharded(job: Workload, m: Mesh) -> bool:
     asked = job.framework.limits.offload_least_zero
     names = ("optimizer", "parameters", "gradients", "activations")
     held = [name for name in names if offloads(job, name)]
-    return all(m.zero >= max(least.get(n, 0), asked.get(n, 0)) for n in held)
+    parts = job.framework.limits.offload_in_parts
+    split = [name for name in held if getattr(job.offload, name) < 1]
+    return all(m.zero >= max(least.get(n, 0), asked.get(n, 0)) for n in held) and all(
+        m.zero >= parts.get(name, 0) for name in split
+    )
 
 
 class Axis(NamedTuple):
@@ -420,8 +427,24 @@ def choices(job: Workload) -> list[Choice]:
     """
     kinds = kinds_of(job)
     return [
-        Choice(mesh, vpp, schedule, menu)
-        for mesh in (meshes(job) if kinds else ())
+        Choice(mesh, vpp, schedule, menu, block)
+        for mesh in (meshes(job) if kinds or blocks(job, 1) else ())
         for schedule, vpp in schedules(job, mesh)
-        for menu in menus(job, kinds, schedule)
+        for menu, block in [
+            *((menu, 0) for menu in menus(job, kinds, schedule)),
+            *((("full", "none"), size) for size in blocks(job, mesh.pp * vpp)),
+        ]
+        if not (block and schedule in EVERY_SCHEDULE[3:])
     ]
+
+
+def blocks(job: Workload, stages: int) -> list[int]:
+    """Quarters of the largest stage in the full space, or those that are listed."""
+    limits, words = job.framework.limits, job.search.words("recompute")
+    largest = -(-job.model.layers // stages)
+    if not limits.recompute_blocks or limits.recompute_scope != "plan" or alone(job):
+        return []
+    listed = {block_of(word) for word in words} - {0}
+    quarters = {-(-largest * step // 4) for step in (1, 2, 3)}
+    found = quarters if is_full(job) and not words else listed
+    return sorted(size for size in found if size < largest)

@@ -10,7 +10,7 @@ from strategies import TINY_MIXTRAL, framework, small_job
 from planner.cost.pipeline import rank_blocks, step_ns
 from planner.cost.table import fill_table
 from planner.cost.workload import Workload
-from planner.search import space as spaces
+from planner.search import formats
 from planner.search.exhaustive import best_of_space
 from planner.search.formats import BY_NARROWER
 from planner.search.paths import even_counts
@@ -40,13 +40,13 @@ def pair(*, routed: bool = False, **search: Any) -> tuple[Workload, ...]:
 
 
 def left_out(workload: Workload) -> int:
-    return enumerate_space(workload).removed[BY_NARROWER]
+    return enumerate_space(workload).removed.get(BY_NARROWER, 0)
 
 
 def every(workload: Workload, monkeypatch: pytest.MonkeyPatch) -> Space:
     """The space without the rule."""
     with monkeypatch.context() as here:
-        here.setattr(spaces.NarrowGradients, "rule_out", lambda _, **__: False)
+        here.setattr(formats.NarrowGradients, "worth", lambda _, shards, *__: shards)
         return enumerate_space(workload)
 
 

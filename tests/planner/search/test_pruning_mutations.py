@@ -18,7 +18,15 @@ from planner.cost.linear import Linear
 from planner.cost.reach import Reach
 from planner.cost.workload import Workload
 from planner.schedules.simulator import Path
-from planner.search import best_first, bounds, dual, memory, paths, variables
+from planner.search import (
+    best_first,
+    candidate,
+    least,
+    memory,
+    paths,
+    program,
+    variables,
+)
 from planner.search.best_first import BestFirst, Together
 from planner.search.dual import LayerProgram
 from planner.search.incumbents import Found
@@ -75,8 +83,9 @@ def twice_drained(path: Path) -> Path:
     return replace(path, counts=counts)
 
 
-def an_eighth_more(line: Linear) -> Linear:
-    return Linear(line.constant, line.factors + -(-line.factors // 8))
+def tighter_rows(lines: list[Linear]) -> list[Linear]:
+    """Each layer needs an eighth more than it does."""
+    return [Linear(x.constant, x.factors + -(-x.factors // 8)) for x in lines]
 
 
 def cut_one_short(true: Any) -> Any:
@@ -85,15 +94,11 @@ def cut_one_short(true: Any) -> Any:
 
 INNER: dict[str, tuple[list[Any], str, Break]] = {
     "a kind out of reach": (
-        [bounds, dual, memory, variables],
+        [least, memory, program, variables],
         "reach_of",
         with_result(out_of_reach),
     ),
-    "stages fuller than they need be": (
-        [bounds],
-        "reach_of",
-        with_result(fuller),
-    ),
+    "stages fuller than they need be": ([least], "reach_of", with_result(fuller)),
     "a path that is none": ([paths], "work_path", with_result(twice_drained)),
     "idle ranks hold less": ([memory], "_idle_loads", with_result(lambda n: n - 1)),
     "passing ranks hold less": (
@@ -107,7 +112,7 @@ INNER: dict[str, tuple[list[Any], str, Break]] = {
         "exact_bound",
         with_result(lambda bound: bound + 1),
     ),
-    "memory rows too short": ([dual], "peak_linear", with_result(an_eighth_more)),
+    "memory rows too short": ([program], "memory_lines", with_result(tighter_rows)),
     "horizon too near": (
         [MeshSolver],
         "_worst_step",
@@ -170,7 +175,7 @@ OUTER: dict[str, tuple[Any, str, Break]] = {
         with_result(lambda n: n if n is None else n * 9 // 10),
     ),
     "a candidate passed over": (BestFirst, "visit", drops_the_next),
-    "plans that do not fit": (best_first, "fits", constant(value=True)),
+    "plans that do not fit": (candidate, "fits", constant(value=True)),
     "nothing fits": (best_first, "cannot_fit", constant(value=True)),
     "more memory first": (Found, "__lt__", more_memory_first),
     "last fields first": (Found, "__lt__", last_fields_first),
@@ -212,19 +217,13 @@ def never_late(_: Any) -> Any:
     return lambda _together: None
 
 
-def bound_of_the_best(_: Any) -> Any:
-    """Claim that the incumbent, where there is one, is proven."""
-
-    def lower_bound(self: Any) -> float:
-        best = self.incumbents.best
-        return float(best.step_s) if best else float(self.next_bound())
-
-    return lower_bound
-
-
 STOPPED: dict[str, tuple[Any, str, Break]] = {
     "the end of time kept quiet": (Together, "_stop", never_late),
-    "proof claimed too early": (BestFirst, "lower_bound", bound_of_the_best),
+    "more proven than is known": (
+        BestFirst,
+        "lower_bound",
+        with_result(lambda bound: bound * 1.001),
+    ),
     "bound of the refined alone": (
         BestFirst,
         "_first_bound",

@@ -11,7 +11,8 @@ from strategies import TINY_MIXTRAL, small_job, with_host_memory
 from whole_jobs import limited
 
 from planner.cost.workload import Workload
-from planner.search import schedules, space
+from planner.search import context, schedules, space
+from planner.search.experts import ExpertDegrees
 from planner.search.space import Enumerator
 from planner.specs.limits import Limits
 from planner.specs.search import SearchSpec
@@ -38,16 +39,25 @@ def jobs() -> tuple[Workload, ...]:
             config=model,
         )
         for name in ("megatron", "torchtitan", "accelerate")
-        for size, offload in (("default", None), ("full", True))
+        for size, offload in (("default", True), ("full", None))
         for node, nodes, sequences in NODES
         for model in MODELS
     ]
-    full = [job for job in plain if job.search.offload]
+    full = [job for job in plain if job.search.space == "full"]
+    moved = [job for job in plain if job.search.offload]
     ulysses = [limited(job, cp_kinds=("ring", "ulysses")) for job in full[2:4]]
-    narrow = [with_host_memory(job, 6e6) for job in full[::3]]
+    narrow = [with_host_memory(job, 6e6) for job in moved[::3]]
+    seven = small_job(
+        SearchSpec(),
+        node="gh200-1",
+        nodes=7,
+        sequences=6,
+        seq_len=384,
+        config=MODELS[0],
+    )
     few = SearchSpec(tp=1, pp=1, micro_batch=1, zero_stage=1)
     wide = small_job(few, nodes=16, seq_len=2048, sequences=128)
-    return (wide, *ulysses, *narrow, *plain)
+    return (wide, seven, *ulysses, *narrow, *plain)
 
 
 def is_caught() -> bool:
@@ -55,7 +65,8 @@ def is_caught() -> bool:
     for job in jobs():
         try:
             check_space(job)
-        except AssertionError:
+        except (AssertionError, ValueError):
+            # an illegal layout may not even have a price
             return True
     return False
 
@@ -120,10 +131,6 @@ def both_orders(_: Any) -> Any:
     return lambda _self, _pp, _dp, _inner, _experts: (0, 1)
 
 
-def any_experts(_: Any) -> Any:
-    return lambda self, tp, _cp, _dp, **_: [(1, tp)] if self.workload else []
-
-
 def all_positions(true: Any) -> Any:
     return lambda self, held: np.arange(len(held)) if true is not None else self
 
@@ -140,6 +147,14 @@ def no_mesh(_: Any) -> Any:
     return lambda _job, meshes, **_: [False] * len(meshes)
 
 
+def any_mesh_at_all(_: Any) -> Any:
+    return lambda _job, meshes, _name: meshes.pp > 0
+
+
+def no_mesh_at_all(_: Any) -> Any:
+    return lambda _job, meshes, _name: meshes.pp < 0
+
+
 MUTATIONS: dict[str, tuple[Any, str, Break]] = {
     "tp not checked": (Enumerator, "_tensor_legal", always(value=True)),
     "tp 4 removed": (Enumerator, "_tensor_legal", unless(4)),
@@ -151,12 +166,10 @@ MUTATIONS: dict[str, tuple[Any, str, Break]] = {
     "the smallest micro-batch lost": (Enumerator, "_micro_batches", but_first),
     "no choice of sp": (Enumerator, "_sequence_parallel", but_last),
     "sp where tp is 1": (Enumerator, "_sequence_parallel", always([0, 1])),
-    "one kind of cp": (Enumerator, "_context_kinds", but_last),
-    "ulysses of any heads": (Enumerator, "_heads_divide", always(value=True)),
-    "no ulysses": (Enumerator, "_heads_divide", always(value=False)),
-    "the last experts lost": (Enumerator, "_experts", but_last),
-    "experts not checked": (Enumerator, "_experts", any_experts),
-    "no expert tensor": (Enumerator, "_expert_tensor", always([1])),
+    "ulysses of any heads": (context, "_heads_divide", always(value=True)),
+    "the last experts lost": (ExpertDegrees, "_every", but_last),
+    "experts not checked": (ExpertDegrees, "_legal", always(value=True)),
+    "no expert tensor": (ExpertDegrees, "_tensor", always([1])),
     "one rank order": (Enumerator, "_orders", but_last),
     "one order twice": (Enumerator, "_orders", both_orders),
     "no hybrid shards": (Enumerator, "_sharding", but_last),
@@ -168,6 +181,13 @@ MUTATIONS: dict[str, tuple[Any, str, Break]] = {
         always(value=False),
     ),
     "a recompute kind lost": (Enumerator, "_recompute_menu", but_last),
+    "narrower gradients always win": (
+        Enumerator,
+        "_narrow_wins",
+        always(value=True),
+    ),
+    "a shape lost": (Enumerator, "_shapes", but_last),
+    "a fleet that nothing fills": (Enumerator, "_fills", always(value=True)),
     "hosts hold anything": (Enumerator, "_host_holds", all_positions),
     "a candidate lost at the hosts": (Enumerator, "_host_holds", fewer_positions),
     "limits not applied": (Enumerator, "_keep", always(value=True)),
@@ -175,8 +195,8 @@ MUTATIONS: dict[str, tuple[Any, str, Break]] = {
     "chunks of any batch": (schedules, "_interleaves", any_mesh),
     "no chunks": (schedules, "_interleaves", no_mesh),
     "one chunk less": (schedules, "_chunk_counts", but_last),
-    "gpipe everywhere": (schedules, "_at_once", any_mesh),
-    "gpipe nowhere": (schedules, "_at_once", no_mesh),
+    "gpipe everywhere": (schedules, "_exists", any_mesh_at_all),
+    "gpipe nowhere": (schedules, "_exists", no_mesh_at_all),
     "micro-batches of 9": (
         space,
         "MOST_DEFAULT_MICRO_BATCH",
@@ -197,6 +217,6 @@ def test_a_broken_rule_is_caught(name: str, monkeypatch: Patch) -> None:
 def test_every_rule_has_a_mutation() -> None:
     """Each method that can remove a candidate is among those broken above."""
     broken = {attribute for _, attribute, _ in MUTATIONS.values()}
-    helpers = {"space", "_rows", "_degrees", "_inner", "_on_host"}
+    helpers = {"space", "rows", "_axis", "_inner", "_on_host", "_shards"}
     methods = {name for name in vars(Enumerator) if not name.startswith("__")}
     assert methods - helpers <= broken

@@ -24,8 +24,10 @@ from planner.cost import linear, pipeline
 from planner.cost.pipeline import rank_blocks, step_ns
 from planner.cost.table import fill_table
 from planner.cost.workload import Workload
+from planner.explain.binding import bindings
 from planner.frameworks.stacks import with_stack
 from planner.models import Architecture
+from planner.predict import predict
 from planner.schedules import SPLIT, V_SHAPED, operations, uniform_makespan
 from planner.search import constraints, memory
 from planner.search.exhaustive import candidate_costs
@@ -33,7 +35,7 @@ from planner.search.paths import even_counts
 from planner.search.schedules import SEARCHED
 from planner.search.space import Space, enumerate_space
 from planner.specs.framework import Framework
-from planner.specs.layout import Layout, RecomputeRange, Stage
+from planner.specs.layout import Layout, PartialLayout, RecomputeRange, Stage
 from planner.specs.search import SearchSpec
 from planner.specs.table import LayerCosts, StageCosts
 from planner.verify.legality import rule_violations
@@ -116,6 +118,19 @@ def test_worked_memory_of_two_copies() -> None:
     costs = uniform("dualpipe", 4, 16, 10, 10, 10)
     blocks = rank_blocks(costs, even_counts(costs)).tolist()
     assert blocks == [14 + 5 * 5 + 1] * 4
+
+
+def test_no_rank_works_longer_than_the_step() -> None:
+    """Half of the micro-batches pass each of the two stages of a rank."""
+    stack = with_stack(room("megatron"), "deepseek-v3")
+    job = replace(small_job(SearchSpec(), sequences=32), framework=stack)
+    given_layout = PartialLayout(pp=4, dp=2, schedule="dualpipe", recompute="none")
+    plan = predict(job, given_layout)
+    busy = [rank.busy for rank in bindings(job, plan)]
+    assert all(0.3 < share <= 1 for share in busy)
+    parts = plan.estimate.time_breakdown_s.model_dump()
+    assert sum(parts.values()) == pytest.approx(plan.estimate.step_time_s.value)
+    assert min(parts.values()) >= 0
 
 
 split_problems = inner_problems().filter(lambda costs: costs.schedule in SPLIT)

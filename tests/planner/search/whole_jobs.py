@@ -151,8 +151,11 @@ def sizes(draw: Draw, job: Workload) -> Workload:
 
 
 def offload(draw: Draw, job: Workload) -> Workload:
-    """Nothing, or all that the framework can keep in host memory."""
-    return searched(job, offload=draw(st.sampled_from([None, None, True])))
+    """Nothing, or all that the framework can keep in host memory, or shares of one."""
+    parts = job.framework.limits.offload_in_parts
+    kept = draw(st.sampled_from([None, None, *parts]))
+    job = limited(job, offload_in_parts={n: parts[n] for n in parts if n == kept})
+    return searched(job, offload=kept or draw(st.sampled_from([None, None, True])))
 
 
 def settings_of_training(draw: Draw, job: Workload) -> Workload:
@@ -185,7 +188,7 @@ def hosts(draw: Draw, job: Workload) -> Workload:
 WORDS: dict[str, list[Any]] = {
     "order": ["tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"],
     "schedule": ["1f1b", "gpipe", ("1f1b", "interleaved")],
-    "recompute": ["full", ("none", "selective"), ("none", "mlp", "layernorm+moe")],
+    "recompute": ["full", ("none", "mlp", "layernorm+moe"), ("mlp", "full:1")],
     "cp_kind": ["ring", ("all-gather", "ulysses2+ring")],
     "sp": [True, False],
     "vpp": [1, (1, 2)],

@@ -21,7 +21,8 @@ from layouts import (
 
 from planner.specs.layout import Offload, RecomputeRange, Stage
 from planner.verify import violations
-from planner.verify.legality import rule_violations, stage_kinds
+from planner.verify.legality import rule_violations
+from planner.verify.recompute import stage_kinds
 
 
 @pytest.mark.parametrize(
@@ -203,8 +204,8 @@ BROKEN: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "recompute kind": (
         DENSE | {"stages": (kept(7, (7, "ful")), kept(6, (6, "ful")))},
         {},
-        "recompute kind 'ful' is none of none, selective, full, or core_attn, mlp with "
-        "+ between them",
+        "recompute kind 'ful' is none of none, selective, full, full:1 and on, or "
+        "core_attn, mlp with + between them",
     ),
     "recompute scope": (
         ONE_PLAN,

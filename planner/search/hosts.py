@@ -1,0 +1,61 @@
+"""Candidates of a space whose hosts hold what leaves the GPUs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from planner.cost.host_bound import host_bound
+from planner.cost.meshes import Floats, Ints
+from planner.cost.workload import Workload
+from planner.search.schedules import AT_ONCE, COPIES, FOLDS
+
+if TYPE_CHECKING:
+    from planner.search.space import Space
+
+
+def hosts_hold(workload: Workload, space: Space, removed: Counter[str]) -> Ints:
+    """Candidates whose hosts hold what leaves the GPUs, however layers split.
+
+    The space is declared so: a candidate of which some split would not fit is left
+    out with the splits that would.
+
+    Args:
+        workload: The job. [-]
+        space: Candidates. [-]
+        removed: Counts by rule, to which that of the rule here is added.
+
+    Returns:
+        Indices of those that stay. [1]
+    """
+    room = workload.topology.cluster.node.host_memory
+    if room is None:
+        return np.arange(len(space))
+    needed = np.zeros(len(space))
+    for entry in np.unique(space.menu).tolist():
+        at = np.flatnonzero(space.menu == entry)
+        needed[at] = _on_host(workload, space.take(at))
+    kept = np.flatnonzero(needed <= room)
+    rule = f"host memory: {room / 1e9:,.0f} GB a node, less than is offloaded"
+    removed[rule] += len(needed) - len(kept)
+    return kept
+
+
+def _on_host(workload: Workload, space: Space) -> Floats:
+    """Most that a node holds for candidates of one menu entry. [B]."""
+    meshes = space.meshes.take(space.mesh)
+    copies = COPIES[space.schedules]
+    stages = meshes.pp * space.vpp // copies
+    largest = -(-workload.model.layers // stages)
+    return host_bound(
+        workload,
+        meshes,
+        vpp=space.vpp,
+        layers=largest + int(workload.search.space == "full"),
+        recompute=tuple(space.recompute[entry] for entry in space.choices(0)),
+        at_once=space.schedules == AT_ONCE,
+        folded=FOLDS[space.schedules],
+        copies=copies,
+    )

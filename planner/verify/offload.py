@@ -1,0 +1,73 @@
+"""The rules that a layout's offload obeys: one sentence per breach."""
+
+from collections.abc import Iterator
+
+from planner.cost.workload import Workload
+from planner.specs.layout import Layout, Offload
+from planner.verify.recompute import NO_RECOMPUTE, kinds_used
+
+Sentences = Iterator[str]
+MOST_ZERO = 3
+"""The last ZeRO stage. [1]"""
+
+
+def offload_breaches(workload: Workload, layout: Layout) -> Sentences:
+    """What lies in host memory is sharded, allowed, and in the framework's words.
+
+    Args:
+        workload: The job.
+        layout: A complete layout.
+
+    Yields:
+        One sentence per broken rule. [text]
+    """
+    limits, allowed = workload.framework.limits, workload.search.offload
+    zero, held = layout.zero_stage, _on_host(layout.offload)
+    least = {"parameters": 3, "gradients": 2}
+    for name in held:
+        if zero < least.get(name, 0):
+            yield f"ZeRO-{zero} does not shard {name}, so they cannot be offloaded"
+    shown, listed = "+".join(held) or "none", workload.search.choices("offload")
+    if (held and allowed is False) or (listed and shown not in listed):
+        only = ", ".join(listed) or "none"
+        yield f"the search block limits offload to {only}: {shown}"
+    if not (held and allowed):
+        return
+    if not _moves_together(layout.offload, limits.offload):
+        yield f"{workload.framework.name} cannot offload {shown}"
+    for name in held:
+        if zero < limits.offload_least_zero.get(name, 0):
+            yield f"{workload.framework.name} offloads no {name} at ZeRO-{zero}"
+    yield from _parts(workload, layout)
+    kinds = kinds_used(workload, layout)
+    others = layout.pp > 1 or kinds != [NO_RECOMPUTE]
+    if limits.offloads_activations_alone and "activations" in held and others:
+        yield (
+            f"{workload.framework.name} offloads activations only without pipeline "
+            f"and recompute, not at pp {layout.pp} with {', '.join(kinds)}"
+        )
+
+
+def _parts(workload: Workload, layout: Layout) -> Sentences:
+    """What moves alone is offloaded in part only where the framework can do that."""
+    limits, zero = workload.framework.limits, layout.zero_stage
+    for name in set(_on_host(layout.offload)) & limits.offload:
+        part = getattr(layout.offload, name) < 1
+        if part and zero < limits.offload_in_parts.get(name, MOST_ZERO + 1):
+            yield f"{workload.framework.name} offloads {name} whole at ZeRO-{zero}"
+
+
+def _on_host(offload: Offload) -> list[str]:
+    """Categories of which a part lies in host memory."""
+    names = ("optimizer", "parameters", "gradients", "activations")
+    return [name for name in names if getattr(offload, name) > 0]
+
+
+def _moves_together(offload: Offload, groups: frozenset[str]) -> bool:
+    """Whether the offloaded categories are whole groups, each at one share."""
+    left = set(_on_host(offload))
+    for group in groups:
+        names = group.split("+")
+        if len({getattr(offload, name) for name in names}) == 1:
+            left -= set(names)
+    return not left
