@@ -57,6 +57,9 @@ def _price(case: Case, best: RankedPlan, limit: InForce, seconds: float) -> Pric
     gain = 1 - found / step
     proven = result is not None and result.status == "optimal"
     unsure = "" if proven else ", as far as the time allowed to look"
+    unsure = (
+        unsure if seconds > 0 else " for all that is known: no time was left to look"
+    )
     wins = f"costs {gain:.1%}: {found:.3f} s without it, with {other}"
     costs = wins if gain > SAME else "free"
     return Price(

@@ -196,8 +196,11 @@ def best_of(
         known_s: A step that is reachable already; only plans as fast are sought. [s]
 
     Returns:
-        The answer of its search; none where no layout is legal, or none fits. [-]
+        The answer of its search; none where no layout is legal, none fits, or there
+        is no time. [-]
     """
+    if seconds <= 0:
+        return None
     try:
         none_known = known_s == float("inf")
         if none_known and fits(case, seconds) in (Answer.NO_FIT, Answer.ILLEGAL):

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 from brute_force import Tied, best_plans, fields_of, hosts_hold
-from every_plan import Choice, Mesh, choices, kinds_of
+from every_mesh import Mesh
+from every_plan import Choice, choices, kinds_of
 
 from planner.cost.meshes import Meshes
 from planner.cost.workload import Workload
@@ -14,7 +15,7 @@ from planner.search import best_first
 from planner.search.best_first import search_all
 from planner.search.formats import BY_NARROWER
 from planner.search.incumbents import Found
-from planner.search.menus import BEATEN, OFF_CONVEX
+from planner.search.menus import BEATEN, BY_CONVEX
 from planner.search.space import Space, enumerate_space
 from planner.variants import variants
 
@@ -56,7 +57,7 @@ def check_space(job: Workload) -> None:
 def check_kinds(variant: Workload, space: Space) -> None:
     """Kinds of recompute that are gone are counted, and no plain one is."""
     lost = set(kinds_of(variant)) - set(space.recompute)
-    counted = [space.removed.get(rule, 0) for rule in (BEATEN, OFF_CONVEX)]
+    counted = [space.removed.get(rule, 0) for rule in (BEATEN, BY_CONVEX)]
     assert len(lost) == sum(counted)
     assert not lost & set(variant.framework.limits.recompute)
 

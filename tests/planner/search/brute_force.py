@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from every_plan import FOLDED, Choice, Mesh, choices
+from every_mesh import Mesh
+from every_plan import FOLDED, Choice, choices
 from strategies import small_problem
 
 from planner.cost.communicators import communication_bytes

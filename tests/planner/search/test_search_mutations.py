@@ -82,7 +82,6 @@ INNER = {
     "cuts too long": shift([solve], "path_linear", longer),
     "family too long": shift([bounds], "path_lines", all_longer),
     "paths of the program too long": shift([dual], "path_lines", all_longer),
-    "weighted paths too long": shift([loaded], "path_lines", all_longer),
     "cuts miss the transfers": shift([linear], "_end_value", lambda n: n * 0),
     "memory too strict": shift([constraints], "peak_linear", longer),
     "end transient left out": shift([constraints], "end_transient", lambda _: 0),

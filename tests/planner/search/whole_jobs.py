@@ -10,8 +10,9 @@ from functools import cache
 from typing import Any
 
 from brute_force import costs_of, plans_of, priced
-from every_plan import AXES as MESH_AXES
-from every_plan import DEGREES, EVERY_SCHEDULE, choices, kinds_of
+from every_mesh import AXES as MESH_AXES
+from every_mesh import DEGREES
+from every_plan import EVERY_SCHEDULE, choices, kinds_of
 from hypothesis import assume
 from hypothesis import strategies as st
 from strategies import FAMILIES, models, small_job, with_profile
