@@ -13,6 +13,7 @@ from whole_jobs import limited
 from planner.cost.workload import Workload
 from planner.search import context, schedules, space
 from planner.search.experts import ExpertDegrees
+from planner.search.formats import NarrowGradients
 from planner.search.space import Enumerator
 from planner.specs.limits import Limits
 from planner.specs.search import SearchSpec
@@ -131,12 +132,12 @@ def both_orders(_: Any) -> Any:
     return lambda _self, _pp, _dp, _inner, _experts: (0, 1)
 
 
-def all_positions(true: Any) -> Any:
-    return lambda self, held: np.arange(len(held)) if true is not None else self
+def all_positions(_: Any) -> Any:
+    return lambda _job, held, _removed: np.arange(len(held))
 
 
 def fewer_positions(true: Any) -> Any:
-    return lambda self, held: true(self, held)[:-1]
+    return lambda job, held, removed: true(job, held, removed)[:-1]
 
 
 def any_mesh(_: Any) -> Any:
@@ -182,14 +183,14 @@ MUTATIONS: dict[str, tuple[Any, str, Break]] = {
     ),
     "a recompute kind lost": (Enumerator, "_recompute_menu", but_last),
     "narrower gradients always win": (
-        Enumerator,
-        "_narrow_wins",
-        always(value=True),
+        NarrowGradients,
+        "worth",
+        lambda _: lambda *_args: [],
     ),
     "a shape lost": (Enumerator, "_shapes", but_last),
     "a fleet that nothing fills": (Enumerator, "_fills", always(value=True)),
-    "hosts hold anything": (Enumerator, "_host_holds", all_positions),
-    "a candidate lost at the hosts": (Enumerator, "_host_holds", fewer_positions),
+    "hosts hold anything": (space, "hosts_hold", all_positions),
+    "a candidate lost at the hosts": (space, "hosts_hold", fewer_positions),
     "limits not applied": (Enumerator, "_keep", always(value=True)),
     "shards not checked": (Limits, "shards", always(None)),
     "chunks of any batch": (schedules, "_interleaves", any_mesh),
