@@ -8,20 +8,24 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from planner.cost.communicators import communication_bytes
-from planner.cost.pipeline import rank_blocks
-from planner.cost.room import buffer_bytes, context_bytes, device_bytes
+from planner.cost.meshes import Meshes
 from planner.cost.table import fill_table
 from planner.cost.workload import Workload
 from planner.search.bounds import Relaxation, relax, space_bounds
 from planner.search.candidate import CandidateWork
-from planner.search.incumbents import Found, Incumbents, degrees, layout_fields
+from planner.search.incumbents import (
+    Found,
+    Incumbents,
+    degrees,
+    heaviest_rank,
+    layout_fields,
+)
 from planner.search.memory import cannot_fit
 from planner.search.outcome import Progress, SearchOutcome
 from planner.search.paths import ShapePaths
 from planner.search.solve import MeshAnswer, Outcome, settle
 from planner.search.space import enumerate_space
-from planner.specs.table import BLOCK, StageCosts
+from planner.specs.table import StageCosts
 
 __all__ = ["Progress", "SearchOutcome", "search", "search_all"]
 
@@ -111,6 +115,10 @@ class BestFirst:
     def _key(self, candidate: int) -> tuple[int, ...]:
         row, menu = int(self.space.mesh[candidate]), int(self.space.menu[candidate])
         return (self.variant, *degrees(self.space.meshes, row, menu))
+
+    def _mesh(self, candidate: int) -> Meshes:
+        """Its mesh, as columns of length one."""
+        return self.space.meshes.take(self.space.mesh[candidate : candidate + 1])
 
     def _slowdown(self, candidate: int) -> float:
         return float(self.table.slowdown[self.space.mesh[candidate]])
@@ -227,34 +235,15 @@ class BestFirst:
             return
         found = Found(
             step_s=step_s,
-            device_bytes=self.device_bytes(candidate, costs, answer),
+            device_bytes=heaviest_rank(
+                self.table.workload, self._mesh(candidate), costs, answer.counts
+            ),
             fields=layout_fields(self.space, candidate),
             variant=self.variant,
             candidate=candidate,
             counts=answer.counts,
         )
         self.incumbents.add(self._key(candidate), found)
-
-    def device_bytes(
-        self, candidate: int, costs: StageCosts, answer: MeshAnswer
-    ) -> float:
-        """Device memory of a candidate's heaviest rank.
-
-        Args:
-            candidate: Index into the space. [1]
-            costs: Its inner problem.
-            answer: Its split.
-
-        Returns:
-            Memory. [B]
-        """
-        assert answer.counts is not None
-        row = self.space.meshes.take(self.space.mesh[candidate : candidate + 1])
-        workload = self.table.workload
-        held = int(rank_blocks(costs, answer.counts).max()) * BLOCK
-        buffers = float(buffer_bytes(workload, row)[0])
-        fixed = float(communication_bytes(workload, row)[0]) + context_bytes(workload)
-        return device_bytes(workload, held + buffers, fixed)
 
     def lower_bound(self) -> float:
         """No candidate of this variant, visited or not, is faster. [s]."""

@@ -3,9 +3,13 @@
 import heapq
 from dataclasses import dataclass, field
 
+from planner.cost.communicators import communication_bytes
 from planner.cost.meshes import Meshes
-from planner.cost.pipeline import Counts
+from planner.cost.pipeline import Counts, rank_blocks
+from planner.cost.room import buffer_bytes, context_bytes, device_bytes
+from planner.cost.workload import Workload
 from planner.search.space import Space
+from planner.specs.table import BLOCK, StageCosts
 
 
 @dataclass(frozen=True, order=True)
@@ -58,6 +62,26 @@ def layout_fields(space: Space, candidate: int) -> tuple[int, ...]:
     inner = space.vpp, space.schedules, space.menu
     chosen = (int(column[candidate]) for column in inner)
     return (*(int(column[row]) for column in columns), *chosen)
+
+
+def heaviest_rank(
+    workload: Workload, mesh: Meshes, costs: StageCosts, split: Counts
+) -> float:
+    """Device memory of a candidate's heaviest rank.
+
+    Args:
+        workload: The job.
+        mesh: Its mesh, as columns of length one.
+        costs: Its inner problem.
+        split: Layers by stage, kind and menu entry. [1]
+
+    Returns:
+        Memory. [B]
+    """
+    held = int(rank_blocks(costs, split).max()) * BLOCK
+    buffers = float(buffer_bytes(workload, mesh)[0])
+    fixed = float(communication_bytes(workload, mesh)[0]) + context_bytes(workload)
+    return device_bytes(workload, held + buffers, fixed)
 
 
 class Incumbents:
