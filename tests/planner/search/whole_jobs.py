@@ -19,7 +19,7 @@ from strategies import FAMILIES, models, small_job, with_profile
 
 from hardware.calibration import calibration
 from hardware.catalog import resolve_cluster
-from hardware.specs import ClusterSpec
+from hardware.fleets import ClusterSpec
 from hardware.topology import ClusterTopology
 from planner.cost.pipeline import rank_blocks
 from planner.cost.room import budget_bytes
