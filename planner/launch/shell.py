@@ -48,7 +48,7 @@ class Script:
             words[0] if words else ""
         )
         if len(words) > 1:
-            self.lines.append(value)
+            self.lines.append(shlex.join(words[1:]))
 
     def words(self) -> list[str]:
         """Every word of every command and array, variables filled in.
