@@ -175,7 +175,10 @@ def _inline_cluster(reading: Reading, told: Told) -> Mapping[str, object] | None
         return None
     from hardware.catalog import node  # noqa: PLC0415  # only where it is asked for
 
-    per_node = node(told.node).gpus_per_node
+    try:
+        per_node = node(told.node).gpus_per_node
+    except ValueError as error:
+        raise BadInputError(str(error), field="--node") from error
     nodes = told.nodes or (reading.gpus // per_node if reading.gpus else None)
     if nodes is None:
         raise BadInputError(

@@ -1,7 +1,7 @@
 """Every argument of Megatron-LM, as its own parser declares it."""
 
 import json
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentError, ArgumentParser, Namespace
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -81,7 +81,10 @@ def parse(words: Sequence[str], version: str = VERSION) -> tuple[Namespace, list
     Raises:
         ValueError: An option is wrong: no such choice, no number, no value.
     """
-    return _parser(version).parse_known_args(list(words))
+    try:
+        return _parser(version).parse_known_args(list(words))
+    except ArgumentError as error:
+        raise ValueError(str(error)) from error
 
 
 def given(words: Sequence[str], version: str = VERSION) -> dict[str, Any]:
