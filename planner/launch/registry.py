@@ -1,5 +1,6 @@
 """The frameworks that plans are written for; a new one is registered in this tuple."""
 
+from planner.launch.megatron import gaps as megatron_gaps
 from planner.launch.megatron import reader as megatron_reader
 from planner.launch.megatron import writer as megatron_writer
 from planner.launch.megatron.known import VERSION as MEGATRON_VERSION
@@ -11,7 +12,7 @@ TARGETS: tuple[Target, ...] = (
         title="Megatron-LM",
         framework="megatron",
         version=f"core_v{MEGATRON_VERSION}",
-        gaps=megatron_writer.gaps,
+        gaps=megatron_gaps.gaps,
         write=megatron_writer.write,
         reads=megatron_reader.reads,
         read=megatron_reader.read,

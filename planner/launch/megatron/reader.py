@@ -1,80 +1,84 @@
 """Arguments of Megatron-LM back into a layout, a training block and a model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import yaml
 
 from planner.errors import BadInputError
 from planner.launch.brief import Reading
+from planner.launch.megatron.described import OTHERS, SIZES, described
 from planner.launch.megatron.known import VERSIONS, declared, given
-from planner.launch.megatron.stages import counts_of, plain_stages
-from planner.launch.shell import Script
+from planner.launch.megatron.placed import USED, placed
+from planner.launch.shell import Script, split
 
 Given = Mapping[str, Any]
-KINDS = {"p2p": "ring", "all_gather": "all-gather", "allgather": "all-gather"}
-"""Kind of context parallelism by --cp-comm-type; a2a is Ulysses. [text]"""
-FP8 = {"mxfp8": "mxfp8", "blockwise": "fp8", "tensorwise": "fp8", "delayed": "fp8"}
 STACK = {"blockwise": "blockwise", "tensorwise": "current", "delayed": "delayed"}
-OURS = frozenset(
+"""The stack's fp8 recipe by --fp8-recipe; mxfp8 is a precision. [text]"""
+MOMENTS = {"bf16": 16, "fp16": 16, "fp8": 8}
+"""Width of the moments by --exp-avg-dtype. [bit]"""
+TRAINED = frozenset(
     {
-        "tensor_model_parallel_size",
-        "sequence_parallel",
-        "pipeline_model_parallel_size",
-        "num_virtual_stages_per_pipeline_rank",
-        "num_layers_per_virtual_pipeline_stage",
-        "pipeline_model_parallel_layout",
-        "decoder_first_pipeline_num_layers",
-        "decoder_last_pipeline_num_layers",
-        "context_parallel_size",
-        "cp_comm_type",
-        "hierarchical_context_parallel_sizes",
-        "expert_model_parallel_size",
-        "expert_tensor_parallel_size",
-        "use_distributed_optimizer",
-        "num_distributed_optimizer_instances",
-        "use_tp_pp_dp_mapping",
-        "micro_batch_size",
         "global_batch_size",
         "seq_length",
-        "recompute_granularity",
-        "recompute_method",
-        "recompute_num_layers",
-        "recompute_modules",
-        "optimizer_cpu_offload",
-        "optimizer_offload_fraction",
-        "cpu_offloading_num_layers",
-        "overlap_grad_reduce",
-        "overlap_param_gather",
         "fp16",
         "bf16",
         "fp8",
         "fp8_recipe",
-        "fp8_param_gather",
-        "grad_reduce_in_bf16",
+        "fp4",
+        "fp4_recipe",
         "optimizer",
+        "sgd_momentum",
+        "exp_avg_dtype",
+        "exp_avg_sq_dtype",
+        "use_precision_aware_optimizer",
+        "overlap_grad_reduce",
+        "overlap_param_gather",
         "tp_comm_overlap",
+        "overlap_moe_expert_parallel_comm",
+        "moe_token_dispatcher_type",
+        "moe_flex_dispatcher_backend",
+        "moe_enable_deepep",
+        "reuse_grad_buf_for_mxfp8_param_ag",
+        "moe_grouped_gemm",
+        "moe_permute_fusion",
+        "transformer_impl",
     }
 )
-"""Arguments that a layout, a training block or a stack is read from. [text]"""
-LAYERS = {
-    "num_layers": "num_hidden_layers",
-    "hidden_size": "hidden_size",
-    "ffn_hidden_size": "intermediate_size",
-    "num_attention_heads": "num_attention_heads",
-    "num_query_groups": "num_key_value_heads",
-    "kv_channels": "head_dim",
-    "max_position_embeddings": "max_position_embeddings",
-    "num_experts": "num_local_experts",
-    "moe_router_topk": "num_experts_per_tok",
-    "moe_ffn_hidden_size": "moe_intermediate_size",
-    "q_lora_rank": "q_lora_rank",
-    "kv_lora_rank": "kv_lora_rank",
-    "qk_head_dim": "qk_nope_head_dim",
-    "qk_pos_emb_head_dim": "qk_rope_head_dim",
-    "v_head_dim": "v_head_dim",
-}
-"""Hugging Face field by argument of Megatron. [text]"""
+"""Arguments that a training block or a stack is read from. [text]"""
+UNPRICED = frozenset(
+    {
+        "rampup_batch_size",
+        "decoder_seq_length",
+        "num_layers_at_start_in_bf16",
+        "num_layers_at_end_in_bf16",
+        "first_last_layers_bf16",
+        "moe_expert_capacity_factor",
+        "moe_shared_expert_overlap",
+        "cuda_graph_impl",
+        "enable_cuda_graph",
+        "external_cuda_graph",
+        "fine_grained_activation_offloading",
+        "offload_modules",
+        "distribute_saved_activations",
+        "hybrid_context_parallel",
+        "use_legacy_models",
+        "delay_wgrad_compute",
+        "gradient_accumulation_fusion",
+        "defer_embedding_wgrad_compute",
+        "overlap_p2p_comm",
+        "microbatch_group_size_per_vp_stage",
+        "nccl_ub",
+        "main_params_dtype",
+        "main_grads_dtype",
+        "heterogeneous_layers_config_path",
+        "use_megatron_fsdp",
+        "use_torch_fsdp2",
+    }
+)
+"""Arguments that change time or memory in a way that is not read. [text]"""
+RANKS = ("nproc_per_node", "nnodes")
 
 
 def reads(files: Mapping[str, str]) -> bool:
@@ -104,20 +108,63 @@ def read(files: Mapping[str, str]) -> Reading:
     """
     name, words = _words(files)
     version, its = _given(name, words)
+    gpus = _gpus(files)
     unknown = [w for w in words if w.startswith("--") and not _known(w, version)]
-    ours = OURS | set(LAYERS)
+    starter = [w for w in unknown if _plain(w) in _STARTER]
+    unread = [w for w in dict.fromkeys(unknown) if w not in starter]
     return Reading(
         target="megatron",
         framework="megatron",
-        layout=_layout(its, name),
+        layout=placed(its, name, gpus),
         training=_training(its),
-        model=_model(its),
+        model=described(its),
         stack=_stack(its),
-        ignored=tuple(
-            f"--{n.replace('_', '-')} {v}" for n, v in its.items() if n not in ours
-        ),
-        unknown=tuple(dict.fromkeys(unknown)),
+        ignored=tuple(_shown(its, its.keys() - _USED - UNPRICED)),
+        unknown=(*unread, *_shown(its, its.keys() & UNPRICED), *_unplaced(its, gpus)),
+        gpus=gpus,
     )
+
+
+_USED = USED | TRAINED | OTHERS | set(SIZES)
+_STARTER = frozenset(
+    {
+        "nnodes",
+        "node_rank",
+        "nproc_per_node",
+        "master_addr",
+        "master_port",
+        "rdzv_backend",
+        "rdzv_endpoint",
+        "rdzv_id",
+        "max_restarts",
+        "tee",
+        "log_dir",
+        "standalone",
+        "role",
+    }
+)
+"""Options of torchrun, which starts the ranks. [text]"""
+
+
+def _plain(word: str) -> str:
+    return word.split("=", maxsplit=1)[0].lstrip("-").replace("-", "_")
+
+
+def _shown(its: Given, names: Iterable[str]) -> Iterator[str]:
+    """Settings as a user would write them."""
+    for name in sorted(names):
+        value = its[name]
+        shown = " ".join(map(str, value)) if isinstance(value, list) else value
+        yield f"--{name.replace('_', '-')} {'' if value is True else shown}".strip()
+
+
+def _unplaced(its: Given, gpus: int | None) -> Iterator[str]:
+    """Parts of a layout that were seen and cannot be said in one."""
+    if its.get("num_distributed_optimizer_instances", 1) > 1 and gpus is None:
+        yield "--num-distributed-optimizer-instances, for want of the number of ranks"
+    text = str(its.get("pipeline_model_parallel_layout") or "")
+    if "m" in text and "m" not in text.rsplit("|", maxsplit=1)[-1]:
+        yield "prediction layers on a stage of their own: priced on the last one"
 
 
 def _words(files: Mapping[str, str]) -> tuple[str, list[str]]:
@@ -127,7 +174,7 @@ def _words(files: Mapping[str, str]) -> tuple[str, list[str]]:
     for name in scripts:
         text = files[name]
         words = _yaml_words(text) if name.endswith((".yaml", ".yml")) else None
-        words = Script(text).words() if words is None else words
+        words = list(_unquoted(Script(text).words())) if words is None else words
         if sum(map(_is_option, words)) > sum(map(_is_option, best[1])):
             best = (name, words)
     if not best[1]:
@@ -139,14 +186,34 @@ def _words(files: Mapping[str, str]) -> tuple[str, list[str]]:
     return best
 
 
+def _unquoted(words: Sequence[str]) -> Iterator[str]:
+    """Words such as "--fp8-format hybrid" fall apart where an array is not quoted."""
+    for word in words:
+        inside = split(word) if word.startswith("--") and " " in word else [word]
+        yield from inside
+
+
 def _is_option(word: str) -> bool:
-    return any(
-        word.split("=", maxsplit=1)[0] in declared(version) for version in VERSIONS
-    )
+    return any(_known(word, version) for version in VERSIONS)
 
 
 def _known(word: str, version: str) -> bool:
     return word.split("=", maxsplit=1)[0] in declared(version)
+
+
+def _gpus(files: Mapping[str, str]) -> int | None:
+    """Ranks that torchrun is told to start, in whichever file it is called."""
+    found: dict[str, int] = {}
+    for text in files.values():
+        words = Script(text).words() if "nproc" in text else []
+        for word, value in pairwise(words):
+            name, _, inline = word.partition("=")
+            number = inline or value
+            if _plain(name) in RANKS and name.startswith("--") and number.isdigit():
+                found[_plain(name)] = int(number)
+    if len(found) < len(RANKS):
+        return None
+    return found["nproc_per_node"] * found["nnodes"]
 
 
 def _yaml_words(text: str) -> list[str] | None:
@@ -169,9 +236,7 @@ def _yaml_words(text: str) -> list[str] | None:
 
 def _given(name: str, words: Sequence[str]) -> tuple[str, dict[str, Any]]:
     """Values under the release that knows most of the options."""
-    counts = {
-        v: sum(word.split("=")[0] in declared(v) for word in words) for v in VERSIONS
-    }
+    counts = {v: sum(_known(word, v) for word in words) for v in VERSIONS}
     version = max(VERSIONS, key=lambda v: counts[v])
     usable = [
         word for word in words if not word.startswith("--") or _known(word, version)
@@ -184,116 +249,33 @@ def _given(name: str, words: Sequence[str]) -> tuple[str, dict[str, Any]]:
         ) from error
 
 
-def _layout(its: Given, file: str) -> dict[str, Any]:
-    """Fields of a layout; those that the arguments leave open stay open."""
-    found: dict[str, Any] = {
-        "tp": its.get("tensor_model_parallel_size", 1),
-        "pp": its.get("pipeline_model_parallel_size", 1),
-        "cp": its.get("context_parallel_size", 1),
-        "micro_batch": its.get("micro_batch_size", 1),
-        "zero_stage": int(its.get("use_distributed_optimizer", False)),
-    }
-    # Megatron itself turns sequence parallelism off without tensor parallelism.
-    found["sp"] = bool(its.get("sequence_parallel")) and found["tp"] > 1
-    found |= _experts(its, found["tp"]) | _context(its, found["cp"])
-    if its.get("use_tp_pp_dp_mapping"):
-        found["order"] = "tp-cp-ep-pp-dp"
-    else:
-        found["order"] = "tp-cp-ep-dp-pp"
-    return found | _stages(its, found["pp"], file) | _offload(its)
-
-
-def _experts(its: Given, tp: int) -> dict[str, Any]:
-    """Experts take the tensor degree unless they are given one of their own."""
-    if not its.get("num_experts"):
-        return {}
-    return {
-        "ep": its.get("expert_model_parallel_size", 1),
-        "etp": its.get("expert_tensor_parallel_size") or tp,
-    }
-
-
-def _context(its: Given, cp: int) -> dict[str, Any]:
-    if cp == 1:
-        return {}
-    kind = (its.get("cp_comm_type") or ["p2p"])[0]
-    if kind == "a2a+p2p":
-        inner = (its.get("hierarchical_context_parallel_sizes") or [1])[0]
-        return {"cp_kind": f"ulysses{inner}+ring"}
-    return {"cp_kind": KINDS.get(kind, "ulysses")}
-
-
-def _recompute(its: Given) -> str:
-    granularity = its.get("recompute_granularity")
-    if granularity == "selective":
-        modules = its.get("recompute_modules") or ["core_attn"]
-        return "selective" if modules == ["core_attn"] else "+".join(modules)
-    if granularity != "full":
-        return "none"
-    if its.get("recompute_method") == "block":
-        return f"full:{its.get('recompute_num_layers', 1)}"
-    return "full"
-
-
-def _counts(its: Given, pp: int, file: str) -> tuple[int, tuple[int, ...] | None]:
-    """Chunks per rank, and layers of every virtual stage where they are uneven."""
-    text = its.get("pipeline_model_parallel_layout")
-    if text:
-        counts = counts_of(str(text), file=file)
-        return max(len(counts) // pp, 1), counts
-    layers = its.get("num_layers", 0)
-    each = its.get("num_layers_per_virtual_pipeline_stage")
-    vpp = its.get("num_virtual_stages_per_pipeline_rank") or 1
-    if each and layers:
-        vpp = max(layers // pp // each, 1)
-    first, last = (
-        its.get(f"decoder_{e}_pipeline_num_layers") for e in ("first", "last")
-    )
-    if (first or last) and pp > 1 and vpp == 1:
-        ends = (first is not None) + (last is not None)
-        middle = (layers - (first or 0) - (last or 0)) // max(pp - ends, 1)
-        inner = [middle] * (pp - ends)
-        head, tail = [first] if first else [], [last] if last else []
-        return vpp, (*head, *inner, *tail)
-    return vpp, None
-
-
-def _stages(its: Given, pp: int, file: str) -> dict[str, Any]:
-    vpp, counts = _counts(its, pp, file)
-    found: dict[str, Any] = {"vpp": vpp}
-    found["schedule"] = "interleaved" if vpp > 1 else "1f1b"
-    kind = _recompute(its)
-    if counts is None:
-        return found | {"recompute": kind, "stages": "even"}
-    stages = plain_stages(counts, kind)
-    return found | {
-        "stages": [s.model_dump(mode="json", by_alias=True) for s in stages]
-    }
-
-
-def _offload(its: Given) -> dict[str, Any]:
-    found: dict[str, float] = {}
-    if its.get("optimizer_cpu_offload"):
-        found["optimizer"] = its.get("optimizer_offload_fraction", 1.0)
-    layers = its.get("cpu_offloading_num_layers")
-    if layers and its.get("num_layers"):
-        found["activations"] = layers / its["num_layers"]
-    return {"offload": found} if found else {}
-
-
 def _training(its: Given) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if its.get("seq_length"):
         found["seq_len"] = its["seq_length"]
     if its.get("global_batch_size"):
         found["global_batch"] = its["global_batch_size"]
-    precision = "fp16" if its.get("fp16") else "bf16"
+    found["precision"] = _precision(its)
+    found["optimizer"] = _optimizer(its)
+    bits = MOMENTS.get(str(its.get("exp_avg_dtype")))
+    return found | ({"state_bits": bits} if bits else {})
+
+
+def _precision(its: Given) -> str:
+    if its.get("fp4"):
+        return "nvfp4"
     if its.get("fp8"):
-        precision = FP8.get(its.get("fp8_recipe", "delayed"), "fp8")
-    found["precision"] = precision
-    names = {"adam": "adamw", "sgd": "sgd-momentum", "dist_muon": "muon"}
-    name = its.get("optimizer", "adam")
-    return found | {"optimizer": names.get(name, name)}
+        return "mxfp8" if its.get("fp8_recipe") == "mxfp8" else "fp8"
+    if its.get("fp16"):
+        return "fp16"
+    return "bf16" if its.get("bf16") else "fp32"
+
+
+def _optimizer(its: Given) -> str:
+    name = str(its.get("optimizer", "adam"))
+    momentum = its.get("sgd_momentum", 0.9)
+    plain = "sgd-momentum" if momentum else "sgd"
+    return {"adam": "adamw", "sgd": plain, "dist_muon": "muon"}.get(name, name)
 
 
 def _stack(its: Given) -> dict[str, Any]:
@@ -301,30 +283,13 @@ def _stack(its: Given) -> dict[str, Any]:
     if its.get("use_distributed_optimizer"):
         found["overlap_grad_reduce"] = bool(its.get("overlap_grad_reduce"))
         found["overlap_param_gather"] = bool(its.get("overlap_param_gather"))
-    if its.get("fp8") and its.get("fp8_recipe") in STACK:
-        found["fp8_recipe"] = STACK[its["fp8_recipe"]]
+    recipe = STACK.get(str(its.get("fp8_recipe", "delayed")))
+    if its.get("fp8") and recipe:
+        found["fp8_recipe"] = recipe
     if its.get("tp_comm_overlap"):
         found["tp_overlap"] = True
+    if its.get("overlap_moe_expert_parallel_comm"):
+        found["ep_overlap"] = True
+    if its.get("moe_enable_deepep") or its.get("moe_token_dispatcher_type") == "flex":
+        found["expert_dispatch"] = "deduplicated"
     return found
-
-
-def _model(its: Given) -> dict[str, Any]:
-    """A Hugging Face config of the same layers; empty without their sizes."""
-    if not {"num_layers", "hidden_size", "num_attention_heads"} <= its.keys():
-        return {}
-    found = {ours: its[theirs] for theirs, ours in LAYERS.items() if its.get(theirs)}
-    found.setdefault("num_key_value_heads", found["num_attention_heads"])
-    found.setdefault("intermediate_size", 4 * found["hidden_size"])
-    if its.get("vocab_size"):
-        found["vocab_size"] = its["vocab_size"]
-    found["tie_word_embeddings"] = not its.get("untie_embeddings_and_output_weights")
-    family = _family(its)
-    return {"name": "imported", "model_type": family, **found} if family else {}
-
-
-def _family(its: Given) -> str:
-    """The family whose layers these are; empty where none is known to be."""
-    gated, rms = its.get("swiglu"), its.get("normalization") == "RMSNorm"
-    if its.get("multi_latent_attention") or not (gated and rms):
-        return ""
-    return "mixtral" if its.get("num_experts") else "llama"

@@ -83,27 +83,29 @@ def _unrolled(text: str) -> str:
             r"\(([^()]*)\)\*(\d+)", lambda m: m.group(1) * int(m.group(2)), text
         )
         text = re.sub(
-            r"([A-Za-z])\*(\d+)", lambda m: m.group(1) * int(m.group(2)), text
+            r"([A-Za-z|])\*(\d+)", lambda m: m.group(1) * int(m.group(2)), text
         )
     return text
 
 
 def plain_stages(counts: Sequence[int], kind: str) -> tuple[Stage, ...]:
-    """Stages of one recompute kind.
+    """Stages of one recompute kind, or of whole layers at the head of each.
 
     Args:
         counts: Layers of every virtual stage. [1]
-        kind: Recompute of all their layers. [text]
+        kind: Recompute of all their layers; `full:N` of the first N. [text]
 
     Returns:
         Stages in model order. [-]
     """
+    name, _, head = kind.partition(":")
     return tuple(
-        Stage.model_validate(
-            {
-                "layers": count,
-                "recompute": [{"from": 0, "to": count, "kind": kind}] if count else [],
-            }
-        )
+        _stage(count, name, min(int(head), count) if head else count)
         for count in counts
     )
+
+
+def _stage(count: int, kind: str, head: int) -> Stage:
+    ranges = [(0, head, kind), (head, count, "none")]
+    parts = [{"from": a, "to": b, "kind": k} for a, b, k in ranges if b > a]
+    return Stage.model_validate({"layers": count, "recompute": parts})
