@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from itertools import groupby
 
 from planner.errors import BadInputError
 from planner.specs.layout import Layout, Stage
@@ -12,8 +13,9 @@ EMBEDDING, DECODER, MTP, LOSS = "E", "t", "m", "L"
 def stage_layout(counts: Sequence[int], mtp: int) -> str:
     """Virtual stages in model order, as --pipeline-model-parallel-layout takes them.
 
-    ``Et*3|t*4|t*4L``: embedding, decoder layers, prediction layers, loss; virtual
-    stage i is chunk ``i // pp`` of rank ``i % pp``.
+    ``Et*3|(t*4|)*2t*3L``: embedding, decoder layers, prediction layers, loss; like
+    neighbours are written once; virtual stage i is chunk ``i // pp`` of rank
+    ``i % pp``.
 
     Args:
         counts: Layers of every virtual stage. [1], shape (stages,)
@@ -25,7 +27,12 @@ def stage_layout(counts: Sequence[int], mtp: int) -> str:
     words = [_repeated(DECODER, count) for count in counts]
     words[0] = EMBEDDING + words[0]
     words[-1] += _repeated(MTP, mtp) + LOSS
-    return "|".join(words)
+    runs = [(word, len(list(run))) for word, run in groupby(words[:-1])]
+    return "".join(_run(f"{word}|", count) for word, count in runs) + words[-1]
+
+
+def _run(stage: str, count: int) -> str:
+    return f"({stage})*{count}" if count > 1 else stage
 
 
 def _repeated(letter: str, count: int) -> str:

@@ -12,9 +12,14 @@ ARGUMENTS=(
   --qk-head-dim 128
   --qk-pos-emb-head-dim 64
   --v-head-dim 128
+  --qk-layernorm
   --max-position-embeddings 163840
   --position-embedding-type rope
   --rotary-base 10000
+  --rope-type yarn
+  --rotary-scaling-factor 40
+  --mscale 1.0
+  --mscale-all-dim 1.0
   --normalization RMSNorm
   --swiglu
   --disable-bias-linear
@@ -22,20 +27,23 @@ ARGUMENTS=(
   --moe-router-topk 8
   --moe-ffn-hidden-size 2048
   --moe-layer-freq '[0]*3+[1]*58'
+  --moe-router-load-balancing-type seq_aux_loss
+  --moe-aux-loss-coeff 0.0001
+  --moe-router-score-function sigmoid
+  --moe-router-enable-expert-bias
+  --moe-router-bias-update-rate 0.001
+  --moe-router-pre-softmax
+  --moe-router-dtype fp32
   --moe-token-dispatcher-type alltoall
-  --moe-router-load-balancing-type aux_loss
-  --moe-aux-loss-coeff 0.001
   --moe-grouped-gemm
   --moe-permute-fusion
   --moe-shared-expert-intermediate-size 2048
-  --moe-router-score-function sigmoid
-  --moe-router-enable-expert-bias
   --untie-embeddings-and-output-weights
   --mtp-num-layers 1
   # parallelism
   --tensor-model-parallel-size 1
   --pipeline-model-parallel-size 16
-  --pipeline-model-parallel-layout 'Et*2|t*2|t*2|t*2|t*2|t*2|t*2|t*2|t*2|t*2|t*2|t*2|t*2|t*2|t*2|t*2|t*2|t*2|t*2|t*2|t*2|t*2|t*2|t*2|t*2|t*2|t*2|t*2|t*2|t*2|t|mL'
+  --pipeline-model-parallel-layout 'Et*2|(t*2|)*29t|mL'
   --context-parallel-size 2
   --cp-comm-type p2p
   --expert-model-parallel-size 8

@@ -11,7 +11,7 @@ ARGUMENTS=(
   --num-query-groups 8
   --max-position-embeddings 32768
   --position-embedding-type rope
-  --rotary-base 10000
+  --rotary-base 1000000
   --normalization RMSNorm
   --swiglu
   --disable-bias-linear
@@ -19,9 +19,9 @@ ARGUMENTS=(
   --moe-router-topk 2
   --moe-ffn-hidden-size 14336
   --moe-layer-freq '[1]*32'
-  --moe-token-dispatcher-type alltoall
   --moe-router-load-balancing-type aux_loss
-  --moe-aux-loss-coeff 0.001
+  --moe-aux-loss-coeff 0.01
+  --moe-token-dispatcher-type alltoall
   --moe-grouped-gemm
   --moe-permute-fusion
   --untie-embeddings-and-output-weights

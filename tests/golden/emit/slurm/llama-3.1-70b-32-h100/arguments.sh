@@ -11,7 +11,9 @@ ARGUMENTS=(
   --num-query-groups 8
   --max-position-embeddings 131072
   --position-embedding-type rope
-  --rotary-base 10000
+  --rotary-base 500000
+  --use-rope-scaling
+  --rope-scaling-factor 8.0
   --normalization RMSNorm
   --swiglu
   --disable-bias-linear
