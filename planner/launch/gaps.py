@@ -20,6 +20,8 @@ KEPT = ("tp", "pp", "vpp", "cp", "ep", "micro_batch", "zero_stage", "recompute")
 """Axes of a plan that the nearest one should share, most important first. [text]"""
 SECONDS = 20.0
 """Time for each search for a nearest plan. [s]"""
+TOP = 8
+"""Plans of a search that are tried for words. [1]"""
 
 
 def require_expressible(found: PlanFile, target: Target) -> None:
@@ -89,12 +91,16 @@ def _under(found: PlanFile, target: Target) -> Workload:
 
 def _nearest(found: PlanFile, target: Target, gaps: Sequence[Gap]) -> str:
     """The plan of the target that shares most axes with this one, in a sentence."""
+    stuck = [gap for gap in gaps if gap.field.startswith("spec.")]
+    if stuck:
+        changes = "; ".join(f"{gap.field}: {gap.allowed or 'another'}" for gap in stuck)
+        return f"nearest: plan the job again with {changes}"
     workload = replace(_under(found, target), offload=type(found.plan.layout.offload)())
     broken = {gap.field.removeprefix("layout.") for gap in gaps}
     kept = [axis for axis in KEPT if axis not in broken]
     for count in range(len(kept), -1, -1):
         limits = _limits(found.plan.layout, kept[:count])
-        plan = _best(replace(workload, search=limits))
+        plan = _best(found, target, replace(workload, search=limits))
         if plan is not None:
             return _said(found, target, plan)
     return f"nearest: no layout of this job fits under {target.title}"
@@ -108,12 +114,19 @@ def _limits(layout: Layout, axes: Sequence[str]) -> SearchSpec:
     return SearchSpec.model_validate(values)
 
 
-def _best(workload: Workload) -> RankedPlan | None:
+def _best(found: PlanFile, target: Target, workload: Workload) -> RankedPlan | None:
+    """The fastest plan within the limits that the target has words for."""
     try:
-        result = optimize([workload], top=1, time_limit=SECONDS)
+        result = optimize([workload], top=TOP, time_limit=SECONDS)
     except BadInputError:
         return None
-    return result.plans[0] if result.plans else None
+    return next((p for p in result.plans if _can(found, target, p)), None)
+
+
+def _can(found: PlanFile, target: Target, plan: RankedPlan) -> bool:
+    fields = {"layout": plan.layout, "estimate": plan.estimate}
+    other = replace(found, plan=found.plan.model_copy(update=fields))
+    return not target.gaps(other.brief)
 
 
 def _said(found: PlanFile, target: Target, plan: RankedPlan) -> str:

@@ -59,7 +59,7 @@ class PlanFile:
         )
 
     def line_of(self, field: str) -> int | None:
-        """The line that holds a field, by the last part of its path.
+        """The line that holds a field: each part of its path below the one before.
 
         Args:
             field: For example `layout.cp`. [text]
@@ -67,12 +67,11 @@ class PlanFile:
         Returns:
             Line, from 1; None where the file does not spell it out. [1]
         """
-        inside = False
-        block, _, name = field.partition(".")
-        wanted = f'"{(name or block).split(".")[0]}":'
+        parts = field.split(".")
         for number, line in enumerate(self.text.splitlines(), start=1):
-            inside = inside or f'"{block}":' in line
-            if inside and wanted in line:
+            if f'"{parts[0]}":' in line:
+                parts = parts[1:]
+            if not parts:
                 return number
         return None
 

@@ -42,13 +42,23 @@ class Script:
             words = split(value.strip().removeprefix("(").removesuffix(")"))
             self.arrays[name] = [*(self.arrays.get(name, []) if more else []), *words]
             return
-        words = split(value)
+        words = split(self._without_itself(name, value))
         # NAME=value command ...: the variable is the command's.
         self.scalars[name] = (self.scalars.get(name, "") if more else "") + (
             words[0] if words else ""
         )
         if len(words) > 1:
             self.lines.append(shlex.join(words[1:]))
+
+    def _without_itself(self, name: str, value: str) -> str:
+        """A value that names its own variable, with what that was before."""
+
+        def before(match: re.Match[str]) -> str:
+            if (match.group(1) or match.group(3)) != name:
+                return match.group(0)
+            return self.scalars.get(name) or match.group(2) or match.group(0)
+
+        return _USED.sub(before, value)
 
     def words(self) -> list[str]:
         """Every word of every command and array, variables filled in.

@@ -34,7 +34,7 @@ OTHERS = frozenset(
         "swiglu",
         "squared_relu",
         "normalization",
-        "norm_epsilon",
+        "layernorm_epsilon",
         "add_bias_linear",
         "add_qkv_bias",
         "qk_layernorm",
@@ -58,7 +58,7 @@ OTHERS = frozenset(
         "rotary_scaling_factor",
         "mscale",
         "mscale_all_dim",
-        "apply_layernorm_1p",
+        "layernorm_zero_centered_gamma",
         "apply_rope_fusion",
     }
 )
@@ -70,7 +70,7 @@ FOREIGN = (
     "mtp_num_layers",
     "window_size",
     "squared_relu",
-    "apply_layernorm_1p",
+    "layernorm_zero_centered_gamma",
 )
 """Blocks of models that are better named than described. [text]"""
 

@@ -1,6 +1,7 @@
 """Recompute and offload of a layout in Megatron's arguments, and what has none."""
 
 from collections.abc import Iterator
+from math import isclose
 
 from planner.launch.brief import Gap
 from planner.specs.layout import Layout, Stage
@@ -162,7 +163,11 @@ def _activation_gaps(layout: Layout) -> Iterator[Gap]:
     if set(recompute_kinds(layout)) - {NONE}:
         what = "activations go to the host without recompute only"
         yield Gap(what, "layout.offload", value, "recompute none")
-    if offloaded_layers(layout) >= sum(layout.layers_per_stage):
+    layers = sum(layout.layers_per_stage)
+    if not isclose(layout.offload.activations * layers, offloaded_layers(layout)):
+        what = "activations go to the host by whole layers"
+        yield Gap(what, "layout.offload", value, f"k / {layers}")
+    if offloaded_layers(layout) >= layers:
         what = "the last layer's activations stay on the GPU"
         yield Gap(what, "layout.offload", value, "less than 1")
 

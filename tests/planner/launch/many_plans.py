@@ -58,6 +58,8 @@ def _fields(found: PlanFile, rng: random.Random) -> dict[str, Any]:
     experts = bool(found.workload.model.expert_parameters)
     micro = rng.choice((1, 1, 2, 4))
     zero = rng.choice((0, 1, 1))
+    layers = found.workload.model.layers
+    quarter = layers // 4 / layers
     shard = dp * cp // rng.choice((1, 1, 2)) if zero else 1
     return {
         "tp": tp,
@@ -65,7 +67,7 @@ def _fields(found: PlanFile, rng: random.Random) -> dict[str, Any]:
         "pp": pp,
         "vpp": vpp,
         "cp": cp,
-        "cp_kind": rng.choice(("ring", "all-gather")),
+        "cp_kind": rng.choice(("ring", "all-gather")) if cp > 1 else "all-gather",
         "ep": rng.choice((1, 2, 4, 8)) if experts else 1,
         "etp": rng.choice((1, tp)) if experts else 1,
         "dp": dp,
@@ -75,8 +77,11 @@ def _fields(found: PlanFile, rng: random.Random) -> dict[str, Any]:
         "grad_accum": found.workload.training.sequences // (dp * micro),
         "schedule": "interleaved" if vpp > 1 else "1f1b",
         "order": rng.choice(("tp-cp-ep-dp-pp", "tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp")),
-        "offload": {"optimizer": rng.choice((0, 0, 0, 0.5, 1)) if zero else 0},
-        "stages": _stages(found.workload.model.layers, pp * vpp, rng),
+        "offload": {
+            "optimizer": rng.choice((0, 0, 0, 0.5, 1)) if zero else 0,
+            "activations": rng.choice((0, 0, quarter)) if pp == 1 else 0,
+        },
+        "stages": _stages(layers, pp * vpp, rng),
     }
 
 

@@ -25,6 +25,8 @@ def words(text: str) -> list[str]:
         ("export A=1 # why\nrun --n $A", ["run", "--n", "1"]),
         ("run --unknown $NOWHERE", ["run", "--unknown", "$NOWHERE"]),
         ("A=1\nB=$A\nC=${B}x\nrun $C", ["run", "1x"]),
+        ('A="${A:-4}"\nrun $A', ["run", "4"]),
+        ("A=1\nA=$A,2\nrun $A", ["run", "1,2"]),
         ("WORLD=8 run --a 1", ["run", "--a", "1"]),
     ],
 )
