@@ -27,6 +27,7 @@ def run_in() -> Run:
         timeout: float = 120.0,
         env: dict[str, str] | None = None,
         cwd: Path | None = None,
+        stdin: str | None = None,
     ) -> subprocess.CompletedProcess[str]:
         python = python_of(name)
         if not python.exists():
@@ -36,6 +37,7 @@ def run_in() -> Run:
         return subprocess.run(
             [str(python), *words],
             capture_output=True,
+            input=stdin,
             text=True,
             timeout=timeout,
             cwd=cwd,
