@@ -58,6 +58,13 @@ class Brief:
         """Nodes that the layout fills. [1]."""
         return self.layout.gpus // self.gpus_per_node
 
+    @property
+    def training_steps(self) -> int:
+        """Optimizer steps of the job's tokens; 1000 where it names none. [1]."""
+        step = self.training.sequences * self.training.seq_len
+        tokens = self.training.tokens
+        return max(round(tokens / step), 1) if tokens else 1000
+
 
 @dataclass(frozen=True)
 class LaunchFile:

@@ -31,8 +31,19 @@ def arguments(brief: Brief) -> list[Group]:
     Returns:
         (title, arguments), in order of writing. [-]
     """
+    return [("model", model_arguments(brief)), *run_arguments(brief)]
+
+
+def run_arguments(brief: Brief) -> list[Group]:
+    """Every argument of a plan but those that describe its model.
+
+    Args:
+        brief: The plan. [-]
+
+    Returns:
+        (title, arguments), in order of writing. [-]
+    """
     return [
-        ("model", model_arguments(brief)),
         ("parallelism", parallelism(brief)),
         ("batch", _batch(brief)),
         ("recompute and offload", _memory(brief.layout)),

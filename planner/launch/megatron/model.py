@@ -212,7 +212,7 @@ def _experts(brief: Brief) -> list[Argument]:
         ("--moe-layer-freq", _frequency(model)),
         *_options(families()[model.family].routing),
         *_groups(brief),
-        *_dispatcher(brief),
+        *dispatcher(brief),
         _flag("--moe-grouped-gemm"),
         _flag("--moe-permute-fusion"),
         *(shared if its.shared_ffn else []),
@@ -227,8 +227,15 @@ def _groups(brief: Brief) -> list[Argument]:
     return [(option, fields[name]) for name, option in GROUPS.items() if name in fields]
 
 
-def _dispatcher(brief: Brief) -> list[Argument]:
-    """Copies of a token that go to one node are sent once by DeepEP."""
+def dispatcher(brief: Brief) -> list[Argument]:
+    """What sends tokens to experts: DeepEP sends one copy to a node.
+
+    Args:
+        brief: The plan of a model with experts. [-]
+
+    Returns:
+        (option, value). [-]
+    """
     if brief.stack.get("expert_dispatch") != "deduplicated" or brief.layout.ep == 1:
         return [("--moe-token-dispatcher-type", "alltoall")]
     return [

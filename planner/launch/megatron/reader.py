@@ -108,7 +108,7 @@ def read(files: Mapping[str, str]) -> Reading:
     """
     name, words = _words(files)
     version, its = _given(name, words)
-    gpus = _gpus(files)
+    gpus = ranks_of(files)
     unknown = [w for w in words if w.startswith("--") and not _known(w, version)]
     starter = [w for w in unknown if _plain(w) in _STARTER]
     unread = [w for w in dict.fromkeys(unknown) if w not in starter]
@@ -116,9 +116,9 @@ def read(files: Mapping[str, str]) -> Reading:
         target="megatron",
         framework="megatron",
         layout=placed(its, name, gpus),
-        training=_training(its),
+        training=training_of(its),
         model=described(its),
-        stack=_stack(its),
+        stack=stack_of(its),
         ignored=tuple(_shown(its, its.keys() - _USED - UNPRICED)),
         unknown=(*unread, *_shown(its, its.keys() & UNPRICED), *_unplaced(its, gpus)),
         gpus=gpus,
@@ -201,8 +201,15 @@ def _known(word: str, version: str) -> bool:
     return word.split("=", maxsplit=1)[0] in declared(version)
 
 
-def _gpus(files: Mapping[str, str]) -> int | None:
-    """Ranks that torchrun is told to start, in whichever file it is called."""
+def ranks_of(files: Mapping[str, str]) -> int | None:
+    """Ranks that torchrun is told to start, in whichever file it is called.
+
+    Args:
+        files: Text by name. [text]
+
+    Returns:
+        Ranks; None where no file says both nodes and ranks of one. [1]
+    """
     found: dict[str, int] = {}
     for text in files.values():
         words = Script(text).words() if "nproc" in text else []
@@ -249,7 +256,15 @@ def _given(name: str, words: Sequence[str]) -> tuple[str, dict[str, Any]]:
         ) from error
 
 
-def _training(its: Given) -> dict[str, Any]:
+def training_of(its: Given) -> dict[str, Any]:
+    """Fields of a training block.
+
+    Args:
+        its: Values by argument. [-]
+
+    Returns:
+        Those that are given, and the number format. [-]
+    """
     found: dict[str, Any] = {}
     if its.get("seq_length"):
         found["seq_len"] = its["seq_length"]
@@ -278,7 +293,15 @@ def _optimizer(its: Given) -> str:
     return {"adam": "adamw", "sgd": plain, "dist_muon": "muon"}.get(name, name)
 
 
-def _stack(its: Given) -> dict[str, Any]:
+def stack_of(its: Given) -> dict[str, Any]:
+    """Overrides of the software stack.
+
+    Args:
+        its: Values by argument. [-]
+
+    Returns:
+        Fields of a stack block. [-]
+    """
     found: dict[str, Any] = {}
     if its.get("use_distributed_optimizer"):
         found["overlap_grad_reduce"] = bool(its.get("overlap_grad_reduce"))

@@ -43,7 +43,7 @@ def write(brief: Brief) -> Program:
             "--save-interval 1000000",
         ),
         versions=_VERSIONS,
-        environment=tuple(_environment(brief)),
+        environment=tuple(core_environment(brief)),
         blanks=_blanks(brief),
         first=_first(brief),
         sources=(SCRIPT,),
@@ -76,9 +76,6 @@ def _first(brief: Brief) -> tuple[str, ...]:
 
 
 def _blanks(brief: Brief) -> tuple[Variable, ...]:
-    tokens = brief.training.tokens
-    step = brief.training.sequences * brief.training.seq_len
-    steps = max(round(tokens / step), 1) if tokens else 1000
     return (
         Variable("MEGATRON_PATH", "./Megatron-LM", "A checkout of Megatron-LM."),
         Variable(
@@ -86,11 +83,19 @@ def _blanks(brief: Brief) -> tuple[Variable, ...]:
         ),
         Variable("TOKENIZER", "", "Hugging Face tokenizer, with DATA_PATH."),
         Variable("CHECKPOINTS", "", "Folder for checkpoints; empty writes none."),
-        Variable("TRAIN_STEPS", str(steps), "Optimizer steps of the run."),
+        Variable("TRAIN_STEPS", str(brief.training_steps), "Optimizer steps."),
     )
 
 
-def _environment(brief: Brief) -> Iterator[Variable]:
+def core_environment(brief: Brief) -> Iterator[Variable]:
+    """Variables that Megatron-Core asks for.
+
+    Args:
+        brief: The plan. [-]
+
+    Yields:
+        Each with its reason.
+    """
     layout = brief.layout
     hopper = brief.cluster.gpu.arch in ("volta", "ampere", "ada", "hopper")
     if hopper and layout.tp * layout.cp > 1:

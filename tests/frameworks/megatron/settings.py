@@ -101,7 +101,12 @@ def config_of(args: Namespace, **changes: Any) -> configs.TransformerConfig:
     fields |= _renamed(args) | _activation(args) | changes
     if args.rope_type is None:
         fields.pop("rope_type", None)
-    return kind(**fields)
+    config = kind(**fields)
+    # As validate_args: only the interleaved schedule overlaps its sends.
+    virtual = (config.virtual_pipeline_model_parallel_size or 1) > 1
+    config.overlap_p2p_comm = bool(args.overlap_p2p_comm and virtual)
+    config.batch_p2p_comm = not config.overlap_p2p_comm
+    return config
 
 
 def _renamed(args: Namespace) -> dict[str, Any]:
@@ -117,6 +122,7 @@ def _renamed(args: Namespace) -> dict[str, Any]:
         "params_dtype": torch.bfloat16,
         "pipeline_dtype": torch.bfloat16,
         "batch_p2p_comm": False,
+        "overlap_p2p_comm": True,
         "fp8_param": args.fp8_param_gather,
         "virtual_pipeline_model_parallel_size": (
             args.num_virtual_stages_per_pipeline_rank
