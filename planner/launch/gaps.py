@@ -92,6 +92,8 @@ def _under(found: PlanFile, target: Target) -> Workload:
 def _nearest(found: PlanFile, target: Target, gaps: Sequence[Gap]) -> str:
     """The plan of the target that shares most axes with this one, in a sentence."""
     stuck = [gap for gap in gaps if gap.field.startswith("spec.")]
+    if any(gap.field == "spec.model" for gap in stuck):
+        return f"nearest: none; no layout of this model has words in {target.title}"
     if stuck:
         changes = "; ".join(f"{gap.field}: {gap.allowed or 'another'}" for gap in stuck)
         return f"nearest: plan the job again with {changes}"

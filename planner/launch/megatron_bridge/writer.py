@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from planner.errors import did_you_mean
 from planner.launch.brief import Brief, Gap, LaunchFile, Program, Variable
 from planner.launch.megatron.arguments import fp8_recipe, run_arguments
 from planner.launch.megatron.gaps import layout_gaps
@@ -48,8 +49,11 @@ def gaps(brief: Brief) -> tuple[Gap, ...]:
 def _model_gaps(brief: Brief) -> Iterator[Gap]:
     known = fields().architectures
     if architecture_of(brief) not in known:
-        what = "no bridge converts this model"
-        yield Gap(what, "spec.model", architecture_of(brief), ", ".join(known))
+        what = "none of the bridges converts this model"
+        name = architecture_of(brief)
+        yield Gap(
+            what, "spec.model", name, f"{len(known)}; {did_you_mean(name, known)}"
+        )
 
 
 def architecture_of(brief: Brief) -> str:
@@ -182,6 +186,7 @@ def overrides(brief: Brief) -> dict[str, dict[str, Any]]:
     if brief.architecture.expert_parameters:
         groups.append(dispatcher(brief))
     given = dict(chain.from_iterable(groups))
+    given["--num-layers"] = brief.architecture.layers
     found: dict[str, dict[str, Any]] = {}
     for option, every in paths().paths.items():
         value = given.get(option, False if option in paths().flags else None)

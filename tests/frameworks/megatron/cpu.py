@@ -97,13 +97,13 @@ def _randomness() -> None:
     cuda.get_rng_state = lambda *_, **__: torch.get_rng_state()
     cuda.set_rng_state = lambda state, *_, **__: torch.set_rng_state(state)
     cuda.manual_seed = lambda seed: torch.manual_seed(seed)  # one of its own
-    cuda._lazy_call = lambda call, **_: call()  # noqa: SLF001  # what it is called
+    cuda._lazy_call = lambda call, **_: call()  # what it is called
 
     import megatron.core.tensor_parallel.random as states  # noqa: PLC0415  # after
 
     every: Any = states
-    every._set_cuda_rng_state = lambda state, *_, **__: torch.set_rng_state(state)  # noqa: SLF001
-    every._get_cuda_rng_state = lambda *_, **__: torch.get_rng_state()  # noqa: SLF001
+    every._set_cuda_rng_state = lambda state, *_, **__: torch.set_rng_state(state)
+    every._get_cuda_rng_state = lambda *_, **__: torch.get_rng_state()
 
 
 def without_gpu() -> None:

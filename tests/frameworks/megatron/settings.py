@@ -17,12 +17,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import megatron.core.models.common.embeddings.rope_utils as rope_utils
-import megatron.core.transformer.moe.moe_utils as moe_utils
 import megatron.core.transformer.transformer_config as configs
 import torch
-import torch.nn.functional as functional
 from megatron.core.activations import squared_relu
+from megatron.core.models.common.embeddings import rope_utils
+from megatron.core.transformer.moe import moe_utils
+from torch.nn import functional
 
 KNOWN = Path(__file__).parents[3] / "planner" / "launch" / "megatron" / "known.py"
 FUSED = (

@@ -20,7 +20,7 @@ export DATA_PATH="${DATA_PATH:-}"
 export TOKENIZER="${TOKENIZER:-}"
 # Folder for checkpoints; empty writes none.
 export CHECKPOINTS="${CHECKPOINTS:-}"
-# Optimizer steps of the run.
+# Optimizer steps.
 export TRAIN_STEPS="${TRAIN_STEPS:-1000}"
 
 # The plan is for 8 ranks; another number is another layout.
