@@ -85,7 +85,7 @@ def _each_once(files: Sequence[LaunchFile]) -> tuple[LaunchFile, ...]:
 def _launch(brief: Brief, program: Program, target: Target) -> str:
     return render(
         "launch.sh.j2",
-        title=f"{brief.model.get('name', brief.job)} with {target.title}",
+        title=f"{brief.job} with {target.title}",
         nodes=brief.nodes,
         gpus_per_node=brief.gpus_per_node,
         gpus=brief.layout.gpus,

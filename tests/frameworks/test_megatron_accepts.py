@@ -1,4 +1,4 @@
-"""megatron-core's own configuration takes what is emitted, and refuses what is wrong."""
+"""megatron-core's own configuration takes what is emitted, and no wrong words."""
 
 import json
 import sys

@@ -153,7 +153,7 @@ def _train(brief: Brief) -> str:
     adapters = brief.training.method == "lora"
     return render(
         "bridge_train.py.j2",
-        title=str(brief.model.get("name", brief.job)).replace('"', ""),
+        title=brief.job,
         what="adapter" if adapters else "pre-training",
         recipe="_peft_common" if adapters else "_pretrain_common",
         adapters=adapters,

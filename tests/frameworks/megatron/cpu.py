@@ -1,4 +1,4 @@
-"""megatron-core on a machine without a GPU: what it asks of CUDA is answered by the CPU.
+"""megatron-core on a machine without a GPU: the CPU answers for CUDA.
 
 Devices are probed, streams waited for and random states kept in many places of
 megatron-core; each of them is redirected here. Nothing of schedules, communication or
@@ -7,7 +7,7 @@ arithmetic is changed.
 
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import torch
 
@@ -20,7 +20,7 @@ class _Nothing:
 
     def __init__(self, *_: object, **__: object) -> None: ...
 
-    def __enter__(self) -> "_Nothing":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None: ...
@@ -96,7 +96,7 @@ def _randomness() -> None:
     cuda: Any = torch.cuda
     cuda.get_rng_state = lambda *_, **__: torch.get_rng_state()
     cuda.set_rng_state = lambda state, *_, **__: torch.set_rng_state(state)
-    cuda.manual_seed = lambda seed: torch.manual_seed(seed)  # one of its own
+    cuda.manual_seed = lambda *seed: torch.manual_seed(*seed)
     cuda._lazy_call = lambda call, **_: call()  # what it is called
 
     import megatron.core.tensor_parallel.random as states  # noqa: PLC0415  # after

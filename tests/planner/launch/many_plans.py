@@ -31,7 +31,7 @@ def many_plans(folder: Path, count: int, seed: int = 7) -> list[PlanFile]:
     """
     found = read_plan(folder / "plan.json")
     chosen: dict[str, PlanFile] = {}
-    for layout in _drawn(found, random.Random(seed)):
+    for layout in _drawn(found, random.Random(seed)):  # noqa: S311
         key = layout.model_dump_json()
         if key not in chosen and not rule_violations(found.workload, layout):
             plan = found.plan.model_copy(update={"layout": layout})

@@ -134,8 +134,11 @@ def test_tokens_are_sent_once_to_a_node_by_deepep() -> None:
     its = read_plan(ROOT / "megatron" / "mixtral-8x7b-64-h100" / "plan.json").brief
     its = replace(its, stack={**its.stack, "expert_dispatch": "deduplicated"})
     found = given(words_of(its))
-    assert found["moe_token_dispatcher_type"] == "flex"
-    assert found["moe_flex_dispatcher_backend"] == "deepep"
+    sent = {
+        "moe_token_dispatcher_type": "flex",
+        "moe_flex_dispatcher_backend": "deepep",
+    }
+    assert sent.items() <= found.items()
 
 
 def test_fp8_weights_are_gathered_as_they_are() -> None:

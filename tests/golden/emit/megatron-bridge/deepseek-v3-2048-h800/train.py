@@ -1,4 +1,4 @@
-"""deepseek-v3 with Megatron-Bridge: its pre-training recipe, changed by overrides.yaml.
+"""deepseek-v3: Megatron-Bridge's pre-training recipe, with overrides.yaml.
 
 Words on the command line change it once more: train.train_iters=20
 """

@@ -1,4 +1,4 @@
-"""llama-3.1-405b with Megatron-Bridge: its pre-training recipe, changed by overrides.yaml.
+"""llama-3-1-405b: Megatron-Bridge's pre-training recipe, with overrides.yaml.
 
 Words on the command line change it once more: train.train_iters=20
 """

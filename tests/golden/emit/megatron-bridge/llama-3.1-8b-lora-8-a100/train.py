@@ -1,4 +1,4 @@
-"""llama-3.1-8b with Megatron-Bridge: its adapter recipe, changed by overrides.yaml.
+"""llama-3-1-8b: Megatron-Bridge's adapter recipe, with overrides.yaml.
 
 Words on the command line change it once more: train.train_iters=20
 """
