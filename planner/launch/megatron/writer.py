@@ -112,7 +112,7 @@ def core_environment(brief: Brief) -> Iterator[Variable]:
 _DATA = """
 if [ -n "$DATA_PATH" ]; then
   DATA=(--data-path "$DATA_PATH" --tokenizer-type HuggingFaceTokenizer
-        --tokenizer-model "$TOKENIZER" --split 99,1,0)
+        --tokenizer-model "$TOKENIZER" --split "99,1,0")
 else
   DATA=(--mock-data --tokenizer-type NullTokenizer --vocab-size {vocabulary})
 fi

@@ -92,11 +92,15 @@ def _tensors() -> None:
         setattr(torch, name, _on_cpu(getattr(torch, name)))
 
 
+def _seeded(seed: int) -> None:
+    torch.manual_seed(seed)
+
+
 def _randomness() -> None:
     cuda: Any = torch.cuda
     cuda.get_rng_state = lambda *_, **__: torch.get_rng_state()
     cuda.set_rng_state = lambda state, *_, **__: torch.set_rng_state(state)
-    cuda.manual_seed = lambda *seed: torch.manual_seed(*seed)
+    cuda.manual_seed = _seeded
     cuda._lazy_call = lambda call, **_: call()  # what it is called
 
     import megatron.core.tensor_parallel.random as states  # noqa: PLC0415  # after

@@ -56,7 +56,7 @@ ARGUMENTS=(
 
 if [ -n "$DATA_PATH" ]; then
   DATA=(--data-path "$DATA_PATH" --tokenizer-type HuggingFaceTokenizer
-        --tokenizer-model "$TOKENIZER" --split 99,1,0)
+        --tokenizer-model "$TOKENIZER" --split "99,1,0")
 else
   DATA=(--mock-data --tokenizer-type NullTokenizer --vocab-size 50256)
 fi
