@@ -11,7 +11,7 @@ from planner.launch.megatron.known import declared
 from planner.launch.megatron.placed import placed
 from planner.launch.megatron.reader import ranks_of, stack_of, training_of
 from planner.launch.megatron_bridge.paths import options, paths, unknown_fields
-from planner.launch.megatron_bridge.writer import MODULES
+from planner.launch.megatron_bridge.writer import MODULES, PLAIN, PRECISIONS
 
 MARK = "tensor_model_parallel_size"
 
@@ -84,12 +84,23 @@ def _values(its: Mapping[str, Any]) -> dict[str, Any]:
         value = inside.get(name) if isinstance(inside, Mapping) else None
         if value not in (None, False):
             found[declared()[option]["dest"]] = _listed(option, value)
+    found |= _named(its.get("mixed_precision"))
     precise = its.get("ddp")
     if isinstance(precise, Mapping) and precise.get("grad_reduce_in_fp32") is False:
         found["grad_reduce_in_bf16"] = True
     if "expert_model_parallel_size" in found or "num_moe_experts" in str(its):
         found.setdefault("num_experts", 1)
     return found
+
+
+def _named(recipe: object) -> dict[str, Any]:
+    """Values that a recipe of number formats stands for by its name."""
+    scaled = {name: word for word, name in PRECISIONS.items()}
+    if recipe in scaled:
+        return {"bf16": True, "fp8": "hybrid", "fp8_recipe": scaled[str(recipe)]}
+    names = {name: word for word, name in PLAIN.items()}
+    plain = names.get(str(recipe))
+    return {"fp4": "e2m1"} if plain == "nvfp4" else {plain: True} if plain else {}
 
 
 def _listed(option: str, value: Any) -> Any:
