@@ -96,10 +96,10 @@ def _values(its: Mapping[str, Any]) -> dict[str, Any]:
 def _named(recipe: object) -> dict[str, Any]:
     """Values that a recipe of number formats stands for by its name."""
     scaled = {name: word for word, name in PRECISIONS.items()}
-    if recipe in scaled:
-        return {"bf16": True, "fp8": "hybrid", "fp8_recipe": scaled[str(recipe)]}
-    names = {name: word for word, name in PLAIN.items()}
-    plain = names.get(str(recipe))
+    name = recipe if isinstance(recipe, str) else ""
+    if name in scaled:
+        return {"bf16": True, "fp8": "hybrid", "fp8_recipe": scaled[name]}
+    plain = {name: word for word, name in PLAIN.items()}.get(name)
     return {"fp4": "e2m1"} if plain == "nvfp4" else {plain: True} if plain else {}
 
 
