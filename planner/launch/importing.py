@@ -11,6 +11,7 @@ from planner.errors import BadInputError, did_you_mean
 from planner.launch.brief import Reading
 from planner.launch.registry import TARGETS
 from planner.launch.target import Files, Target
+from planner.models.presets import load_model
 from planner.specs.read import assigned
 
 LARGEST = 1 << 20
@@ -119,12 +120,33 @@ def import_spec(
         BadInputError: Something that a spec needs is said nowhere, names all of it;
             or a value is not legal.
     """
+    _same_model(reading, told)
     fields = _fields(reading, told)
     for name in assignments:
         fields.setdefault(name.partition(".")[0].partition("=")[0], {})
     _require(fields, assignments)
     assigned(fields, assignments, Path(), reading.target)
     return fields
+
+
+def _same_model(reading: Reading, told: Told) -> None:
+    """A model that is named must be the one whose sizes the files give."""
+    if not told.model or isinstance(reading.model, str):
+        return
+    named = load_model(told.model, Path())
+    sizes = {
+        "layers": (named.layers, ("num_hidden_layers", "n_layer")),
+        "width": (named.hidden, ("hidden_size", "n_embd")),
+    }
+    for what, (its, names) in sizes.items():
+        said = [reading.model[name] for name in names if name in reading.model]
+        if said and said[0] != its:
+            raise BadInputError(
+                f"has {its} {what}, the files have {said[0]}",
+                field="--model",
+                value=told.model,
+                allowed="the model of the files",
+            )
 
 
 def _fields(reading: Reading, told: Told) -> dict[str, Any]:

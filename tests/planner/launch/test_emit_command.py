@@ -92,3 +92,13 @@ def test_a_value_that_megatron_refuses_is_refused(tmp_path: Path) -> None:
     code, said = run("import", script, "--out", tmp_path / "job.yaml")
     assert code == 2
     assert "tensor-model-parallel-size" in said
+
+
+def test_a_model_of_other_sizes_is_refused(tmp_path: Path) -> None:
+    told = ("--cluster", "dgx-h100-4-nodes", "--model", "llama-3.1-8b")
+    spec = tmp_path / "back.yaml"
+    code, said = run("import", PLAN.parent, "--out", spec, *told)
+    assert code == 2
+    flat = " ".join(said.split())
+    assert "has 32 layers, the files have 80" in flat
+    assert not spec.exists()
