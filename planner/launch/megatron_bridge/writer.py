@@ -81,6 +81,9 @@ def _adapter_gaps(brief: Brief) -> Iterator[Gap]:
     if not its.lora.modules or set(its.lora.modules) - set(MODULES):
         allowed = ", ".join(MODULES)
         yield Gap("adapters on these layers", where, its.lora.targets, allowed)
+    if brief.layout.micro_batch > 1:
+        what = "adapters train on packed sequences, one at a time"
+        yield Gap(what, "layout.micro_batch", brief.layout.micro_batch, "1")
     if its.lora.modules_to_save:
         saved = ", ".join(its.lora.modules_to_save)
         yield Gap("tables that train beside adapters", where, saved, "none")
@@ -196,6 +199,7 @@ def overrides(brief: Brief) -> dict[str, dict[str, Any]]:
     _formats(brief, given, found)
     if brief.training.method == "lora":
         found["peft"] = _adapters(brief)
+        found["dataset"]["offline_packing_specs"] = _packing(brief)
     return found
 
 
@@ -215,6 +219,15 @@ def _formats(
         found["model"]["mtp_num_layers"] = brief.architecture.mtp_layers
     if "--tp-comm-overlap" in given:
         found["model"]["tp_comm_overlap"] = True
+
+
+def _packing(brief: Brief) -> dict[str, int]:
+    """Sequences are packed to the plan's length, not to that of the recipe."""
+    cp = brief.layout.cp
+    return {
+        "packed_sequence_size": brief.training.seq_len,
+        "pad_seq_to_mult": 2 * cp if cp > 1 else 1,
+    }
 
 
 def _adapters(brief: Brief) -> dict[str, Any]:

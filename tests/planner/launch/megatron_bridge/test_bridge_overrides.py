@@ -107,3 +107,16 @@ def test_a_key_that_is_skipped_is_reported() -> None:
 def test_scripts_are_python() -> None:
     for folder in jobs("megatron-bridge"):
         ast.parse((folder / "train.py").read_text())
+
+
+def test_sequences_are_packed_to_the_plans_length() -> None:
+    its = read_plan(LORA).brief
+    specs = overrides(its)["dataset"]["offline_packing_specs"]
+    assert specs == {
+        "packed_sequence_size": its.training.seq_len,
+        "pad_seq_to_mult": 1,
+    }
+    layout = its.layout.model_copy(update={"micro_batch": 2})
+    assert [gap.field for gap in gaps(replace(its, layout=layout))] == [
+        "layout.micro_batch"
+    ]
