@@ -59,14 +59,15 @@ def emit(found: PlanFile, name: str) -> tuple[LaunchFile, ...]:
 
 
 def _chosen(found: PlanFile, name: str) -> tuple[Target, Launcher | None]:
-    """The target of a name; a launcher starts the plan's own framework."""
+    """The target of a name; a launcher starts what can express the plan."""
     by_name = {target.name: target for target in TARGETS}
     launchers = {launcher.name: launcher for launcher in LAUNCHERS}
     if name in by_name:
         return by_name[name], None
     if name in launchers:
         own = [one for one in TARGETS if one.framework == found.spec.framework]
-        return own[0], launchers[name]
+        able = [one for one in own if not one.gaps(found.brief)]
+        return (able or own)[0], launchers[name]
     raise BadInputError(
         f"no such target; {did_you_mean(name, targets())}",
         field="--target",

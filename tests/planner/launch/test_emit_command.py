@@ -102,3 +102,12 @@ def test_a_model_of_other_sizes_is_refused(tmp_path: Path) -> None:
     flat = " ".join(said.split())
     assert "has 32 layers, the files have 80" in flat
     assert not spec.exists()
+
+
+def test_a_launcher_starts_what_can_express_the_plan(tmp_path: Path) -> None:
+    plan = ROOT / "megatron-bridge" / "llama-3.1-8b-lora-8-a100" / "plan.json"
+    code, text = run("emit", plan, "--target", "slurm", "--out", tmp_path / "out")
+    assert code == 0, text
+    assert {"train.py", "overrides.yaml", "job.sbatch"} <= {
+        p.name for p in (tmp_path / "out").iterdir()
+    }
