@@ -1,12 +1,13 @@
 """megatron-core's own configuration takes what is emitted, and no wrong words."""
 
 import json
+import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Run
 
 LAUNCH = Path(__file__).parents[1] / "planner" / "launch"
 SCRIPTS = Path(__file__).parent / "megatron"
@@ -20,6 +21,7 @@ from planner.launch.read_plan import PlanFile  # noqa: E402
 
 pytestmark = pytest.mark.frameworks
 COUNT = 12
+Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def asked(plan: PlanFile, *more: str) -> dict[str, Any]:
@@ -29,7 +31,7 @@ def asked(plan: PlanFile, *more: str) -> dict[str, Any]:
 
 def answers(run_in: Run, questions: list[dict[str, Any]]) -> list[dict[str, Any]]:
     text = "\n".join(map(json.dumps, questions))
-    done = run_in("megatron", [str(SCRIPTS / "accepts.py")], stdin=text)
+    done = run_in("megatron", [str(SCRIPTS / "accepts.py")], stdin=text, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
     return [json.loads(line) for line in done.stdout.splitlines()]
 
