@@ -2,6 +2,7 @@
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 SLOW_DRAWS = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -10,3 +11,8 @@ settings.register_profile(
 )
 settings.register_profile("explore", deadline=None, suppress_health_check=SLOW_DRAWS)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """One flag writes the golden launch folders anew."""
+    parser.addoption("--rewrite-goldens", action="store_true", default=False)

@@ -43,6 +43,7 @@ FLOORS = {
     "planner.explain": 7,
     "planner.evidence": 7,
     "planner.report": 8,
+    "planner.launch": 8,
     "planner.cli": 9,
     "planner.__main__": 10,
 }

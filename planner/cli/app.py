@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from io import TextIOWrapper
+from keyword import iskeyword
 from typing import Annotated, Any
 
 import typer
@@ -20,6 +21,8 @@ COMMANDS = {
     "predict": "Price one given layout of a job.",
     "explain": "Say why a job cannot fit, or why its best layout wins.",
     "memory": "Say whether a job fits, and what is the most that does.",
+    "emit": "Write the launch files of a plan.",
+    "import": "Read launch files back into a job.",
     "calibrate": "Fit a stack's constants to your measured rows.",
     "validate": "Predict measured runs, and report the errors.",
     "profile": "Measure this machine's GPUs, for --calibration.",
@@ -35,7 +38,9 @@ class _OnDemand(Mapping[str, Any]):
     """
 
     def __getitem__(self, name: str) -> Any:
-        function = getattr(import_module(f"planner.cli.{name}"), name)
+        # A keyword cannot name a module or a function.
+        its = f"{name}_" if iskeyword(name) else name
+        function = getattr(import_module(f"planner.cli.{its}"), its)
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
         alone.command(name, help=COMMANDS[name])(function)
         return typer.main.get_command(alone)

@@ -40,7 +40,7 @@ def read_spec(path: Path, assignments: Sequence[str] = ()) -> JobSpec:
         BadInputError: Unreadable, no mapping, or a field is wrong.
     """
     file = locate(path)
-    return _assigned(read_mapping(file), assignments, file.parent, str(path))
+    return assigned(read_mapping(file), assignments, file.parent, str(path))
 
 
 def reassigned(
@@ -61,13 +61,26 @@ def reassigned(
         BadInputError: A field is wrong.
     """
     fields = spec.model_dump(mode="json", by_alias=True, exclude_unset=True)
-    return _assigned(fields, assignments, base, file)
+    return assigned(fields, assignments, base, file)
 
 
-def _assigned(
+def assigned(
     fields: Fields, assignments: Sequence[str], base: Path, file: str
 ) -> JobSpec:
-    """Fields of a job with assignments put in, checked."""
+    """Fields of a job with assignments put in, checked.
+
+    Args:
+        fields: Of a job, changed in place. [-]
+        assignments: `a.b.c=value` each, applied in order; values are YAML. [text]
+        base: Folder that relative paths start from. [-]
+        file: As the user named it, for messages. [text]
+
+    Returns:
+        The job. [-]
+
+    Raises:
+        BadInputError: A field is wrong.
+    """
     for assignment in assignments:
         _assign(fields, assignment, base)
     _forget_other_methods(fields, assignments)

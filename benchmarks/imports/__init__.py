@@ -1,0 +1,1 @@
+"""Public launch files, read back and priced."""

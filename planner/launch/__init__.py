@@ -1,0 +1,15 @@
+"""From a plan to a folder that starts it, and from launch files back to a spec."""
+
+from planner.launch.emit import emit, targets
+from planner.launch.folder import check_folder, write_folder
+from planner.launch.read_plan import PlanFile, partial_of, read_plan
+
+__all__ = [
+    "PlanFile",
+    "check_folder",
+    "emit",
+    "partial_of",
+    "read_plan",
+    "targets",
+    "write_folder",
+]

@@ -1,0 +1,145 @@
+"""A plan becomes a folder that starts the run."""
+
+import shlex
+from collections.abc import Sequence
+
+from planner.errors import BadInputError, did_you_mean
+from planner.launch.brief import Brief, LaunchFile, Program
+from planner.launch.environment import environment
+from planner.launch.gaps import require_expressible
+from planner.launch.launchers import LAUNCHERS
+from planner.launch.read_plan import PlanFile
+from planner.launch.readme import readme
+from planner.launch.registry import TARGETS
+from planner.launch.render import render
+from planner.launch.target import Launcher, Target
+
+LAUNCH, CHECK, PLAN, README = "launch.sh", "check.sh", "plan.json", "README.md"
+
+
+def targets() -> tuple[str, ...]:
+    """Names that a plan can be emitted for: frameworks, then launchers.
+
+    Returns:
+        Names, in order of listing. [text]
+    """
+    return (*(t.name for t in TARGETS), *(one.name for one in LAUNCHERS))
+
+
+def emit(found: PlanFile, name: str) -> tuple[LaunchFile, ...]:
+    """Write a plan for a target.
+
+    A framework's name gives its files with a script for every launcher's use; a
+    launcher's name gives the files of the plan's own framework, and the launcher's.
+
+    Args:
+        found: The plan. [-]
+        name: Of a target. [text]
+
+    Returns:
+        Every file of the folder, the plan itself among them. [-]
+
+    Raises:
+        BadInputError: There is no such target.
+        UnsupportedPlanError: The target cannot express the plan.
+    """
+    target, launcher = _chosen(found, name)
+    require_expressible(found, target)
+    brief = found.brief
+    program = target.write(brief)
+    started = launcher.write(brief, program) if launcher else ()
+    scripts = (
+        LaunchFile(LAUNCH, _launch(brief, program, target), executable=True),
+        LaunchFile(CHECK, _check(brief, program), executable=True),
+    )
+    plan = LaunchFile(PLAN, found.plan.model_dump_json(by_alias=True, indent=2) + "\n")
+    every = (*program.files, *scripts, *started, plan)
+    text = readme(brief, program, target, launcher, every)
+    return _each_once((LaunchFile(README, text), *every))
+
+
+def _chosen(found: PlanFile, name: str) -> tuple[Target, Launcher | None]:
+    """The target of a name; a launcher starts what can express the plan."""
+    by_name = {target.name: target for target in TARGETS}
+    launchers = {launcher.name: launcher for launcher in LAUNCHERS}
+    if name in by_name:
+        return by_name[name], None
+    if name in launchers:
+        own = [one for one in TARGETS if one.framework == found.spec.framework]
+        able = [one for one in own if not one.gaps(found.brief)]
+        return (able or own)[0], launchers[name]
+    raise BadInputError(
+        f"no such target; {did_you_mean(name, targets())}",
+        field="--target",
+        value=name,
+        allowed=", ".join(targets()),
+    )
+
+
+def _each_once(files: Sequence[LaunchFile]) -> tuple[LaunchFile, ...]:
+    names = [file.name for file in files]
+    twice = {name for name in names if names.count(name) > 1}
+    assert not twice, f"two files of one name: {twice}"
+    return tuple(files)
+
+
+def _launch(brief: Brief, program: Program, target: Target) -> str:
+    return render(
+        "launch.sh.j2",
+        title=f"{brief.job} with {target.title}",
+        nodes=brief.nodes,
+        gpus_per_node=brief.gpus_per_node,
+        gpus=brief.layout.gpus,
+        blanks=program.blanks,
+        environment=environment(brief, program),
+        sources=program.sources,
+        command=" \\\n  ".join([*_starter(program), *program.words]),
+    )
+
+
+def _starter(program: Program) -> tuple[str, ...]:
+    """How the ranks of a node are started, by what starts them."""
+    words = {
+        "torchrun": (
+            'torchrun --nnodes "$NNODES" --node-rank "$NODE_RANK"',
+            '--nproc-per-node "$GPUS_PER_NODE"',
+            '--master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT"',
+        ),
+        "accelerate": (
+            'accelerate launch --num_machines "$NNODES" --machine_rank "$NODE_RANK"',
+            '--num_processes "$((NNODES * GPUS_PER_NODE))"',
+            '--main_process_ip "$MASTER_ADDR" --main_process_port "$MASTER_PORT"',
+        ),
+        "deepspeed": (
+            "deepspeed --hostfile hostfile --no_ssh",
+            '--node_rank "$NODE_RANK"',
+            '--master_addr "$MASTER_ADDR" --master_port "$MASTER_PORT"',
+        ),
+    }
+    return (*words[program.starter], *program.starter_words)
+
+
+def _check(brief: Brief, program: Program) -> str:
+    step = brief.estimate.step_time_s
+    memory = brief.estimate.memory
+    return render(
+        "check.sh.j2",
+        step=f"{step.value:.3f}",
+        low=f"{step.low:.3f}",
+        high=f"{step.high:.3f}",
+        memory=f"{memory.peak_device_gib.value:.1f}",
+        capacity=f"{memory.capacity_gib:.1f}",
+        words=" ".join(program.check),
+    )
+
+
+def quoted(*words: object) -> str:
+    """Words as a shell reads them back.
+
+    Args:
+        words: Any values. [-]
+
+    Returns:
+        One line. [text]
+    """
+    return shlex.join(str(word) for word in words)

@@ -1,0 +1,82 @@
+"""Variables that every launch script sets, by fabric and GPU; facts in a file."""
+
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
+from hardware.catalog import Cluster
+from planner.launch.brief import Brief, Program, Variable
+
+FILE = Path(__file__).with_name("environment.yaml")
+
+
+class When(BaseModel):
+    """Conditions that must all hold."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    fabric: str | None = None
+    nodes: int = Field(default=1, ge=1)
+    """Fewest nodes. [1]"""
+    vendor: Literal["nvidia", "amd", "intel"] | None = None
+
+
+class Known(BaseModel):
+    """One variable with its reason and source."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    value: str
+    why: str
+    source: str
+    when: When = When()
+
+    def applies(self, cluster: Cluster, nodes: int) -> bool:
+        """Whether a run on these nodes wants it.
+
+        Args:
+            cluster: The cluster. [-]
+            nodes: Nodes of the run. [1]
+
+        Returns:
+            True where every condition holds.
+        """
+        vendor = self.when.vendor in (None, cluster.gpu.vendor)
+        fabric = self.when.fabric in (None, cluster.nic.fabric)
+        return vendor and fabric and nodes >= self.when.nodes
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    variables: tuple[Known, ...]
+
+
+@cache
+def known_variables() -> tuple[Known, ...]:
+    """All variables of the file, in its order."""
+    return _File.model_validate(yaml.safe_load(FILE.read_text())).variables
+
+
+def environment(brief: Brief, program: Program) -> tuple[Variable, ...]:
+    """What a launch script sets: the program's own first, then the cluster's.
+
+    Args:
+        brief: The plan. [-]
+        program: What the nodes run. [-]
+
+    Returns:
+        Variables, each name once. [-]
+    """
+    its = [
+        Variable(known.name, known.value, known.why)
+        for known in known_variables()
+        if known.applies(brief.cluster, brief.nodes)
+    ]
+    by_name = {v.name: v for v in (*reversed(its), *reversed(program.environment))}
+    order = dict.fromkeys(v.name for v in (*program.environment, *its))
+    return tuple(by_name[name] for name in order)

@@ -1,0 +1,77 @@
+"""A launch folder on disk: there whole, or not at all."""
+
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from planner.errors import BadInputError
+from planner.launch.brief import LaunchFile
+
+
+def check_folder(out: Path, *, force: bool) -> None:
+    """Refuse a folder that holds something, unless told to replace it.
+
+    Args:
+        out: Where the files are to go. [-]
+        force: Replace what is there. [-]
+
+    Raises:
+        BadInputError: It is a file, or it holds something.
+    """
+    if out.exists() and not out.is_dir():
+        raise BadInputError("is no folder", file=str(out), allowed="a new folder")
+    if out.is_dir() and any(out.iterdir()) and not force:
+        raise BadInputError(
+            "is not empty", file=str(out), allowed="a new folder, or --force"
+        )
+
+
+def write_folder(out: Path, contents: Sequence[LaunchFile], *, force: bool) -> None:
+    """Write all files beside the folder, then put them in its place.
+
+    With *force* a folder of the same name goes only once its successor is whole.
+
+    Args:
+        out: The folder. [-]
+        contents: Its files. [-]
+        force: Replace what is there. [-]
+
+    Raises:
+        BadInputError: It holds something, or it cannot be written.
+    """
+    check_folder(out, force=force)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        stage = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+    except OSError as error:
+        raise BadInputError(f"cannot be written: {error}", file=str(out)) from error
+    try:
+        _fill(stage, contents)
+        _swap(stage, out)
+    except OSError as error:
+        raise BadInputError(f"cannot be written: {error}", file=str(out)) from error
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+
+
+def _fill(stage: Path, contents: Sequence[LaunchFile]) -> None:
+    stage.chmod(0o755)
+    for file in contents:
+        path = stage / file.name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(file.text)
+        path.chmod(0o755 if file.executable else 0o644)
+
+
+def _swap(stage: Path, out: Path) -> None:
+    """Rename the stage; what was there moves aside first and goes last."""
+    if not out.exists():
+        stage.rename(out)
+        return
+    aside = Path(tempfile.mkdtemp(prefix=f".{out.name}.old.", dir=out.parent))
+    try:
+        out.rename(aside / "was")
+        stage.rename(out)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)

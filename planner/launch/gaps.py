@@ -1,0 +1,155 @@
+"""What a target cannot say of a plan, and the nearest plan that it can."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from planner.cost.workload import Workload
+from planner.errors import BadInputError, UnsupportedPlanError
+from planner.launch.brief import Gap
+from planner.launch.read_plan import PlanFile
+from planner.launch.target import Target
+from planner.optimize import optimize
+from planner.resolve import resolve
+from planner.specs.layout import Layout
+from planner.specs.result import RankedPlan
+from planner.specs.search import SearchSpec
+from planner.verify.legality import rule_violations
+
+KEPT = ("tp", "pp", "vpp", "cp", "ep", "micro_batch", "zero_stage", "recompute")
+"""Axes of a plan that the nearest one should share, most important first. [text]"""
+SECONDS = 20.0
+"""Time for each search for a nearest plan. [s]"""
+TOP = 8
+"""Plans of a search that are tried for words. [1]"""
+
+
+def require_expressible(found: PlanFile, target: Target) -> None:
+    """Refuse a plan that a target has no words for.
+
+    Args:
+        found: The plan. [-]
+        target: Who is to write it. [-]
+
+    Raises:
+        UnsupportedPlanError: Names every feature with its line in the file, and the
+            nearest plan that the target can express, with its predicted step.
+    """
+    gaps = (*_framework_gaps(found, target), *target.gaps(found.brief))
+    if not gaps:
+        return
+    told = [_sentence(gap, found) for gap in dict.fromkeys(gaps)]
+    near = _nearest(found, target, gaps)
+    raise UnsupportedPlanError(
+        f"{target.title} {target.version} cannot express this plan:\n  "
+        + "\n  ".join([*told, near])
+    )
+
+
+def _sentence(gap: Gap, found: PlanFile) -> str:
+    line = found.line_of(gap.field)
+    at = f"{found.path}:{line}: " if line is not None else f"{found.path}: "
+    allowed = f"; it has {gap.allowed}" if gap.allowed else ""
+    return f"{at}{gap.field} = {gap.value}: {gap.feature}{allowed}"
+
+
+def _framework_gaps(found: PlanFile, target: Target) -> tuple[Gap, ...]:
+    """Rules of the target's framework that a plan for another one breaks."""
+    if found.spec.framework == target.framework:
+        return ()
+    workload = _under(found, target)
+    broken = rule_violations(workload, found.plan.layout)
+    return tuple(
+        Gap(sentence, _field_of(sentence), _value(found.plan.layout, sentence), "")
+        for sentence in broken
+    )
+
+
+def _field_of(sentence: str) -> str:
+    """The field of a layout that a rule's sentence is about."""
+    words = sentence.replace(",", " ").replace("(", " ").split()
+    named = [word for word in words if word in Layout.model_fields]
+    return f"layout.{named[-1]}" if named else "layout"
+
+
+def _value(layout: Layout, sentence: str) -> object:
+    field = _field_of(sentence).removeprefix("layout.")
+    return getattr(layout, field, "") if field != "layout" else "this"
+
+
+def _under(found: PlanFile, target: Target) -> Workload:
+    """The plan's job in the target's framework with that framework's own stack."""
+    spec = found.spec.model_copy(update={"framework": target.framework, "stack": {}})
+    try:
+        (workload,) = resolve(spec, file=found.path, base=Path(found.path).parent)
+    except BadInputError as error:
+        raise UnsupportedPlanError(
+            f"{target.title} cannot run this job at all: {error}"
+        ) from error
+    return replace(workload.under(found.plan.layout), search=SearchSpec())
+
+
+def _nearest(found: PlanFile, target: Target, gaps: Sequence[Gap]) -> str:
+    """The plan of the target that shares most axes with this one, in a sentence."""
+    stuck = [gap for gap in gaps if gap.field.startswith("spec.")]
+    if any(gap.field == "spec.model" for gap in stuck):
+        return f"nearest: none; no layout of this model has words in {target.title}"
+    if stuck:
+        changes = "; ".join(f"{gap.field}: {gap.allowed or 'another'}" for gap in stuck)
+        return f"nearest: plan the job again with {changes}"
+    workload = replace(_under(found, target), offload=type(found.plan.layout.offload)())
+    broken = {gap.field.removeprefix("layout.") for gap in gaps}
+    kept = [axis for axis in KEPT if axis not in broken]
+    for count in range(len(kept), -1, -1):
+        limits = _limits(found.plan.layout, kept[:count])
+        plan = _best(found, target, replace(workload, search=limits))
+        if plan is not None:
+            return _said(found, target, plan)
+    return f"nearest: no layout of this job fits under {target.title}"
+
+
+def _limits(layout: Layout, axes: Sequence[str]) -> SearchSpec:
+    kinds = {part.kind for stage in layout.stages for part in stage.recompute}
+    values = {axis: getattr(layout, axis) for axis in axes if axis != "recompute"}
+    if "recompute" in axes and kinds:
+        values["recompute"] = tuple(sorted(kinds))
+    return SearchSpec.model_validate(values)
+
+
+def _best(found: PlanFile, target: Target, workload: Workload) -> RankedPlan | None:
+    """The fastest plan within the limits that the target has words for."""
+    try:
+        result = optimize([workload], top=TOP, time_limit=SECONDS)
+    except BadInputError:
+        return None
+    return next((p for p in result.plans if _can(found, target, p)), None)
+
+
+def _can(found: PlanFile, target: Target, plan: RankedPlan) -> bool:
+    fields = {"layout": plan.layout, "estimate": plan.estimate}
+    other = replace(found, plan=found.plan.model_copy(update=fields))
+    return not target.gaps(other.brief)
+
+
+def _said(found: PlanFile, target: Target, plan: RankedPlan) -> str:
+    mine = found.plan.estimate.step_time_s.value
+    its = plan.estimate.step_time_s.value
+    return (
+        f"nearest plan that {target.title} can express: {in_short(plan.layout)}: "
+        f"predicted {its:.3f} s a step, {its / mine - 1:+.1%}; "
+        f"planner plan with framework: {target.framework} gives it"
+    )
+
+
+def in_short(layout: Layout) -> str:
+    """Degrees of a layout as the command line takes them.
+
+    Args:
+        layout: A complete layout. [-]
+
+    Returns:
+        `key=value` pairs, those that say nothing left out. [text]
+    """
+    always = ("tp", "pp", "dp", "zero_stage", "micro_batch")
+    more = [n for n in ("vpp", "cp", "ep", "etp") if getattr(layout, n) > 1]
+    return ",".join(f"{name}={getattr(layout, name)}" for name in (*always, *more))

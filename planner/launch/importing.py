@@ -1,0 +1,256 @@
+"""The way back: launch files of a framework become a spec with its layout."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from planner.errors import BadInputError, did_you_mean
+from planner.launch.brief import Reading
+from planner.launch.registry import TARGETS
+from planner.launch.target import Files, Target
+from planner.models.presets import load_model
+from planner.specs.read import assigned
+
+LARGEST = 1 << 20
+"""Files above this are no configuration. [B]"""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the user says beside the files: what they cannot know.
+
+    Attributes:
+        model: Name of a preset, or a path of a config.json; empty to take the
+            files'. [text]
+        cluster: Name or path of a cluster; empty for gpu and nodes. [text]
+        node: Name of a node, for a cluster of `nodes` of them. [text]
+        nodes: How many; None to take the files'. [1]
+    """
+
+    model: str = ""
+    cluster: str = ""
+    node: str = ""
+    nodes: int | None = None
+
+
+def read_launch(paths: Sequence[Path], name: str | None) -> Reading:
+    """Understand the launch files of a run.
+
+    Args:
+        paths: Files, or folders of them. [-]
+        name: The target whose files they are; None to recognise it. [text]
+
+    Returns:
+        What they say. [-]
+
+    Raises:
+        BadInputError: A file cannot be read, or is no target's.
+    """
+    files = _texts(paths)
+    where = ", ".join(map(str, paths))
+    if name is not None:
+        return _named(name).read(files)
+    able = [target for target in TARGETS if target.reads(files)]
+    if len(able) == 1:
+        return able[0].read(files)
+    found = "several" if able else "none"
+    raise BadInputError(
+        f"{found} of the known targets write files like these; say which",
+        file=where,
+        field="--target",
+        allowed=", ".join(target.name for target in able or TARGETS),
+    )
+
+
+def _named(name: str) -> Target:
+    known = {target.name: target for target in TARGETS}
+    if name not in known:
+        raise BadInputError(
+            f"no such target; {did_you_mean(name, known)}",
+            field="--target",
+            value=name,
+            allowed=", ".join(known),
+        )
+    return known[name]
+
+
+def _texts(paths: Sequence[Path]) -> Files:
+    """Text by name; of a folder every file that is small enough to be settings."""
+    texts: dict[str, str] = {}
+    for path in paths:
+        inside = sorted(path.iterdir()) if path.is_dir() else [path]
+        for file in inside:
+            if file.is_file() and (not path.is_dir() or _may_be(file)):
+                texts[file.name] = _text(file)
+        if not path.exists():
+            raise BadInputError("no such file", file=str(path))
+    return texts
+
+
+def _may_be(file: Path) -> bool:
+    """Whether a file of a folder can hold settings; ours that do not are left out."""
+    ours = file.name in ("plan.json", "README.md", "check.sh")
+    return not ours and file.stat().st_size < LARGEST
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInputError(f"cannot be read: {error}", file=str(path)) from error
+
+
+def import_spec(
+    reading: Reading, told: Told, assignments: Sequence[str]
+) -> dict[str, object]:
+    """The spec that the files, the user's answers and assignments make up.
+
+    Args:
+        reading: What the files say. [-]
+        told: What the user says. [-]
+        assignments: `a.b.c=value` each. [text]
+
+    Returns:
+        Fields of a JobSpec that was checked, in the order of writing. [-]
+
+    Raises:
+        BadInputError: Something that a spec needs is said nowhere, names all of it;
+            or a value is not legal.
+    """
+    _same_model(reading, told)
+    fields = _fields(reading, told)
+    for name in assignments:
+        fields.setdefault(name.partition(".")[0].partition("=")[0], {})
+    _require(fields, assignments)
+    assigned(fields, assignments, Path(), reading.target)
+    return fields
+
+
+def _same_model(reading: Reading, told: Told) -> None:
+    """A model that is named must be the one whose sizes the files give."""
+    if not told.model or isinstance(reading.model, str):
+        return
+    named = load_model(told.model, Path())
+    sizes = {
+        "layers": (named.layers, ("num_hidden_layers", "n_layer")),
+        "width": (named.hidden, ("hidden_size", "n_embd")),
+    }
+    for what, (its, names) in sizes.items():
+        said = [reading.model[name] for name in names if name in reading.model]
+        if said and said[0] != its:
+            raise BadInputError(
+                f"has {its} {what}, the files have {said[0]}",
+                field="--model",
+                value=told.model,
+                allowed="the model of the files",
+            )
+
+
+def _fields(reading: Reading, told: Told) -> dict[str, Any]:
+    """What is known, field by field; what is not is absent."""
+    model = told.model or reading.model
+    found: dict[str, Any] = {
+        "model": model if isinstance(model, str) else dict(model),
+        "cluster": told.cluster or _inline_cluster(reading, told),
+        "training": dict(reading.training),
+        "framework": reading.framework,
+        "stack": dict(reading.stack),
+        "layout": dict(reading.layout),
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def _require(fields: Mapping[str, Any], assignments: Sequence[str]) -> None:
+    """Ask for all that nobody said, at once."""
+    training = fields.get("training", {})
+    batch = training.keys() & {"global_batch", "global_batch_tokens"}
+    said = {a.partition("=")[0].strip() for a in assignments}
+    missing = [
+        words
+        for there, words in (
+            (fields.get("model"), "the model (--model NAME or config.json)"),
+            (
+                fields.get("cluster"),
+                "the hardware (--cluster NAME, or --node NAME and --nodes N)",
+            ),
+            (
+                "seq_len" in training or "training.seq_len" in said,
+                "the sequence length (--set training.seq_len=N)",
+            ),
+            (
+                batch or any(name.startswith("training.global_batch") for name in said),
+                "the global batch (--set training.global_batch=N)",
+            ),
+        )
+        if not there
+    ]
+    if missing:
+        raise BadInputError("the files do not say " + "; nor ".join(missing))
+
+
+def _inline_cluster(reading: Reading, told: Told) -> Mapping[str, object] | None:
+    """Nodes below one leaf, where the user names the node alone."""
+    if not told.node:
+        return None
+    from hardware.catalog import node  # noqa: PLC0415  # only where it is asked for
+
+    try:
+        per_node = node(told.node).gpus_per_node
+    except ValueError as error:
+        raise BadInputError(str(error), field="--node") from error
+    nodes = told.nodes or (reading.gpus // per_node if reading.gpus else None)
+    if nodes is None:
+        raise BadInputError(
+            "the files do not say how many nodes", field="--nodes", allowed="1 or more"
+        )
+    return {"name": f"{told.node}-{nodes}", "node": told.node, "nodes": max(nodes, 1)}
+
+
+def spec_text(fields: Mapping[str, object], reading: Reading) -> str:
+    """The spec as YAML, headed by what was not understood.
+
+    Args:
+        fields: Of a JobSpec. [-]
+        reading: What the files said. [-]
+
+    Returns:
+        YAML with comments. [text]
+    """
+    head = [f"# Read from {reading.target} files by `planner import`."]
+    for title, words in (
+        ("Not understood, and left out", reading.unknown),
+        ("Changes no layout, time or memory", reading.ignored),
+    ):
+        if words:
+            head += [f"# {title}:", *(f"#   {word}" for word in words)]
+    body = yaml.safe_dump(dict(fields), sort_keys=False, width=88)
+    return "\n".join(head) + "\n" + body
+
+
+def report(reading: Reading, fields: Mapping[str, object], out: str) -> str:
+    """What was understood, and what was not.
+
+    Args:
+        reading: What the files said. [-]
+        fields: Of the spec. [-]
+        out: The file that holds it. [text]
+
+    Returns:
+        Lines. [text]
+    """
+    layout = fields.get("layout")
+    shown = layout if isinstance(layout, dict) else {}
+    degrees = [f"{k}={v}" for k, v in shown.items() if isinstance(v, int | str)]
+    lines = [f"{out}: a job for {reading.framework}", "  layout: " + ", ".join(degrees)]
+    if reading.unknown:
+        lines += ["  not understood, and left out:"]
+        lines += [f"    {word}" for word in reading.unknown]
+    if reading.ignored:
+        lines.append(
+            f"  {len(reading.ignored)} settings change no layout, time or memory"
+        )
+    lines.append(f"  next: planner predict {out}")
+    return "\n".join(lines)

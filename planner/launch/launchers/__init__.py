@@ -1,0 +1,9 @@
+"""One file per launcher; a new one is registered in this tuple."""
+
+from planner.launch.launchers.kubernetes import KUBERNETES
+from planner.launch.launchers.slurm import SLURM
+from planner.launch.launchers.torchrun import TORCHRUN
+from planner.launch.target import Launcher
+
+LAUNCHERS: tuple[Launcher, ...] = (SLURM, TORCHRUN, KUBERNETES)
+"""Every launcher, in order of listing."""

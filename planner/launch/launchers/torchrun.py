@@ -1,0 +1,44 @@
+"""torchrun alone: launch.sh on every node, over ssh where there are several."""
+
+from planner.launch.brief import Brief, LaunchFile, Program
+from planner.launch.render import render
+from planner.launch.target import Launcher
+
+SCRIPT = "run.sh"
+
+
+def write(brief: Brief, program: Program) -> tuple[LaunchFile, ...]:
+    """A script that starts launch.sh on every host of a file.
+
+    Args:
+        brief: The plan. [-]
+        program: What the nodes run. [-]
+
+    Returns:
+        The script; none for one node, which launch.sh starts by itself. [-]
+    """
+    del program
+    if brief.nodes == 1:
+        return ()
+    text = render("run.sh.j2", nodes=brief.nodes)
+    return (LaunchFile(SCRIPT, text, executable=True),)
+
+
+def start(brief: Brief) -> str:
+    """The command that starts the run.
+
+    Args:
+        brief: The plan. [-]
+
+    Returns:
+        A shell line. [text]
+    """
+    if brief.nodes == 1:
+        return "./launch.sh"
+    return f"./{SCRIPT} hosts.txt    # {brief.nodes} host names, one a line"
+
+
+TORCHRUN = Launcher(
+    name="torchrun", title="torchrun", version="torch 2.13", write=write, start=start
+)
+"""PyTorch's own launcher."""

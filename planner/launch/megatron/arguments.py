@@ -1,0 +1,283 @@
+"""A plan as arguments of Megatron-LM's pretrain_gpt.py, by its own groups."""
+
+from collections.abc import Sequence
+from itertools import chain
+
+from planner.launch.brief import Brief
+from planner.launch.megatron.model import model_arguments
+from planner.launch.megatron.recompute import offload_arguments, recompute_arguments
+from planner.launch.megatron.rotation import Argument
+from planner.launch.megatron.stages import is_even, stage_layout
+from planner.specs.layout import Layout
+
+CP_TYPES = {"ring": "p2p", "all-gather": "all_gather", "ulysses": "a2a"}
+"""--cp-comm-type by kind of context parallelism. [text]"""
+OPTIMIZERS = {"adamw": "adam", "sgd": "sgd", "sgd-momentum": "sgd", "muon": "muon"}
+"""--optimizer by name. [text]"""
+MOMENTUM = {"sgd": 0.0, "sgd-momentum": 0.9}
+MOMENTS = {None: None, 32: None, 16: "bf16"}
+"""--exp-avg-dtype by width of the moments. [text]"""
+RECIPES = {"delayed": "delayed", "current": "tensorwise", "blockwise": "blockwise"}
+"""--fp8-recipe by the stack's. [text]"""
+Group = tuple[str, list[Argument]]
+
+
+def arguments(brief: Brief) -> list[Group]:
+    """Every argument of a plan, by Megatron's own groups.
+
+    Args:
+        brief: The plan. [-]
+
+    Returns:
+        (title, arguments), in order of writing. [-]
+    """
+    return [("model", model_arguments(brief)), *run_arguments(brief)]
+
+
+def run_arguments(brief: Brief) -> list[Group]:
+    """Every argument of a plan but those that describe its model.
+
+    Args:
+        brief: The plan. [-]
+
+    Returns:
+        (title, arguments), in order of writing. [-]
+    """
+    return [
+        ("parallelism", parallelism(brief)),
+        ("batch", _batch(brief)),
+        ("recompute and offload", _memory(brief.layout)),
+        ("numbers", _numbers(brief)),
+        ("optimizer", _optimizer(brief)),
+        ("run", _run()),
+    ]
+
+
+def parallelism(brief: Brief) -> list[Argument]:
+    """Degrees, stages, sharding and rank order.
+
+    Args:
+        brief: The plan. [-]
+
+    Returns:
+        (option, value). [-]
+    """
+    its = brief.layout
+    found: list[Argument] = [
+        ("--tensor-model-parallel-size", its.tp),
+        *_flags(
+            ("--sequence-parallel", its.sp),
+            ("--tp-comm-overlap", its.sp and brief.stack.get("tp_overlap")),
+        ),
+        ("--pipeline-model-parallel-size", its.pp),
+        *_stages(brief),
+        *_context(its),
+    ]
+    if brief.architecture.expert_parameters:
+        found += [
+            ("--expert-model-parallel-size", its.ep),
+            ("--expert-tensor-parallel-size", its.etp),
+            *_flags(("--overlap-moe-expert-parallel-comm", _overlaps_experts(brief))),
+        ]
+    return [*found, *_sharding(brief), *_flags(_mapping(its))]
+
+
+def _overlaps_experts(brief: Brief) -> bool:
+    """Exchanges of experts beside another micro-batch, where Megatron can do it.
+
+    References:
+        Megatron-LM core_v0.16.1 megatron/core/transformer/transformer_config.py,
+        overlap_moe_expert_parallel_comm.
+    """
+    its = brief.layout
+    whole = any(part.kind == "full" for s in its.stages for part in s.recompute)
+    can = its.ep > 1 and not whole and (its.pp == 1 or its.vpp > 1)
+    return can and bool(brief.stack.get("ep_overlap"))
+
+
+def _mapping(layout: Layout) -> tuple[str, bool]:
+    return "--use-tp-pp-dp-mapping", layout.order == "tp-cp-ep-pp-dp"
+
+
+def _flags(*pairs: tuple[str, object]) -> list[Argument]:
+    return [(option, True) for option, wanted in pairs if wanted]
+
+
+def _stages(brief: Brief) -> list[Argument]:
+    """A count where all stages are alike, else the layout spelled out."""
+    its, mtp = brief.layout, brief.architecture.mtp_layers
+    if its.pp == 1:
+        return []
+    if is_even(its) and not mtp:
+        return (
+            [("--num-virtual-stages-per-pipeline-rank", its.vpp)] if its.vpp > 1 else []
+        )
+    layout = stage_layout(its.layers_per_stage, mtp)
+    return [("--pipeline-model-parallel-layout", layout)]
+
+
+def _context(layout: Layout) -> list[Argument]:
+    if layout.cp == 1:
+        return []
+    found: list[Argument] = [("--context-parallel-size", layout.cp)]
+    if layout.cp_kind in CP_TYPES:
+        return [*found, ("--cp-comm-type", CP_TYPES[layout.cp_kind])]
+    inner = int(layout.cp_kind.removeprefix("ulysses").partition("+")[0])
+    sizes = [inner, layout.cp // inner]
+    return [
+        *found,
+        ("--cp-comm-type", "a2a+p2p"),
+        ("--hierarchical-context-parallel-sizes", sizes),
+    ]
+
+
+def _sharding(brief: Brief) -> list[Argument]:
+    its = brief.layout
+    if its.zero_stage == 0:
+        return []
+    found = _flags(("--use-distributed-optimizer", True))
+    copies = its.dp * its.cp // its.dp_shard
+    if copies > 1:
+        found.append(("--num-distributed-optimizer-instances", copies))
+    reduce, gather = (
+        brief.stack.get(name)
+        for name in ("overlap_grad_reduce", "overlap_param_gather")
+    )
+    return [
+        *found,
+        *_flags(
+            ("--overlap-grad-reduce", reduce),
+            ("--overlap-param-gather", reduce and gather),
+        ),
+    ]
+
+
+def _batch(brief: Brief) -> list[Argument]:
+    return [
+        ("--seq-length", brief.training.seq_len),
+        ("--micro-batch-size", brief.layout.micro_batch),
+        ("--global-batch-size", brief.training.sequences),
+    ]
+
+
+def _memory(layout: Layout) -> list[Argument]:
+    return [*recompute_arguments(layout), *offload_arguments(layout)]
+
+
+def fp8_recipe(brief: Brief) -> str | None:
+    """How 8-bit tensors are scaled.
+
+    Args:
+        brief: The plan. [-]
+
+    Returns:
+        A word of --fp8-recipe; None without 8-bit tensors. [text]
+    """
+    precision = brief.training.precision
+    if precision == "mxfp8":
+        return "mxfp8"
+    if precision != "fp8":
+        return None
+    return RECIPES[str(brief.stack.get("fp8_recipe", "current"))]
+
+
+def _numbers(brief: Brief) -> list[Argument]:
+    precision, recipe = brief.training.precision, fp8_recipe(brief)
+    formats = brief.layout.comm_dtype
+    found = _flags(("--fp16", precision == "fp16"), ("--bf16", precision != "fp16"))
+    if recipe:
+        found += [("--fp8-format", "hybrid"), ("--fp8-recipe", recipe)]
+    if precision == "nvfp4":
+        found += [("--fp4-format", "e2m1"), ("--fp4-recipe", "nvfp4")]
+    kept = bool(recipe) and formats.parameters == "fp8" and brief.layout.zero_stage > 0
+    reused = kept and recipe == "mxfp8" and brief.stack.get("overlap_param_gather")
+    return [
+        *found,
+        *_flags(
+            ("--fp8-param-gather", kept),
+            ("--reuse-grad-buf-for-mxfp8-param-ag", reused),
+            (
+                "--grad-reduce-in-bf16",
+                formats.gradients == "bf16" and precision != "fp16",
+            ),
+        ),
+    ]
+
+
+def _optimizer(brief: Brief) -> list[Argument]:
+    name = brief.training.optimizer
+    found: list[Argument] = [("--optimizer", OPTIMIZERS[name])]
+    if name in MOMENTUM:
+        found.append(("--sgd-momentum", MOMENTUM[name]))
+    return [
+        *found,
+        *_moments(brief),
+        ("--lr", 3.0e-4),
+        ("--min-lr", 3.0e-5),
+        ("--lr-decay-style", "cosine"),
+        ("--lr-warmup-fraction", 0.01),
+        ("--weight-decay", 0.1),
+        ("--clip-grad", 1.0),
+        ("--adam-beta1", 0.9),
+        ("--adam-beta2", 0.95),
+        ("--attention-dropout", 0.0),
+        ("--hidden-dropout", 0.0),
+        ("--init-method-std", 0.02),
+    ]
+
+
+def _moments(brief: Brief) -> list[Argument]:
+    """Moments narrower than 32 bits; offload names the same optimizer already."""
+    dtype = MOMENTS[brief.training.state_bits]
+    if dtype is None:
+        return []
+    aware = _flags(
+        ("--use-precision-aware-optimizer", not brief.layout.offload.optimizer)
+    )
+    return [*aware, ("--exp-avg-dtype", dtype), ("--exp-avg-sq-dtype", dtype)]
+
+
+def _run() -> list[Argument]:
+    return [
+        ("--use-mcore-models", True),
+        ("--transformer-impl", "transformer_engine"),
+        ("--attention-backend", "auto"),
+        ("--distributed-timeout-minutes", 30),
+        ("--log-interval", 10),
+        ("--log-throughput", True),
+        ("--log-device-memory-used", True),
+        ("--eval-interval", 1000),
+        ("--eval-iters", 10),
+        ("--save-interval", 1000),
+        ("--ckpt-format", "torch_dist"),
+        ("--manual-gc", True),
+    ]
+
+
+def words(argument: Argument) -> list[str]:
+    """An argument as words of a command line.
+
+    Args:
+        argument: (option, value); True for a flag. [-]
+
+    Returns:
+        Words, not quoted. [text]
+    """
+    option, value = argument
+    if value is True:
+        return [option]
+    values = value if isinstance(value, list) else [value]
+    return [option, *map(str, values)]
+
+
+def command_line(groups: Sequence[Group]) -> list[str]:
+    """All arguments as words.
+
+    Args:
+        groups: As `arguments` gives them. [-]
+
+    Returns:
+        Words, not quoted. [text]
+    """
+    every = chain.from_iterable(given for _, given in groups)
+    return [word for argument in every for word in words(argument)]

@@ -1,0 +1,157 @@
+"""The model that Megatron's arguments describe, as a Hugging Face config."""
+
+from collections.abc import Mapping
+from typing import Any
+
+Given = Mapping[str, Any]
+SIZES = {
+    "num_layers": "num_hidden_layers",
+    "hidden_size": "hidden_size",
+    "ffn_hidden_size": "intermediate_size",
+    "num_attention_heads": "num_attention_heads",
+    "num_query_groups": "num_key_value_heads",
+    "kv_channels": "head_dim",
+    "max_position_embeddings": "max_position_embeddings",
+    "rotary_base": "rope_theta",
+    "num_experts": "num_local_experts",
+    "moe_router_topk": "num_experts_per_tok",
+}
+"""Hugging Face field of a Llama or Mixtral by argument of Megatron. [text]"""
+GPT2 = {
+    "num_layers": "n_layer",
+    "hidden_size": "n_embd",
+    "num_attention_heads": "n_head",
+    "ffn_hidden_size": "n_inner",
+    "max_position_embeddings": "n_positions",
+}
+"""The same of a GPT-2. [text]"""
+OTHERS = frozenset(
+    {
+        "vocab_size",
+        "make_vocab_size_divisible_by",
+        "tokenizer_type",
+        "untie_embeddings_and_output_weights",
+        "swiglu",
+        "squared_relu",
+        "normalization",
+        "layernorm_epsilon",
+        "add_bias_linear",
+        "add_qkv_bias",
+        "qk_layernorm",
+        "group_query_attention",
+        "position_embedding_type",
+        "multi_latent_attention",
+        "q_lora_rank",
+        "kv_lora_rank",
+        "qk_head_dim",
+        "qk_pos_emb_head_dim",
+        "v_head_dim",
+        "moe_ffn_hidden_size",
+        "moe_shared_expert_intermediate_size",
+        "moe_layer_freq",
+        "mtp_num_layers",
+        "window_size",
+        "use_rope_scaling",
+        "rope_scaling_factor",
+        "rotary_percent",
+        "rope_type",
+        "rotary_scaling_factor",
+        "mscale",
+        "mscale_all_dim",
+        "layernorm_zero_centered_gamma",
+        "apply_rope_fusion",
+    }
+)
+"""Arguments that only describe a model, beside its sizes. [text]"""
+NEEDED = {"num_layers", "hidden_size", "num_attention_heads", "vocab_size"}
+FOREIGN = (
+    "multi_latent_attention",
+    "moe_shared_expert_intermediate_size",
+    "mtp_num_layers",
+    "window_size",
+    "squared_relu",
+    "layernorm_zero_centered_gamma",
+)
+"""Blocks of models that are better named than described. [text]"""
+
+
+def described(its: Given) -> dict[str, Any]:
+    """A Hugging Face config of the same layers.
+
+    Args:
+        its: Values by argument. [-]
+
+    Returns:
+        Fields; empty where sizes are missing, or blocks are of a family that a preset
+        says better. [-]
+    """
+    family = _family(its) if its.keys() >= NEEDED else ""
+    if not family:
+        return {}
+    head = {"name": "imported", "model_type": family}
+    return head | (_gpt2(its) if family == "gpt2" else _llama(its))
+
+
+def vocabulary(its: Given) -> int:
+    """Tokens that the model knows; NullTokenizer adds one of its own.
+
+    Args:
+        its: Values by argument. [-]
+
+    Returns:
+        Rows of the embedding without padding. [1]
+    """
+    return int(its["vocab_size"]) + (its.get("tokenizer_type") == "NullTokenizer")
+
+
+def _family(its: Given) -> str:
+    """The family whose layers these are; empty where none is known to be."""
+    if any(its.get(name) for name in FOREIGN):
+        return ""
+    gated, rms = its.get("swiglu"), its.get("normalization") == "RMSNorm"
+    biased = its.get("add_bias_linear", True)
+    learned = its.get("position_embedding_type", "learned_absolute")
+    if not (gated or rms) and biased and learned == "learned_absolute":
+        return "" if its.get("group_query_attention") else "gpt2"
+    if not (gated and rms) or biased:
+        return ""
+    return _gated(its)
+
+
+def _gated(its: Given) -> str:
+    normed, qkv = its.get("qk_layernorm"), its.get("add_qkv_bias")
+    if its.get("num_experts"):
+        plain = _all_experts(str(its.get("moe_layer_freq", 1)))
+        return "mixtral" if plain and not (normed or qkv) else ""
+    names = {(False, False): "llama", (True, False): "qwen3", (False, True): "qwen2"}
+    return names.get((bool(normed), bool(qkv)), "")
+
+
+def _all_experts(frequency: str) -> bool:
+    """Whether every layer has experts, by a number or a list of 0 and 1."""
+    return frequency == "1" or not frequency.replace("[1]", "").strip("*0123456789")
+
+
+def _llama(its: Given) -> dict[str, Any]:
+    found = {ours: its[theirs] for theirs, ours in SIZES.items() if its.get(theirs)}
+    found.setdefault("num_key_value_heads", found["num_attention_heads"])
+    found.setdefault("intermediate_size", _gated_width(found["hidden_size"]))
+    if its.get("num_experts") and its.get("moe_ffn_hidden_size"):
+        found["intermediate_size"] = its["moe_ffn_hidden_size"]
+    if its.get("use_rope_scaling"):
+        factor = its.get("rope_scaling_factor", 8.0)
+        found["rope_scaling"] = {"rope_type": "llama3", "factor": factor}
+    found["vocab_size"] = vocabulary(its)
+    found["tie_word_embeddings"] = not its.get("untie_embeddings_and_output_weights")
+    return found
+
+
+def _gated_width(hidden: int) -> int:
+    """Megatron's own width of a gated MLP that no argument gives. [1]."""
+    return int(4 * hidden * 2 / 3) // 64 * 64
+
+
+def _gpt2(its: Given) -> dict[str, Any]:
+    found = {ours: its[theirs] for theirs, ours in GPT2.items() if its.get(theirs)}
+    tied = not its.get("untie_embeddings_and_output_weights")
+    return found | {"vocab_size": vocabulary(its), "tie_word_embeddings": tied}

@@ -1,0 +1,67 @@
+"""Model families that Megatron's GPTModel can train, read from data."""
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import yaml
+from pydantic import BaseModel, ConfigDict
+
+FILE = Path(__file__).with_name("families.yaml")
+Options = dict[str, str | float | bool]
+
+
+class Family(BaseModel):
+    """What a family's name implies beside the sizes of its blocks."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    activation: str
+    base: float | None = None
+    arguments: Options = {}
+    routing: Options = {}
+    source: str
+
+
+class Activation(BaseModel):
+    """An activation that GPTModel has, and the option for it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    gated: bool
+    arguments: Options = {}
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    families: dict[str, Family]
+    activations: dict[str, Activation]
+
+
+@cache
+def _file() -> _File:
+    return _File.model_validate(yaml.safe_load(FILE.read_text()))
+
+
+def families() -> Mapping[str, Family]:
+    """Families by Hugging Face model type. [-]."""
+    return _file().families
+
+
+def activations() -> Mapping[str, Activation]:
+    """Activations by Hugging Face name. [-]."""
+    return _file().activations
+
+
+def activation_of(family: Family, model: Mapping[str, object]) -> str:
+    """The activation that a model's fields name, else its family's.
+
+    Args:
+        family: The model's family. [-]
+        model: Hugging Face fields. [-]
+
+    Returns:
+        Hugging Face name. [text]
+    """
+    return str(model.get("hidden_act") or family.activation)

@@ -1,0 +1,110 @@
+"""Every argument of Megatron-LM, as its own parser declares it."""
+
+import json
+from argparse import ArgumentError, ArgumentParser, Namespace
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NoReturn
+
+VERSIONS = ("0.16.1", "0.19.0")
+"""Releases whose arguments are known, oldest first. [text]"""
+VERSION = VERSIONS[0]
+"""The release that scripts are written for. [text]"""
+_FOLDER = Path(__file__).parent
+_TYPES = {"int": int, "float": float}
+
+
+@cache
+def declared(version: str = VERSION) -> dict[str, dict[str, Any]]:
+    """Arguments of a release.
+
+    Args:
+        version: One of `VERSIONS`. [text]
+
+    Returns:
+        Its declaration by option: dest, kind, nargs, type, choices, default. [-]
+
+    References:
+        Megatron-LM core_v<version> megatron/training/arguments.py, parsed.
+    """
+    path = _FOLDER / f"megatron-lm-{version}-arguments.json"
+    every = json.loads(path.read_text())
+    return {option: one for one in every for option in one["options"]}
+
+
+class _Strict(ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(message)
+
+
+@cache
+def _parser(version: str) -> _Strict:
+    """The release's command line, rebuilt from its declarations."""
+    parser = _Strict(allow_abbrev=False, add_help=False, exit_on_error=False)
+    for one in {id(one): one for one in declared(version).values()}.values():
+        if one["options"]:
+            _add(parser, one)
+    return parser
+
+
+def _add(parser: _Strict, one: dict[str, Any]) -> None:
+    common: dict[str, Any] = {"dest": one["dest"], "default": one["default"]}
+    if one["nargs"] == 0:
+        action = "store_false" if one["kind"].startswith("StoreFalse") else "store_true"
+        parser.add_argument(*one["options"], action=action, **common)
+        return
+    choices = (
+        one["choices"] if one["type"] not in ("int", "enum_type_handler") else None
+    )
+    if one["type"] == "int" and one["choices"]:
+        choices = [int(choice) for choice in one["choices"]]
+    parser.add_argument(
+        *one["options"],
+        nargs=one["nargs"],
+        type=_TYPES.get(one["type"], str),
+        choices=choices,
+        **common,
+    )
+
+
+def parse(words: Sequence[str], version: str = VERSION) -> tuple[Namespace, list[str]]:
+    """Read a command line as the release's own parser does.
+
+    Args:
+        words: Options and their values. [text]
+        version: One of `VERSIONS`. [text]
+
+    Returns:
+        The values of all options, and the words that none of them took. [-]
+
+    Raises:
+        ValueError: An option is wrong: no such choice, no number, no value.
+    """
+    try:
+        return _parser(version).parse_known_args(list(words))
+    except ArgumentError as error:
+        raise ValueError(str(error)) from error
+
+
+def given(words: Sequence[str], version: str = VERSION) -> dict[str, Any]:
+    """Options that a command line spells out, by dest.
+
+    Args:
+        words: Options and their values. [text]
+        version: One of `VERSIONS`. [text]
+
+    Returns:
+        Their values. [-]
+
+    Raises:
+        ValueError: An option is wrong.
+    """
+    space, _ = parse(words, version)
+    known = declared(version)
+    names = {known[word.split("=")[0]]["dest"] for word in words if _is(word, known)}
+    return {name: getattr(space, name) for name in sorted(names)}
+
+
+def _is(word: str, known: dict[str, dict[str, Any]]) -> bool:
+    return word.split("=", maxsplit=1)[0] in known

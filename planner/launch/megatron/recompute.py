@@ -1,0 +1,205 @@
+"""Recompute and offload of a layout in Megatron's arguments, and what has none."""
+
+from collections.abc import Iterator
+from math import isclose
+
+from planner.launch.brief import Gap
+from planner.specs.layout import Layout, Stage
+
+Argument = tuple[str, object]
+MODULES = (
+    "core_attn",
+    "moe_act",
+    "layernorm",
+    "mla_up_proj",
+    "mlp",
+    "moe",
+    "shared_experts",
+)
+"""What --recompute-modules knows. [text]"""
+NONE, FULL, SELECTIVE = "none", "full", "selective"
+
+
+def recompute_kinds(layout: Layout) -> tuple[str, ...]:
+    """Recompute kinds of a plan's layers.
+
+    Args:
+        layout: A complete layout. [-]
+
+    Returns:
+        Each once, in order of first use. [text]
+    """
+    found = (kind for stage in layout.stages for kind in layer_kinds(stage))
+    return tuple(dict.fromkeys(found))
+
+
+def layer_kinds(stage: Stage) -> tuple[str, ...]:
+    """Recompute kind of every layer of a virtual stage.
+
+    Args:
+        stage: One virtual stage. [-]
+
+    Returns:
+        Kinds in model order. [text], shape (layers,)
+    """
+    if not stage.recompute:
+        return (NONE,) * stage.layers
+    parts = ((part.kind,) * (part.stop - part.start) for part in stage.recompute)
+    return tuple(kind for part in parts for kind in part)
+
+
+def modules_of(kind: str) -> tuple[str, ...]:
+    """Modules that a kind other than full and none runs again.
+
+    Args:
+        kind: For example `selective`, or `layernorm+moe_act`. [text]
+
+    Returns:
+        Names of --recompute-modules. [text]
+    """
+    return ("core_attn",) if kind == SELECTIVE else tuple(kind.split("+"))
+
+
+def recompute_gaps(layout: Layout) -> Iterator[Gap]:
+    """Recompute that Megatron's arguments cannot say.
+
+    Args:
+        layout: A complete layout. [-]
+
+    Yields:
+        One gap for each.
+
+    References:
+        Megatron-LM core_v0.16.1 megatron/core/transformer/transformer_block.py,
+        _checkpointed_forward; transformer_config.py, recompute_modules.
+    """
+    kinds = recompute_kinds(layout)
+    named = [kind for kind in kinds if kind not in (NONE, FULL)]
+    unknown = [kind for kind in named if set(modules_of(kind)) - set(MODULES)]
+    for kind in unknown:
+        allowed = f"none, full, selective, or some of {', '.join(MODULES)} with +"
+        yield Gap("no such module", "layout.stages.recompute", kind, allowed)
+    if len(kinds) > 1 and (named or _block(layout) is None):
+        yield Gap(
+            "one recompute for all layers, or the same number of whole layers at the "
+            "head of every virtual stage",
+            "layout.stages.recompute",
+            ", ".join(kinds),
+            "none, full, full for the first N layers of each stage, modules",
+        )
+
+
+def _block(layout: Layout) -> int | None:
+    """Layers at the head of every virtual stage that are recomputed whole, if so."""
+    stages = [layer_kinds(stage) for stage in layout.stages]
+    most = max(kinds.count(FULL) for kinds in stages)
+    for kinds in stages:
+        head = min(most, len(kinds))
+        if kinds != (FULL,) * head + (NONE,) * (len(kinds) - head):
+            return None
+    return most
+
+
+def recompute_arguments(layout: Layout) -> list[Argument]:
+    """None, modules of every layer, all of it, or the first layers of each stage.
+
+    Args:
+        layout: A layout without recompute gaps. [-]
+
+    Returns:
+        (option, value). [-]
+    """
+    kinds = recompute_kinds(layout)
+    if set(kinds) <= {NONE}:
+        return []
+    if FULL in kinds:
+        block = NONE in kinds
+        return [
+            ("--recompute-granularity", "full"),
+            ("--recompute-method", "block" if block else "uniform"),
+            ("--recompute-num-layers", _block(layout) if block else 1),
+        ]
+    (kind,) = kinds
+    return [
+        ("--recompute-granularity", "selective"),
+        ("--recompute-modules", list(modules_of(kind))),
+    ]
+
+
+def offload_gaps(layout: Layout) -> Iterator[Gap]:
+    """Offload that Megatron's arguments cannot say.
+
+    Args:
+        layout: A complete layout. [-]
+
+    Yields:
+        One gap for each.
+
+    References:
+        Megatron-LM core_v0.16.1 megatron/core/transformer/transformer_config.py,
+        cpu_offloading.
+    """
+    its = layout.offload
+    stages = any(s.offload.gradients or s.offload.activations for s in layout.stages)
+    for part in ("parameters", "gradients"):
+        if getattr(its, part) or (part == "gradients" and stages):
+            what = "only optimizer states and activations go to the host"
+            yield Gap(what, "layout.offload", part, "optimizer, activations")
+    if its.device == "nvme":
+        yield Gap("nothing goes to drives", "layout.offload", "nvme", "cpu")
+    if its.optimizer and layout.zero_stage == 0:
+        what = "only the distributed optimizer's states go to the host"
+        yield Gap(what, "layout.offload", "optimizer at ZeRO 0", "zero_stage 1")
+    yield from _activation_gaps(layout)
+
+
+def _activation_gaps(layout: Layout) -> Iterator[Gap]:
+    if not layout.offload.activations:
+        return
+    value = f"activations {layout.offload.activations}"
+    if layout.pp > 1:
+        what = "activations go to the host without a pipeline only"
+        yield Gap(what, "layout.offload", value, "pp 1")
+    if set(recompute_kinds(layout)) - {NONE}:
+        what = "activations go to the host without recompute only"
+        yield Gap(what, "layout.offload", value, "recompute none")
+    layers = sum(layout.layers_per_stage)
+    if not isclose(layout.offload.activations * layers, offloaded_layers(layout)):
+        what = "activations go to the host by whole layers"
+        yield Gap(what, "layout.offload", value, f"k / {layers}")
+    if offloaded_layers(layout) >= layers:
+        what = "the last layer's activations stay on the GPU"
+        yield Gap(what, "layout.offload", value, "less than 1")
+
+
+def offloaded_layers(layout: Layout) -> int:
+    """Layers whose activations go to the host.
+
+    Args:
+        layout: A complete layout. [-]
+
+    Returns:
+        Layers. [1]
+    """
+    return round(layout.offload.activations * sum(layout.layers_per_stage))
+
+
+def offload_arguments(layout: Layout) -> list[Argument]:
+    """Optimizer states by fraction, activations by layers.
+
+    Args:
+        layout: A layout without offload gaps. [-]
+
+    Returns:
+        (option, value). [-]
+    """
+    found: list[Argument] = []
+    if layout.offload.optimizer:
+        found += [
+            ("--optimizer-cpu-offload", True),
+            ("--optimizer-offload-fraction", layout.offload.optimizer),
+            ("--use-precision-aware-optimizer", True),
+        ]
+    if layout.offload.activations:
+        found.append(("--cpu-offloading-num-layers", offloaded_layers(layout)))
+    return found

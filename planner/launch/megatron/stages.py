@@ -1,0 +1,118 @@
+"""The stages of a pipeline in Megatron's words, and back."""
+
+import re
+from collections.abc import Sequence
+from itertools import groupby
+
+from planner.errors import BadInputError
+from planner.specs.layout import Layout, Stage
+
+EMBEDDING, DECODER, MTP, LOSS = "E", "t", "m", "L"
+
+
+def stage_layout(counts: Sequence[int], mtp: int) -> str:
+    """Virtual stages in model order, as --pipeline-model-parallel-layout takes them.
+
+    ``Et*3|(t*4|)*2t*3L``: embedding, decoder layers, prediction layers, loss; like
+    neighbours are written once; virtual stage i is chunk ``i // pp`` of rank
+    ``i % pp``.
+
+    Args:
+        counts: Layers of every virtual stage. [1], shape (stages,)
+        mtp: Layers of multi-token prediction, all on the last stage. [1]
+
+    Returns:
+        The layout. [text]
+    """
+    words = [_repeated(DECODER, count) for count in counts]
+    words[0] = EMBEDDING + words[0]
+    words[-1] += _repeated(MTP, mtp) + LOSS
+    runs = [(word, len(list(run))) for word, run in groupby(words[:-1])]
+    return "".join(_run(f"{word}|", count) for word, count in runs) + words[-1]
+
+
+def _run(stage: str, count: int) -> str:
+    return f"({stage})*{count}" if count > 1 else stage
+
+
+def _repeated(letter: str, count: int) -> str:
+    return letter if count == 1 else f"{letter}*{count}" if count else ""
+
+
+def is_even(layout: Layout) -> bool:
+    """Whether all virtual stages hold the same number of layers.
+
+    Args:
+        layout: A complete layout. [-]
+
+    Returns:
+        True where a count alone says it. [-]
+    """
+    return len(set(layout.layers_per_stage)) == 1
+
+
+def counts_of(text: str, *, file: str) -> tuple[int, ...]:
+    """Layers of every virtual stage of a written layout.
+
+    Args:
+        text: For example `Et*3|(t*4|)*2t*3L`. [text]
+        file: Where it is from, for messages. [text]
+
+    Returns:
+        Decoder layers by stage. [1], shape (stages,)
+
+    Raises:
+        BadInputError: It is no such layout.
+
+    References:
+        Megatron-LM core_v0.16.1 megatron/core/transformer/
+        pipeline_parallel_layer_layout.py, parse_str_to_list.
+    """
+    plain = _unrolled(text.strip("'\"").replace(",", "").replace(" ", ""))
+    stages = plain.split("|")
+    if any(set(stage) - set("EtmL") for stage in stages):
+        raise BadInputError(
+            "is no layout of stages",
+            file=file,
+            field="--pipeline-model-parallel-layout",
+            value=text,
+            allowed="E, t, m, L, counts such as t*3 and (...)*3, split by |",
+        )
+    return tuple(stage.count(DECODER) for stage in stages)
+
+
+def _unrolled(text: str) -> str:
+    """Groups and repeats written out, innermost first."""
+    before = ""
+    while before != text:
+        before = text
+        text = re.sub(
+            r"\(([^()]*)\)\*(\d+)", lambda m: m.group(1) * int(m.group(2)), text
+        )
+        text = re.sub(
+            r"([A-Za-z|])\*(\d+)", lambda m: m.group(1) * int(m.group(2)), text
+        )
+    return text
+
+
+def plain_stages(counts: Sequence[int], kind: str) -> tuple[Stage, ...]:
+    """Stages of one recompute kind, or of whole layers at the head of each.
+
+    Args:
+        counts: Layers of every virtual stage. [1]
+        kind: Recompute of all their layers; `full:N` of the first N. [text]
+
+    Returns:
+        Stages in model order. [-]
+    """
+    name, _, head = kind.partition(":")
+    return tuple(
+        _stage(count, name, min(int(head), count) if head else count)
+        for count in counts
+    )
+
+
+def _stage(count: int, kind: str, head: int) -> Stage:
+    ranges = [(0, head, kind), (head, count, "none")]
+    parts = [{"from": a, "to": b, "kind": k} for a, b, k in ranges if b > a]
+    return Stage.model_validate({"layers": count, "recompute": parts})

@@ -1,0 +1,72 @@
+"""ConfigContainer's fields, and which option of Megatron-LM each of them is."""
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import yaml
+from pydantic import BaseModel, ConfigDict
+
+VERSION = "0.6.0"
+"""The release that overrides are written for. [text]"""
+_FOLDER = Path(__file__).parent
+
+
+class Paths(BaseModel):
+    """Fields by option, and the options that are flags."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    paths: dict[str, list[str]]
+    flags: list[str]
+
+
+class Fields(BaseModel):
+    """What ConfigContainer's blocks hold, and the models that it can convert."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    source: str
+    architectures: list[str]
+    blocks: dict[str, list[str]]
+
+
+@cache
+def paths() -> Paths:
+    """Fields of ConfigContainer by option of Megatron-LM. [-]."""
+    return Paths.model_validate(yaml.safe_load((_FOLDER / "paths.yaml").read_text()))
+
+
+@cache
+def fields() -> Fields:
+    """Fields of every block, and Hugging Face classes that have a bridge. [-]."""
+    path = _FOLDER / f"megatron-bridge-{VERSION}-fields.json"
+    return Fields.model_validate(json.loads(path.read_text()))
+
+
+def options() -> Mapping[str, str]:
+    """Option of Megatron-LM by field; of several the first says it. [text]."""
+    return {every[0]: option for option, every in paths().paths.items()}
+
+
+def unknown_fields(overrides: Mapping[str, object]) -> tuple[str, ...]:
+    """Overrides that ConfigContainer would pass over with a warning.
+
+    Args:
+        overrides: Fields by block. [-]
+
+    Returns:
+        Their paths. [text]
+
+    References:
+        Megatron-Bridge v0.6.0 training/utils/omegaconf_utils.py, _apply_overrides:
+        a key that is not there is skipped.
+    """
+    blocks = fields().blocks
+    found = []
+    for block, its in overrides.items():
+        inside = its if isinstance(its, Mapping) else {"": its}
+        known = blocks.get(block, [])
+        found += [f"{block}.{name}" for name in inside if name not in known]
+    return tuple(found)

@@ -1,0 +1,130 @@
+"""Overrides of Megatron-Bridge back into a layout and a training block."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from planner.errors import BadInputError
+from planner.launch.brief import Reading
+from planner.launch.megatron.known import declared
+from planner.launch.megatron.placed import placed
+from planner.launch.megatron.reader import ranks_of, stack_of, training_of
+from planner.launch.megatron_bridge.paths import options, paths, unknown_fields
+from planner.launch.megatron_bridge.writer import MODULES, PLAIN, PRECISIONS
+
+MARK = "tensor_model_parallel_size"
+
+
+def _loaded(files: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
+    """The YAML whose model block has a tensor degree; empty where none is there."""
+    for name, text in files.items():
+        if not name.endswith((".yaml", ".yml")) or MARK not in text:
+            continue
+        try:
+            its = yaml.safe_load(text)
+        except yaml.YAMLError:
+            continue
+        model = its.get("model") if isinstance(its, dict) else None
+        if isinstance(model, dict) and MARK in model:
+            return name, its
+    return "", {}
+
+
+def reads(files: Mapping[str, str]) -> bool:
+    """Whether a file looks like a ConfigContainer or overrides of one.
+
+    Args:
+        files: Text by name. [text]
+
+    Returns:
+        True where a model block has a tensor degree.
+    """
+    return bool(_loaded(files)[1])
+
+
+def read(files: Mapping[str, str]) -> Reading:
+    """Understand overrides of a recipe, or a ConfigContainer that was saved.
+
+    Args:
+        files: Text by name. [text]
+
+    Returns:
+        What they say. [-]
+
+    Raises:
+        BadInputError: No file is one.
+    """
+    name, its = _loaded(files)
+    if not its:
+        allowed = "YAML with model.tensor_model_parallel_size"
+        where = ", ".join(files)
+        raise BadInputError("is no ConfigContainer", file=where, allowed=allowed)
+    values, gpus = _values(its), ranks_of(files)
+    training = training_of(values) | _adapters(its)
+    skipped = unknown_fields({k: v for k, v in its.items() if isinstance(v, Mapping)})
+    return Reading(
+        target="megatron-bridge",
+        framework="megatron",
+        layout=placed(values, name, gpus),
+        training=training,
+        stack=stack_of(values),
+        ignored=tuple(_others(its)),
+        unknown=tuple(f"{path}: not in ConfigContainer" for path in skipped),
+        gpus=gpus,
+    )
+
+
+def _values(its: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by argument of Megatron-LM; what is null or false is not given."""
+    found: dict[str, Any] = {}
+    for path, option in options().items():
+        block, _, name = path.partition(".")
+        inside = its.get(block)
+        value = inside.get(name) if isinstance(inside, Mapping) else None
+        if value not in (None, False):
+            found[declared()[option]["dest"]] = _listed(option, value)
+    found |= _named(its.get("mixed_precision"))
+    precise = its.get("ddp")
+    if isinstance(precise, Mapping) and precise.get("grad_reduce_in_fp32") is False:
+        found["grad_reduce_in_bf16"] = True
+    if "expert_model_parallel_size" in found or "num_moe_experts" in str(its):
+        found.setdefault("num_experts", 1)
+    return found
+
+
+def _named(recipe: object) -> dict[str, Any]:
+    """Values that a recipe of number formats stands for by its name."""
+    scaled = {name: word for word, name in PRECISIONS.items()}
+    name = recipe if isinstance(recipe, str) else ""
+    if name in scaled:
+        return {"bf16": True, "fp8": "hybrid", "fp8_recipe": scaled[name]}
+    plain = {name: word for word, name in PLAIN.items()}.get(name)
+    return {"fp4": "e2m1"} if plain == "nvfp4" else {plain: True} if plain else {}
+
+
+def _listed(option: str, value: Any) -> Any:
+    """A single word of an option that takes several, as a list."""
+    several = declared()[option]["nargs"] == "+"
+    return [value] if several and not isinstance(value, list) else value
+
+
+def _adapters(its: Mapping[str, Any]) -> dict[str, Any]:
+    peft = its.get("peft")
+    if not isinstance(peft, Mapping):
+        return {}
+    names = {theirs: ours for ours, theirs in MODULES.items()}
+    targets = [names.get(str(t), str(t)) for t in peft.get("target_modules", [])]
+    lora = {"rank": peft.get("dim", 32), "targets": targets or "all"}
+    if peft.get("dropout"):
+        lora["dropout"] = peft["dropout"]
+    return {"method": "lora", "lora": lora}
+
+
+def _others(its: Mapping[str, Any]) -> Iterator[str]:
+    used = {path for every in paths().paths.values() for path in every}
+    for block, inside in its.items():
+        if isinstance(inside, Mapping) and block != "peft":
+            yield from (
+                f"{block}.{name}" for name in inside if f"{block}.{name}" not in used
+            )

@@ -1,0 +1,240 @@
+"""A plan as overrides of a Megatron-Bridge recipe."""
+
+import json
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+
+import yaml
+
+from planner.errors import did_you_mean
+from planner.launch.brief import Brief, Gap, LaunchFile, Program, Variable
+from planner.launch.megatron.arguments import fp8_recipe, run_arguments
+from planner.launch.megatron.gaps import layout_gaps
+from planner.launch.megatron.model import dispatcher
+from planner.launch.megatron.writer import core_environment
+from planner.launch.megatron_bridge.paths import VERSION, fields, paths
+from planner.launch.render import render
+
+TRAIN, OVERRIDES, CONFIG = "train.py", "overrides.yaml", "model/config.json"
+PRECISIONS = {
+    "delayed": "bf16_with_fp8_delayed_scaling_mixed",
+    "tensorwise": "bf16_with_fp8_current_scaling_mixed",
+    "blockwise": "bf16_with_fp8_subchannel_scaling_mixed",
+    "mxfp8": "bf16_with_mxfp8_mixed",
+}
+"""Recipe of number formats by --fp8-recipe. [text]"""
+PLAIN = {"bf16": "bf16_mixed", "fp16": "fp16_mixed", "nvfp4": "bf16_with_nvfp4_mixed"}
+MODULES = {
+    "qkv": "linear_qkv",
+    "proj": "linear_proj",
+    "fc1": "linear_fc1",
+    "fc2": "linear_fc2",
+}
+"""Linear layers that carry an adapter, by the planner's name. [text]"""
+
+
+def gaps(brief: Brief) -> tuple[Gap, ...]:
+    """What of a plan Megatron-Bridge's recipes cannot say.
+
+    Args:
+        brief: The plan. [-]
+
+    Returns:
+        One gap for each, none where all of it can be said. [-]
+    """
+    return (*_model_gaps(brief), *_adapter_gaps(brief), *layout_gaps(brief))
+
+
+def _model_gaps(brief: Brief) -> Iterator[Gap]:
+    known = fields().architectures
+    if architecture_of(brief) not in known:
+        what = "none of the bridges converts this model"
+        name = architecture_of(brief)
+        yield Gap(
+            what, "spec.model", name, f"{len(known)}; {did_you_mean(name, known)}"
+        )
+
+
+def architecture_of(brief: Brief) -> str:
+    """Hugging Face class of a model.
+
+    Args:
+        brief: The plan. [-]
+
+    Returns:
+        Its name; the model type where the fields name none. [text]
+    """
+    named = brief.model.get("architectures")
+    if isinstance(named, (list, tuple)) and named:
+        return str(named[0])
+    return str(brief.model.get("model_type", brief.architecture.family))
+
+
+def _adapter_gaps(brief: Brief) -> Iterator[Gap]:
+    its = brief.training
+    where = "spec.training.lora"
+    if its.method == "qlora":
+        yield Gap("no 4-bit base", "spec.training.method", "qlora", "full, lora")
+    if its.method == "full":
+        return
+    if not its.lora.modules or set(its.lora.modules) - set(MODULES):
+        allowed = ", ".join(MODULES)
+        yield Gap("adapters on these layers", where, its.lora.targets, allowed)
+    if brief.layout.micro_batch > 1:
+        what = "adapters train on packed sequences, one at a time"
+        yield Gap(what, "layout.micro_batch", brief.layout.micro_batch, "1")
+    if its.lora.modules_to_save:
+        saved = ", ".join(its.lora.modules_to_save)
+        yield Gap("tables that train beside adapters", where, saved, "none")
+    if its.lora.precision != "bf16":
+        yield Gap("adapters in this format", where, its.lora.precision, "bf16")
+
+
+def write(brief: Brief) -> Program:
+    """The program: a recipe of Megatron-Bridge with every override of the plan.
+
+    Args:
+        brief: The plan. [-]
+
+    Returns:
+        The script, its overrides and the model's config, and how they start. [-]
+    """
+    body = yaml.safe_dump(overrides(brief), sort_keys=False, width=88)
+    head = "# Overrides of Megatron-Bridge's ConfigContainer; train.py merges them.\n"
+    return Program(
+        files=(
+            LaunchFile(TRAIN, _train(brief)),
+            LaunchFile(OVERRIDES, head + body),
+            LaunchFile(CONFIG, _config(brief)),
+        ),
+        starter="torchrun",
+        words=(TRAIN, 'train.train_iters="$TRAIN_STEPS"'),
+        check=(
+            "train.train_iters=20",
+            "logger.log_interval=1",
+            "validation.eval_iters=0",
+            "checkpoint.save=null",
+        ),
+        versions=(f"megatron-bridge=={VERSION}", "transformers>=5.8,<=5.12.1"),
+        environment=tuple(core_environment(brief)),
+        blanks=_blanks(brief),
+        first=_FIRST,
+    )
+
+
+_FIRST = (
+    "Megatron-Bridge prints its whole configuration at start: compare "
+    "`tensor_model_parallel_size` and `data_parallel_size` with the plan. A key of "
+    "overrides.yaml that it does not know is skipped with a warning.",
+    "`Step Time` of steps 10 to 20 is the step time; the first steps compile.",
+)
+
+
+def _blanks(brief: Brief) -> tuple[Variable, ...]:
+    common = (
+        Variable("CHECKPOINTS", "", "Folder for checkpoints; empty: the recipe's."),
+        Variable("TRAIN_STEPS", str(brief.training_steps), "Optimizer steps."),
+    )
+    if brief.training.method == "lora":
+        model = "Hugging Face name or folder of the model and its tokenizer."
+        base = "Its weights as Megatron-Bridge's convert_checkpoints.py writes them."
+        return (
+            Variable("HF_MODEL", "./model", model),
+            Variable("PRETRAINED", "./checkpoints/base", base),
+            *common,
+        )
+    return (
+        Variable("HF_MODEL", "./model", "Hugging Face name or folder of the model."),
+        Variable("DATA_PATH", "", "Prefix of your tokenised data; empty: mock data."),
+        Variable("TOKENIZER", "", "Hugging Face tokenizer, with DATA_PATH."),
+        *common,
+    )
+
+
+def _train(brief: Brief) -> str:
+    adapters = brief.training.method == "lora"
+    return render(
+        "bridge_train.py.j2",
+        title=brief.job,
+        what="adapter" if adapters else "pre-training",
+        recipe="_peft_common" if adapters else "_pretrain_common",
+        adapters=adapters,
+        precision=_precision(brief),
+        vocabulary=brief.architecture.vocab - 1,
+    )
+
+
+def _precision(brief: Brief) -> str:
+    recipe = fp8_recipe(brief)
+    return PRECISIONS[recipe] if recipe else PLAIN[brief.training.precision]
+
+
+def _config(brief: Brief) -> str:
+    its = {k: v for k, v in brief.model.items() if k != "name"}
+    its.setdefault("architectures", [architecture_of(brief)])
+    return json.dumps(its, indent=2) + "\n"
+
+
+def overrides(brief: Brief) -> dict[str, dict[str, Any]]:
+    """Fields of ConfigContainer that a plan sets.
+
+    Args:
+        brief: The plan, without gaps. [-]
+
+    Returns:
+        Values by block and field. [-]
+    """
+    groups = [group for _, group in run_arguments(brief)]
+    if brief.architecture.expert_parameters:
+        groups.append(dispatcher(brief))
+    given = dict(chain.from_iterable(groups))
+    given["--num-layers"] = brief.architecture.layers
+    found: dict[str, dict[str, Any]] = {}
+    for option, every in paths().paths.items():
+        value = given.get(option, False if option in paths().flags else None)
+        for path in every if value is not None else ():
+            block, _, name = path.partition(".")
+            found.setdefault(block, {})[name] = value
+    _formats(brief, given, found)
+    if brief.training.method == "lora":
+        found["peft"] = _adapters(brief)
+        found["dataset"]["offline_packing_specs"] = _packing(brief)
+    return found
+
+
+def _formats(
+    brief: Brief, given: dict[str, object], found: dict[str, dict[str, Any]]
+) -> None:
+    """What options of Megatron-LM say together or by being absent."""
+    whole = "--grad-reduce-in-bf16" not in given
+    found["ddp"]["grad_reduce_in_fp32"] = whole
+    found["mixed_precision"]["grad_reduce_in_fp32"] = whole
+    if fp8_recipe(brief):
+        # Recipes of current scaling keep the ends in bf16; the plan does not.
+        found["mixed_precision"]["first_last_layers_bf16"] = False
+    if brief.layout.offload.activations:
+        found["model"]["cpu_offloading"] = True
+    if brief.architecture.mtp_layers:
+        found["model"]["mtp_num_layers"] = brief.architecture.mtp_layers
+    if "--tp-comm-overlap" in given:
+        found["model"]["tp_comm_overlap"] = True
+
+
+def _packing(brief: Brief) -> dict[str, int]:
+    """Sequences are packed to the plan's length, not to that of the recipe."""
+    cp = brief.layout.cp
+    return {
+        "packed_sequence_size": brief.training.seq_len,
+        "pad_seq_to_mult": 2 * cp if cp > 1 else 1,
+    }
+
+
+def _adapters(brief: Brief) -> dict[str, Any]:
+    its = brief.training.lora
+    return {
+        "target_modules": [MODULES[name] for name in its.modules],
+        "dim": its.rank,
+        "alpha": 2 * its.rank,
+        "dropout": its.dropout,
+    }

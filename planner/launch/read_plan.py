@@ -1,0 +1,180 @@
+"""A plan file back into everything that a writer needs, checked as if it were new."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from planner.cost.workload import Workload
+from planner.errors import BadInputError
+from planner.launch.brief import Brief
+from planner.resolve import resolve
+from planner.specs.invalid import explained
+from planner.specs.job import JobSpec
+from planner.specs.layout import Layout, PartialLayout
+from planner.specs.result import Plan
+from planner.verify.legality import rule_violations
+
+PLAN, RESULT = "planner/plan@1", "planner/result@1"
+
+
+@dataclass(frozen=True)
+class PlanFile:
+    """A plan that was read, with its text for messages.
+
+    Attributes:
+        path: As the user named it. [text]
+        text: Its content. [text]
+        plan: The plan. [-]
+        spec: Its job. [-]
+        workload: The job, resolved. [-]
+    """
+
+    path: str
+    text: str
+    plan: Plan
+    spec: JobSpec
+    workload: Workload
+
+    @property
+    def brief(self) -> Brief:
+        """What a writer sees of it. [-]."""
+        training = self.workload.training
+        model = self.plan.spec["model"]
+        assert isinstance(model, Mapping)
+        return Brief(
+            job=_slug(str(model.get("name", "model"))),
+            spec=self.spec,
+            model=dict(model),
+            architecture=self.workload.model,
+            training=training,
+            cluster=self.workload.topology.cluster,
+            layout=self.plan.layout,
+            estimate=self.plan.estimate,
+            stack=dict(self.plan.estimate.stack),
+            versions=dict(self.plan.versions),
+        )
+
+    def line_of(self, field: str) -> int | None:
+        """The line that holds a field: each part of its path below the one before.
+
+        Args:
+            field: For example `layout.cp`. [text]
+
+        Returns:
+            Line, from 1; None where the file does not spell it out. [1]
+        """
+        parts = field.split(".")
+        for number, line in enumerate(self.text.splitlines(), start=1):
+            if f'"{parts[0]}":' in line:
+                parts = parts[1:]
+            if not parts:
+                return number
+        return None
+
+
+def read_plan(path: Path) -> PlanFile:
+    """Read a plan, or the first plan of a result, and check that it is legal.
+
+    Args:
+        path: JSON that `planner plan` wrote. [-]
+
+    Returns:
+        The plan with its job resolved. [-]
+
+    Raises:
+        BadInputError: No such file, another schema, or a layout that its job, its
+            cluster or its framework does not allow.
+    """
+    text = _text(path)
+    plan = _plan(_fields(text, path), path)
+    spec = _spec(plan, path)
+    (workload,) = resolve(spec, file=str(path), base=path.parent)
+    found = PlanFile(str(path), text, plan, spec, workload.under(plan.layout))
+    _refuse_illegal(found)
+    return found
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInputError(f"cannot be read: {error}", file=str(path)) from error
+
+
+def _fields(text: str, path: Path) -> dict[str, Any]:
+    """The file as JSON; an object of a schema that is known."""
+    try:
+        fields = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise BadInputError(f"is no JSON: {error}", file=str(path)) from error
+    schema = fields.get("schema") if isinstance(fields, dict) else None
+    if schema not in (PLAN, RESULT):
+        raise BadInputError(
+            "is no plan of this version",
+            file=str(path),
+            field="schema",
+            value=schema,
+            allowed=f"{PLAN} or {RESULT}, as `planner plan --out` and --json write",
+        )
+    checked: dict[str, Any] = fields
+    return checked
+
+
+def _plan(fields: dict[str, Any], path: Path) -> Plan:
+    """A plan, or a result's first."""
+    if fields["schema"] == RESULT:
+        plans = fields.get("plans") or []
+        if not plans:
+            raise BadInputError("has no plan in it", file=str(path), field="plans")
+        first = plans[0]
+        fields = {
+            "schema": PLAN,
+            "spec": fields.get("spec", {}),
+            "layout": first.get("layout"),
+            "estimate": first.get("estimate"),
+            "versions": fields.get("versions", {}),
+        }
+    try:
+        return Plan.model_validate(fields)
+    except ValidationError as error:
+        raise explained(error, Plan, file=str(path), inside="") from error
+
+
+def _spec(plan: Plan, path: Path) -> JobSpec:
+    try:
+        return JobSpec.model_validate(plan.spec)
+    except ValidationError as error:
+        raise explained(error, JobSpec, file=str(path), inside="spec") from error
+
+
+def _refuse_illegal(found: PlanFile) -> None:
+    """A plan edited by hand into something that cannot run is no plan."""
+    wrong = rule_violations(found.workload, found.plan.layout)
+    if wrong:
+        raise BadInputError(
+            "the layout is not legal: " + "; ".join(wrong[:3]),
+            file=found.path,
+            field="layout",
+        )
+
+
+def partial_of(layout: Layout) -> PartialLayout:
+    """A complete layout as one that a spec may hold.
+
+    Args:
+        layout: A complete layout. [-]
+
+    Returns:
+        The same with every field given. [-]
+    """
+    return PartialLayout.model_validate(layout.model_dump(mode="json", by_alias=True))
+
+
+def _slug(name: str) -> str:
+    """A name that no shell, path or Kubernetes object objects to."""
+    kept = [c if c.isascii() and c.isalnum() else "-" for c in name.lower()]
+    return "-".join("".join(kept).split("-")).strip("-")[:50] or "model"

@@ -1,0 +1,34 @@
+"""The frameworks that plans are written for; a new one is registered in this tuple."""
+
+from planner.launch.megatron import gaps as megatron_gaps
+from planner.launch.megatron import reader as megatron_reader
+from planner.launch.megatron import writer as megatron_writer
+from planner.launch.megatron.known import VERSION as MEGATRON_VERSION
+from planner.launch.megatron_bridge import reader as bridge_reader
+from planner.launch.megatron_bridge import writer as bridge_writer
+from planner.launch.megatron_bridge.paths import VERSION as BRIDGE_VERSION
+from planner.launch.target import Target
+
+TARGETS: tuple[Target, ...] = (
+    Target(
+        name="megatron",
+        title="Megatron-LM",
+        framework="megatron",
+        version=f"core_v{MEGATRON_VERSION}",
+        gaps=megatron_gaps.gaps,
+        write=megatron_writer.write,
+        reads=megatron_reader.reads,
+        read=megatron_reader.read,
+    ),
+    Target(
+        name="megatron-bridge",
+        title="Megatron-Bridge",
+        framework="megatron",
+        version=BRIDGE_VERSION,
+        gaps=bridge_writer.gaps,
+        write=bridge_writer.write,
+        reads=bridge_reader.reads,
+        read=bridge_reader.read,
+    ),
+)
+"""Every framework target, in order of listing."""

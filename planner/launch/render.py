@@ -1,0 +1,34 @@
+"""Fills in the templates of launch files."""
+
+from functools import cache
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+
+@cache
+def _environment() -> Environment:
+    # Scripts and Markdown: nothing of it is HTML, and values are quoted where they
+    # are put together.
+    return Environment(  # noqa: S701
+        loader=PackageLoader("planner.launch"),
+        undefined=StrictUndefined,
+        trim_blocks=False,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        # ${#array[@]} is bash, no comment.
+        comment_start_string="{##",
+        comment_end_string="##}",
+    )
+
+
+def render(template: str, **values: object) -> str:
+    """Fill in a template.
+
+    Args:
+        template: Name of its file. [text]
+        values: What it names. [-]
+
+    Returns:
+        Its text. [text]
+    """
+    return _environment().get_template(template).render(**values)

@@ -1,0 +1,159 @@
+"""Reads launch scripts without running them: variables, arrays, words of a command."""
+
+import re
+import shlex
+from collections.abc import Iterator
+
+_ASSIGNED = re.compile(
+    r"^\s*(?:export\s+|declare\s+-[aA]\s+|local\s+)?([A-Za-z_]\w*)(\+?)=(.*)$",
+    re.DOTALL,
+)
+_DEFAULTED = re.compile(r'^\s*:\s+"?\$\{(\w+):?=([^}]*)\}"?')
+_USED = re.compile(r"\$\{(\w+)(?:\[[@*]\])?(?::?-([^}]*))?\}|\$(\w+)")
+DEPTH = 8
+"""Variables within variables that are followed. [1]"""
+
+
+class Script:
+    """A bash script as far as its settings go.
+
+    Assignments are kept in order, the last one wins, as it would; what conditions and
+    loops decide is not known, and both branches of a condition count as run.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.scalars: dict[str, str] = {}
+        self.arrays: dict[str, list[str]] = {}
+        self.lines: list[str] = []
+        for line in logical_lines(text):
+            self._read(line)
+
+    def _read(self, line: str) -> None:
+        default = _DEFAULTED.match(line)
+        if default:
+            self.scalars.setdefault(default.group(1), default.group(2))
+            return
+        assigned = _ASSIGNED.match(line)
+        if assigned is None:
+            self.lines.append(line)
+            return
+        name, more, value = assigned.groups()
+        if value.startswith("("):
+            words = split(value.strip().removeprefix("(").removesuffix(")"))
+            self.arrays[name] = [*(self.arrays.get(name, []) if more else []), *words]
+            return
+        words = split(self._without_itself(name, value))
+        # NAME=value command ...: the variable is the command's.
+        self.scalars[name] = (self.scalars.get(name, "") if more else "") + (
+            words[0] if words else ""
+        )
+        if len(words) > 1:
+            self.lines.append(shlex.join(words[1:]))
+
+    def _without_itself(self, name: str, value: str) -> str:
+        """A value that names its own variable, with what that was before."""
+
+        def before(match: re.Match[str]) -> str:
+            if (match.group(1) or match.group(3)) != name:
+                return match.group(0)
+            return self.scalars.get(name) or match.group(2) or match.group(0)
+
+        return _USED.sub(before, value)
+
+    def words(self) -> list[str]:
+        """Every word of every command and array, variables filled in.
+
+        Returns:
+            Words; one that stays unknown keeps its dollar sign. [text]
+        """
+        found = [word for line in self.lines for word in split(line)]
+        used = {name for word in found for name in self._names(word)}
+        loose = [a for name, a in self.arrays.items() if name not in used]
+        every = [*found, *(word for array in loose for word in array)]
+        return [filled for word in every for filled in self._filled(word, DEPTH)]
+
+    def _names(self, word: str) -> Iterator[str]:
+        for match in _USED.finditer(word):
+            name = match.group(1) or match.group(3)
+            yield name
+            for inner in self.arrays.get(name, []):
+                if inner != word:
+                    yield from self._names(inner)
+
+    def _filled(self, word: str, depth: int) -> list[str]:
+        """A word with its variables; one that is a variable alone may be several."""
+        alone = _USED.fullmatch(word)
+        if depth and alone:
+            name = alone.group(1) or alone.group(3)
+            if name in self.arrays:
+                return [
+                    w for v in self.arrays[name] for w in self._filled(v, depth - 1)
+                ]
+            value = self.scalars.get(name, alone.group(2))
+            if value is not None and value != word:
+                inner = split(value)
+                return [w for v in inner for w in self._filled(v, depth - 1)]
+            return [word]
+        return [self._inside(word, depth)]
+
+    def _inside(self, word: str, depth: int) -> str:
+        def value(match: re.Match[str]) -> str:
+            name = match.group(1) or match.group(3)
+            found = self.scalars.get(name, match.group(2))
+            if found is None or found == word:
+                return match.group(0)
+            return self._inside(found, depth - 1) if depth else found
+
+        return _USED.sub(value, word)
+
+
+def logical_lines(text: str) -> Iterator[str]:
+    """Lines of a script: continued ones joined, comments gone, arrays on one line.
+
+    Args:
+        text: The script. [text]
+
+    Yields:
+        Lines that say something. [text]
+    """
+    joined = re.sub(r"\\\n", " ", _without_comments(text))
+    pending = ""
+    for line in joined.splitlines():
+        pending = f"{pending} {line.strip()}" if pending else line.strip()
+        opened = _ASSIGNED.match(pending)
+        inside = opened is not None and opened.group(3).startswith("(")
+        if inside and not _closed(pending):
+            continue
+        if pending:
+            yield pending
+        pending = ""
+    if pending:
+        yield pending
+
+
+def _without_comments(text: str) -> str:
+    return "\n".join(
+        re.sub(r"(^|\s)#(?![^\"']*[\"'][^\"']*$).*$", r"\1", line)
+        for line in text.splitlines()
+    )
+
+
+def _closed(line: str) -> bool:
+    """Whether the bracket of an array is closed, outside of quotes."""
+    bare = re.sub(r"\"[^\"]*\"|'[^']*'", "", line)
+    return bare.count("(") <= bare.count(")")
+
+
+def split(text: str) -> list[str]:
+    """Words of a line as a shell would split it; of a broken one by spaces.
+
+    Args:
+        text: A line. [text]
+
+    Returns:
+        Words without quotes. [text]
+    """
+    try:
+        return shlex.split(text, comments=False)
+    except ValueError:
+        return text.split()

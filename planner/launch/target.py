@@ -1,0 +1,53 @@
+"""A target: who writes launch files for a plan, and who reads them back."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from planner.launch.brief import Brief, Gap, LaunchFile, Program, Reading
+
+Files = Mapping[str, str]
+"""Text by name of file. [text]"""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A framework that a plan can be written for.
+
+    Attributes:
+        name: On the command line. [text]
+        title: In prose. [text]
+        framework: The room whose limits, recipe and profile price it. [text]
+        version: Releases that the files are written for. [text]
+        gaps: What of a plan it cannot express; empty where it can all of it. [-]
+        write: The program of every rank, with its files. [-]
+        reads: Whether these files look like its own. [-]
+        read: What they say. [-]
+    """
+
+    name: str
+    title: str
+    framework: str
+    version: str
+    gaps: Callable[[Brief], tuple[Gap, ...]]
+    write: Callable[[Brief], Program]
+    reads: Callable[[Files], bool]
+    read: Callable[[Files], Reading]
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """What starts a program on the nodes of a cluster.
+
+    Attributes:
+        name: On the command line. [text]
+        title: In prose. [text]
+        version: Releases that the files are written for. [text]
+        write: Its files beside the program's. [-]
+        start: The command that a user types in the folder. [text]
+    """
+
+    name: str
+    title: str
+    version: str
+    write: Callable[[Brief, Program], tuple[LaunchFile, ...]]
+    start: Callable[[Brief], str]

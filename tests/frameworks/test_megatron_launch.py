@@ -1,0 +1,129 @@
+"""Emitted folders start and train on CPUs, through megatron-core's own schedules."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from make_environments import python_of
+
+from planner.launch import emit, read_plan, write_folder
+from planner.predict import predict
+from planner.resolve import resolve
+from planner.specs.job import JobSpec
+from planner.specs.layout import PartialLayout
+from planner.specs.result import Plan
+
+pytestmark = pytest.mark.frameworks
+SCRIPTS = Path(__file__).parent / "megatron"
+STEPS = 5
+MODEL = {
+    "name": "tiny",
+    "model_type": "llama",
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 257,
+    "max_position_embeddings": 64,
+    "tie_word_embeddings": False,
+    "rope_theta": 10000.0,
+}
+CLUSTERS = {2: "a6000-2", 4: "rtx-4090-4"}
+LAYOUTS: dict[str, tuple[int, dict[str, Any]]] = {
+    "data parallel": (2, {}),
+    "tp 2": (2, {"tp": 2, "sp": False}),
+    "pp 2": (2, {"pp": 2}),
+    "interleaved": (2, {"pp": 2, "vpp": 2, "schedule": "interleaved"}),
+    "uneven": (2, {"pp": 2, "stages": [{"layers": 3}, {"layers": 1}]}),
+    "tp 2 pp 2": (4, {"tp": 2, "sp": False, "pp": 2}),
+    "full recompute": (2, {"pp": 2, "recompute": "full"}),
+}
+
+
+def plan_of(gpus: int, fields: dict[str, Any]) -> Plan:
+    spec = JobSpec.model_validate(
+        {
+            "model": MODEL,
+            "cluster": CLUSTERS[gpus],
+            "training": {"seq_len": 32, "global_batch": 8},
+            "framework": "megatron",
+        }
+    )
+    (workload,) = resolve(spec, file="tiny", base=Path())
+    plain = {"micro_batch": 1, "recompute": "none", "order": "tp-cp-ep-dp-pp"}
+    if "stages" in fields:
+        del plain["recompute"]
+    partial = PartialLayout.model_validate(plain | fields)
+    priced = predict(workload, partial)
+    return Plan.model_validate(
+        {
+            "schema": "planner/plan@1",
+            "spec": spec.model_dump(mode="json", by_alias=True) | {"model": MODEL},
+            "layout": priced.layout.model_dump(mode="json", by_alias=True),
+            "estimate": priced.estimate.model_dump(mode="json", by_alias=True),
+            "versions": {"planner": "0"},
+        }
+    )
+
+
+def launched(folder: Path) -> list[dict[str, Any]]:
+    """What every rank of launch.sh said, in order."""
+    binaries = python_of("megatron").parent
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    done = subprocess.run(
+        ["bash", "launch.sh"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+        env={
+            **environment,
+            "PATH": f"{binaries}{os.pathsep}{environment['PATH']}",
+            "MEGATRON_PATH": str(SCRIPTS),
+            "TRAIN_STEPS": str(STEPS),
+            "MASTER_PORT": str(20000 + os.getpid() % 20000),
+            "OMP_NUM_THREADS": "1",
+            "TORCHDYNAMO_DISABLE": "1",
+        },
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    lines = done.stdout.splitlines()
+    return [json.loads(line) for line in lines if line.startswith("{")]
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_an_emitted_folder_trains(name: str, tmp_path: Path) -> None:
+    gpus, fields = LAYOUTS[name]
+    plan = plan_of(gpus, fields)
+    file = tmp_path / "plan.json"
+    file.write_text(plan.model_dump_json(by_alias=True, indent=2))
+    write_folder(tmp_path / "out", emit(read_plan(file), "megatron"), force=False)
+    said = launched(tmp_path / "out")
+    ranks = {one["rank"]: one for one in said if "rank" in one}
+    losses = [one["loss"] for one in said if one.get("step") is not None]
+    assert sorted(ranks) == list(range(gpus))
+    for one in ranks.values():
+        _is_where_the_plan_says(one, plan)
+    assert len(losses) >= STEPS
+    assert losses[-1] < losses[0] - 0.05
+
+
+def _is_where_the_plan_says(one: dict[str, Any], plan: Plan) -> None:
+    its = plan.layout
+    stages = range(one["stage"], its.pp * its.vpp, its.pp)
+    assert (one["world"], one["tp"], one["pp"]) == (its.gpus, its.tp, its.pp)
+    assert one["dp"] == its.dp
+    assert one["micro_batches"] == its.grad_accum
+    assert one["layers"] == [its.stages[stage].layers for stage in stages]
+    assert one["hidden"] == MODEL["intermediate_size"] // its.tp
+    schedule = {
+        (False, False): "forward_backward_no_pipelining",
+        (True, False): "forward_backward_pipelining_without_interleaving",
+        (True, True): "forward_backward_pipelining_with_interleaving",
+    }
+    assert one["schedule"] == schedule[its.pp > 1, its.vpp > 1]

@@ -1,0 +1,122 @@
+"""Overrides of Megatron-Bridge name fields that are there, and read back."""
+
+import ast
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from golden_folders import ROOT
+from many_plans import jobs, many_plans
+
+from planner.launch import emit, read_plan
+from planner.launch.brief import Brief
+from planner.launch.emit import CHECK, PLAN, README
+from planner.launch.megatron_bridge.paths import fields, paths, unknown_fields
+from planner.launch.megatron_bridge.reader import read, reads
+from planner.launch.megatron_bridge.writer import gaps, overrides
+from planner.launch.read_plan import PlanFile
+from planner.predict import complete
+from planner.specs.layout import PartialLayout
+
+LORA = ROOT / "megatron-bridge" / "llama-3.1-8b-lora-8-a100" / "plan.json"
+
+
+def files_of(found: PlanFile) -> dict[str, str]:
+    every = {file.name: file.text for file in emit(found, "megatron-bridge")}
+    return {n: t for n, t in every.items() if n not in (PLAN, README, CHECK)}
+
+
+def expressible(folder: Path) -> list[PlanFile]:
+    return [p for p in many_plans(folder, 12) if not gaps(p.brief)]
+
+
+def lora(**changes: Any) -> Brief:
+    its = read_plan(LORA).brief
+    adapters = its.training.lora.model_copy(update=changes)
+    return replace(its, training=its.training.model_copy(update={"lora": adapters}))
+
+
+def test_every_path_is_a_field() -> None:
+    blocks = fields().blocks
+    for every in paths().paths.values():
+        for path in every:
+            block, _, name = path.partition(".")
+            assert name in blocks[block], path
+
+
+def test_many_plans_name_known_fields_alone() -> None:
+    every = [plan for job in jobs("megatron") for plan in expressible(job)]
+    assert len(every) > 60
+    for plan in every:
+        assert unknown_fields(overrides(plan.brief)) == ()
+
+
+@pytest.mark.parametrize("folder", jobs("megatron-bridge"), ids=lambda path: path.name)
+def test_layouts_read_back_as_they_were_written(folder: Path) -> None:
+    found = expressible(folder)
+    assert len(found) >= 4
+    for plan in found:
+        files = files_of(plan)
+        reading = read(files)
+        partial = PartialLayout.model_validate(reading.layout)
+        assert complete(plan.workload, partial) == plan.plan.layout
+        assert reading.unknown == ()
+        assert reads(files)
+
+
+def test_adapters_read_back() -> None:
+    found = read_plan(LORA)
+    reading = read(files_of(found))
+    assert reading.training["method"] == "lora"
+    assert reading.training["lora"] == {
+        "rank": 16,
+        "targets": ["qkv", "proj", "fc1", "fc2"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"targets": "all-linear"}, "these layers"),
+        ({"targets": ("q_proj",)}, "these layers"),
+        ({"modules_to_save": ("lm_head",)}, "beside adapters"),
+        ({"precision": "fp32"}, "this format"),
+    ],
+)
+def test_adapters_that_have_no_words(changes: dict[str, Any], words: str) -> None:
+    found = gaps(lora(**changes))
+    assert [gap.field for gap in found] == ["spec.training.lora"]
+    assert words in found[0].feature
+
+
+def test_a_model_without_a_bridge_is_refused() -> None:
+    mixtral = read_plan(ROOT / "megatron" / "mixtral-8x7b-64-h100" / "plan.json")
+    assert [gap.field for gap in gaps(mixtral.brief)] == ["spec.model"]
+
+
+def test_a_key_that_is_skipped_is_reported() -> None:
+    files = files_of(read_plan(LORA))
+    body = yaml.safe_load(files["overrides.yaml"])
+    body["model"]["tensor_parallel"] = 2
+    reading = read({"overrides.yaml": yaml.safe_dump(body)})
+    assert reading.unknown == ("model.tensor_parallel: not in ConfigContainer",)
+
+
+def test_scripts_are_python() -> None:
+    for folder in jobs("megatron-bridge"):
+        ast.parse((folder / "train.py").read_text())
+
+
+def test_sequences_are_packed_to_the_plans_length() -> None:
+    its = read_plan(LORA).brief
+    specs = overrides(its)["dataset"]["offline_packing_specs"]
+    assert specs == {
+        "packed_sequence_size": its.training.seq_len,
+        "pad_seq_to_mult": 1,
+    }
+    layout = its.layout.model_copy(update={"micro_batch": 2})
+    assert [gap.field for gap in gaps(replace(its, layout=layout))] == [
+        "layout.micro_batch"
+    ]

@@ -1,0 +1,19 @@
+"""What is emitted is known to the letter."""
+
+import pytest
+from golden_folders import cases, emitted, golden, rewrite
+
+
+@pytest.mark.parametrize(("target", "case"), cases())
+def test_a_folder_is_written_to_the_letter(
+    target: str, case: str, *, rewriting: bool
+) -> None:
+    if rewriting:
+        rewrite(target, case)
+    assert emitted(target, case) == golden(target, case)
+
+
+def test_every_target_has_a_golden_folder() -> None:
+    from planner.launch import targets  # noqa: PLC0415  # beside its only use
+
+    assert {target for target, _ in cases()} == set(targets())

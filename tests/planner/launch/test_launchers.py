@@ -1,0 +1,96 @@
+"""Scripts of every launcher parse; objects have the fields of their schemas."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from golden_folders import ROOT
+
+from planner.launch import emit, read_plan, write_folder
+from planner.launch.read_plan import PlanFile
+
+SCHEMAS = Path(__file__).with_name("kubernetes_fields.yaml")
+SCRIPTS = sorted(
+    path for pattern in ("*.sh", "*.sbatch") for path in ROOT.glob(f"*/*/{pattern}")
+)
+HOSTILE = 'x\'; touch owned; echo "$(touch owned2)" `touch owned3`\ntouch owned4\n#'
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_scripts_parse(script: Path) -> None:
+    done = subprocess.run(
+        ["bash", "-n", str(script)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def fields_of(value: Any, schema: Any, at: str) -> list[str]:
+    """Fields of an object that its schema lacks; a word stands for any value."""
+    if isinstance(schema, list):
+        return [x for item in value for x in fields_of(item, schema[0], at)]
+    if not isinstance(schema, dict):
+        return []
+    unknown = [f"{at}.{name}" for name in value if name not in schema]
+    inside = (name for name in value if name in schema)
+    return unknown + [
+        x for n in inside for x in fields_of(value[n], schema[n], f"{at}.{n}")
+    ]
+
+
+@pytest.mark.parametrize("name", ["trainjob.yaml", "jobset.yaml"])
+def test_objects_have_fields_of_their_schemas(name: str) -> None:
+    schemas = yaml.safe_load(SCHEMAS.read_text())
+    for path in ROOT.glob(f"kubernetes/*/{name}"):
+        its = yaml.safe_load(path.read_text())
+        schema = schemas[its["kind"]]
+        assert its["apiVersion"] == schema["apiVersion"]
+        assert fields_of(its, schema["fields"], its["kind"]) == []
+        assert "spec.nodes" in str(fields_of({"nodes": 1}, {"node": "any"}, "spec"))
+
+
+def hostile(tmp_path: Path, target: str) -> Path:
+    """A folder of a plan whose names and texts would run commands if they could."""
+    path = tmp_path / "plan.json"
+    fields = json.loads(
+        (ROOT / "megatron" / "llama-3-8b-8-a100" / "plan.json").read_text()
+    )
+    fields["spec"]["model"]["name"] = HOSTILE
+    path.write_text(json.dumps(fields))
+    found: PlanFile = read_plan(path)
+    out = tmp_path / "out"
+    write_folder(out, emit(found, target), force=False)
+    return out
+
+
+@pytest.mark.parametrize("target", ["slurm", "torchrun", "kubernetes"])
+def test_hostile_names_run_nothing(tmp_path: Path, target: str) -> None:
+    out = hostile(tmp_path, target)
+    for script in (*out.glob("*.sh"), *out.glob("*.sbatch")):
+        done = subprocess.run(
+            ["bash", "-n", str(script)], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, (script.name, done.stderr)
+        for line in script.read_text().splitlines():
+            assert "touch owned" not in line, (script.name, line)
+    for thing in out.glob("*job*.yaml"):
+        name = yaml.safe_load(thing.read_text())["metadata"]["name"]
+        assert name.replace("-", "").isalnum()
+
+
+def test_a_hostile_folder_starts_nothing_else(tmp_path: Path) -> None:
+    """launch.sh stops at its first check, and has run none of the name by then."""
+    out = hostile(tmp_path, "torchrun")
+    done = subprocess.run(
+        ["bash", "launch.sh"],
+        cwd=out,
+        env={"PATH": "/usr/bin:/bin", "NNODES": "3"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "are not the plan's" in done.stderr
+    assert not list(out.glob("owned*"))
