@@ -61,7 +61,7 @@ def test_another_schema_is_refused_by_name(
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
-        ("tp", 3, "is not the cluster's 32 GPUs"),
+        ("tp", 3, "tp 3 does not divide the 64 heads"),
         ("zero_stage", 3, "zero_stage"),
         ("micro_batch", 7, "not the batch"),
         ("dp_shard", 3, "dp_shard"),
