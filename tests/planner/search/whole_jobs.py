@@ -52,6 +52,14 @@ POOLS = {
 """Nodes that a pool may have. [1]"""
 MOST_POOLED = 8
 """GPUs of all pools together. [1]"""
+FEW: dict[str, list[Any]] = {
+    "tp": [1, 2, (1, 2), (1, 2, 4)],
+    "cp": [1, 1, 1, 2, (1, 2)],
+    "micro_batch": [1, 2, (1, 2), (1, 4)],
+    "zero_stage": [0, 1, 2, 3, (0, 3)],
+    "recompute": [None, "none", "full", ("none", "full")],
+}
+"""Limits that a job on several pools has from the start."""
 ONE_IN = 8
 """Of so many jobs one is on a mixed fleet, where such are drawn. [1]"""
 NARROWED = [axis for axis in (*DEGREES, *MESH_AXES) if axis.limit]
@@ -108,7 +116,7 @@ def fleet(sizes: tuple[tuple[str, int], ...], join: str | None) -> ClusterTopolo
 def fleets(draw: Draw, job: Workload) -> Workload:
     """Two pools of different GPUs, rarely three; degrees alike or each pool's own.
 
-    Few micro-batches and ZeRO stages, for each fleet has many places for its stages.
+    Degrees are few, for each fleet has many places for its stages.
     """
     several = draw(st.sampled_from([2, 2, 2, 2, 3]))
     kinds = draw(st.permutations(list(POOLS)))[:several]
@@ -118,11 +126,8 @@ def fleets(draw: Draw, job: Workload) -> Workload:
     batch = draw(st.sampled_from([2, 4, 6, 8]))
     own = several == 2 and draw(st.integers(0, 3)) == 0
     job = limited(job, pool_degrees="own" if own else "same")
-    job = searched(
-        job,
-        micro_batch=draw(st.sampled_from([(1,), (2,), (1, 2), (1, 4)])),
-        zero_stage=draw(st.sampled_from([(0,), (1,), (2,), (3,), (0, 3)])),
-    )
+    drawn = {axis: draw(st.sampled_from(values)) for axis, values in FEW.items()}
+    job = searched(job, **drawn)
     return replace(
         job,
         topology=topology,
@@ -329,8 +334,11 @@ def narrowed(draw: Draw, job: Workload, most: int) -> Workload:
         held = {getattr(choice.mesh, axis.field) for choice in found}
         kept = draw(st.sets(st.sampled_from(sorted(held)), min_size=1, max_size=2))
         job = searched(job, **{str(axis.limit): tuple(sorted(kept))})
-        found = everywhere(job)
-    assume(0 < plans_of(job, found) <= each)
+        if job.pools:  # listed again when all is drawn
+            found = [c for c in found if getattr(c.mesh, axis.field) in kept]
+        else:
+            found = choices(job)
+    assume(0 < plans_of(job, everywhere(job) if job.pools else found) <= each)
     return job
 
 
