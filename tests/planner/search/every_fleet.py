@@ -5,6 +5,7 @@ hold on each of them, with the degrees that it has there.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations, product
 
@@ -19,8 +20,6 @@ from every_mesh import (
     offloads,
     pipeline_is_legal,
 )
-
-from dataclasses import replace
 
 from planner.cost.workload import Pool, Workload
 

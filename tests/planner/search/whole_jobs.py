@@ -10,9 +10,9 @@ from functools import cache
 from typing import Any
 
 from brute_force import costs_of, plans_of, priced
+from every_fleet import places
 from every_mesh import AXES as MESH_AXES
 from every_mesh import DEGREES
-from every_fleet import places
 from every_plan import EVERY_SCHEDULE, Choice, choices, kinds_of
 from hypothesis import assume
 from hypothesis import strategies as st
