@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from against_every_plan import check_space
-from strategies import TINY_MIXTRAL, small_job, with_host_memory
+from strategies import small_job, with_host_memory
+from tiny_models import TINY_MIXTRAL
 from whole_jobs import limited
 
 from planner.cost.workload import Workload

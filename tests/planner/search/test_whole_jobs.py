@@ -14,7 +14,8 @@ from against_every_plan import (
 from brute_force import best_plans
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
-from strategies import framework, jobs, models, small_job, tightened
+from strategies import framework, jobs, small_job, tightened
+from tiny_models import models
 from whole_jobs import CAP, ONE_IN, whole_jobs
 
 from planner.cost.workload import Workload

@@ -16,7 +16,8 @@ from every_mesh import DEGREES
 from every_plan import EVERY_SCHEDULE, Choice, choices, kinds_of
 from hypothesis import assume
 from hypothesis import strategies as st
-from strategies import FAMILIES, models, small_job, with_profile
+from strategies import small_job, with_profile
+from tiny_models import FAMILIES, models
 
 from hardware.calibration import calibration
 from hardware.catalog import Cluster, resolve_cluster
