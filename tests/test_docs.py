@@ -97,3 +97,25 @@ def test_the_readme_shows_what_planner_memory_prints() -> None:
     )
 
     assert run.stdout.split("\nStack assumed")[0].rstrip() == shown.rstrip()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "job",
+    ["llama-3.1-70b-512-h100-256-a100", "llama-3.1-405b-1013-of-1024-nodes"],
+)
+def test_the_readme_shows_fleets_that_are_mixed_or_broken(job: str) -> None:
+    """The proven plan, up to the stack."""
+    path = f"configs/jobs/{job}.yaml"
+    shown = after(f"planner plan {path}</summary>").split("```")[0]
+    run = subprocess.run(
+        [sys.executable, "-m", "planner", "plan", path, "--time-limit", "600"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    printed = run.stdout.split("\nStack assumed")[0]
+    assert "optimal: gap 0.00%" in printed
+    assert without_timing(printed) == without_timing(shown)

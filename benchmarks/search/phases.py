@@ -13,7 +13,7 @@ from planner.search.incumbents import Incumbents
 
 PHASES: dict[str, tuple[Any, str]] = {
     "enumerate": (best_first, "enumerate_space"),
-    "price": (best_first, "fill_table"),
+    "price": (best_first, "price_meshes"),
     "bound": (best_first, "space_bounds"),
     "refine": (best_first.BestFirst, "_refine"),
     "solve": (best_first.BestFirst, "_solve"),

@@ -12,7 +12,12 @@ from planner.cost.mixed import heaviest_bytes, price_meshes
 from planner.cost.workload import Workload
 from planner.search.bounds import Relaxation, relax, space_bounds
 from planner.search.candidate import CandidateWork
-from planner.search.incumbents import Found, Incumbents, degrees, layout_fields
+from planner.search.incumbents import (
+    Found,
+    Incumbents,
+    degrees,
+    layout_fields,
+)
 from planner.search.memory import cannot_fit
 from planner.search.outcome import Progress, SearchOutcome
 from planner.search.paths import ShapePaths

@@ -150,7 +150,7 @@ def test_an_answer_prices_few_tables(
         filled.append(len(args[1]))
         return fill_table(*args, **kwargs)
 
-    for module in ("planner.frugal", "planner.cost.estimate"):
+    for module in ("planner.frugal", "planner.cost.mixed"):
         monkeypatch.setattr(f"{module}.fill_table", counted)
     file = job if isinstance(job, str) else written(tmp_path, job)
     done = CliRunner().invoke(app, ["memory", file, "--json", "-"])

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import small_job
+from whole_fleet import groups_on
 
 from hardware.nccl import nccl
 from planner.cost.collectives import (
@@ -14,7 +15,7 @@ from planner.cost.collectives import (
     all_to_all_time,
     fabric,
 )
-from planner.cost.meshes import Floats, Groups, Ints, groups
+from planner.cost.meshes import Floats, Groups, Ints
 from planner.cost.tuner import ring_latency, tree_latency
 from planner.specs.search import SearchSpec
 
@@ -31,7 +32,7 @@ def message(number: float) -> Floats:
 
 def ranks(node: str, nodes: int, size: int, stride: int = 1) -> tuple[Fabric, Groups]:
     workload = small_job(SearchSpec(), node=node, nodes=nodes)
-    return fabric(workload), groups(workload.topology, (one(size), one(stride)))
+    return fabric(workload), groups_on(workload.topology, one(size), one(stride))
 
 
 def test_sixteen_gib_all_reduce_on_eight_h200() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import yaml
 from strategies import small_job
+from whole_fleet import groups_on
 
 from planner.cost.collectives import (
     Fabric,
@@ -16,7 +17,7 @@ from planner.cost.collectives import (
     all_to_all_time,
     fabric,
 )
-from planner.cost.meshes import Floats, Groups, groups
+from planner.cost.meshes import Floats, Groups
 from planner.specs.search import SearchSpec
 
 CURVES: list[dict[str, Any]] = yaml.safe_load(
@@ -31,7 +32,7 @@ CALIBRATES = {1}
 def group_of(curve: dict[str, Any]) -> tuple[Fabric, Groups]:
     workload = small_job(SearchSpec(), node=curve["node"], nodes=curve["nodes"])
     whole = np.array([curve["gpus"]], dtype=np.int64)
-    return fabric(workload), groups(workload.topology, (whole, np.ones_like(whole)))
+    return fabric(workload), groups_on(workload.topology, whole, np.ones_like(whole))
 
 
 @cache

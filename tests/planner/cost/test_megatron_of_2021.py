@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 from strategies import small_job
+from whole_fleet import groups_on
 
 from planner.cost.collectives import all_gather_time, fabric, turn_latency
 from planner.cost.context import Context
 from planner.cost.ends import head_end
 from planner.cost.kernels import gemm_rate, gemm_time
-from planner.cost.meshes import Meshes, groups
+from planner.cost.meshes import Meshes
 from planner.cost.owned import layer_owned
 from planner.cost.states import DataGroups, gather_time, scatter_time
 from planner.cost.transfers import stage_transfer
@@ -86,7 +87,7 @@ def test_late_gradients_cost_their_bytes_in_bf16(precision: str, moved: float) -
 def test_one_nic_carries_a_collective() -> None:
     """Eight NICs of a ring over two nodes, or one of them."""
     message = np.array([1e12])
-    everyone = groups(job().topology, (np.array([16]), np.array([1])))
+    everyone = groups_on(job().topology, np.array([16]), np.array([1]))
     eight, one = (
         all_gather_time(fabric(job(single_nic=on)), message, everyone)
         for on in (False, True)
@@ -112,5 +113,5 @@ def test_owners_take_turns() -> None:
 
 
 def test_nobody_takes_turns_alone() -> None:
-    alone = groups(job().topology, (np.array([1]), np.array([1])))
+    alone = groups_on(job().topology, np.array([1]), np.array([1]))
     assert turn_latency(fabric(job()), alone) == 0.0

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from strategies import small_job
+from whole_fleet import groups_on
 
 from planner.cost.activations import saved_bytes
 from planner.cost.collectives import (
@@ -15,7 +16,7 @@ from planner.cost.collectives import (
     send_time,
 )
 from planner.cost.kernels import attention_time, gemm_rate, gemm_time, memory_time
-from planner.cost.meshes import Groups, Meshes, groups
+from planner.cost.meshes import Groups, Meshes
 from planner.cost.owned import layer_owned
 from planner.cost.states import state_bytes
 from planner.cost.table import straggler_factor
@@ -47,7 +48,7 @@ def mesh(**axes: int) -> Meshes:
 
 
 def ranks(workload: Workload, size: int) -> Groups:
-    return groups(workload.topology, (np.array([size]), np.array([1])))
+    return groups_on(workload.topology, np.array([size]), np.array([1]))
 
 
 def number(value: float) -> np.ndarray:

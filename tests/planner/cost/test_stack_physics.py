@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from strategies import small_job
+from whole_fleet import groups_on
 
 from planner.cost.collectives import all_gather_time, fabric
 from planner.cost.context import Context, Parts
@@ -20,7 +21,7 @@ from planner.cost.kernels import (
 )
 from planner.cost.launch import launched
 from planner.cost.layers import gemm_times, layer_time
-from planner.cost.meshes import Meshes, groups
+from planner.cost.meshes import Meshes
 from planner.cost.owned import Owned, layer_owned
 from planner.cost.states import DataGroups, gather_time
 from planner.cost.transfers import sharded_parts
@@ -289,7 +290,7 @@ def test_the_network_factor_acts_between_domains_alone() -> None:
     for factor in (1.0, 0.5):
         workload = job("dgx-h100", 4, network=factor)
         for ranks in (8, 32):
-            ring = groups(workload.topology, (np.array([ranks]), np.array([1])))
+            ring = groups_on(workload.topology, np.array([ranks]), np.array([1]))
             moved = all_gather_time(fabric(workload), number(1e11), ring)
             times[factor, ranks] = float(moved[0])
     assert times[0.5, 8] == times[1.0, 8]

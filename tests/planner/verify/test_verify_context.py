@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hardware.catalog import resolve_cluster
-from hardware.specs import ClusterSpec
+from hardware.fleets import ClusterSpec
 from hardware.topology import ClusterTopology
 from planner.cost import meshes as axes
 from planner.cost.context import Context
