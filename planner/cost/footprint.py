@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.cost.communicators import communication_bytes
+from planner.cost.in_flight import peak_vectors
 from planner.cost.meshes import Floats
 from planner.cost.moments import (
     BACKWARD,
@@ -21,7 +22,6 @@ from planner.cost.pipeline import (
     Counts,
     StageVectors,
     peak_blocks,
-    peak_vectors,
     stage_vectors,
     stages_by_rank,
     stages_of,

@@ -7,8 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.cost.hosted import pick_ranks, pick_stages
+from planner.cost.in_flight import peak_columns
 from planner.schedules.graph import Graph, pipeline_graph
-from planner.schedules.inflight import Peak, peaks
+from planner.schedules.inflight import Peak
 from planner.schedules.order import SPLIT
 from planner.schedules.placement import Placement, placement
 from planner.schedules.simulator import makespan
@@ -256,65 +257,6 @@ def step_ns(costs: StageCosts, counts: Counts) -> int:
     """
     vectors = stage_vectors(costs, counts)
     return makespan(graph_of(costs), durations(costs, vectors), costs.p2p)
-
-
-@lru_cache(maxsize=4096)
-def peak_vectors(
-    schedule: str, pp: int, vpp: int, micro_batches: int
-) -> tuple[tuple[Peak, ...], ...]:
-    """Pareto-maximal in-flight counts of every rank, read from the order.
-
-    Args:
-        schedule: Name of a schedule. [text]
-        pp: Pipeline ranks. [1]
-        vpp: Chunks per rank. [1]
-        micro_batches: Micro-batches per step. [1]
-
-    Returns:
-        Peaks by rank. shape (pp,)
-    """
-    return peaks(schedule, pp, vpp, micro_batches)
-
-
-@dataclass(frozen=True)
-class PeakColumns:
-    """The peaks of all ranks of a schedule's shape, rank by rank."""
-
-    rank: Counts
-    """Pipeline rank. [1], shape (peaks,)"""
-    chunk: Counts
-    """Chunk whose backward starts. [1], shape (peaks,)"""
-    held: Counts
-    """Micro-batches in flight by chunk. [1], shape (peaks, vpp)"""
-    pending: Counts
-    """Of these, those that wait for their W. [1], shape (peaks, vpp)"""
-    starts: Counts
-    """First peak of every rank; each has one. [1], shape (pp,)"""
-
-
-@lru_cache(maxsize=1024)
-def peak_columns(schedule: str, pp: int, vpp: int, micro_batches: int) -> PeakColumns:
-    """The same as columns, for arithmetic on all of them at once.
-
-    Args:
-        schedule: Name of a schedule. [text]
-        pp: Pipeline ranks. [1]
-        vpp: Chunks per rank. [1]
-        micro_batches: Micro-batches per step. [1]
-
-    Returns:
-        Columns over the peaks.
-    """
-    table = peak_vectors(schedule, pp, vpp, micro_batches)
-    flat = [peak for of_rank in table for peak in of_rank]
-    each = [len(of_rank) for of_rank in table]
-    return PeakColumns(
-        np.repeat(np.arange(pp), each),
-        np.array([peak.chunk for peak in flat]),
-        np.array([peak.counts for peak in flat]).reshape(len(flat), vpp),
-        np.array([peak.pending for peak in flat]).reshape(len(flat), vpp),
-        np.cumsum([0, *each[:-1]]),
-    )
 
 
 def rank_blocks(costs: StageCosts, counts: Counts) -> Counts:

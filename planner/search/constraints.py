@@ -2,6 +2,7 @@
 
 from ortools.sat.python import cp_model as cp
 
+from planner.cost.in_flight import peak_vectors
 from planner.cost.linear import (
     Linear,
     end_transient,
@@ -10,7 +11,7 @@ from planner.cost.linear import (
     idle_linear,
     peak_linear,
 )
-from planner.cost.pipeline import peak_vectors, stages_of
+from planner.cost.pipeline import stages_of
 from planner.schedules.inflight import Peak
 from planner.search.variables import Variables
 from planner.specs.table import IdleMoment, StageCosts

@@ -37,7 +37,8 @@ class ContextKinds:
         self.workload = workload
         self.micro_batches = list(micro_batches)
         self.known: dict[Ranks, tuple[list[list[int]], Counter[str]]] = {}
-        self.domain = workload.topology.cluster.node.scale_up_domain
+        clusters = [part.topology.cluster for part in workload.parts]
+        self.domains = {cluster.node.scale_up_domain for cluster in clusters}
 
     def of(
         self, ranks: Ranks, micro_batch: int, removed: Counter[str], *, experts: int = 1
@@ -80,7 +81,7 @@ class ContextKinds:
 
         A group of experts that tiles a domain exchanges inside, and hides nothing.
         """
-        inside = self.domain % experts == 0
+        inside = all(domain % experts == 0 for domain in self.domains)
         return self.workload.profile.ep_overlap and not inside
 
     def _legal(self, tp: int, cp: int, dropped: Counter[str]) -> Iterator[int]:
@@ -90,7 +91,7 @@ class ContextKinds:
             for kind in _members(family, cp):
                 if not search.allows_context(kind):
                     dropped[BY_LIMIT] += 1
-                elif not _heads_divide(self.workload, tp, inner_degree(kind, cp)):
+                elif not heads_divide(self.workload, tp, inner_degree(kind, cp)):
                     dropped[BY_HEADS] += 1
                 else:
                     yield CP_KINDS.index(kind)
@@ -149,10 +150,18 @@ def _members(family: str, cp: int) -> Iterator[str]:
     yield from (kind for kind in named if kind in CP_KINDS)
 
 
-def _heads_divide(workload: Workload, tp: int, inner: int) -> bool:
+def heads_divide(workload: Workload, tp: int, inner: int) -> bool:
     """Whether every rank that Ulysses deals to gets whole heads.
 
     Queries always; keys too, unless the framework copies them for its ranks.
+
+    Args:
+        workload: The job. [-]
+        tp: Tensor ranks. [1]
+        inner: Ranks to which Ulysses deals. [1]
+
+    Returns:
+        True where heads are whole. [bool]
     """
     if inner == 1:
         return True

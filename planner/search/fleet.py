@@ -17,6 +17,8 @@ from typing import NamedTuple
 from planner.cost.host_bound import leaves_the_gpus
 from planner.cost.meshes import Meshes
 from planner.cost.workload import Pool, Workload
+from planner.search.context import heads_divide
+from planner.specs.context import CP_KINDS, inner_degree
 
 MOST_IDLE = 32
 """A layout uses all but one in so many of the GPUs that the fullest one uses. [1]"""
@@ -172,9 +174,9 @@ class PoolShapes:
             tp, pp, cp, dp and the ranks of every pool. [1]
         """
         search, sequences = self.workload.search, self.workload.sequences
-        least = min(part.gpus for part in self.parts)
-        for tp, cp in widths(self.workload, self.legal, least):
-            for dp in _upto(divisors(sequences), least // (tp * cp)):
+        first = self.parts[0].gpus
+        for tp, cp in widths(self.workload, self.legal, first):
+            for dp in _upto(divisors(sequences), first // (tp * cp)):
                 blocks = [self._block(pool, tp, cp, dp) for pool in self.workload.hosts]
                 if not all(blocks):
                     continue
@@ -246,29 +248,34 @@ def arrangements(workload: Workload) -> tuple[Workload, ...]:
     )
 
 
-def keeps_to_pools(workload: Workload, row: Sequence[int]) -> bool:
+def keeps_to_pools(workload: Workload, row: Sequence[int], most: int | None) -> bool:
     """Whether a mesh is whole, and within the limits, on pools with other degrees.
 
     Args:
         workload: The job on several pools.
         row: Fields of a mesh. [1]
+        most: Sequences in the largest micro-batch of the space, if it has one. [1]
 
     Returns:
-        True where every pool has whole micro-batches and shards that are allowed.
+        True where every pool has whole micro-batches, shards and heads, all allowed.
     """
     at = dict(zip((field.name for field in fields(Meshes)), row, strict=True))
     return all(
-        _keeps(workload, at, pool)
+        _keeps(workload, at, pool, most) and _splits(workload, at, pool)
         for pool in workload.hosts
         if (pool.wider, pool.more) != (Fraction(1), Fraction(1))
     )
 
 
-def _keeps(workload: Workload, at: dict[str, int], pool: Pool) -> bool:
-    """The same on one pool."""
+def _keeps(
+    workload: Workload, at: dict[str, int], pool: Pool, most: int | None
+) -> bool:
+    """Whether micro-batches and shards are whole and allowed on one pool."""
     search, limits = workload.search, workload.framework.limits
     micro, shard = at["micro_batch"] / pool.more, at["dp_shard"] * pool.more
     if micro.denominator > 1 or shard.denominator > 1 or int(shard) % at["cp"]:
+        return False
+    if most is not None and micro > most:
         return False
     dp = int(at["dp"] * pool.more)
     replicas = dp if at["zero"] < 2 else dp * at["cp"] // int(shard)
@@ -281,6 +288,15 @@ def _keeps(workload: Workload, at: dict[str, int], pool: Pool) -> bool:
     )
     allowed = search.allows("micro_batch", int(micro))
     return wrong is None and allowed and search.allows("dp_shard", int(shard))
+
+
+def _splits(workload: Workload, at: dict[str, int], pool: Pool) -> bool:
+    """Whether tensor ranks of one pool split tokens and heads as the framework can."""
+    tp, limits = int(at["tp"] * pool.wider), workload.framework.limits
+    known = tp == 1 or bool(at["sp"]) in limits.sequence_parallel
+    asked = tp == 1 or workload.search.sp in (None, bool(at["sp"]))
+    dealt = inner_degree(CP_KINDS[at["cp_kind"]], at["cp"])
+    return known and asked and heads_divide(workload, tp, dealt)
 
 
 def _degrees(workload: Workload) -> Iterator[Workload]:

@@ -5,8 +5,9 @@ from functools import lru_cache
 import numpy as np
 
 from planner.cost.hosted import pick_ranks
+from planner.cost.in_flight import PeakColumns, peak_columns
 from planner.cost.meshes import Ints
-from planner.cost.pipeline import PeakColumns, peak_columns, stages_by_rank
+from planner.cost.pipeline import stages_by_rank
 from planner.cost.reach import reach_of
 from planner.specs.table import IdleMoment, StageCosts
 

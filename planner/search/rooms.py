@@ -6,9 +6,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from planner.cost.in_flight import peak_columns
 from planner.cost.linear import Linear
 from planner.cost.meshes import Ints
-from planner.cost.pipeline import peak_columns, stages_by_rank
+from planner.cost.pipeline import stages_by_rank
 from planner.search.memory import most_layers
 from planner.specs.table import StageCosts
 

@@ -121,11 +121,12 @@ class Enumerator:
 
     def _hosted_rows(self) -> tuple[list[tuple[int, ...]], tuple[tuple[int, ...], ...]]:
         """Legal meshes on several pools, and the ranks of each pool. [1]."""
+        most = None if self.full else MOST_DEFAULT_MICRO_BATCH
         pairs = [
             (shape, row)
             for shape in self._shapes()
             for row in self._rows(shape)
-            if keeps_to_pools(self.workload, row)
+            if keeps_to_pools(self.workload, row, most)
         ]
         return [row for _, row in pairs], tuple(shape.hosting for shape, _ in pairs)
 
@@ -278,18 +279,26 @@ class Enumerator:
     def _orders(
         self, pp: int, dp: int, inner: int, experts: tuple[int, int]
     ) -> Iterator[int]:
-        """Rank orders; both coincide without a pipeline or without replicas."""
+        """Rank orders; both coincide without a pipeline or without replicas.
+
+        Stages on several pools have no data ranks around them.
+        """
         ep, etp = experts
         routed = bool(self.experts.moes)
         names = [n for n in self.limits.orders if self.search.allows_text("order", n)]
         self.removed["limit:order"] += len(self.limits.orders) - len(names)
+        if self.workload.mixed:
+            across = [n for n in names if ORDERS.index(n) != PP_INSIDE]
+            self.removed["pp inside dp needs pools of one kind"] += len(names) - len(
+                across
+            )
+            yield from map(ORDERS.index, across)
+            return
         if pp == 1 or dp == 1:
             yield from [ORDERS.index(name) for name in names[:1]]
             return
         for name in names:
-            if self.workload.mixed and ORDERS.index(name) == PP_INSIDE:
-                self.removed["pp inside dp needs pools of one kind"] += 1
-            elif name == "tp-cp-ep-pp-dp" and routed and ep * etp != inner:
+            if name == "tp-cp-ep-pp-dp" and routed and ep * etp != inner:
                 self.removed["pp inside dp needs ep * etp == tp * cp"] += 1
             else:
                 yield ORDERS.index(name)

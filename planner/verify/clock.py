@@ -7,7 +7,8 @@ from itertools import accumulate
 from planner.schedules.operation import BACKWARD, FORWARD, Op
 from planner.schedules.placement import placement
 from planner.verify.memory import orders
-from planner.verify.prices import NANO, Prices
+from planner.verify.price import NANO
+from planner.verify.prices import Prices
 
 NAMES = ("forward", "backward", "weight", "gather", "scatter", "optimizer")
 """Times of what a stage holds. [text]"""

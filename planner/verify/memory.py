@@ -14,7 +14,8 @@ from planner.schedules.placement import placement
 from planner.specs.layout import Layout
 from planner.specs.table import BLOCK
 from planner.verify.moments import idle_moments
-from planner.verify.prices import Price, Prices
+from planner.verify.price import Price
+from planner.verify.prices import Prices
 
 GIB = 2**30
 AGREES = 1e-3

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 
 from planner.specs.table import BLOCK
 from planner.verify.idle import Idle
-from planner.verify.prices import Price, Prices, blocks
+from planner.verify.price import Price, blocks
+from planner.verify.prices import Prices
 
 Units = Sequence[Price]
 

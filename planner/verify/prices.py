@@ -29,32 +29,12 @@ from planner.cost.workload import Workload
 from planner.models.blocks import LayerKind
 from planner.schedules.placement import placement
 from planner.specs.layout import Layout
-from planner.specs.table import BLOCK
 from planner.verify.idle import Idle
+from planner.verify.price import Price, blocks, nanoseconds, one
 from planner.verify.recompute import stage_kinds
 
-NANO = 1e9
-"""Nanoseconds in a second. [1]"""
 ACTIVATION = 2
 """Bytes of one number handed to the next stage. [B]"""
-
-
-@dataclass(frozen=True)
-class Price:
-    """One layer or one end on one rank. Times in ns, memory in blocks of 512 B."""
-
-    forward: int
-    backward: int
-    saved: int
-    transient: int
-    static: int
-    accumulated: int
-    gather: int
-    scatter: int
-    optimizer: int
-    weight: int = 0
-    pending: int = 0
-    idle: Idle = field(default_factory=Idle)
 
 
 @dataclass(frozen=True)
@@ -139,7 +119,7 @@ class Prices:
         """The embedding, on the first virtual stage."""
         owned = embedding_owned(self.workload, self.meshes)
         price = self._end(embedding_end(self.context), owned)
-        root = _one(root_bytes(self.workload, self.meshes)[0])
+        root = one(root_bytes(self.workload, self.meshes)[0])
         idle = price.idle.at_end(self.workload, self.meshes, 0, root)
         return replace(price, static=price.static + blocks(root), idle=idle)
 
@@ -148,8 +128,8 @@ class Prices:
         """Norm, head, loss and MTP modules, on the last virtual stage."""
         owned = head_owned(self.workload, self.meshes)
         price = self._end(head_end(self.context), owned)
-        root = _one(root_bytes(self.workload, self.meshes)[1])
-        ahead = blocks(_one(head_buffers(self.workload, self.meshes)))
+        root = one(root_bytes(self.workload, self.meshes)[1])
+        ahead = blocks(one(head_buffers(self.workload, self.meshes)))
         return replace(
             price,
             static=price.static + blocks(root),
@@ -175,7 +155,7 @@ class Prices:
         rule = self.workload.recipe.kind(recompute)
         passes = layer_time(self.context, kind, rule)
         owned = layer_owned(self.workload, kind, self.meshes)
-        forward, backward = (_one(parts.total) for parts in passes)
+        forward, backward = (one(parts.total) for parts in passes)
         if self.layout.zero_stage == 3:
             forward, backward = self._sharded(forward, backward, owned)
         saved = saved_bytes(self.workload, kind, rule, self.meshes)
@@ -189,7 +169,7 @@ class Prices:
         )
 
     def _end(self, end: End, owned: Owned) -> Price:
-        forward, backward = _one(end.forward.total), _one(end.backward.total)
+        forward, backward = one(end.forward.total), one(end.backward.total)
         if self.layout.zero_stage == 3:
             forward, backward = self._sharded(forward, backward, owned)
         price = self._price(forward, backward, end.saved, end.transient, owned)
@@ -198,7 +178,7 @@ class Prices:
     def _split(self, price: Price, weight: Floats, pending: Floats) -> Price:
         """Say what of a backward may come later, and what waits for it meanwhile."""
         return replace(
-            price, weight=nanoseconds(_one(weight)), pending=blocks(_one(pending))
+            price, weight=nanoseconds(one(weight)), pending=blocks(one(pending))
         )
 
     def _price(
@@ -215,9 +195,9 @@ class Prices:
         return Price(
             forward=nanoseconds(forward),
             backward=nanoseconds(backward),
-            saved=blocks(_one(saved)),
-            transient=blocks(_one(transient)),
-            static=blocks(_one(states)),
+            saved=blocks(one(saved)),
+            transient=blocks(one(transient)),
+            static=blocks(one(states)),
             accumulated=blocks(self._waiting_bytes(owned)),
             gather=nanoseconds(gather),
             scatter=nanoseconds(scatter),
@@ -234,16 +214,16 @@ class Prices:
         Compute f and transfer g overlap: ``max(f, g) + kappa min(f, g)``; the
         copies out of and into a collective's buffer come after either.
         """
-        gather = _one(gather_time(self.data, owned))
+        gather = one(gather_time(self.data, owned))
         again = gather if owned.passes_back else 0.0
-        both = again + _one(scatter_time(self.data, owned))
+        both = again + one(scatter_time(self.data, owned))
         profile = self.workload.profile
         kappa = profile.overlap_contention
         trained = owned.dense + owned.expert
         held = trained + owned.frozen + owned.frozen_expert
         rate = stream_rate(self.workload)
-        there = profile.gather_copy * _one(held) / rate
-        back = there * owned.passes_back + profile.scatter_copy * _one(trained) / rate
+        there = profile.gather_copy * one(held) / rate
+        back = there * owned.passes_back + profile.scatter_copy * one(trained) / rate
         return (
             max(forward, gather) + kappa * min(forward, gather) + there,
             max(backward, both) + kappa * min(backward, both) + back,
@@ -252,8 +232,8 @@ class Prices:
     def _transfers(self, owned: Owned) -> tuple[float, float]:
         """Gather and reduce-scatter outside the passes; ZeRO-0 gathers nothing."""
         zero = self.layout.zero_stage
-        gather = _one(gather_time(self.data, owned)) if zero in (1, 2) else 0.0
-        scatter = _one(scatter_time(self.data, owned)) if zero < 3 else 0.0
+        gather = one(gather_time(self.data, owned)) if zero in (1, 2) else 0.0
+        scatter = one(scatter_time(self.data, owned)) if zero < 3 else 0.0
         return gather, scatter
 
     def _waiting_bytes(self, owned: Owned) -> float:
@@ -262,7 +242,7 @@ class Prices:
         waits = recipe.accumulates_unsharded and zero in recipe.accumulates_at
         if not waits or (zero == 3 and self.layout.grad_accum == 1):
             return 0.0
-        return recipe.accumulator_bytes * _one(owned.dense + owned.expert)
+        return recipe.accumulator_bytes * one(owned.dense + owned.expert)
 
     def _optimizer(self, owned: Owned, gather: float, scatter: float) -> float:
         """Update of a unit, and compute lost to its collectives in a step. [s]."""
@@ -270,20 +250,20 @@ class Prices:
         beside = gather if profile.overlap_param_gather else 0.0
         if profile.overlap_grad_reduce:
             beside += -(-self.layout.grad_accum // self.scatter_every) * scatter
-        update = _one(optimizer_time(self.workload, owned, self.meshes))
+        update = one(optimizer_time(self.workload, owned, self.meshes))
         return update + profile.overlap_contention * beside
 
     def _with_copy(self, owned: Owned) -> float:
         """Where each stage is held twice: what a rank has reduced, sent across. [s]."""
         if self.layout.schedule != "dualpipe" or not owned.dense + owned.expert:
             return 0.0
-        dense, expert = _one(owned.dense), _one(owned.expert)
+        dense, expert = one(owned.dense), one(owned.expert)
         if self.layout.zero_stage:
             dense /= self.layout.dp_shard
             expert /= self.meshes.expert_shard.item()
         size = self.workload.recipe.gradient_bytes * (dense + expert)
         rate, crosses = axes.stage_bandwidth(self.workload.topology, self.meshes)
-        return _one(send_time(self.context.links, rate * 0 + size, rate, crosses))
+        return one(send_time(self.context.links, rate * 0 + size, rate, crosses))
 
     @property
     def scatter_every(self) -> int:
@@ -313,8 +293,8 @@ class Prices:
             layer_owned(self.workload, kind, self.meshes)
             for kind in self.workload.kinds
         ]
-        first = min(nanoseconds(_one(gather_time(self.data, own))) for own in owned)
-        last = min(nanoseconds(_one(scatter_time(self.data, own))) for own in owned)
+        first = min(nanoseconds(one(gather_time(self.data, own))) for own in owned)
+        last = min(nanoseconds(one(scatter_time(self.data, own))) for own in owned)
         first = first if self.layout.zero_stage > 0 else 0
         if stage < len(self.layout.stages) - 1:
             return first, last
@@ -370,7 +350,7 @@ class Prices:
         width = self.workload.model.hidden / (layout.tp if layout.sp else 1)
         message = ACTIVATION * width * tokens
         sent = send_time(self.context.links, rate * 0 + message, rate, crosses)
-        return nanoseconds(_one(sent))
+        return nanoseconds(one(sent))
 
     @property
     def overhead(self) -> int:
@@ -386,32 +366,3 @@ class Prices:
         replicas = min(self.layout.dp, max(1, self.layout.gpus // node))
         spread = math.sqrt(2 * math.log(replicas))
         return 1 + self.workload.profile.straggler * spread
-
-
-def _one(column: Floats) -> float:
-    """The only entry of a column."""
-    return float(column.item())
-
-
-def nanoseconds(seconds: float) -> int:
-    """Whole nanoseconds, half to even.
-
-    Args:
-        seconds: Time. [s]
-
-    Returns:
-        Time. [ns]
-    """
-    return round(seconds * NANO)
-
-
-def blocks(size: float) -> int:
-    """Whole allocator blocks of 512 B, rounded up.
-
-    Args:
-        size: Memory. [B]
-
-    Returns:
-        Memory. [block]
-    """
-    return math.ceil(size / BLOCK)

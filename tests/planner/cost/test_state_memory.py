@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import TINY_MIXTRAL, framework, small_job
+from strategies import framework, small_job
+from tiny_models import TINY_MIXTRAL
 
 from planner.cost.meshes import Meshes
 from planner.cost.owned import Owned, layer_owned

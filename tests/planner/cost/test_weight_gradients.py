@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from strategies import FAMILIES, framework, jobs, small_job
+from strategies import framework, jobs, small_job
+from tiny_models import FAMILIES
 
 from planner.cost.context import Context
 from planner.cost.ends import embedding_end, head_end

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 from brute_force import Tied, best_plans, fields_of, hosts_hold
+from every_fleet import places
 from every_mesh import Mesh
 from every_plan import Choice, choices, kinds_of
 
@@ -31,6 +32,7 @@ def listed(space: Space) -> list[Choice]:
             space.schedule(at),
             tuple(space.recompute[entry] for entry in space.choices(at)),
             space.block(at),
+            space.hosting(at),
         )
         for at, row in enumerate(zip(*columns, strict=True))
     ]
@@ -43,7 +45,9 @@ def check_space(job: Workload) -> None:
     cp, or narrower gradients in another variant. That they are never better is for
     :func:`check_answer` to see.
     """
-    for variant in variants([job]):
+    its = variants([job])
+    check_places(its)
+    for variant in its:
         space = enumerate_space(variant)
         found, held = listed(space), admitted(variant)
         kept = set(filter(None, (without_beaten(c, space.recompute) for c in held)))
@@ -52,6 +56,19 @@ def check_space(job: Workload) -> None:
         assert set(found) <= kept
         if not space.removed.get(BY_NARROWER):
             assert set(map(any_kind_of_cp, found)) == set(map(any_kind_of_cp, kept))
+
+
+def check_places(its: Sequence[Workload]) -> None:
+    """Every setting is tried on every pool, in every order and split, and once."""
+    tried: dict[str, list[object]] = {}
+    for variant in its:
+        setting = str((variant.training, variant.comm_dtype, variant.offload))
+        tried.setdefault(setting, []).append(variant.hosts)
+    for variant in its:
+        setting = str((variant.training, variant.comm_dtype, variant.offload))
+        expected = [place.hosts for place in places(variant)]
+        assert len(tried[setting]) == len(expected)
+        assert all(hosts in tried[setting] for hosts in expected)
 
 
 def check_kinds(variant: Workload, space: Space) -> None:
@@ -104,13 +121,15 @@ def check_tie(plan: Found, best: list[Tied], spaces: Sequence[Space]) -> None:
     everywhere are none of the space, and do not tie.
     """
     there = [set(listed(space)) for space in spaces]
+    hosting = spaces[plan.variant].hosting(plan.candidate)
     kept = [
         (tied, fields_of(choice, spaces[tied.variant].recompute))
         for tied in best
         if (choice := without_beaten(tied.choice, spaces[tied.variant].recompute))
         and choice in there[tied.variant]
     ]
-    (own,) = (t for t, f in kept if (f, t.variant) == (plan.fields, plan.variant))
+    mine = plan.fields, plan.variant, hosting
+    (own,) = (t for t, f in kept if (f, t.variant, t.choice.hosting) == mine)
     assert own.least_bytes <= plan.device_bytes <= own.most_bytes
     for other, fields in kept:
         key = (other.most_bytes, fields, other.variant)

@@ -16,9 +16,10 @@ from strategies import small_problem
 from planner.cost.communicators import communication_bytes
 from planner.cost.host_bound import host_bound, leaves_the_gpus
 from planner.cost.meshes import Floats, Meshes
+from planner.cost.mixed import price_meshes
 from planner.cost.pipeline import Counts, fits, rank_blocks, step_ns
 from planner.cost.room import buffer_bytes, context_bytes, device_bytes
-from planner.cost.table import CostTable, fill_table
+from planner.cost.table import CostTable
 from planner.cost.workload import Workload
 from planner.search.exhaustive import count_plans, splits
 from planner.search.schedules import SEARCHED
@@ -76,14 +77,17 @@ def copies_of(choice: Choice) -> int:
 
 def plans_of(job: Workload, found: Sequence[Choice]) -> int:
     """Complete plans of these candidates of a job. [1]."""
-    extra = int(job.search.space == "full")
-    return sum(
-        1
-        if choice.block
-        else plans_of_shape(job.runs, choice.mesh.pp, depth, len(choice.menu), extra)
-        for choice in found
-        for depth in [choice.vpp // copies_of(choice)]
-    )
+    return sum(plans_of_one(job, choice) for choice in found)
+
+
+def plans_of_one(job: Workload, choice: Choice) -> int:
+    """Complete plans of a candidate; on several pools as many as prices may allow."""
+    if choice.block:
+        return 1
+    pp, depth = choice.mesh.pp, choice.vpp // copies_of(choice)
+    layers, extra = job.model.layers, int(job.search.space == "full")
+    extra = layers - -(-layers // (pp * depth)) if choice.hosting else extra
+    return plans_of_shape(job.runs, pp, depth, len(choice.menu), extra)
 
 
 def priced(job: Workload) -> tuple[list[Choice], CostTable] | None:
@@ -92,7 +96,7 @@ def priced(job: Workload) -> tuple[list[Choice], CostTable] | None:
     if not found:
         return None
     rows = Meshes.from_rows([tuple(choice.mesh) for choice in found])
-    return found, fill_table(job, rows, kinds_of(found))
+    return found, price_meshes(job, rows, kinds_of(found))
 
 
 def costs_of(table: CostTable, row: int, choice: Choice) -> StageCosts:
@@ -103,6 +107,7 @@ def costs_of(table: CostTable, row: int, choice: Choice) -> StageCosts:
         vpp=choice.vpp,
         menu=menu,
         block=choice.block,
+        hosting=choice.hosting,
     )
 
 
@@ -195,7 +200,12 @@ def _tied(
 
 def device_of(job: Workload, mesh: Mesh, costs: StageCosts, split: Counts) -> float:
     """Device memory of a plan's fullest rank. [B]."""
-    row = Meshes.from_rows([tuple(mesh)])
-    held = int(rank_blocks(costs, split).max()) * BLOCK
-    fixed = float(communication_bytes(job, row)[0]) + context_bytes(job)
-    return device_bytes(job, held + float(buffer_bytes(job, row)[0]), fixed)
+    each = job.on_parts(Meshes.from_rows([tuple(mesh)]))
+    held = rank_blocks(costs, split).tolist()
+    found = []
+    for rank, blocks in enumerate(held):
+        part, row = each[costs.pool(rank)]
+        own = blocks * BLOCK + float(buffer_bytes(part, row)[0])
+        fixed = float(communication_bytes(part, row)[0]) + context_bytes(part)
+        found.append(device_bytes(part, own, fixed))
+    return max(found)

@@ -61,6 +61,12 @@ def experts(job: Workload) -> list[Moe]:
     return [kind.ffn for kind in job.kinds if isinstance(kind.ffn, Moe)]
 
 
+def domain(job: Workload) -> int:
+    """GPUs of the smallest scale-up domain among those that host stages."""
+    clusters = [part.topology.cluster for part in job.parts]
+    return min(cluster.node.scale_up_domain for cluster in clusters)
+
+
 def widths_divide(job: Workload, m: Mesh) -> bool:
     """Heads and dense widths split over tp; KV heads split, or are repeated."""
     for kind in job.kinds:
@@ -74,10 +80,9 @@ def widths_divide(job: Workload, m: Mesh) -> bool:
 
 def tp_is_near(job: Workload, m: Mesh) -> bool:
     """One scale-up domain; two in the full space, or as far as the user says."""
-    domain = job.topology.cluster.node.scale_up_domain
     if not is_full(job):
-        return m.tp <= domain
-    return m.tp <= max(2 * domain, job.search.largest("tp") or 0)
+        return m.tp <= domain(job)
+    return m.tp <= max(2 * domain(job), job.search.largest("tp") or 0)
 
 
 def tokens_divide(job: Workload, m: Mesh) -> bool:
@@ -160,8 +165,7 @@ def experts_divide(job: Workload, m: Mesh) -> bool:
         m.etp > 1 and not limits.expert_tensor
     ):
         return False
-    domain = job.topology.cluster.node.scale_up_domain
-    wide = is_full(job) and limits.expert_tensor and m.etp <= max(m.tp, domain)
+    wide = is_full(job) and limits.expert_tensor and m.etp <= max(m.tp, domain(job))
     if (m.tp % m.etp and not wide) or (m.tp * m.cp * m.dp) % (m.ep * m.etp):
         return False
     if m.ep > 1 and m.tp > 1 and limits.experts_need_sp and not m.sp:
@@ -170,8 +174,13 @@ def experts_divide(job: Workload, m: Mesh) -> bool:
 
 
 def order_is_known(job: Workload, m: Mesh) -> bool:
-    """Both orders are one layout without stages or without replicas."""
+    """Both orders are one layout without stages or without replicas.
+
+    Stages that lie in several pools have no data ranks around them.
+    """
     has = [n for n in job.framework.limits.orders if job.search.allows_text("order", n)]
+    if job.mixed:
+        return ORDERS[m.order] in has and m.order == 0
     if m.pp == 1 or m.dp == 1:
         return ORDERS[m.order] in has[:1]
     tiled = not experts(job) or m.ep * m.etp == m.tp * m.cp

@@ -6,6 +6,7 @@ The rest of the second statement that :mod:`every_mesh` begins.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from every_fleet import Hosting, hosted
 from every_mesh import Mesh, alone, is_full, meshes
 
 from planner.cost.kernels import is_unfused
@@ -27,6 +28,7 @@ class Choice(NamedTuple):
     menu: tuple[str, ...]
     block: int = 0
     """First layers of every virtual stage under the first kind of the menu. [1]"""
+    hosting: Hosting = ()
 
 
 def schedules(job: Workload, mesh: Mesh) -> Iterator[tuple[str, int]]:
@@ -60,6 +62,8 @@ def is_another(job: Workload, mesh: Mesh, name: str) -> bool:
     if mesh.pp == 1 or (name == "gpipe" and mesh.micro_batches == 1):
         return False
     if name == "dualpipe":
+        if job.mixed:
+            return False
         paired = mesh.pp % 2 == mesh.micro_batches % 2 == 0
         return paired and mesh.micro_batches >= 2 * mesh.pp
     if name in FOLDED and 2 * mesh.pp - 2 > job.model.layers:
@@ -106,8 +110,8 @@ def choices(job: Workload) -> list[Choice]:
     """
     kinds = kinds_of(job)
     return [
-        Choice(mesh, vpp, schedule, menu, block)
-        for mesh in (meshes(job) if kinds or blocks(job, 1) else ())
+        Choice(mesh, vpp, schedule, menu, block, stages)
+        for mesh, stages in (laid_out(job) if kinds or blocks(job, 1) else ())
         for schedule, vpp in schedules(job, mesh)
         for menu, block in [
             *((menu, 0) for menu in menus(job, kinds, schedule)),
@@ -117,11 +121,17 @@ def choices(job: Workload) -> list[Choice]:
     ]
 
 
+def laid_out(job: Workload) -> list[tuple[Mesh, Hosting]]:
+    """Every mesh, with the stages of each pool where there are several."""
+    return hosted(job) if job.mixed else [(mesh, ()) for mesh in meshes(job)]
+
+
 def blocks(job: Workload, stages: int) -> list[int]:
     """Quarters of the largest stage in the full space, or those that are listed."""
     limits, words = job.framework.limits, job.search.words("recompute")
     largest = -(-job.model.layers // stages)
-    if not limits.recompute_blocks or limits.recompute_scope != "plan" or alone(job):
+    apart = job.mixed or alone(job)
+    if not limits.recompute_blocks or limits.recompute_scope != "plan" or apart:
         return []
     listed = {block_of(word) for word in words} - {0}
     quarters = {-(-largest * step // 4) for step in (1, 2, 3)}

@@ -9,15 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from one_row import one_row_table
-from strategies import FAMILIES, framework, inner_problems, jobs, small_problem
+from strategies import framework, inner_problems, jobs, small_problem
+from tiny_models import FAMILIES
 
+from planner.cost.in_flight import peak_vectors
 from planner.cost.linear import path_linear, path_lines
 from planner.cost.meshes import _keys
 from planner.cost.pipeline import (
     by_rank,
     idle_blocks,
     peak_blocks,
-    peak_vectors,
     rank_blocks,
     stage_vectors,
 )

@@ -9,7 +9,8 @@ from against_brute_force import check_job
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-from strategies import TINY_MIXTRAL, framework, small_job, tightened
+from strategies import framework, small_job, tightened
+from tiny_models import TINY_MIXTRAL
 
 from planner.cost.workload import Workload
 from planner.optimize import optimize

@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from strategies import TINY_MIXTRAL, small_job
+from strategies import small_job
+from tiny_models import TINY_MIXTRAL
 
 from planner.cost.workload import Workload
 from planner.search.best_first import search_all

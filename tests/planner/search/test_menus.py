@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from strategies import FAMILIES, framework, inner_problems, jobs, small_job
+from strategies import framework, inner_problems, jobs, small_job
+from tiny_models import FAMILIES
 
-from planner.cost.pipeline import peak_vectors
+from planner.cost.in_flight import peak_vectors
 from planner.cost.table import fill_table
 from planner.cost.workload import Workload
 from planner.models import preset

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from strategies import TINY_MIXTRAL, framework, small_job
+from strategies import framework, small_job
+from tiny_models import TINY_MIXTRAL
 
 from planner.cost.pipeline import rank_blocks, step_ns
 from planner.cost.table import fill_table

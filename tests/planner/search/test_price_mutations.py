@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hand_worked import WORKED
 
-from planner.cost import pipeline
+from planner.cost import in_flight, pipeline
 from planner.schedules import graph, inflight, order
 
 Break = Callable[[Any], Any]
@@ -19,8 +19,8 @@ Break = Callable[[Any], Any]
 CACHED = (
     order.operations,
     inflight.peaks,
-    pipeline.peak_vectors,
-    pipeline.peak_columns,
+    in_flight.peak_vectors,
+    in_flight.peak_columns,
 )
 
 

@@ -6,8 +6,9 @@ import numpy as np
 from hypothesis import given
 from strategies import inner_problems, small_problem
 
+from planner.cost.in_flight import peak_vectors
 from planner.cost.linear import end_transient, peak_linear
-from planner.cost.pipeline import peak_vectors, stages_of
+from planner.cost.pipeline import stages_of
 from planner.search.exhaustive import splits
 from planner.search.memory import most_layers
 from planner.search.rooms import _moments, memory_lines

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from against_every_plan import check_space
-from strategies import TINY_MIXTRAL, small_job, with_host_memory
+from strategies import small_job, with_host_memory
+from tiny_models import TINY_MIXTRAL
 from whole_jobs import limited
 
 from planner.cost.workload import Workload
@@ -167,7 +168,7 @@ MUTATIONS: dict[str, tuple[Any, str, Break]] = {
     "the smallest micro-batch lost": (Enumerator, "_micro_batches", but_first),
     "no choice of sp": (Enumerator, "_sequence_parallel", but_last),
     "sp where tp is 1": (Enumerator, "_sequence_parallel", always([0, 1])),
-    "ulysses of any heads": (context, "_heads_divide", always(value=True)),
+    "ulysses of any heads": (context, "heads_divide", always(value=True)),
     "the last experts lost": (ExpertDegrees, "_every", but_last),
     "experts not checked": (ExpertDegrees, "_legal", always(value=True)),
     "no expert tensor": (ExpertDegrees, "_tensor", always([1])),

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from strategies import TINY_MIXTRAL, small_job, with_host_memory
+from strategies import small_job, with_host_memory
+from tiny_models import TINY_MIXTRAL
 
 from planner.cost.host_bound import host_bound
 from planner.cost.meshes import Meshes

@@ -12,13 +12,13 @@ from strategies import (
     MOST_PLANS,
     inner_problems,
     jobs,
-    models,
     small_job,
     small_problem,
     tightened,
 )
 from strategies import framework as room
 from test_search_mutations import Mutation, Patch, caught
+from tiny_models import models
 
 from planner.cost import linear, pipeline
 from planner.cost.pipeline import rank_blocks, step_ns

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from itertools import product
 
 import pytest
-from strategies import TINY_MIXTRAL, framework, small_job
+from strategies import framework, small_job
+from tiny_models import TINY_MIXTRAL
 
 from planner.cost.meshes import ORDERS
 from planner.cost.workload import Workload

@@ -10,20 +10,23 @@ from functools import cache
 from typing import Any
 
 from brute_force import costs_of, plans_of, priced
+from every_fleet import places
 from every_mesh import AXES as MESH_AXES
 from every_mesh import DEGREES
-from every_plan import EVERY_SCHEDULE, choices, kinds_of
+from every_plan import EVERY_SCHEDULE, Choice, choices, kinds_of
 from hypothesis import assume
 from hypothesis import strategies as st
-from strategies import FAMILIES, models, small_job, with_profile
+from strategies import small_job, with_profile
+from tiny_models import FAMILIES, models
 
 from hardware.calibration import calibration
-from hardware.catalog import resolve_cluster
+from hardware.catalog import Cluster, resolve_cluster
 from hardware.fleets import ClusterSpec
 from hardware.topology import ClusterTopology
 from planner.cost.pipeline import rank_blocks
 from planner.cost.room import budget_bytes
-from planner.cost.workload import Workload
+from planner.cost.table import CostTable
+from planner.cost.workload import Pool, Workload
 from planner.models import Architecture
 from planner.search.paths import even_counts
 from planner.specs.search import SearchSpec, Span
@@ -40,6 +43,26 @@ NODES = {
     "dgx-h100": (1, 2),
 }
 """Nodes of one to eight GPUs, and how many of them a cluster may have. [1]"""
+POOLS = {
+    "gh200-1": (1, 2, 3),
+    "azure-nc48ads-a100-v4": (1, 2),
+    "workstation-rtx-4090-2": (1, 2),
+    "h100-pcie-4": (1,),
+    "dgx-h100": (1,),
+}
+"""Nodes that a pool may have. [1]"""
+MOST_POOLED = 8
+"""GPUs of all pools together. [1]"""
+FEW: dict[str, list[Any]] = {
+    "tp": [1, 2, (1, 2), (1, 2, 4)],
+    "cp": [1, 1, 1, 2, (1, 2)],
+    "micro_batch": [1, 2, (1, 2), (1, 4)],
+    "zero_stage": [0, 1, 2, 3, (0, 3)],
+    "recompute": [None, "none", "full", ("none", "full")],
+}
+"""Limits that a job on several pools has from the start."""
+ONE_IN = 8
+"""Of so many jobs one is on a mixed fleet, where such are drawn. [1]"""
 NARROWED = [axis for axis in (*DEGREES, *MESH_AXES) if axis.limit]
 """Axes that a limit of the user narrows until brute force is cheap."""
 MOST_KINDS = 8
@@ -78,6 +101,56 @@ def clusters(draw: Draw, job: Workload) -> Workload:
         calibration=calibration(topology.cluster.gpu.name),
         training=job.training.model_copy(update={"global_batch": batch}),
     )
+
+
+@cache
+def fleet(sizes: tuple[tuple[str, int], ...], join: str | None) -> ClusterTopology:
+    """Pools of so many nodes, and what one GPU can send from one to the next."""
+    pools = [
+        {"name": f"{at} {node}", "node": node, "nodes": nodes, "partial": True}
+        for at, (node, nodes) in enumerate(sizes)
+    ]
+    spec = {"name": "test", "pools": pools, "join": {"bandwidth": join}}
+    return ClusterTopology(resolve_cluster(ClusterSpec.model_validate(spec)))
+
+
+def fleets(draw: Draw, job: Workload) -> Workload:
+    """Two pools of different GPUs, rarely three; degrees alike or each pool's own.
+
+    Degrees are few, for each fleet has many places for its stages.
+    """
+    several = draw(st.sampled_from([2, 2, 2, 2, 3]))
+    kinds = draw(st.permutations(list(POOLS)))[:several]
+    sizes = tuple((node, draw(st.sampled_from(POOLS[node]))) for node in kinds)
+    topology = fleet(sizes, draw(st.sampled_from([None, None, "1 GB/s"])))
+    assume(topology.gpus <= MOST_POOLED)
+    batch = draw(st.sampled_from([2, 4, 6, 8]))
+    own = several == 2 and draw(st.integers(0, 3)) == 0
+    job = limited(job, pool_degrees="own" if own else "same")
+    drawn = {axis: draw(st.sampled_from(values)) for axis, values in FEW.items()}
+    job = searched(job, **drawn)
+    return replace(
+        job,
+        topology=topology,
+        calibration=calibration(topology.cluster.gpu.name),
+        training=job.training.model_copy(update={"global_batch": batch}),
+    )
+
+
+def with_pools(job: Workload) -> Workload:
+    """What the job knows of each pool of its fleet; itself on nodes of one kind."""
+    cluster = job.topology.cluster
+    pools = tuple(
+        Pool(
+            spec.name,
+            ClusterTopology(own),
+            calibration(own.gpu.name),
+            job.framework,
+            job.uncertainty,
+        )
+        for spec, own in zip(cluster.spec.pools, cluster.pools, strict=True)
+    )
+    return replace(job, pools=pools)
 
 
 def model(draw: Draw, job: Workload) -> Workload:
@@ -181,9 +254,15 @@ def space(draw: Draw, job: Workload) -> Workload:
 def hosts(draw: Draw, job: Workload) -> Workload:
     """Host memory that is not known, that is much, and that decides."""
     size = draw(st.sampled_from([None, 1e12, 1e9, 3e8, 1e8]))
-    node = job.topology.cluster.node.model_copy(update={"host_memory": size})
-    changed = replace(job.topology.cluster, node=node)
-    return replace(job, topology=ClusterTopology(changed))
+    changed = with_memory(job.topology.cluster, size)
+    pools = tuple(with_memory(pool, size) for pool in changed.pools)
+    return replace(job, topology=ClusterTopology(replace(changed, pools=pools)))
+
+
+def with_memory(cluster: Cluster, size: float | None) -> Cluster:
+    """The cluster on nodes with so much memory of their own. [B]."""
+    node = cluster.node.model_copy(update={"host_memory": size})
+    return replace(cluster, node=node)
 
 
 WORDS: dict[str, list[Any]] = {
@@ -208,7 +287,6 @@ def limit_on(axis: str) -> st.SearchStrategy[Any]:
 
 
 AXES: tuple[Change, ...] = (
-    clusters,
     model,
     length,
     scope,
@@ -226,29 +304,42 @@ AXES: tuple[Change, ...] = (
 
 
 @st.composite
-def whole_jobs(draw: st.DrawFn, name: str, most: int = CAP) -> Workload:
+def whole_jobs(
+    draw: st.DrawFn, name: str, most: int = CAP, one_in: int = 0
+) -> Workload:
     """A job of a framework with at most so many complete plans over its variants.
 
-    Memory is loose, tight or too little for any plan.
+    Memory is loose, tight or too little for any plan. One job in so many is on a
+    mixed fleet; none without a number.
     """
-    job = small_job(SearchSpec(), name=name)
+    mixed = one_in > 0 and draw(st.integers(1, one_in)) == 1
+    job = (fleets if mixed else clusters)(draw, small_job(SearchSpec(), name=name))
     for change in AXES:
         job = change(draw, job)
-    job = narrowed(draw, job, most)
+    job = narrowed(draw, with_pools(job), most)
     return with_room(draw, job)
+
+
+def everywhere(job: Workload) -> list[Choice]:
+    """Candidates of a job on every place for its stages."""
+    return [choice for place in places(job) for choice in choices(place)]
 
 
 def narrowed(draw: Draw, job: Workload, most: int) -> Workload:
     """Limit one axis after the other, as a user would, until brute force is cheap."""
-    found, each = choices(job), max(most // len(variants([job])), 1)
+    settings = len(variants([job])) / len(places(job))
+    found, each = everywhere(job), max(int(most / settings), 1)
     for axis in draw(st.permutations(NARROWED)):
         if plans_of(job, found) <= each:
             break
         held = {getattr(choice.mesh, axis.field) for choice in found}
         kept = draw(st.sets(st.sampled_from(sorted(held)), min_size=1, max_size=2))
         job = searched(job, **{str(axis.limit): tuple(sorted(kept))})
-        found = choices(job)
-    assume(0 < plans_of(job, found) <= each)
+        if job.pools:  # listed again when all is drawn
+            found = [c for c in found if getattr(c.mesh, axis.field) in kept]
+        else:
+            found = choices(job)
+    assume(0 < plans_of(job, everywhere(job) if job.pools else found) <= each)
     return job
 
 
@@ -256,14 +347,21 @@ def with_room(draw: Draw, job: Workload) -> Workload:
     """All the memory of the GPU, or about what some plan needs, or a little less."""
     if draw(st.integers(0, 3)) == 0:
         return job
-    free = with_profile(job, context_gb=0.0, communicator_gb=0.0)
-    listed = priced(free)
-    assert listed is not None
-    found, table = listed
+    free = with_pools(with_profile(job, context_gb=0.0, communicator_gb=0.0))
+    found, table = listed_somewhere(draw, free)
     at = draw(st.integers(0, len(found) - 1))
     costs = costs_of(table, at, found[at])
-    blocks = int(rank_blocks(costs, even_counts(costs)).max())
+    held = rank_blocks(costs, even_counts(costs))
+    fullest = int(held.argmax())
+    blocks = int(held[fullest])
     blocks += draw(st.sampled_from([-1, 0, 0, 1, -blocks // 4, -blocks]))
-    whole = float(budget_bytes(free, table.meshes)[at])
+    part = table.each[costs.pool(fullest)]
+    whole = float(budget_bytes(part.workload, part.meshes)[at])
     taken = max(whole - 512 * blocks, 0.0) / job.profile.packing
-    return with_profile(free, context_gb=taken / 1e9)
+    return with_pools(with_profile(free, context_gb=taken / 1e9))
+
+
+def listed_somewhere(draw: Draw, job: Workload) -> tuple[list[Choice], CostTable]:
+    """Candidates of one of the places that have any, with their prices."""
+    every = [listed for place in places(job) if (listed := priced(place)) is not None]
+    return every[0] if len(every) == 1 else draw(st.sampled_from(every))

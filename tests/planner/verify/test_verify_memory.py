@@ -15,7 +15,8 @@ from planner.specs.layout import Layout
 from planner.verify import memory
 from planner.verify.idle import Idle
 from planner.verify.memory import peak_blocks
-from planner.verify.prices import Prices, blocks
+from planner.verify.price import blocks
+from planner.verify.prices import Prices
 
 NAMES = ("static", "saved", "transient", "accumulated", "pending")
 SIZES = st.integers(0, 99)

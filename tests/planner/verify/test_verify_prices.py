@@ -11,7 +11,8 @@ from planner.cost.pipeline import edge_gather, edge_scatter
 from planner.cost.table import fill_table
 from planner.specs.layout import Layout, Stage
 from planner.specs.table import EndCosts, LayerCosts
-from planner.verify.prices import Price, Prices, nanoseconds
+from planner.verify.price import Price, nanoseconds
+from planner.verify.prices import Prices
 
 JOBS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({}, {"zero_stage": 0}),

@@ -9,7 +9,8 @@ import pytest
 from planner.specs.layout import Layout, Stage
 from planner.verify import violations
 from planner.verify.clock import Clocks
-from planner.verify.prices import NANO, Prices
+from planner.verify.price import NANO
+from planner.verify.prices import Prices
 
 CASES: dict[str, tuple[dict[str, Any], Callable[[Layout], bool]]] = {
     "free": ({}, lambda _: True),
