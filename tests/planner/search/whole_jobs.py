@@ -61,7 +61,7 @@ FEW: dict[str, list[Any]] = {
     "recompute": [None, "none", "full", ("none", "full")],
 }
 """Limits that a job on several pools has from the start."""
-ONE_IN = 8
+ONE_IN = 12
 """Of so many jobs one is on a mixed fleet, where such are drawn. [1]"""
 NARROWED = [axis for axis in (*DEGREES, *MESH_AXES) if axis.limit]
 """Axes that a limit of the user narrows until brute force is cheap."""

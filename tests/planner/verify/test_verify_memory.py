@@ -32,9 +32,11 @@ def prices(shape: dict[str, Any], stages: list[list[tuple[int, ...]]]) -> Any:
         for stage in stages
     ]
     none = SimpleNamespace(saved=0)
-    return SimpleNamespace(
+    plan = SimpleNamespace(
         layout=Layout(**shape), stages=held, embedding=none, head=none
     )
+    plan.on = lambda _rank: plan
+    return plan
 
 
 def test_a_pipeline_by_hand() -> None:
