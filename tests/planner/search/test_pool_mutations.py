@@ -128,7 +128,14 @@ MUTATIONS: dict[str, tuple[Any, str, Break, Check]] = {
 }
 
 
-@pytest.mark.parametrize("name", MUTATIONS)
+LONG = {"ranks on the wrong pool", "borders cost nothing"}
+"""Mistakes that take many jobs to show."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.slow] * (n in LONG)) for n in MUTATIONS],
+)
 def test_a_mistake_about_pools_is_caught(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
