@@ -248,7 +248,7 @@ def test_deepspeeds_bucket_and_stage_outputs() -> None:
     old, new = job("megatron-deepspeed"), job("megatron-2024")
     one = mesh(zero=1, dp=8)
     assert buffer_bytes(old, one)[0] - buffer_bytes(old, mesh())[0] == 1e9
-    piped = Meshes.from_rows([(1, 0, 4, 1, 1, 1, 1, 8, 8, 1, 1, 4, 0)])
+    piped = Meshes.from_rows([(1, 0, 4, 1, 1, 1, 1, 2, 2, 1, 1, 4, 0)])
     kept = [
         embedding_end(Context.of(workload, piped)).saved[0] for workload in (old, new)
     ]
