@@ -113,18 +113,6 @@ def test_a_broken_first_tier_is_caught(name: str, monkeypatch: Patch) -> None:
     assert caught(check_first_tier, inner_problems())
 
 
-def no_search_for_splits(patch: Patch) -> None:
-    """Take the even split for the best."""
-
-    def first_round(work: Any, _: int | None) -> solve.MeshAnswer:
-        solver = solve.MeshSolver(work.costs, ())
-        value, counts = solver.best or (None, None)
-        outcome = solve.Outcome.SOLVED if value else solve.Outcome.INFEASIBLE
-        return solve.MeshAnswer(outcome, value or 0, value, counts)
-
-    patch.setattr(best_first.CandidateWork, "advance", first_round)
-
-
 def no_stragglers(patch: Patch) -> None:
     """Forget the slowdown of the replicas in what is refined."""
     patch.setattr(best_first.BestFirst, "_slowdown", lambda *_: 1.0)
@@ -134,7 +122,6 @@ JOBS = {
     "candidates given up early": shift(
         [Incumbents], "threshold", lambda step: 0.9 * step
     ),
-    "even splits only": no_search_for_splits,
     "no stragglers": no_stragglers,
 }
 
