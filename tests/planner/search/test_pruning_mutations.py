@@ -169,11 +169,6 @@ def drops_the_next(true: Any) -> Any:
 
 
 OUTER: dict[str, tuple[Any, str, Break]] = {
-    "cutoff too low": (
-        BestFirst,
-        "_nanoseconds",
-        with_result(lambda n: n if n is None else n * 9 // 10),
-    ),
     "a candidate passed over": (BestFirst, "visit", drops_the_next),
     "plans that do not fit": (candidate, "fits", constant(value=True)),
     "nothing fits": (best_first, "cannot_fit", constant(value=True)),
@@ -199,18 +194,11 @@ OUTER: dict[str, tuple[Any, str, Break]] = {
 }
 
 
-ROOMS = {"cutoff too low": "torchtitan", "plans that do not fit": "torchtitan"}
+ROOMS = {"plans that do not fit": "torchtitan"}
 """Framework whose jobs show a mistake soonest, where it is not Megatron. [text]"""
 
 
-LONG = {"cutoff too low"}
-"""Mistakes that leave the search without an end but its time limit."""
-
-
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=[pytest.mark.slow] * (n in LONG)) for n in OUTER],
-)
+@pytest.mark.parametrize("name", OUTER)
 def test_a_broken_search_of_many_meshes_is_caught(
     name: str, monkeypatch: Patch
 ) -> None:
