@@ -19,7 +19,7 @@ from planner.search.incumbents import (
     layout_fields,
 )
 from planner.search.memory import cannot_fit
-from planner.search.outcome import Progress, SearchOutcome
+from planner.search.outcome import Progress, Reporter, SearchOutcome
 from planner.search.paths import ShapePaths
 from planner.search.pools import pooled_bound
 from planner.search.solve import MeshAnswer, Outcome, settle
@@ -32,8 +32,8 @@ NO_FIT = "memory: no split can fit"
 BY_BOUND = "bound above the best"
 BY_PATHS = "path bound above the best"
 BY_SOLVER = "solver: no split beats the best"
-PROGRESS_PERIOD = 0.1
-"""Shortest time between two reports of progress. [s]"""
+OUT_OF_TIME = "not visited: time limit"
+CLOSE_ENOUGH = "not visited: no faster by more than the tolerance"
 RUNNER_UP_TRIES = 250
 """Candidates looked at for runners-up once the best is proven. [1]"""
 NEAR = 0.1
@@ -54,7 +54,7 @@ class BestFirst:
         self.paths = ShapePaths()
         self.solved, self.at = 0, 0
         self.open_bound = float("inf")
-        self.timed_out = False
+        self.stopped = ""
         with self._clocked():
             self._list_candidates(workload)
 
@@ -252,15 +252,14 @@ class BestFirst:
         Returns:
             The listed plans of this variant, its bound, and what removed the rest.
         """
-        rule = "not visited: time limit" if self.timed_out else BY_BOUND
-        counted = self.counted + Counter({rule: self.left})
+        counted = self.counted + Counter({self.stopped or BY_BOUND: self.left})
         ranked = self.incumbents.ranked()
         return SearchOutcome(
             table=self.table,
             space=self.space,
             ranked=[found for found in ranked if found.variant == self.variant],
             bound_s=self.lower_bound(),
-            timed_out=self.timed_out,
+            timed_out=self.stopped == OUT_OF_TIME,
             pruned={rule: n for rule, n in sorted(counted.items()) if n},
             solved=self.solved,
             seconds=self.seconds,
@@ -283,10 +282,11 @@ class Together:
         top: int,
         time_limit: float,
         known_s: float = float("inf"),
+        tolerance: float = 0.0,
         progress: Callable[[Progress], None] | None,
     ) -> None:
         self.deadline = time.monotonic() + time_limit
-        self.progress, self.reported = progress, 0.0
+        self.tolerance, self.tell = tolerance, Reporter(progress)
         self.incumbents = Incumbents(top, known_s)
         self.searches = [
             BestFirst(workload, self.incumbents, index)
@@ -304,8 +304,8 @@ class Together:
             extra += self._is_runner_up(least)
             if extra > RUNNER_UP_TRIES:
                 break
-            if time.monotonic() > self.deadline:
-                self._stop()
+            if why := self._why_stop(least.next_bound()):
+                self._stop(why)
                 break
             self._report(least.next_bound())
             least.visit()
@@ -323,22 +323,22 @@ class Together:
         best = self.incumbents.best
         return best is not None and search.next_bound() > best.step_s
 
-    def _stop(self) -> None:
-        """The time is over: say which variants are not done."""
+    def _why_stop(self, bound: float) -> str:
+        """What ends the search before all is settled; nothing: empty."""
+        best, slack = self.incumbents.best, 1 - self.tolerance
+        if self.tolerance and best is not None and best.step_s * slack <= bound:
+            return CLOSE_ENOUGH
+        return OUT_OF_TIME if time.monotonic() > self.deadline else ""
+
+    def _stop(self, why: str) -> None:
+        """Say which variants are not done, and why."""
         for search in self.searches:
-            search.timed_out = self._may_matter(search)
+            search.stopped = why if self._may_matter(search) else ""
 
     def _report(self, bound: float) -> None:
-        now = time.monotonic()
-        if self.progress is None or now - self.reported < PROGRESS_PERIOD:
-            return
-        self.reported = now
-        best = self.incumbents.best
-        value = best.step_s if best is not None else None
-        shown = min(bound, value) if value is not None else bound
         left = sum(search.left for search in self.searches)
         candidates = sum(len(search.space) for search in self.searches)
-        self.progress(Progress(left, candidates, value, shown))
+        self.tell(left, candidates, self.incumbents.best, bound)
 
 
 def search_all(
@@ -347,6 +347,7 @@ def search_all(
     top: int = 4,
     time_limit: float = 120.0,
     known_s: float = float("inf"),
+    tolerance: float = 0.0,
     progress: Callable[[Progress], None] | None = None,
 ) -> list[SearchOutcome]:
     """Find the fastest plans over the spaces of several variants, with a proof.
@@ -359,6 +360,8 @@ def search_all(
             tier of every variant runs whatever it says. [s]
         known_s: A step that is reachable already; slower plans are not sought, and
             no bound is above it. [s]
+        tolerance: Stop when no plan can be faster than the best by more; above 0 the
+            list of runners-up may be short as well. [1]
         progress: Called about ten times a second.
 
     Returns:
@@ -366,7 +369,12 @@ def search_all(
         the least bound holds over all. [-], shape (variants,)
     """
     return Together(
-        workloads, top=top, time_limit=time_limit, known_s=known_s, progress=progress
+        workloads,
+        top=top,
+        time_limit=time_limit,
+        known_s=known_s,
+        tolerance=tolerance,
+        progress=progress,
     ).run()
 
 

@@ -1,10 +1,15 @@
 """What a search reports on its way, and what it hands over at its end."""
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from planner.cost.table import CostTable
 from planner.search.incumbents import Found
 from planner.search.space import Space
+
+PROGRESS_PERIOD = 0.1
+"""Shortest time between two reports of progress. [s]"""
 
 
 @dataclass(frozen=True)
@@ -22,6 +27,32 @@ class Progress:
         if self.incumbent_s is None or self.bound_s is None:
             return None
         return max(0.0, 1.0 - self.bound_s / self.incumbent_s)
+
+
+class Reporter:
+    """Tells of a search, but not more often than anybody can read."""
+
+    def __init__(self, progress: Callable[[Progress], None] | None) -> None:
+        self.progress, self.reported = progress, 0.0
+
+    def __call__(
+        self, left: int, candidates: int, best: Found | None, bound: float
+    ) -> None:
+        """Report where the search stands, where the last report is old enough.
+
+        Args:
+            left: Candidates that are not settled. [1]
+            candidates: In the space. [1]
+            best: The best plan so far.
+            bound: No candidate that is left is faster. [s]
+        """
+        now = time.monotonic()
+        if self.progress is None or now - self.reported < PROGRESS_PERIOD:
+            return
+        self.reported = now
+        value = best.step_s if best is not None else None
+        shown = min(bound, value) if value is not None else bound
+        self.progress(Progress(left, candidates, value, shown))
 
 
 @dataclass(frozen=True)
