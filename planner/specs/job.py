@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticKnownError
 
+from planner.specs.economics import EconomicsSpec
 from planner.specs.inference import InferenceSpec
 from planner.specs.layout import PartialLayout
 from planner.specs.search import SearchSpec
@@ -33,6 +34,8 @@ class JobSpec(BaseModel):
     objective: Literal["throughput"] = "throughput"
     search: SearchSpec = SearchSpec()
     layout: PartialLayout = Field(default=PartialLayout())
+    economics: EconomicsSpec = EconomicsSpec()
+    """Prices, power and failures that replace the catalog's, for the whole run."""
 
     @field_validator("inference", mode="before")
     @classmethod
