@@ -87,13 +87,20 @@ def _share(stretches: Sequence[Stretch], terms: RunTerms, wall_s: float) -> Inte
 
 
 def _reshard(stretches: Sequence[Stretch], terms: RunTerms) -> float:
-    """Between phases: a checkpoint written and read, and a restart. [s]."""
+    """Between layouts: a checkpoint written and read, and a restart. [s]."""
     total = 0.0
     for before, after in pairwise(stretches):
-        if before.phase != after.phase:
+        if _moves(before, after):
             moved = write_time(before, terms) + write_time(after, terms)
             total += terms.restart.value + moved
     return total
+
+
+def _moves(before: Stretch, after: Stretch) -> bool:
+    """Whether states lie elsewhere afterwards, or the sequence is another."""
+    fewer = {"grad_accum": after.layout.grad_accum}
+    same = before.layout.model_copy(update=fewer) == after.layout
+    return before.phase != after.phase or not same
 
 
 def _checkpoint(
