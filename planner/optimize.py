@@ -13,6 +13,7 @@ from planner.reasons import changes, explanation, why_slower
 from planner.sanity import doubts
 from planner.search.best_first import Progress, SearchOutcome, search_all
 from planner.search.incumbents import Found
+from planner.search.outcome import PROOF, Patience
 from planner.specs.estimate import Estimate
 from planner.specs.layout import Layout
 from planner.specs.result import (
@@ -41,7 +42,7 @@ def optimize(
     time_limit: float = 120.0,
     robust: bool = False,
     known_s: float = float("inf"),
-    tolerance: float = 0.0,
+    patience: Patience = PROOF,
     progress: Callable[[Progress], None] | None = None,
 ) -> Result:
     """Search every variant's space together, keep the best, verify, explain.
@@ -57,8 +58,8 @@ def optimize(
             status, bound and objective stay those of the fastest.
         known_s: A step that is reachable already: slower plans are not sought, and
             no plan at all with the status optimal says that none is as fast. [s]
-        tolerance: Stop when no plan can be faster than the best by more; the status
-            is then feasible, with a bound. [1]
+        patience: When to stop before a proof; the status is then feasible, with a
+            bound. [-]
         progress: Called about ten times a second with the state of a search.
 
     Returns:
@@ -74,7 +75,7 @@ def optimize(
         top=top,
         time_limit=time_limit,
         known_s=known_s,
-        tolerance=tolerance,
+        patience=patience,
         progress=progress,
     )
     if not any(len(outcome.space) for outcome in outcomes):

@@ -14,7 +14,8 @@ from planner.cli.options import Assignments, Calibration, Hardware, JsonTo, lay_
 from planner.cli.output import deliver
 from planner.cli.progress import candidate_progress
 from planner.comparison.answer import Comparison, Effort
-from planner.comparison.flow import Runner, compare as compared
+from planner.comparison.flow import Runner
+from planner.comparison.flow import compare as compared
 from planner.comparison.read import Asking, read_sweep
 from planner.comparison.store import Store
 from planner.comparison.sweep import UnreachableError, on_cores, on_dask
@@ -76,7 +77,7 @@ Resume = Annotated[
 TimeLimit = Annotated[
     float,
     typer.Option(
-        "--time-limit", min=0, metavar="S", help="Seconds to search one node count."
+        "--time-limit", min=0, metavar="S", help="Seconds to search for each candidate."
     ),
 ]
 Tolerance = Annotated[
@@ -99,7 +100,7 @@ def compare(
     budget: Budget = None,
     assignments: Assignments = None,
     time_limit: TimeLimit = 20.0,
-    tolerance: Tolerance = 0.03,
+    tolerance: Tolerance = 0.05,
     scheduler: Scheduler = None,
     fall_back: FallBack = False,
     resume: Resume = None,
@@ -114,7 +115,7 @@ def compare(
         deadline: Longest run. [text]
         budget: Most money. [text]
         assignments: Fields of the job to replace. [text]
-        time_limit: Of the search of one node count. [s]
+        time_limit: Of the searches of one candidate. [s]
         tolerance: How close to the best a plan has to be. [1]
         scheduler: Of a Dask cluster. [text]
         fall_back: Plan here where that cannot be reached. [-]
@@ -134,8 +135,8 @@ def compare(
         assignments=assignments or (),
         budget_usd=_quantity("--budget", budget, "USD"),
         deadline_s=_quantity("--deadline", deadline, "s"),
-        calibration=calibration and read_calibration(calibration),
-        hardware=hardware and hardware.resolve(),
+        calibration=None if calibration is None else read_calibration(calibration),
+        hardware=None if hardware is None else hardware.resolve(),
     )
     lay_over(hardware)
     sweep, store = read_sweep(specs, asking), Store(resume)
@@ -201,7 +202,7 @@ def _require_plan(answer: Comparison, time_limit: float) -> None:
         return
     if any(one.status == "unknown" for one in answer.candidates):
         raise TimeLimitError(
-            f"no plan within {time_limit:g} s for each node count, and none ruled "
+            f"no plan within {time_limit:g} s for each candidate, and none ruled "
             "out; give a longer --time-limit"
         )
     raise InfeasibleError("proven: the job fits on no candidate")

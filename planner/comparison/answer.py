@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from planner.specs.run import Run
 from planner.specs.result import RankedPlan, SearchReport
+from planner.specs.run import Run
 
 CandidateStatus = Literal[
     "optimal", "feasible", "infeasible", "unknown", "over-budget", "too-late"
@@ -44,6 +44,14 @@ class Point(Answer):
     """What stands against a plan, where there is none."""
 
 
+class PhasePlan(Answer):
+    """The plan of one phase."""
+
+    name: str
+    """Empty for a run without phases."""
+    plan: RankedPlan
+
+
 class CandidateAnswer(Answer):
     """What one candidate would take for the job."""
 
@@ -56,7 +64,9 @@ class CandidateAnswer(Answer):
     chosen: str = ""
     """Why this number of nodes."""
     plan: RankedPlan | None = None
-    """The best one found; none where nothing fits."""
+    """The best one found, of the first phase; none where nothing fits."""
+    plans: tuple[PhasePlan, ...] = ()
+    """Of every phase, in their order; one where the run has none."""
     search: SearchReport | None = None
     """How its space was exhausted."""
     gap: float | None = None
@@ -144,7 +154,7 @@ class Effort(Answer):
     """How hard each plan is searched for."""
 
     time_limit_s: float
-    """Longest search of one node count. [s]"""
+    """For the searches of one candidate together. [s]"""
     tolerance: float
     """A search ends when no plan can be faster by more. [1]"""
 

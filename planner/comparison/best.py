@@ -25,7 +25,9 @@ def refuse_hopeless(sweep: Sweep) -> None:
     if budget is None:
         return
     least = [_least(task) for task in sweep.tasks]
-    known = [(cost, task) for cost, task in zip(least, sweep.tasks, strict=True) if cost]
+    known = [
+        (cost, task) for cost, task in zip(least, sweep.tasks, strict=True) if cost
+    ]
     if len(known) < len(least) or min(cost for cost, _ in known) <= budget:
         return
     cost, task = min(known, key=lambda pair: pair[0])
@@ -77,7 +79,8 @@ def best_of(
     if question.deadline_s is not None and priced:
         paid = [one for one in priced if one.within_budget is not False]
         best = min(paid or priced, key=lambda one: (one.cost_usd, one.time_to_train_s))
-        within = f" within {money(question.budget_usd)}" if _both(sweep, paid) else ""
+        held = question.budget_usd
+        within = f" within {money(held)}" if held is not None and paid else ""
         why = f"the cheapest that takes no more than {days(question.deadline_s)}"
         return best, why + within
     if question.budget_usd is not None or not priced:
@@ -87,10 +90,6 @@ def best_of(
         return best, "the fastest" + (f" that {money(held)} pays for" if held else "")
     best = min(priced, key=lambda one: (one.cost_usd, one.time_to_train_s))
     return best, "the most tokens for a dollar"
-
-
-def _both(sweep: Sweep, paid: Sequence[CandidateAnswer]) -> bool:
-    return sweep.question.budget_usd is not None and bool(paid)
 
 
 def _refuse(sweep: Sweep, candidates: Sequence[CandidateAnswer]) -> None:

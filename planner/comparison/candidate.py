@@ -2,7 +2,7 @@
 
 import time
 
-from planner.comparison.answer import CandidateAnswer
+from planner.comparison.answer import CandidateAnswer, PhasePlan
 from planner.comparison.choice import Choice, choose
 from planner.comparison.planned import Counts, Planned
 from planner.comparison.task import Task
@@ -58,9 +58,7 @@ def _told(task: Task, choice: Choice) -> CandidateAnswer:
         return blank.model_copy(update={"status": status, "why": planned.why})
     chosen = "" if choice.status else choice.words
     update = _figures(task, planned, planned.run) | {"chosen": chosen}
-    return blank.model_copy(
-        update=update | {"status": choice.status or planned.status}
-    )
+    return blank.model_copy(update=update | {"status": choice.status or planned.status})
 
 
 def _price(task: Task, workload: Workload) -> str:
@@ -76,6 +74,7 @@ def _figures(task: Task, planned: Planned, run: Run) -> dict[str, object]:
     time_s, spent = run.time_to_train_s.value, planned.outlay_usd
     return {
         "plan": planned.plan,
+        "plans": tuple(PhasePlan(name=p.name, plan=p.plan) for p in planned.phases),
         "search": planned.search,
         "gap": planned.gap,
         "nodes": planned.nodes,
@@ -88,8 +87,12 @@ def _figures(task: Task, planned: Planned, run: Run) -> dict[str, object]:
         "budget_tokens": _bought(task, planned, run),
         "run": run,
         "meets_deadline": None if deadline is None else time_s <= deadline,
-        "within_budget": None if None in {budget, spent} else spent <= budget,
+        "within_budget": _within(spent, budget),
     }
+
+
+def _within(spent: float | None, budget: float | None) -> bool | None:
+    return None if spent is None or budget is None else spent <= budget
 
 
 def _bought(task: Task, planned: Planned, run: Run) -> float | None:

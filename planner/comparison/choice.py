@@ -1,6 +1,7 @@
 """How many nodes of a candidate to sign for."""
 
 from dataclasses import dataclass
+from math import inf, nextafter
 
 from planner.comparison.answer import CandidateStatus
 from planner.comparison.counts import first_reaching
@@ -39,7 +40,7 @@ def choose(counts: Counts) -> Choice:
         counts: Of one candidate. [-]
 
     Returns:
-        The count, planned within the answer's tolerance. [-]
+        The count, planned within the tolerance. [-]
 
     Leaves out counts between sensible ones, and a time that grows with the count or a
     rent that falls with it: both happen where a job can no longer use its nodes.
@@ -59,7 +60,7 @@ def choose(counts: Counts) -> Choice:
 
 
 def _given(counts: Counts) -> Choice:
-    planned = counts.best_at(counts.task.counts[0])
+    planned = counts.at(counts.task.counts[0])
     return Choice(planned, "the number that was given")
 
 
@@ -69,18 +70,14 @@ def _by_deadline(counts: Counts, deadline_s: float) -> Choice:
 
     def value(nodes: int) -> float:
         planned = counts.at(nodes)
-        if planned.time_s is None or planned.step_s is None:
+        if planned.time_s is None:
             return 0.0
-        reached = deadline_s / planned.time_s
-        if reached < 1 <= reached / (1 - min(planned.gap, 0.99)):
-            planned = counts.closer(nodes, planned.step_s * reached)
-        assert planned.time_s is not None
         return deadline_s / planned.time_s
 
     at = first_reaching(task.counts, value, guess=_guess(counts, deadline_s))
     if at == len(task.counts):
         return _too_late(counts)
-    chosen = counts.best_at(task.counts[at])
+    chosen = counts.at(task.counts[at])
     words = f"the smallest that takes no more than {days(deadline_s)}"
     return Choice(chosen, words + _below(counts, at))
 
@@ -121,7 +118,7 @@ def _by_purchase(counts: Counts, budget_usd: float) -> Choice:
         words = f"{low:,} nodes cost {money(per_node[low] * low)}"
         return Choice(None, words, "over-budget")
     fits = [n for n in task.counts if _price_of(counts, n) * n <= budget_usd]
-    chosen = counts.best_at(fits[-1])
+    chosen = counts.at(fits[-1])
     return Choice(chosen, f"the most that {money(budget_usd)} buys")
 
 
@@ -139,21 +136,17 @@ def _by_rent(counts: Counts, budget_usd: float) -> Choice:
 
     def value(nodes: int) -> float:
         planned = counts.at(nodes)
-        if planned.cost_usd is None or planned.step_s is None:
+        if planned.cost_usd is None:
             return 0.0
-        spent = planned.cost_usd / budget_usd
-        if spent > 1 >= spent * (1 - planned.gap):
-            planned = counts.closer(nodes, planned.step_s / spent)
-        assert planned.cost_usd is not None
-        return planned.cost_usd / budget_usd
+        # What costs the budget to the cent is within it.
+        return planned.cost_usd / nextafter(budget_usd, inf)
 
     at = first_reaching(task.counts, value, guess=_comfortable(counts))
     chosen = counts.at(task.counts[at - 1]) if at else None
     if chosen is None or chosen.cost_usd is None:
         return _too_dear(counts)
     words = f"the most, and so the fastest, that {money(budget_usd)} pays for"
-    best = counts.best_at(chosen.nodes)
-    return Choice(best, words + _above(counts, at))
+    return Choice(chosen, words + _above(counts, at))
 
 
 def _above(counts: Counts, at: int) -> str:

@@ -1,12 +1,17 @@
 """Node counts worth a plan, and the first of them that is good enough."""
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from math import exp, log
 
-BITS = 4
-"""Binary digits of a sensible count: neighbours are 6.7 to 12.5 % apart. [1]"""
-OCTAVE = 1 << (BITS - 1)
-"""Sensible counts between one and twice as many. [1]"""
+from planner.cost.workload import Workload
+
+BITS = 5
+"""Binary digits of a sensible count. [1]"""
+APART = 1.5
+"""Neighbours are no farther apart than this ratio. [1]"""
+OCTAVE = 8
+"""Sensible counts between one and twice as many, at most. [1]"""
 GUESSES = 5
 """Counts that may be guessed before the interval is halved instead. [1]"""
 FAR = 50.0
@@ -15,29 +20,83 @@ STEEPEST, FLATTEST = 4.0, 0.02
 """Limits on how a value may grow with the count, as an exponent. [1]"""
 
 
-def sensible_counts(unit: int, most: int) -> tuple[int, ...]:
+def sensible_counts(
+    unit: int, most: int, *, gpus_per_node: int, odd: int
+) -> tuple[int, ...]:
     """Node counts that are worth a plan search.
 
-    Whole units, as many of them as have at most four binary digits before their
-    zeros: 1 to 16, 18, 20 ... 30, 32, 36 ... Such counts divide into powers of two
-    and one small odd degree, which layouts and batches divide into as well.
+    Whole units whose GPUs divide evenly: their number has at most five binary digits
+    before its zeros, and its odd part divides that of the batch times that of the
+    layers, so that replicas and stages take it up. Where such counts are more than
+    half as much again apart, three times a power of two stands between them.
 
     Args:
         unit: Nodes that go together: those of one scale-up domain. [1]
         most: Nodes that there can be at most. [1]
+        gpus_per_node: GPUs of each. [1]
+        odd: Odd part of sequences a step times layers. [1]
 
     Returns:
         Counts, ascending; none where one unit is too many. [1]
     """
-    return tuple(unit * count for count in _rounded(most // unit))
+    rounded = _rounded(most // unit)
+    even = [n for n in rounded if odd % odd_part(n * unit * gpus_per_node) == 0]
+    kept = set(even) | {n for n in rounded if odd_part(n) == 1}
+    for before, after in pairwise([*sorted(kept), most // unit + 1]):
+        if after > APART * before:
+            kept |= {n for n in rounded if before < n < after and odd_part(n) == 3}
+    return tuple(unit * count for count in sorted(kept))
+
+
+def domain_nodes(workload: Workload) -> int:
+    """Nodes of one scale-up domain.
+
+    Args:
+        workload: The job on a cluster. [-]
+
+    Returns:
+        At least one. [1]
+    """
+    node = workload.topology.cluster.node
+    return max(node.scale_up_domain // node.gpus_per_node, 1)
+
+
+def counts_up_to(workload: Workload, most: int) -> tuple[int, ...]:
+    """Sensible counts for a job.
+
+    Args:
+        workload: The job on a cluster. [-]
+        most: Nodes that there can be. [1]
+
+    Returns:
+        Counts, ascending. [1]
+    """
+    return sensible_counts(
+        domain_nodes(workload),
+        most,
+        gpus_per_node=workload.topology.cluster.node.gpus_per_node,
+        odd=odd_part(workload.sequences) * odd_part(workload.model.layers),
+    )
+
+
+def odd_part(number: int) -> int:
+    """A number without its factors of two.
+
+    Args:
+        number: At least 1. [1]
+
+    Returns:
+        The odd factor. [1]
+    """
+    return number // (number & -number)
 
 
 def _rounded(most: int) -> list[int]:
     """Numbers up to *most* of so many binary digits before their zeros."""
-    digits = range(OCTAVE, 2 * OCTAVE)
+    tall = 1 << (BITS - 1)
     shifts = range(max(most.bit_length() - BITS + 1, 0))
-    tall = (digit << shift for shift in shifts for digit in digits)
-    return [count for count in (*range(1, OCTAVE), *tall) if count <= most]
+    long = (digit << shift for shift in shifts for digit in range(tall, 2 * tall))
+    return [count for count in (*range(1, tall), *long) if count <= most]
 
 
 def first_reaching(

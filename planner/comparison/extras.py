@@ -6,23 +6,31 @@ from dataclasses import dataclass, replace
 from hardware.catalog import Cluster
 from hardware.money import Price
 from planner.comparison.answer import CandidateAnswer, Extra
-from planner.comparison.counts import sensible_counts
-from planner.comparison.planned import Counts, outlay, run_of
+from planner.comparison.counts import counts_up_to, domain_nodes
+from planner.comparison.planned import SHARES, Counts, outlay, phase_of
 from planner.comparison.purchase import ChangeName
 from planner.comparison.task import Task
 from planner.comparison.words import money
 from planner.cost.estimate import estimate
 from planner.cost.workload import Workload
+from planner.economics import run_of
 from planner.explain.case import on_cluster
 from planner.optimize import optimize
+from planner.search.outcome import Patience
 from planner.specs.result import RankedPlan
+from planner.specs.run import Run
+from planner.variants import with_settings
 
 MORE_MEMORY = 16e9
 """[B]"""
 FASTER_NIC = 2.0
 WIDER_DOMAIN = 2
 LESS_OVERSUBSCRIPTION = 2.0
+MORE = 2
+"""Nodes of the next sensible count over those there are, at most. [1]"""
 HOUR = 3600.0
+SAME = 5e-5
+"""Share of a price or a time that is nothing to speak of. [1]"""
 
 Edit = Callable[[Cluster], Cluster]
 
@@ -76,28 +84,14 @@ def asked(
     """
     assert answer.nodes is not None
     here = task.on_counts(answer.nodes)
-    (workload,) = here.workloads(answer.nodes)[:1]
-    unit = unit_of(workload)
-    there = sensible_counts(unit, 2 * answer.nodes + unit)
-    larger = next(n for n in there if n > answer.nodes)
+    workload = here.workloads(answer.nodes)[0]
+    there = counts_up_to(workload, MORE * answer.nodes + domain_nodes(workload))
     steps = [
         Asked(here, answer, step.name, prices.get(step.name), answer.nodes)
         for step in steps_of(workload)
     ]
-    return [Asked(here, answer, None, None, larger), *steps]
-
-
-def unit_of(workload: Workload) -> int:
-    """Nodes of one scale-up domain.
-
-    Args:
-        workload: The job. [-]
-
-    Returns:
-        At least one. [1]
-    """
-    node = workload.topology.cluster.node
-    return max(node.scale_up_domain // node.gpus_per_node, 1)
+    larger = [Asked(here, answer, None, None, n) for n in there if n > answer.nodes]
+    return [*larger[:1], *steps]
 
 
 def steps_of(workload: Workload) -> Iterator[Step]:
@@ -169,7 +163,7 @@ def price_step(ask: Asked) -> Extra | None:
 
 def _more_nodes(ask: Asked) -> Extra | None:
     """The next larger cluster of the same kind."""
-    planned = Counts(ask.task.on_counts(ask.nodes)).best_at(ask.nodes)
+    planned = Counts(ask.task.on_counts(ask.nodes)).at(ask.nodes)
     if planned.run is None or planned.time_s is None:
         return None
     old = ask.answer
@@ -195,31 +189,37 @@ def _rate(saved_s: float, extra_usd: float | None) -> float | None:
 
 def _better(ask: Asked) -> Extra | None:
     """The same nodes with something better in them."""
-    workloads = ask.task.workloads(ask.nodes)
-    step = next(step for step in steps_of(workloads[0]) if step.name == ask.name)
-    there = tuple(on_cluster(workload, step.edit) for workload in workloads)
-    plan, old = _best_there(ask, there), ask.answer
-    run = run_of(ask.task, there[0], plan)
-    time_s = run.time_to_train_s.value
+    task, old = ask.task, ask.answer
+    phases, words = [], ""
+    for at, (name, job) in enumerate(task.phases(ask.nodes)):
+        workloads = task.resolved(job)
+        step = next(s for s in steps_of(workloads[0]) if s.name == ask.name)
+        there = tuple(on_cluster(workload, step.edit) for workload in workloads)
+        words = words or step.words
+        assert job.training is not None
+        plan = _best_there(ask, there, old.plans[at].plan)
+        phases.append(phase_of(name, there, plan, job.training))
+    run = run_of(phases, task.spec.economics)
+    assert run is not None
     assert old.time_to_train_s is not None
-    saved = old.time_to_train_s - time_s
-    here = ask.task.terms(there[0]).nodes[there[0].topology.cluster.node.name]
-    spent = outlay(ask.task, there[0], run)
-    blank = Extra(change=step.words, time_s=time_s, saved_s=saved)
+    time_s = run.time_to_train_s.value
+    extra = Extra(change=words, time_s=time_s, saved_s=old.time_to_train_s - time_s)
+    return _worth(extra, ask, phases[0].workload, run)
+
+
+def _worth(extra: Extra, ask: Asked, there: Workload, run: Run) -> Extra:
+    """What a step may cost at most, and what it does where its price is known."""
+    old = ask.answer
+    here = ask.task.terms(there).nodes[there.topology.cluster.node.name]
+    spent = outlay(ask.task, there, run)
     if here.price is None or spent is None or old.outlay_usd is None:
-        return blank.model_copy(update={"note": "no price of the cluster is known"})
+        return extra.model_copy(update={"note": "no price of the cluster is known"})
     own = here.price.per_gpu(here.gpus)
-    worth = own * (old.time_to_train_s / time_s - 1)
-    unit = "USD/GPU-h" if here.price.is_rate else "USD/GPU"
-    shown = f"{worth:.3g} {unit}" if here.price.is_rate else f"{money(worth)}/GPU"
-    blank = blank.model_copy(update={"worth": shown if worth > own * SAME else ""})
-    if ask.price is None or not old.gpus:
-        return blank
-    return _with_price(blank, ask, spent)
-
-
-SAME = 5e-5
-"""Share of a price or a time that is nothing to speak of. [1]"""
+    worth = own * extra.saved_s / extra.time_s
+    hourly = f"{worth:.3g} USD/GPU-h"
+    shown = hourly if here.price.is_rate else f"{money(worth)}/GPU"
+    priced = extra.model_copy(update={"worth": shown if worth > own * SAME else ""})
+    return priced if ask.price is None else _with_price(priced, ask, spent)
 
 
 def _with_price(extra: Extra, ask: Asked, spent_usd: float) -> Extra:
@@ -242,19 +242,18 @@ def _with_price(extra: Extra, ask: Asked, spent_usd: float) -> Extra:
     )
 
 
-def _best_there(ask: Asked, there: tuple[Workload, ...]) -> RankedPlan:
+def _best_there(ask: Asked, there: tuple[Workload, ...], old: RankedPlan) -> RankedPlan:
     """The best plan on the better hardware: the old one, or a faster one."""
-    old = ask.answer.plan
-    assert old is not None
     chosen = str(old.estimate.stack.get("framework"))
     own = next((w for w in there if w.framework.name == chosen), there[0])
+    own = with_settings(own, old.settings)
     same = old.model_copy(update={"estimate": estimate(own, old.layout)})
     effort = ask.task.effort
     found = optimize(
         there,
         top=1,
-        time_limit=effort.time_limit_s,
+        time_limit=effort.time_limit_s / SHARES,
         known_s=same.estimate.step_time_s.value,
-        tolerance=effort.tolerance,
+        patience=Patience(tolerance=effort.tolerance),
     )
     return found.plans[0] if found.plans else same

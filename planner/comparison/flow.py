@@ -151,8 +151,9 @@ def _assumptions(
     """What all figures rest on, each sentence once."""
     effort = sweep.effort
     search = (
-        f"each plan is within {effort.tolerance:.2g} of the best at its node count, or "
-        f"what {effort.time_limit_s:g} s found; the gap says how much faster one may be"
+        f"a search ends when no plan can be faster by {effort.tolerance:.2g}, or with "
+        f"its part of {effort.time_limit_s:g} s for each candidate; the gap says how "
+        "much faster a step may be; node counts between those planned are left out"
     )
     runs = [one.run for one in candidates if one.run is not None and is_able(one)]
     shared = [set(run.assumptions) for run in runs]

@@ -1,19 +1,25 @@
 """Node counts of one candidate, each planned when it is asked about, and once."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from planner.comparison.answer import Point
 from planner.comparison.task import Task
 from planner.cost.workload import Workload
-from planner.economics import Stretch, whole_run
+from planner.economics import Planned as Phase
+from planner.economics import run_of
 from planner.errors import BadInputError
+from planner.explain.case import Clock
 from planner.optimize import optimize
+from planner.search.outcome import Patience
 from planner.specs.result import RankedPlan, Result, SearchReport
 from planner.specs.run import Run
+from planner.specs.training import TrainingSpec
 from planner.variants import with_settings
 
-SCAN_TOLERANCE = 0.05
-"""How close to the best a plan has to be while node counts are weighed. [1]"""
+SHARES = 4
+"""Searches that the time of a candidate is meant for. [1]"""
+LEAST_S = 1.0
+"""Time of a search, whatever is left for the candidate. [s]"""
 
 
 @dataclass(frozen=True)
@@ -23,12 +29,11 @@ class Planned:
     Attributes:
         nodes: How many. [1]
         gpus: In service. [1]
-        status: Of the search. [-]
-        bound_s: No plan's step is shorter. [s]
-        search: How the space was exhausted. [-]
-        plan: The best found, None without one. [-]
-        workload: What it is for. [-]
-        run: The whole run under it. [-]
+        status: Of the search; of several phases the least certain. [-]
+        gap: How much faster a step may be than the one found, at most. [1]
+        search: How the space of the first phase was exhausted. [-]
+        phases: Every phase with its plan; one, if the run has none. [-]
+        run: The whole run under them. [-]
         outlay_usd: What is signed for. [USD]
         why: What stands against a plan. [text]
     """
@@ -36,25 +41,27 @@ class Planned:
     nodes: int
     gpus: int
     status: str
-    bound_s: float = 0.0
+    gap: float = 1.0
     search: SearchReport | None = None
-    plan: RankedPlan | None = None
-    workload: Workload | None = None
+    phases: tuple[Phase, ...] = ()
     run: Run | None = None
     outlay_usd: float | None = None
     why: str = ""
 
     @property
-    def step_s(self) -> float | None:
-        """Step of the plan. [s]."""
-        return None if self.plan is None else self.plan.estimate.step_time_s.value
+    def plan(self) -> RankedPlan | None:
+        """Of the first phase. [-]."""
+        return self.phases[0].plan if self.phases else None
 
     @property
-    def gap(self) -> float:
-        """How much faster a plan may be than the one found, at most. [1]."""
-        if self.step_s is None:
-            return 1.0
-        return max(0.0, 1.0 - self.bound_s / self.step_s)
+    def workload(self) -> Workload | None:
+        """What that plan is for. [-]."""
+        return self.phases[0].workload if self.phases else None
+
+    @property
+    def step_s(self) -> float | None:
+        """Step of that plan. [s]."""
+        return None if self.plan is None else self.plan.estimate.step_time_s.value
 
     @property
     def time_s(self) -> float | None:
@@ -64,7 +71,7 @@ class Planned:
     @property
     def cost_usd(self) -> float | None:
         """The whole run, None without a price. [USD]."""
-        cost = self.run and self.run.cost_usd
+        cost = None if self.run is None else self.run.cost_usd
         return None if cost is None else cost.total.value
 
     @property
@@ -84,14 +91,19 @@ class Planned:
 
 
 class Counts:
-    """What is known of a candidate's node counts."""
+    """What is known of a candidate's node counts.
+
+    All searches share the candidate's time: each has a fourth of it at most, and half
+    of what is left, but never less than a second.
+    """
 
     def __init__(self, task: Task) -> None:
         self.task = task
         self.seen: dict[int, Planned] = {}
+        self.clock = Clock(task.effort.time_limit_s)
 
     def at(self, nodes: int) -> Planned:
-        """The best plan on so many nodes, within the tolerance of a scan.
+        """The best plan on so many nodes, within the tolerance.
 
         Args:
             nodes: How many. [1]
@@ -100,117 +112,90 @@ class Counts:
             The plan and its run, or what stands against one. [-]
         """
         if nodes not in self.seen:
-            tolerance = max(SCAN_TOLERANCE, self.task.effort.tolerance)
-            if len(self.task.counts) == 1 or not self.task.effort.tolerance:
-                tolerance = self.task.effort.tolerance
-            self.seen[nodes] = self._planned(nodes, tolerance, float("inf"))
+            self.seen[nodes] = self._planned(nodes)
         return self.seen[nodes]
 
-    def closer(self, nodes: int, step_s: float) -> Planned:
-        """Look for a plan of a step that would do, where the bound leaves one open.
+    def _seconds(self) -> float:
+        """Time of the next search. [s]."""
+        whole = self.task.effort.time_limit_s
+        if len(self.task.counts) == 1:
+            return whole
+        return max(min(whole / SHARES, self.clock.left / 2), LEAST_S)
 
-        Args:
-            nodes: A count that has a plan. [1]
-            step_s: A slower step is of no use. [s]
+    def _planned(self, nodes: int) -> Planned:
+        gpus, results, phases = 0, [], []
+        for name, job in self.task.phases(nodes):
+            workloads = self.task.resolved(job)
+            gpus = workloads[0].fleet_gpus
+            try:
+                result = self._search(workloads)
+            except BadInputError as error:
+                return Planned(nodes, gpus, "infeasible", why=error.message)
+            if not result.plans:
+                return _without(nodes, gpus, result)
+            assert job.training is not None
+            results.append(result)
+            phases.append(phase_of(name, workloads, result.plans[0], job.training))
+        return self._told(nodes, gpus, results, tuple(phases))
 
-        Returns:
-            A faster plan; or the one there was, with a better bound. [-]
-        """
-        known = self.at(nodes)
-        if known.bound_s > step_s:
-            return known
-        better = self._planned(nodes, 0.0, step_s)
-        if better.plan is None:
-            bound = max(known.bound_s, min(better.bound_s, step_s))
-            better = replace(known, bound_s=bound)
-        self.seen[nodes] = better
-        return better
+    def _search(self, workloads: tuple[Workload, ...]) -> Result:
+        effort = self.task.effort
+        return optimize(
+            workloads,
+            top=1,
+            time_limit=self._seconds(),
+            patience=Patience(tolerance=effort.tolerance),
+        )
 
-    def best_at(self, nodes: int) -> Planned:
-        """The best plan on so many nodes, within the tolerance of the answer.
-
-        Args:
-            nodes: How many. [1]
-
-        Returns:
-            The plan and its run. [-]
-        """
-        known = self.at(nodes)
-        if known.plan is None or known.gap <= self.task.effort.tolerance:
-            return known
-        again = self._planned(nodes, self.task.effort.tolerance, float("inf"))
-        if again.step_s is None or (known.step_s or 0.0) < again.step_s:
-            again = replace(known, bound_s=max(known.bound_s, again.bound_s))
-        self.seen[nodes] = again
-        return again
-
-    def _planned(self, nodes: int, tolerance: float, known_s: float) -> Planned:
-        workloads = self.task.workloads(nodes)
-        gpus = workloads[0].topology.gpus
-        try:
-            result = optimize(
-                workloads,
-                top=1,
-                time_limit=self.task.effort.time_limit_s,
-                tolerance=tolerance,
-                known_s=known_s,
-            )
-        except BadInputError as error:
-            return Planned(nodes, gpus, "infeasible", why=error.message)
-        if not result.plans:
-            return _without(nodes, gpus, result, known_s)
-        plan = result.plans[0]
-        workload = _workload_of(workloads, plan)
-        run = run_of(self.task, workload, plan)
-        bound = plan.estimate.step_time_s.value * (1 - result.objective.gap)
+    def _told(
+        self, nodes: int, gpus: int, results: list[Result], phases: tuple[Phase, ...]
+    ) -> Planned:
+        proven = all(result.status == "optimal" for result in results)
+        run = run_of(phases, self.task.spec.economics)
+        assert run is not None
         return Planned(
             nodes=nodes,
             gpus=gpus,
-            status=result.status,
-            bound_s=bound,
-            search=result.search,
-            plan=plan,
-            workload=workload,
+            status="optimal" if proven else "feasible",
+            gap=max(result.objective.gap for result in results),
+            search=results[0].search,
+            phases=phases,
             run=run,
-            outlay_usd=outlay(self.task, workload, run),
+            outlay_usd=outlay(self.task, phases[0].workload, run),
         )
 
 
-def _without(nodes: int, gpus: int, result: Result, known_s: float) -> Planned:
+def phase_of(
+    name: str,
+    workloads: tuple[Workload, ...],
+    plan: RankedPlan,
+    training: TrainingSpec,
+) -> Phase:
+    """A phase with its plan, under the framework and settings that the plan chose.
+
+    Args:
+        name: Of the phase, empty where the run has none. [text]
+        workloads: Its job under each framework. [-]
+        plan: The best. [-]
+        training: As in the job. [-]
+
+    Returns:
+        What a run is computed from. [-]
+    """
+    chosen = str(plan.estimate.stack.get("framework"))
+    by_name = {workload.framework.name: workload for workload in workloads}
+    its = with_settings(by_name.get(chosen, workloads[0]), plan.settings)
+    return Phase(name, its, plan, training)
+
+
+def _without(nodes: int, gpus: int, result: Result) -> Planned:
     """A count that no plan was found for."""
-    proven = result.status in ("infeasible", "optimal")
+    proven = result.status == "infeasible"
     why = "; ".join(result.explanation.infeasible)
     late = "no plan was found in the time there was"
     return Planned(
-        nodes,
-        gpus,
-        result.status,
-        bound_s=known_s if proven else 0.0,
-        search=result.search,
-        why=why if proven else late,
+        nodes, gpus, result.status, search=result.search, why=why if proven else late
     )
-
-
-def _workload_of(workloads: tuple[Workload, ...], plan: RankedPlan) -> Workload:
-    chosen = str(plan.estimate.stack.get("framework"))
-    by_name = {workload.framework.name: workload for workload in workloads}
-    return with_settings(by_name.get(chosen, workloads[0]), plan.settings)
-
-
-def run_of(task: Task, workload: Workload, plan: RankedPlan) -> Run:
-    """The whole run under one plan.
-
-    Args:
-        task: The candidate. [-]
-        workload: What the plan is for. [-]
-        plan: Layout and step time. [-]
-
-    Returns:
-        Time, cost, energy, each with its interval. [-]
-    """
-    tokens = task.question.tokens
-    stretch = Stretch(workload, plan.layout, plan.estimate, tokens)
-    return whole_run([stretch], task.terms(workload))
 
 
 def outlay(task: Task, workload: Workload, run: Run) -> float | None:

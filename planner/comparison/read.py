@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from hardware.money import Price
 from planner.calibration_file import CalibrationFile
 from planner.comparison.answer import Effort, Question
-from planner.comparison.counts import sensible_counts
+from planner.comparison.counts import counts_up_to, domain_nodes
 from planner.comparison.purchase import CandidateSpec, ChangeName, PurchaseSpec
 from planner.comparison.task import Task
 from planner.cost.workload import Workload
@@ -194,9 +194,7 @@ def _cluster(given: str | dict[str, object], base: Path) -> Fields:
     return {"name": str(fields.get("node", "cluster")), **fields}
 
 
-def _of_purchase(
-    name: str, file: Path, fields: Fields, asking: Asking
-) -> Sweep:
+def _of_purchase(name: str, file: Path, fields: Fields, asking: Asking) -> Sweep:
     """A job on every candidate of a purchase file."""
     try:
         spec = PurchaseSpec.model_validate(fields)
@@ -312,14 +310,12 @@ def _within(file: str, where: str) -> Iterator[None]:
         raise
 
 
-def _sweep(
-    entries: Sequence[Entry], asking: Asking, asks: PurchaseQuestion
-) -> Sweep:
+def _sweep(entries: Sequence[Entry], asking: Asking, asks: PurchaseQuestion) -> Sweep:
     """Tasks of all candidates under one question."""
     budget = asks.budget_usd if asking.budget_usd is None else asking.budget_usd
     deadline = asks.deadline_s if asking.deadline_s is None else asking.deadline_s
     looked_up = [_looked_up(entry, asking) for entry in entries]
-    tokens = [_tokens(spec) for spec, _ in looked_up]
+    tokens = [_tokens(*job) for job in looked_up]
     known = [count for count in tokens if count is not None]
     question = Question(
         tokens=known[0] if known else ASSUMED_TOKENS,
@@ -345,7 +341,9 @@ def _looked_up(entry: Entry, asking: Asking) -> tuple[JobSpec, Workload]:
     """A candidate's job, checked and with its names looked up."""
     with _within(entry.file, entry.field):
         spec = assigned(
-            dict(entry.job), asking.assignments if entry.field else (), entry.base,
+            dict(entry.job),
+            asking.assignments if entry.field else (),
+            entry.base,
             entry.file,
         )
         workloads = resolve(
@@ -354,15 +352,24 @@ def _looked_up(entry: Entry, asking: Asking) -> tuple[JobSpec, Workload]:
     return spec, workloads[0]
 
 
-def _tokens(spec: JobSpec) -> float | None:
-    assert spec.training is not None
-    return spec.training.tokens
+def _tokens(spec: JobSpec, workload: Workload) -> float | None:
+    """Tokens of the whole run, of all phases together."""
+    if spec.phases:
+        return sum(phase.tokens for phase in spec.phases)
+    return workload.training.run_tokens
 
 
 def _task(
     entry: Entry, spec: JobSpec, workload: Workload, question: Question, asking: Asking
 ) -> Task:
     whole = resolved_spec(spec, workload, base=entry.base)
+    if _tokens(spec, workload) is None:
+        training = dict(whole["training"])  # type: ignore[call-overload]
+        whole["training"] = {**training, "tokens": question.tokens}
+    if spec.phases:
+        assert spec.training is not None
+        shared = spec.training.model_dump(mode="json", by_alias=True, exclude_none=True)
+        whole["training"] = shared
     return Task(
         name=entry.name,
         # A search may choose the framework, so it stays as the user named it.
@@ -382,9 +389,9 @@ def _counts(entry: Entry, workload: Workload) -> tuple[int, ...]:
     if entry.fixed is not None:
         return (entry.fixed,)
     node = workload.topology.cluster.node
-    unit = max(node.scale_up_domain // node.gpus_per_node, 1)
+    unit = domain_nodes(workload)
     most = entry.most or MOST_GPUS // node.gpus_per_node
-    counts = sensible_counts(unit, most)
+    counts = counts_up_to(workload, most)
     if not counts:
         raise BadInputError(
             f"one scale-up domain of {node.name} is {unit} nodes",
@@ -430,7 +437,7 @@ _SAME: tuple[tuple[str, Callable[[JobSpec, Workload], object]], ...] = (
     ("sequences a step", lambda _, workload: workload.training.sequences),
     ("seq_len", lambda _, workload: workload.training.seq_len),
     ("precision", lambda _, workload: workload.training.precision),
-    ("tokens", lambda spec, _: _tokens(spec)),
+    ("tokens", _tokens),
 )
 """What makes two jobs the same. [-]"""
 

@@ -5,13 +5,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from hardware.catalog import overlay
+from hardware.catalog import CatalogError, overlay
 from hardware.money import Price
 from planner.calibration_file import CalibrationFile
 from planner.comparison.answer import Effort, Question
 from planner.comparison.store import key_of
 from planner.cost.workload import Workload
 from planner.economics import RunTerms, run_terms
+from planner.errors import BadInputError
 from planner.resolve import resolve
 from planner.specs.job import JobSpec
 
@@ -49,11 +50,15 @@ class Task:
         """Lay the user's folder of hardware over ours, once for each process.
 
         Raises:
-            CatalogError: The folder is not on this machine, or is wrong.
+            BadInputError: The folder is not on this machine, or is wrong.
         """
-        if _LAID[0] != self.hardware:
+        if _LAID[0] == self.hardware:
+            return
+        try:
             overlay(self.hardware)
-            _LAID[0] = self.hardware
+        except CatalogError as error:
+            raise BadInputError(str(error), field="--hardware") from error
+        _LAID[0] = self.hardware
 
     @property
     def spec(self) -> JobSpec:
@@ -85,8 +90,33 @@ class Task:
         changed = {"nodes": nodes, "tiers": tiers, "out_of_service": 0}
         return {**self.job, "cluster": {**self.cluster, **changed}}
 
+    def phases(self, nodes: int) -> tuple[tuple[str, JobSpec], ...]:
+        """One job for each phase of the run, on some nodes.
+
+        Args:
+            nodes: How many. [1]
+
+        Returns:
+            Its name, empty for a run without phases, and its job. [-]
+        """
+        return JobSpec.model_validate(self.fields_at(nodes)).in_phases()
+
+    def resolved(self, job: JobSpec) -> tuple[Workload, ...]:
+        """A job of this candidate, under each framework it may run under.
+
+        Args:
+            job: Of one phase. [-]
+
+        Returns:
+            Resolved, shape (frameworks,). [-]
+
+        Raises:
+            BadInputError: A name is unknown here, or a field is wrong.
+        """
+        return resolve(job, file=self.file, base=Path(), calibration=self.calibration)
+
     def workloads(self, nodes: int) -> tuple[Workload, ...]:
-        """The job on some nodes, under each framework it may run under.
+        """The job of the first phase on some nodes.
 
         Args:
             nodes: How many. [1]
@@ -97,10 +127,7 @@ class Task:
         Raises:
             BadInputError: A name is unknown here, or a field is wrong.
         """
-        spec = JobSpec.model_validate(self.fields_at(nodes))
-        return resolve(
-            spec, file=self.file, base=Path(), calibration=self.calibration
-        )
+        return self.resolved(self.phases(nodes)[0][1])
 
     def terms(self, workload: Workload) -> RunTerms:
         """Prices, power and interruptions on a cluster.
@@ -172,5 +199,3 @@ def _listed(value: object) -> list[Mapping[str, object]]:
 
 def _whole(tier: Mapping[str, object]) -> dict[str, object]:
     return {**tier, "units": ()}
-
-

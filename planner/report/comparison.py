@@ -216,5 +216,3 @@ def _small_print(answer: Comparison) -> Iterator[RenderableType]:
     prices = [f"{one.name}: {one.price}" for one in answer.candidates]
     yield section("Prices", sentences(prices))
     yield section("Assumptions", sentences(answer.assumptions))
-
-

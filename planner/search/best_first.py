@@ -19,7 +19,7 @@ from planner.search.incumbents import (
     layout_fields,
 )
 from planner.search.memory import cannot_fit
-from planner.search.outcome import Progress, Reporter, SearchOutcome
+from planner.search.outcome import PROOF, Patience, Progress, Reporter, SearchOutcome
 from planner.search.paths import ShapePaths
 from planner.search.pools import pooled_bound
 from planner.search.solve import MeshAnswer, Outcome, settle
@@ -33,7 +33,7 @@ BY_BOUND = "bound above the best"
 BY_PATHS = "path bound above the best"
 BY_SOLVER = "solver: no split beats the best"
 OUT_OF_TIME = "not visited: time limit"
-CLOSE_ENOUGH = "not visited: no faster by more than the tolerance"
+ENOUGH = "not visited: close enough, or enough looked at"
 RUNNER_UP_TRIES = 250
 """Candidates looked at for runners-up once the best is proven. [1]"""
 NEAR = 0.1
@@ -282,11 +282,12 @@ class Together:
         top: int,
         time_limit: float,
         known_s: float = float("inf"),
-        tolerance: float = 0.0,
+        patience: Patience = PROOF,
         progress: Callable[[Progress], None] | None,
     ) -> None:
         self.deadline = time.monotonic() + time_limit
-        self.tolerance, self.tell = tolerance, Reporter(progress)
+        self.patience, self.visits = patience, 0
+        self.tell = Reporter(progress)
         self.incumbents = Incumbents(top, known_s)
         self.searches = [
             BestFirst(workload, self.incumbents, index)
@@ -308,6 +309,7 @@ class Together:
                 self._stop(why)
                 break
             self._report(least.next_bound())
+            self.visits += 1
             least.visit()
         return [search.outcome() for search in self.searches]
 
@@ -325,9 +327,8 @@ class Together:
 
     def _why_stop(self, bound: float) -> str:
         """What ends the search before all is settled; nothing: empty."""
-        best, slack = self.incumbents.best, 1 - self.tolerance
-        if self.tolerance and best is not None and best.step_s * slack <= bound:
-            return CLOSE_ENOUGH
+        if self.patience.is_over(self.incumbents.best, bound, self.visits):
+            return ENOUGH
         return OUT_OF_TIME if time.monotonic() > self.deadline else ""
 
     def _stop(self, why: str) -> None:
@@ -347,7 +348,7 @@ def search_all(
     top: int = 4,
     time_limit: float = 120.0,
     known_s: float = float("inf"),
-    tolerance: float = 0.0,
+    patience: Patience = PROOF,
     progress: Callable[[Progress], None] | None = None,
 ) -> list[SearchOutcome]:
     """Find the fastest plans over the spaces of several variants, with a proof.
@@ -360,8 +361,7 @@ def search_all(
             tier of every variant runs whatever it says. [s]
         known_s: A step that is reachable already; slower plans are not sought, and
             no bound is above it. [s]
-        tolerance: Stop when no plan can be faster than the best by more; above 0 the
-            list of runners-up may be short as well. [1]
+        patience: When to stop before a proof; the list may then be short as well.
         progress: Called about ten times a second.
 
     Returns:
@@ -373,7 +373,7 @@ def search_all(
         top=top,
         time_limit=time_limit,
         known_s=known_s,
-        tolerance=tolerance,
+        patience=patience,
         progress=progress,
     ).run()
 

@@ -13,6 +13,41 @@ PROGRESS_PERIOD = 0.1
 
 
 @dataclass(frozen=True)
+class Patience:
+    """When a search has looked enough, besides its time limit.
+
+    Attributes:
+        tolerance: No plan can be faster than the best by more; 0 asks for a proof.
+            [1]
+        visits: Candidates that are refined or solved at most, once there is a plan.
+            [1]
+    """
+
+    tolerance: float = 0.0
+    visits: float = float("inf")
+
+    def is_over(self, best: Found | None, bound: float, visits: int) -> bool:
+        """Whether the search may stop.
+
+        Args:
+            best: The best plan so far.
+            bound: No candidate that is left is faster. [s]
+            visits: So far. [1]
+
+        Returns:
+            False without a plan, and where nothing limits the search.
+        """
+        if best is None:
+            return False
+        close = best.step_s * (1 - self.tolerance) <= bound
+        return visits >= self.visits or (self.tolerance > 0 and close)
+
+
+PROOF = Patience()
+"""A search that ends when its best plan is proven. [-]"""
+
+
+@dataclass(frozen=True)
 class Progress:
     """Where a search stands."""
 
