@@ -25,8 +25,9 @@ from planner.expressible import lacking
 from planner.frameworks import FRAMEWORKS
 from planner.models import Architecture
 from planner.optimize import optimize
-from planner.search.best_first import SearchOutcome, search
+from planner.search.best_first import search
 from planner.search.exhaustive import best_of_space
+from planner.search.outcome import SearchOutcome
 from planner.specs.search import SearchSpec
 from planner.variants import variants
 
