@@ -25,6 +25,8 @@ from planner.expressible import lacking
 from planner.frameworks import FRAMEWORKS
 from planner.models import Architecture
 from planner.optimize import optimize
+from planner.search import first_tier
+from planner.search import part as default_part
 from planner.search.best_first import search
 from planner.search.exhaustive import best_of_space
 from planner.search.outcome import SearchOutcome
@@ -74,6 +76,29 @@ def test_the_best_of_two_thousand_jobs(name: str, part: int) -> None:
 def test_the_best_of_thousands_of_plans(name: str, part: int) -> None:
     """A few that hardly any limit narrows."""
     run(check_whole, name, CAP, jobs=15, part=2 * PARTS + part)
+
+
+def in_parts(patch: pytest.MonkeyPatch) -> None:
+    """Every full space is searched as a large one is: its default part first."""
+    patch.setattr(default_part, "FROM_GPUS", 1)
+    patch.setattr(first_tier, "PART", 3)
+    patch.setattr(first_tier, "PARALLEL_FROM", 10**9)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_space_in_parts_has_the_same_best_plan(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the default part rules out is no better than its best plan."""
+    in_parts(monkeypatch)
+    run(check_answer, name, SMALL, jobs=15, part=3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_many_more_spaces_in_parts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_parts(monkeypatch)
+    run(check_answer, name, 2 * SMALL, jobs=60, part=4)
 
 
 @pytest.mark.parametrize("name", NAMES)
