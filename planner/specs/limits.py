@@ -1,5 +1,6 @@
 """What a training framework can express; the search never leaves it."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -42,6 +43,8 @@ class Limits:
     """ZeRO stage that a category needs beyond being sharded, to be offloaded. [1]"""
     offloads_activations_alone: bool = False
     """Activations are offloaded only without a pipeline and without recompute."""
+    apart: tuple[tuple[str, str], ...] = ()
+    """Choices that exist each alone, never both, in the words of :func:`chosen`."""
 
     def default_zero(self, *, pp: int, ranks: int) -> int:
         """ZeRO stage of a layout that names none.
@@ -56,6 +59,20 @@ class Limits:
         if self.shards_need_ranks and ranks == 1:
             return 0
         return self.default_zero_stage_pipelined if pp > 1 else self.default_zero_stage
+
+    def clash(self, choices: Collection[str]) -> str | None:
+        """Two choices that the framework does not have together, if any.
+
+        Args:
+            choices: What a layout chooses, as :func:`chosen` names it. [text]
+
+        Returns:
+            Both, with `with` between them; None where all go together. [text]
+        """
+        for one, other in self.apart:
+            if one in choices and other in choices:
+                return f"{one} with {other}"
+        return None
 
     def shards(
         self, *, zero: int, tp: int, cp: int, shard: int, replicas: int
@@ -82,3 +99,31 @@ class Limits:
         if max(tp, cp) > 1 and replicas > 1 and alone:
             return "replicas that tp or cp splits need shards"
         return None
+
+
+def chosen(
+    *,
+    degrees: dict[str, int],
+    zero: int = 0,
+    hybrid: bool = False,
+    shares: Collection[float] = (),
+) -> frozenset[str]:
+    """What a layout chooses, in the words of :attr:`Limits.apart`.
+
+    Args:
+        degrees: Axes by name; those above 1 count. [1]
+        zero: ZeRO stage. [1]
+        hybrid: Whether shard groups are smaller than all data ranks.
+        shares: Of everything that may lie on the host. [1]
+
+    Returns:
+        Axes, `ZeRO n`, `hybrid sharding`, `offload`, `partial offload`. [text]
+    """
+    found = {axis for axis, degree in degrees.items() if degree > 1}
+    words = {
+        f"ZeRO {zero}": True,
+        "hybrid sharding": hybrid,
+        "offload": any(share > 0 for share in shares),
+        "partial offload": any(0 < share < 1 for share in shares),
+    }
+    return frozenset(found | {word for word, holds in words.items() if holds})

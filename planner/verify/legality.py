@@ -161,6 +161,31 @@ def _framework(workload: Workload, layout: Layout) -> Sentences:
             )
 
 
+def _together(workload: Workload, layout: Layout) -> Sentences:
+    """Choices that the framework has alone are not made together."""
+    its, offload = layout, layout.offload
+    hybrid = its.zero_stage > 0 and its.dp_shard < its.dp * its.cp
+    given = {
+        "tp": its.tp > 1,
+        "pp": its.pp > 1,
+        "cp": its.cp > 1,
+        "ep": its.ep > 1,
+        f"ZeRO {its.zero_stage}": True,
+        "hybrid sharding": hybrid,
+        "offload": bool(_on_host(offload)),
+        "partial offload": any(
+            getattr(offload, name) < 1 for name in _on_host(offload)
+        ),
+    }
+    shown = {"hybrid sharding": f"dp_shard {its.dp_shard}"}
+    shown |= {axis: f"{axis} {getattr(its, axis)}" for axis in ("tp", "pp", "cp", "ep")}
+    shown |= {f"ZeRO {its.zero_stage}": f"zero_stage {its.zero_stage}"}
+    for one, other in workload.framework.limits.apart:
+        if given.get(one) and given.get(other):
+            both = f"{shown.get(one, one)} with {shown.get(other, other)}"
+            yield f"{workload.framework.name} has no {both}"
+
+
 def _recompute(workload: Workload, layout: Layout) -> Sentences:
     """Recompute kinds are known, and one per plan where the framework has one."""
     limits, used = workload.framework.limits, _kinds_used(layout)
@@ -343,6 +368,7 @@ RULES: tuple[Callable[[Workload, Layout], Sentences], ...] = (
     _sharding,
     _whole_replicas,
     _framework,
+    _together,
     _recompute,
     _interleaving,
     _stages,
