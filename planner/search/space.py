@@ -190,7 +190,14 @@ class Enumerator:
                         yield tp, pp, cp
 
     def _clashes(
-        self, tp: int, pp: int, cp: int, ep: int = 1, *, zero: int = 0, hybrid: bool = False
+        self,
+        tp: int,
+        pp: int,
+        cp: int,
+        ep: int = 1,
+        *,
+        zero: int = 0,
+        hybrid: bool = False,
     ) -> bool:
         """Whether the framework lacks two of these choices together."""
         if not self.limits.apart:
