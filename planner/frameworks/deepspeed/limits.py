@@ -42,7 +42,7 @@ LIMITS = Limits(
     "zero_hpz_partition_size, stage 3 only, over neighbouring ranks of the world, "
     "offload_optimizer from stage 1 with a ratio at stage 3 alone, offload_param at "
     "stage 3; runtime/sequence_parallel/ulysses_sp.py divides heads. hpZ keeps a "
-    "second copy of the weights in every group while states stay over all ranks: priced as "
+    "second copy of the weights in every group and states over all ranks: priced as "
     "shard groups of that size, which is never less memory. Blocks are checkpointed "
     "all or not at all; Megatron's sequence parallelism has no key",
 )

@@ -347,6 +347,3 @@ def _unpriced(its: Fields) -> Iterator[str]:
     for key in ("zero_quantized_weights", "zero_quantized_gradients"):
         if _block(its, "zero_optimization").get(key):
             yield f"zero_optimization.{key}: true"
-    layers = _block(its, "compression_training")
-    if layers:
-        yield "compression_training"

@@ -1,0 +1,85 @@
+"""What DeepSpeed's own parser says of configurations, one JSON line in, one out.
+
+Run in the environment of DeepSpeed with a file of questions. A fake process group
+stands for the ranks: without one the parser takes the world for one rank.
+"""
+
+import json
+import os
+import sys
+
+os.environ["DS_ACCELERATOR"] = "cpu"
+
+import deepspeed
+import torch.distributed as dist
+from deepspeed.runtime.config import DeepSpeedConfig
+from torch.testing._internal.distributed.fake_pg import FakeStore
+
+
+class Pipeline:
+    """The grid of a PipelineModule, as the parser asks for it."""
+
+    def __init__(self, replicas):
+        self.replicas = replicas
+
+    def get_data_parallel_world_size(self):
+        return self.replicas
+
+
+class Sequence:
+    """Ulysses' groups, as the parser asks for them."""
+
+    def __init__(self, ranks):
+        self.ranks = ranks
+
+    def get_sequence_parallel_world_size(self):
+        return self.ranks
+
+
+def answer(question):
+    dist.init_process_group(
+        "fake", store=FakeStore(), rank=0, world_size=question["world"]
+    )
+    try:
+        deepspeed.init_distributed(dist_backend="fake", auto_mpi_discovery=False)
+        return said(question)
+    finally:
+        dist.destroy_process_group()
+
+
+def said(question):
+    pp, cp = question.get("pp", 1), question.get("cp", 1)
+    mpu = Pipeline(question["world"] // pp) if pp > 1 else None
+    mpu = Sequence(cp) if cp > 1 else mpu
+    try:
+        its = DeepSpeedConfig(question["config"], mpu=mpu)
+    except Exception as error:
+        return {"accepted": False, "why": f"{type(error).__name__}: {error}"[:300]}
+    zero = its.zero_config
+    optimizer, parameters = zero.offload_optimizer, zero.offload_param
+    return {
+        "accepted": True,
+        "batch": int(its.train_batch_size),
+        "micro_batch": its.train_micro_batch_size_per_gpu,
+        "grad_accum": its.gradient_accumulation_steps,
+        "zero_stage": int(its.zero_optimization_stage),
+        "dp_shard": zero.zero_hpz_partition_size,
+        "tp": its.tensor_parallel_config.autotp_size,
+        "ep": its.expert_parallel_config.autoep_size if question.get("ep") else 1,
+        "optimizer": optimizer.ratio if optimizer else 0.0,
+        "device": str(optimizer.device.value) if optimizer else "none",
+        "parameters": float(parameters is not None),
+        "interval": its.pipeline["activation_checkpoint_interval"],
+        "bf16": its.bfloat16_config.enabled,
+    }
+
+
+def main():
+    with open(sys.argv[1]) as file:
+        questions = [json.loads(line) for line in file]
+    for question in questions:
+        print("ANSWER " + json.dumps(answer(question)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

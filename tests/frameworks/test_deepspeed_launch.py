@@ -1,0 +1,115 @@
+"""Emitted folders start and train on CPUs, under DeepSpeed's own launcher."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from make_environments import python_of
+
+LAUNCH = Path(__file__).parents[1] / "planner" / "launch"
+sys.path.insert(0, str(LAUNCH))
+
+from deepspeed_plans import plan_file  # noqa: E402  # of the tests beside these
+
+from planner.evidence.logs import parse_log  # noqa: E402
+from planner.launch import emit, write_folder  # noqa: E402
+from planner.specs.layout import Layout  # noqa: E402
+
+pytestmark = pytest.mark.frameworks
+STEPS = 5
+NAMES = (
+    "zero 1",
+    "zero 2",
+    "zero 3",
+    "optimizer on the host",
+    "both on the host",
+    "pipeline",
+    "pipeline, uneven",
+    "pipeline, checkpointed",
+    "tp",
+    "ulysses",
+)
+
+
+def launched(folder: Path) -> str:
+    """What launch.sh printed."""
+    binaries = python_of("deepspeed").parent
+    clean = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    done = subprocess.run(
+        ["bash", "launch.sh", "--learning-rate", "0.01", "--steps", str(STEPS)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+        env={
+            **clean,
+            "PATH": f"{binaries}{os.pathsep}{clean['PATH']}",
+            "DS_ACCELERATOR": "cpu",
+            "MASTER_PORT": str(20000 + os.getpid() % 20000),
+            "OMP_NUM_THREADS": "1",
+        },
+    )
+    assert done.returncode == 0, (done.stdout[-2000:], done.stderr[-4000:])
+    return done.stdout
+
+
+def told(text: str, word: str) -> Any:
+    (line,) = [one for one in text.splitlines() if one.startswith(f"{word} ")]
+    return json.loads(line.removeprefix(f"{word} "))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_emitted_folder_trains(name: str, tmp_path: Path) -> None:
+    """Losses fall, the layout is the plan's, and what is sharded really is."""
+    found = plan_file(name, tmp_path)
+    write_folder(tmp_path / "out", emit(found, "deepspeed"), force=False)
+    text = launched(tmp_path / "out")
+    losses = [float(x) for x in re.findall(r"^step=\d+, loss=([\d.]+)", text, re.M)]
+    assert len(losses) == STEPS
+    assert losses[-1] < losses[0] - 0.05
+    _is_the_plan(told(text, "LAYOUT"), found.plan.layout)
+    _holds_its_part(told(text, "HELD"), found.plan.layout)
+    log = parse_log(text)
+    assert log is not None
+    assert (log.framework, log.samples_per_s is not None) == ("DeepSpeed", True)
+
+
+def _is_the_plan(said: dict[str, Any], its: Layout) -> None:
+    for name in ("gpus", "tp", "cp", "pp", "dp", "zero_stage", "micro_batch"):
+        assert said[name] == getattr(its, name), name
+    assert said["grad_accum"] == its.grad_accum
+    assert said["engine"] == ("PipelineEngine" if its.pp > 1 else "DeepSpeedEngine")
+    if its.pp > 1:
+        bounds = said["parts"]
+        held = [b - a for a, b in zip(bounds, bounds[1:], strict=False)]
+        # Embedding first; norm and head last.
+        held[0] -= 1
+        held[-1] -= 2
+        assert tuple(held) == its.layers_per_stage
+
+
+def _holds_its_part(held: list[dict[str, Any]], its: Layout) -> None:
+    """Parameters over tp, pp and ZeRO-3's ranks; states over ZeRO's."""
+    whole = 256 * 64 * 2 + 64 + 2 * (64 * 64 * 2 + 64 * 32 * 2 + 3 * 64 * 128 + 128)
+    assert len(held) == its.gpus
+    ranks = its.dp * its.cp
+    if its.tp * its.pp == 1:
+        shards = ranks if its.zero_stage == 3 else 1
+        for one in held:
+            assert one["parameters"] == pytest.approx(whole / shards, rel=0.02)
+            assert one["states"] == pytest.approx(whole / ranks, rel=0.02)
+            assert one["host_optimizer"] == (its.offload.optimizer > 0)
+    elif its.tp > 1:
+        # Norms, embedding and head stay whole on every tensor rank.
+        linears = whole - 256 * 64 * 2 - 5 * 64
+        kept = whole - linears + linears / its.tp
+        assert {one["parameters"] for one in held} == {int(kept)}
+    else:
+        assert len({one["parameters"] for one in held}) > 1 or its.pp * 2 == its.gpus
+        assert all(one["parameters"] < whole * 4 for one in held)
