@@ -34,6 +34,7 @@ NAMES = (
     "pipeline, checkpointed",
     "tp",
     "ulysses",
+    "ulysses under zero 3",
 )
 
 
@@ -105,8 +106,8 @@ def _holds_its_part(held: list[dict[str, Any]], found: PlanFile) -> None:
     states = sum(one["states"] for one in held)
     assert {one["host_optimizer"] for one in held} == {its.offload.optimizer > 0}
     if its.tp > 1:
-        # Norms, embedding and head stay whole on every tensor rank.
-        kept = 2 * model.vocab * model.hidden + (2 * model.layers + 1) * model.hidden
+        # Norms and the embedding stay whole on every tensor rank.
+        kept = (model.vocab + 2 * model.layers + 1) * model.hidden
         assert parameters == its.gpus * (kept + (whole - kept) // its.tp)
         return
     copies = 1 if its.zero_stage == 3 else its.dp * its.cp

@@ -25,6 +25,8 @@ LIMITS = Limits(
         ("pp", "ep"),
         ("pp", "offload"),
         ("tp", "cp"),
+        ("cp", "ZeRO 0"),
+        ("cp", "ZeRO 1"),
         ("tp", "hybrid sharding"),
         ("ep", "cp"),
         ("ep", "offload"),
@@ -41,7 +43,9 @@ LIMITS = Limits(
     "offload, and under ZeRO-3 without hpZ; runtime/zero/config.py: "
     "zero_hpz_partition_size, stage 3 only, over neighbouring ranks of the world, "
     "offload_optimizer from stage 1 with a ratio at stage 3 alone, offload_param at "
-    "stage 3; runtime/sequence_parallel/ulysses_sp.py divides heads. hpZ keeps a "
+    "stage 3; runtime/sequence_parallel/ulysses_sp.py divides heads, and below ZeRO-2 "
+    "runtime/bf16_optimizer.py takes its ranks for tensor ranks and finds no gradient "
+    "for the norm (it was run: ZeRO-2 and 3 train, ZeRO-1 stops). hpZ keeps a "
     "second copy of the weights in every group and states over all ranks: priced as "
     "shard groups of that size, which is never less memory. Blocks are checkpointed "
     "all or not at all; Megatron's sequence parallelism has no key",

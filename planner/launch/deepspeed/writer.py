@@ -175,7 +175,7 @@ def _first(brief: Brief) -> Iterator[str]:
     if brief.layout.tp > 1:
         yield (
             "ds_config.json gives no train_batch_size: under AutoTP DeepSpeed takes it "
-            "for the whole world's. The vocabulary stays whole on every tensor rank "
+            "for the whole world's. The embedding stays whole on every tensor rank "
             "where the plan divides it, so a rank holds a little more than predicted."
         )
     if _hybrid(brief.layout):

@@ -38,6 +38,7 @@ def test_it_is_priced_as_trainer_with_its_plugin() -> None:
         ({"tp", "pp"}, "pp with tp"),
         ({"tp", "cp"}, "tp with cp"),
         ({"cp", "ZeRO 3"}, None),
+        ({"cp", "ZeRO 1"}, "cp with ZeRO 1"),
         ({"cp", HYBRID, "ZeRO 3"}, None),
         ({HYBRID, "ZeRO 1"}, f"{HYBRID} with ZeRO 1"),
         ({"ep", "tp"}, None),
@@ -71,7 +72,7 @@ def test_choices_are_named_once() -> None:
 
 def meshes_of(workload: Workload) -> set[tuple[int, ...]]:
     its = enumerate_space(workload).meshes
-    columns = (its.tp, its.pp, its.cp, its.ep, its.dp, its.shard, its.zero)
+    columns = (its.tp, its.pp, its.cp, its.ep, its.dp, its.dp_shard, its.zero)
     return {tuple(map(int, row)) for row in np.stack(columns, axis=1)}
 
 

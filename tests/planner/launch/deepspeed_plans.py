@@ -66,8 +66,8 @@ LAYOUTS: dict[str, tuple[int, dict[str, Any], dict[str, Any]]] = {
     "pipeline, checkpointed": (4, DEEP, {"pp": 2, "zero_stage": 1, **FULL}),
     "tp": (2, MODEL, {"tp": 2, "zero_stage": 1}),
     "tp under zero 3": (8, MODEL, {"tp": 2, "zero_stage": 3}),
-    "ulysses": (2, MODEL, {"cp": 2, "zero_stage": 1}),
-    "ulysses under zero 3": (8, MODEL, {"cp": 2, "zero_stage": 3, **FULL}),
+    "ulysses": (2, MODEL, {"cp": 2, "zero_stage": 2}),
+    "ulysses under zero 3": (4, MODEL, {"cp": 2, "zero_stage": 3, **FULL}),
     "experts": (8, EXPERTS, {"ep": 4, "zero_stage": 2}),
     "experts with tp": (8, EXPERTS, {"ep": 2, "tp": 2, "zero_stage": 1}),
 }
