@@ -71,12 +71,18 @@ def said(question: Json) -> Json:
         "dp_shard": zero.zero_hpz_partition_size,
         "tp": its.tensor_parallel_config.autotp_size,
         "ep": its.expert_parallel_config.autoep_size if question.get("ep") else 1,
-        "optimizer": optimizer.ratio if optimizer else 0.0,
-        "device": str(optimizer.device.value) if optimizer else "none",
-        "parameters": float(parameters is not None),
+        "optimizer": optimizer.ratio if device(optimizer) != "none" else 0.0,
+        "device": device(optimizer),
+        "parameters": float(device(parameters) != "none"),
         "interval": its.pipeline["activation_checkpoint_interval"],
         "bf16": its.bfloat16_config.enabled,
     }
+
+
+def device(block: Any) -> str:
+    """Where a block of offload_* puts things; it is a word where it is the default."""
+    where = block.device if block else "none"
+    return str(getattr(where, "value", where))
 
 
 def main() -> None:
