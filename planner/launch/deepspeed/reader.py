@@ -104,10 +104,9 @@ def read(files: Mapping[str, str]) -> Reading:
     """
     name, its = _settings(files)
     trainer = _trainer(files)
-    filled, open_ = _filled(its, trainer)
+    filled, left = _filled(its, trainer)
     gpus = _slots(files)
     layout = _layout(filled, trainer, name)
-    kept = {path for path, _ in open_}
     return Reading(
         target="deepspeed",
         framework="deepspeed",
@@ -117,7 +116,7 @@ def read(files: Mapping[str, str]) -> Reading:
         ignored=tuple(_ignored(its, trainer)),
         unknown=(
             *unknown(its),
-            *(f"{path}: auto, and no argument of Trainer says it" for path in kept),
+            *(f"{path}: auto, and no argument of Trainer says it" for path in left),
             *_unpriced(its),
         ),
         gpus=gpus,
@@ -146,25 +145,20 @@ def _trainer(files: Mapping[str, str]) -> dict[str, Any]:
     return {}
 
 
-def _filled(
-    its: Fields, trainer: Fields
-) -> tuple[dict[str, Any], list[tuple[str, object]]]:
+def _filled(its: Fields, trainer: Fields) -> tuple[dict[str, Any], list[str]]:
     """Settings with every `auto` that Trainer fills in, and those that stay open."""
-    found, left = dict(its), []
+    found = dict(its)
     for key, argument in TRAINER.items():
         if trainer and found.get(key, AUTO) == AUTO:
             found[key] = trainer.get(argument, DEFAULTS[argument])
-    for block, argument in (("bf16", "bf16"), ("fp16", "fp16")):
-        given = found.get(block)
+    for name in ("bf16", "fp16"):
+        given = found.get(name)
         if isinstance(given, dict) and given.get("enabled") == AUTO:
-            found[block] = given | {"enabled": bool(trainer.get(argument))}
+            found[name] = given | {"enabled": bool(trainer.get(name))}
     if found.get("train_batch_size") == AUTO:
         del found["train_batch_size"]
-    for key in TRAINER:
-        if found.get(key) == AUTO:
-            left.append((key, AUTO))
-            del found[key]
-    return found, left
+    left = [key for key in TRAINER if found.get(key) == AUTO]
+    return {k: v for k, v in found.items() if k not in left}, left
 
 
 def _layout(its: Fields, trainer: Fields, file: str) -> dict[str, Any]:
@@ -219,12 +213,14 @@ def _experts(its: Fields, file: str) -> dict[str, Any]:
 
 
 def _offload(zero: Fields) -> dict[str, Any]:
+    """Shares on the host; the flags of before 2021 mean all of it in memory."""
     found: dict[str, Any] = {}
-    for key, name in (
-        ("offload_optimizer", "optimizer"),
-        ("offload_param", "parameters"),
+    for key, flag, name in (
+        ("offload_optimizer", "cpu_offload", "optimizer"),
+        ("offload_param", "cpu_offload_param", "parameters"),
     ):
-        block = _block(zero, key)
+        old = {"device": "cpu"} if zero.get(flag) is True else {}
+        block = _block(zero, key) or old
         device = block.get("device", "none")
         if device in ("cpu", "nvme"):
             found[name] = float(block.get("ratio", 1.0))
