@@ -15,7 +15,7 @@ from planner.cost.meshes import CP_KINDS, ORDERS, Ints, Meshes
 from planner.cost.workload import Workload
 from planner.models.blocks import Mlp, Moe
 from planner.search.schedules import AT_ONCE, SEARCHED, Rows, schedule_rows
-from planner.specs.limits import chosen
+from planner.search.together import clash_of
 from planner.specs.offload import CATEGORIES, LEAST_ZERO
 
 MOST_DEFAULT_MICRO_BATCH = 8
@@ -157,7 +157,7 @@ class Enumerator:
                 for sp, kind, (ep, etp), order in self._inner(tp, pp, cp, dp):
                     for zero, shard in self._sharding(tp, cp, dp):
                         hybrid = shard < cp * dp
-                        if self._clashes(tp, pp, cp, ep, zero=zero, hybrid=hybrid):
+                        if self._apart(zero, hybrid=hybrid, tp=tp, pp=pp, cp=cp, ep=ep):
                             continue
                         yield (
                             tp,
@@ -186,32 +186,14 @@ class Enumerator:
                 for pp in divisors(self.workload.gpus // (tp * cp)):
                     if not (self._pipeline_legal(pp) and self._keep("pp", pp)):
                         continue
-                    if not self._clashes(tp, pp, cp):
+                    if not self._apart(tp=tp, pp=pp, cp=cp):
                         yield tp, pp, cp
 
-    def _clashes(
-        self,
-        tp: int,
-        pp: int,
-        cp: int,
-        ep: int = 1,
-        *,
-        zero: int = 0,
-        hybrid: bool = False,
-    ) -> bool:
-        """Whether the framework lacks two of these choices together."""
-        if not self.limits.apart:
-            return False
-        clash = self.limits.clash(
-            chosen(
-                degrees={"tp": tp, "pp": pp, "cp": cp, "ep": ep},
-                zero=zero,
-                hybrid=hybrid,
-                shares=[getattr(self.workload.offload, name) for name in CATEGORIES],
-            )
-        )
+    def _apart(self, zero: int = 0, *, hybrid: bool = False, **degrees: int) -> bool:
+        """Whether the framework lacks two of these together, which is counted."""
+        clash = clash_of(self.workload, degrees, zero=zero, hybrid=hybrid)
         if clash:
-            self.removed[f"the framework has no {clash}"] += 1
+            self.removed[clash] += 1
         return clash is not None
 
     def _tensor_legal(self, tp: int) -> bool:
