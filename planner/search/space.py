@@ -189,7 +189,9 @@ class Enumerator:
                     if not self._apart(tp=tp, pp=pp, cp=cp):
                         yield tp, pp, cp
 
-    def _apart(self, zero: int = 0, *, hybrid: bool = False, **degrees: int) -> bool:
+    def _apart(
+        self, zero: int | None = None, *, hybrid: bool = False, **degrees: int
+    ) -> bool:
         """Whether the framework lacks two of these together, which is counted."""
         clash = clash_of(self.workload, degrees, zero=zero, hybrid=hybrid)
         if clash:

@@ -9,7 +9,7 @@ def clash_of(
     workload: Workload,
     degrees: dict[str, int],
     *,
-    zero: int = 0,
+    zero: int | None = None,
     hybrid: bool = False,
 ) -> str | None:
     """Two choices of a mesh that the framework lacks together, if any.
@@ -20,7 +20,7 @@ def clash_of(
     Args:
         workload: The job; what lies on its host counts. [-]
         degrees: Axes by name. [1]
-        zero: ZeRO stage; 0 where it is not chosen yet. [1]
+        zero: ZeRO stage; None where it is not chosen yet. [1]
         hybrid: Whether shard groups are smaller than all data ranks.
 
     Returns:

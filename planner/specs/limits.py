@@ -104,7 +104,7 @@ class Limits:
 def chosen(
     *,
     degrees: dict[str, int],
-    zero: int = 0,
+    zero: int | None = None,
     hybrid: bool = False,
     shares: Collection[float] = (),
 ) -> frozenset[str]:
@@ -112,7 +112,7 @@ def chosen(
 
     Args:
         degrees: Axes by name; those above 1 count. [1]
-        zero: ZeRO stage. [1]
+        zero: ZeRO stage; None where it is not chosen yet. [1]
         hybrid: Whether shard groups are smaller than all data ranks.
         shares: Of everything that may lie on the host. [1]
 
@@ -121,7 +121,7 @@ def chosen(
     """
     found = {axis for axis, degree in degrees.items() if degree > 1}
     words = {
-        f"ZeRO {zero}": True,
+        f"ZeRO {zero}": zero is not None,
         "hybrid sharding": hybrid,
         "offload": any(share > 0 for share in shares),
         "partial offload": any(0 < share < 1 for share in shares),

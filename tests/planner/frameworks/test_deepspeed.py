@@ -64,7 +64,6 @@ def test_choices_are_named_once() -> None:
     assert chosen(degrees=degrees, hybrid=True, shares=[1.0]) == {
         "tp",
         "cp",
-        "ZeRO 0",
         HYBRID,
         "offload",
     }
