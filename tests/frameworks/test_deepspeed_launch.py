@@ -1,0 +1,118 @@
+"""Emitted folders start and train on CPUs, under DeepSpeed's own launcher."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from make_environments import python_of
+
+LAUNCH = Path(__file__).parents[1] / "planner" / "launch"
+sys.path.insert(0, str(LAUNCH))
+
+from deepspeed_plans import plan_file  # noqa: E402  # of the tests beside these
+
+from planner.evidence.logs import parse_log  # noqa: E402
+from planner.launch import PlanFile, emit, write_folder  # noqa: E402
+from planner.specs.layout import Layout  # noqa: E402
+
+pytestmark = pytest.mark.frameworks
+STEPS = 5
+NAMES = (
+    "zero 1",
+    "zero 2",
+    "zero 3",
+    "optimizer on the host",
+    "both on the host",
+    "pipeline",
+    "pipeline, uneven",
+    "pipeline, checkpointed",
+    "tp",
+    "ulysses",
+    "ulysses under zero 3",
+)
+
+
+def launched(folder: Path) -> str:
+    """What launch.sh printed."""
+    binaries = python_of("deepspeed").parent
+    clean = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    done = subprocess.run(
+        ["bash", "launch.sh", "--learning-rate", "0.01", "--steps", str(STEPS)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+        env={
+            **clean,
+            "PATH": f"{binaries}{os.pathsep}{clean['PATH']}",
+            "DS_ACCELERATOR": "cpu",
+            "MASTER_PORT": str(20000 + os.getpid() % 20000),
+            "OMP_NUM_THREADS": "1",
+        },
+    )
+    assert done.returncode == 0, (done.stdout[-2000:], done.stderr[-4000:])
+    return done.stdout
+
+
+def told(text: str, word: str) -> Any:
+    (line,) = [one for one in text.splitlines() if one.startswith(f"{word} ")]
+    return json.loads(line.removeprefix(f"{word} "))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_emitted_folder_trains(name: str, tmp_path: Path) -> None:
+    """Losses fall, the layout is the plan's, and what is sharded really is."""
+    found = plan_file(name, tmp_path)
+    write_folder(tmp_path / "out", emit(found, "deepspeed"), force=False)
+    text = launched(tmp_path / "out")
+    losses = [
+        float(x) for x in re.findall(r"^step=\d+, loss=([\d.]+)", text, re.MULTILINE)
+    ]
+    assert len(losses) == STEPS
+    assert losses[-1] < losses[0] - 0.05
+    _is_the_plan(told(text, "LAYOUT"), found.plan.layout)
+    _holds_its_part(told(text, "HELD"), found)
+    log = parse_log(text)
+    assert log is not None
+    assert (log.framework, log.samples_per_s is not None) == ("DeepSpeed", True)
+
+
+def _is_the_plan(said: dict[str, Any], its: Layout) -> None:
+    for name in ("gpus", "tp", "cp", "pp", "dp", "zero_stage", "micro_batch"):
+        assert said[name] == getattr(its, name), name
+    assert said["grad_accum"] == its.grad_accum
+    assert said["engine"] == ("PipelineEngine" if its.pp > 1 else "DeepSpeedEngine")
+    if its.pp > 1:
+        held = [after - before for before, after in pairwise(said["parts"])]
+        # Embedding first; norm and head last.
+        held[0] -= 1
+        held[-1] -= 2
+        assert tuple(held) == its.layers_per_stage
+
+
+def _holds_its_part(held: list[dict[str, Any]], found: PlanFile) -> None:
+    """Parameters over tp, pp and ZeRO-3's ranks; states over ZeRO's."""
+    its, model = found.plan.layout, found.workload.model
+    whole = model.parameters
+    assert len(held) == its.gpus
+    parameters = sum(one["parameters"] for one in held)
+    states = sum(one["states"] for one in held)
+    assert {one["host_optimizer"] for one in held} == {its.offload.optimizer > 0}
+    if its.tp > 1:
+        # Norms and the embedding stay whole on every tensor rank.
+        kept = (model.vocab + 2 * model.layers + 1) * model.hidden
+        assert parameters == its.gpus * (kept + (whole - kept) // its.tp)
+        return
+    copies = 1 if its.zero_stage == 3 else its.dp * its.cp
+    # Shards are padded to whole multiples.
+    assert parameters == pytest.approx(whole * copies, rel=0.01)
+    assert states == pytest.approx(whole, rel=0.01)
+    for one in held:
+        assert one["states"] < 0.8 * whole
