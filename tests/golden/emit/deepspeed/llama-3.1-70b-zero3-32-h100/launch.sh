@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# llama-3.1-70b with DeepSpeed: starts the ranks of one node.
+# llama-3-1-70b with DeepSpeed: starts the ranks of one node.
 # On one node run it as it is; on several run it on each, with NODE_RANK and MASTER_ADDR
 # set (the launchers beside it do so). What follows its name goes to the program.
 set -euo pipefail
