@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Run
 from make_environments import python_of
 
 LAUNCH = Path(__file__).parents[1] / "planner" / "launch"
@@ -22,32 +23,43 @@ from planner.launch import PlanFile, emit, write_folder  # noqa: E402
 from planner.specs.layout import Layout  # noqa: E402
 
 pytestmark = pytest.mark.frameworks
+MANY = Path(__file__).parent / "deepspeed" / "many.py"
 STEPS = 5
-NAMES = (
+OPTIONS = ("--learning-rate", "0.01", "--steps", str(STEPS))
+BY_LAUNCHER = "pipeline"
+"""The one that DeepSpeed's own launcher starts."""
+BY_FORKS = (
     "zero 1",
     "zero 2",
     "zero 3",
     "optimizer on the host",
     "both on the host",
-    "pipeline",
     "pipeline, uneven",
     "pipeline, checkpointed",
     "tp",
     "ulysses",
     "ulysses under zero 3",
 )
+"""Those that share one import: the same scripts with the same words."""
 
 
-def launched(folder: Path) -> str:
-    """What launch.sh printed."""
-    binaries = python_of("deepspeed").parent
+def emitted(name: str, folder: Path) -> PlanFile:
+    """A plan, and its launch folder beside it."""
+    folder.mkdir()
+    found = plan_file(name, folder)
+    write_folder(folder / "out", emit(found, "deepspeed"), force=False)
+    return found
+
+
+def launched(folder: Path, binaries: Path, *, timeout: float = 280) -> str:
+    """What launch.sh printed where this folder's programs come first."""
     clean = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     done = subprocess.run(
-        ["bash", "launch.sh", "--learning-rate", "0.01", "--steps", str(STEPS)],
+        ["bash", "launch.sh", *OPTIONS],
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=timeout,
         check=False,
         env={
             **clean,
@@ -61,27 +73,68 @@ def launched(folder: Path) -> str:
     return done.stdout
 
 
+def words_of(folder: Path, scratch: Path) -> list[str]:
+    """The words with which launch.sh calls the launcher."""
+    scratch.mkdir(exist_ok=True)
+    stand_in = scratch / "deepspeed"
+    stand_in.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    stand_in.chmod(0o755)
+    return launched(folder, scratch).splitlines()
+
+
+@pytest.fixture(scope="module")
+def trained(
+    run_in: Run, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, tuple[PlanFile, str]]:
+    """Every plan that forks train, with what its first rank said."""
+    scratch = tmp_path_factory.mktemp("forks")
+    plans = {name: emitted(name, scratch / name) for name in BY_FORKS}
+    runs = [
+        {
+            "folder": str(scratch / name / "out"),
+            "ranks": found.plan.layout.gpus,
+            "words": words_of(scratch / name / "out", scratch / "bin"),
+        }
+        for name, found in plans.items()
+    ]
+    asked = scratch / "runs"
+    asked.write_text("".join(json.dumps(one) + "\n" for one in runs))
+    port = str(20000 + os.getpid() % 20000 + 100)
+    done = run_in("deepspeed", [str(MANY), str(asked), port], timeout=480)
+    assert done.returncode == 0, done.stderr[-3000:]
+    logs = {name: scratch / name / "out" / "rank-0.log" for name in plans}
+    return {name: (plans[name], log.read_text()) for name, log in logs.items()}
+
+
 def told(text: str, word: str) -> Any:
     (line,) = [one for one in text.splitlines() if one.startswith(f"{word} ")]
     return json.loads(line.removeprefix(f"{word} "))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_an_emitted_folder_trains(name: str, tmp_path: Path) -> None:
+def check(found: PlanFile, text: str) -> None:
     """Losses fall, the layout is the plan's, and what is sharded really is."""
-    found = plan_file(name, tmp_path)
-    write_folder(tmp_path / "out", emit(found, "deepspeed"), force=False)
-    text = launched(tmp_path / "out")
     losses = [
         float(x) for x in re.findall(r"^step=\d+, loss=([\d.]+)", text, re.MULTILINE)
     ]
-    assert len(losses) == STEPS
+    assert len(losses) == STEPS, text[-3000:]
     assert losses[-1] < losses[0] - 0.05
     _is_the_plan(told(text, "LAYOUT"), found.plan.layout)
     _holds_its_part(told(text, "HELD"), found)
     log = parse_log(text)
     assert log is not None
     assert (log.framework, log.samples_per_s is not None) == ("DeepSpeed", True)
+
+
+def test_launch_sh_trains_under_deepspeeds_launcher(tmp_path: Path) -> None:
+    found = emitted(BY_LAUNCHER, tmp_path / "plan")
+    check(found, launched(tmp_path / "plan" / "out", python_of("deepspeed").parent))
+
+
+@pytest.mark.parametrize("name", BY_FORKS)
+def test_an_emitted_folder_trains(
+    name: str, trained: dict[str, tuple[PlanFile, str]]
+) -> None:
+    check(*trained[name])
 
 
 def _is_the_plan(said: dict[str, Any], its: Layout) -> None:
