@@ -51,7 +51,7 @@ def emitted(name: str, folder: Path) -> PlanFile:
     return found
 
 
-def launched(folder: Path, binaries: Path, *, timeout: float = 280) -> str:
+def launched(folder: Path, binaries: Path, *, timeout: float = 480) -> str:
     """What launch.sh printed where this folder's programs come first."""
     clean = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     done = subprocess.run(

@@ -19,7 +19,7 @@ os.environ["DEEPSPEED_LOG_LEVEL"] = "info"
 
 import deepspeed
 import deepspeed.pipe
-import deepspeed.runtime.sequence_parallel.ulysses_sp  # noqa: F401  # for the forks
+import deepspeed.runtime.sequence_parallel.ulysses_sp  # for the forks
 import transformers.models.llama.modeling_llama  # noqa: F401  # likewise
 
 SCRIPT = "train.py"
@@ -43,7 +43,7 @@ def rank(run: dict[str, Any], number: int, port: int) -> int:
     try:
         runpy.run_path(SCRIPT, run_name="__main__")
         failed = 0
-    except BaseException:  # whatever it is, the log has to say it
+    except BaseException:  # noqa: BLE001  # whatever it is, the log has to say it
         sys.excepthook(*sys.exc_info())
     sys.stdout.flush()
     sys.stderr.flush()
