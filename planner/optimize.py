@@ -11,9 +11,9 @@ from planner.idle import why_idle
 from planner.infeasible import infeasibility
 from planner.reasons import changes, explanation, why_slower
 from planner.sanity import doubts
-from planner.search.best_first import Progress, SearchOutcome, search_all
+from planner.search.best_first import search_all
 from planner.search.incumbents import Found
-from planner.search.outcome import PROOF, Patience
+from planner.search.outcome import Progress, SearchOutcome
 from planner.specs.estimate import Estimate
 from planner.specs.layout import Layout
 from planner.specs.result import (
@@ -42,7 +42,7 @@ def optimize(
     time_limit: float = 120.0,
     robust: bool = False,
     known_s: float = float("inf"),
-    patience: Patience = PROOF,
+    tolerance: float = 0.0,
     progress: Callable[[Progress], None] | None = None,
 ) -> Result:
     """Search every variant's space together, keep the best, verify, explain.
@@ -58,8 +58,8 @@ def optimize(
             status, bound and objective stay those of the fastest.
         known_s: A step that is reachable already: slower plans are not sought, and
             no plan at all with the status optimal says that none is as fast. [s]
-        patience: When to stop before a proof; the status is then feasible, with a
-            bound. [-]
+        tolerance: Stop when no plan can be faster than the best by more; the status
+            is then feasible, with a bound. [1]
         progress: Called about ten times a second with the state of a search.
 
     Returns:
@@ -75,10 +75,10 @@ def optimize(
         top=top,
         time_limit=time_limit,
         known_s=known_s,
-        patience=patience,
+        tolerance=tolerance,
         progress=progress,
     )
-    if not any(len(outcome.space) for outcome in outcomes):
+    if not any(outcome.candidates for outcome in outcomes):
         raise BadInputError(
             "no legal layout is left; removed by: " + _rules(outcomes),
             field="search",
@@ -144,7 +144,18 @@ def _contenders(outcomes: Sequence[SearchOutcome], top: int) -> list[Contender]:
     ranked = sorted(plan for outcome in outcomes for plan in outcome.ranked)[:top]
     near = {plan for outcome in outcomes for plan in outcome.near}
     more = sorted(near.difference(ranked))[: max(MOST_NEAR - len(ranked), 0)]
-    return [_contender(outcomes, plan) for plan in sorted([*ranked, *more])]
+    found: list[Contender] = []
+    for plan in sorted([*ranked, *more]):
+        one = _contender(outcomes, plan)
+        if not any(_is_same(one, other) for other in found):
+            found.append(one)
+    return found
+
+
+def _is_same(one: Contender, other: Contender) -> bool:
+    """Whether a part of the space and the whole gave the same plan."""
+    same = one.layout == other.layout
+    return same and one.workload.chosen == other.workload.chosen
 
 
 def _contender(outcomes: Sequence[SearchOutcome], plan: Found) -> Contender:
@@ -246,16 +257,16 @@ def _objective(
 
 def _report(outcomes: Sequence[SearchOutcome]) -> SearchReport:
     pruned: dict[str, int] = {}
-    for outcome in outcomes:
+    for outcome in (each for each in outcomes if not each.rough):
         for rule, count in outcome.pruned.items():
             pruned[rule] = pruned.get(rule, 0) + count
     return SearchReport(
-        space=sum(len(outcome.space) for outcome in outcomes),
-        priced=sum(len(outcome.space) for outcome in outcomes),
+        space=sum(outcome.candidates for outcome in outcomes),
+        priced=sum(outcome.candidates for outcome in outcomes),
         pruned=pruned,
         solved=sum(outcome.solved for outcome in outcomes),
         seconds=sum(outcome.seconds for outcome in outcomes),
-        variants=len(outcomes),
+        variants=sum(not outcome.rough for outcome in outcomes),
     )
 
 

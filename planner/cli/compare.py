@@ -99,7 +99,7 @@ def compare(
     deadline: Deadline = None,
     budget: Budget = None,
     assignments: Assignments = None,
-    time_limit: TimeLimit = 20.0,
+    time_limit: TimeLimit = 60.0,
     tolerance: Tolerance = 0.05,
     scheduler: Scheduler = None,
     fall_back: FallBack = False,

@@ -10,7 +10,7 @@ from planner.comparison.words import days, money
 
 USUAL_UTILISATION = 0.4
 """Model FLOPs over peak that the first guess of a count takes. [1]"""
-TOKENS_PER_GPU = 4096.0
+TOKENS_PER_GPU = 2048.0
 """Tokens of a step for each GPU at the first guess under a budget. [token]"""
 
 

@@ -1,15 +1,12 @@
 """Node counts worth a plan, and the first of them that is good enough."""
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from math import exp, log
 
 from planner.cost.workload import Workload
 
 BITS = 5
 """Binary digits of a sensible count. [1]"""
-APART = 1.5
-"""Neighbours are no farther apart than this ratio. [1]"""
 OCTAVE = 8
 """Sensible counts between one and twice as many, at most. [1]"""
 GUESSES = 5
@@ -25,27 +22,26 @@ def sensible_counts(
 ) -> tuple[int, ...]:
     """Node counts that are worth a plan search.
 
-    Whole units whose GPUs divide evenly: their number has at most five binary digits
-    before its zeros, and its odd part divides that of the batch times that of the
-    layers, so that replicas and stages take it up. Where such counts are more than
-    half as much again apart, three times a power of two stands between them.
+    Whole units, a power of two of them, or so many that the odd part of their GPUs
+    divides that of the batch: then replicas take it up, and a pipeline of a power of
+    two stages still interleaves. Others are slower than the next smaller one or close
+    to it, as a factor of 3 or 7 in the pipeline forbids interleaving.
 
     Args:
         unit: Nodes that go together: those of one scale-up domain. [1]
         most: Nodes that there can be at most. [1]
         gpus_per_node: GPUs of each. [1]
-        odd: Odd part of sequences a step times layers. [1]
+        odd: Odd part of the sequences of a step. [1]
 
     Returns:
-        Counts, ascending; none where one unit is too many. [1]
+        Counts of at most five binary digits before their zeros, ascending; none where
+        one unit is too many. [1]
     """
-    rounded = _rounded(most // unit)
-    even = [n for n in rounded if odd % odd_part(n * unit * gpus_per_node) == 0]
-    kept = set(even) | {n for n in rounded if odd_part(n) == 1}
-    for before, after in pairwise([*sorted(kept), most // unit + 1]):
-        if after > APART * before:
-            kept |= {n for n in rounded if before < n < after and odd_part(n) == 3}
-    return tuple(unit * count for count in sorted(kept))
+    return tuple(
+        unit * count
+        for count in _rounded(most // unit)
+        if odd_part(count) == 1 or odd % odd_part(count * unit * gpus_per_node) == 0
+    )
 
 
 def domain_nodes(workload: Workload) -> int:
@@ -75,7 +71,7 @@ def counts_up_to(workload: Workload, most: int) -> tuple[int, ...]:
         domain_nodes(workload),
         most,
         gpus_per_node=workload.topology.cluster.node.gpus_per_node,
-        odd=odd_part(workload.sequences) * odd_part(workload.model.layers),
+        odd=odd_part(workload.sequences),
     )
 
 

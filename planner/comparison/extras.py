@@ -16,7 +16,6 @@ from planner.cost.workload import Workload
 from planner.economics import run_of
 from planner.explain.case import on_cluster
 from planner.optimize import optimize
-from planner.search.outcome import Patience
 from planner.specs.result import RankedPlan
 from planner.specs.run import Run
 from planner.variants import with_settings
@@ -254,6 +253,6 @@ def _best_there(ask: Asked, there: tuple[Workload, ...], old: RankedPlan) -> Ran
         top=1,
         time_limit=effort.time_limit_s / SHARES,
         known_s=same.estimate.step_time_s.value,
-        patience=Patience(tolerance=effort.tolerance),
+        tolerance=effort.tolerance,
     )
     return found.plans[0] if found.plans else same

@@ -10,7 +10,6 @@ from planner.economics import run_of
 from planner.errors import BadInputError
 from planner.explain.case import Clock
 from planner.optimize import optimize
-from planner.search.outcome import Patience
 from planner.specs.result import RankedPlan, Result, SearchReport
 from planner.specs.run import Run
 from planner.specs.training import TrainingSpec
@@ -144,7 +143,7 @@ class Counts:
             workloads,
             top=1,
             time_limit=self._seconds(),
-            patience=Patience(tolerance=effort.tolerance),
+            tolerance=effort.tolerance,
         )
 
     def _told(
