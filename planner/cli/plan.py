@@ -35,7 +35,9 @@ Top = Annotated[
 ]
 TimeLimit = Annotated[
     float,
-    typer.Option("--time-limit", min=0, metavar="S", help="Seconds to search, each phase."),
+    typer.Option(
+        "--time-limit", min=0, metavar="S", help="Seconds to search, each phase."
+    ),
 ]
 Out = Annotated[
     Path | None,
