@@ -14,14 +14,9 @@ from planner.cost.host_bound import host_bound
 from planner.cost.meshes import Meshes
 from planner.cost.workload import Workload
 from planner.search import context
-from planner.search.best_first import (
-    BY_BOUND,
-    BY_PATHS,
-    BY_SOLVER,
-    NO_FIT,
-    search,
-)
+from planner.search.best_first import search
 from planner.search.space import enumerate_space
+from planner.search.variant import BY_BOUND, BY_PATHS, BY_SOLVER, NO_FIT
 from planner.specs.context import CP_KINDS
 from planner.specs.layout import Offload
 from planner.specs.search import SearchSpec
