@@ -373,8 +373,8 @@ def resolved_spec(
     its_cluster = workload.topology.cluster.spec
     # What says nothing is no field of a plan.
     for name in ("economics", "phases"):
-        if name not in spec.model_fields_set:
-            plain.pop(name, None)
+        if getattr(spec, name) == JobSpec.model_fields[name].default:
+            plain.pop(name)
     return plain | {
         "model": _model_fields(spec, workload.model.name, base),
         "cluster": its_cluster.model_dump(mode="json"),

@@ -56,7 +56,8 @@ def compute_optimal_tokens(parameters: float, inference: float = 0.0) -> float:
         order at fixed P, scaled to 20 tokens a parameter for I = 0.
     """
     least = COMPUTE_OPTIMAL * parameters
-    low, high = least, least * (1 + inference / (3 * least)) ** (1 / DATA_EXPONENT)
+    low: float = least
+    high: float = least * (1 + inference / (3 * least)) ** (1 / DATA_EXPONENT)
     for _ in range(200):
         middle = (low + high) / 2
         gain = (1 + inference / (3 * middle)) * (least / middle) ** DATA_EXPONENT
@@ -84,7 +85,7 @@ def with_tokens(training: TrainingSpec, model: Architecture) -> TrainingSpec:
     if training.tokens == "compute-optimal":
         served = training.inference_tokens or 0.0
         tokens = compute_optimal_tokens(parameters, served)
-    ramp = sum(step.tokens for step in training.batch_ramp)
+    ramp = sum(step.tokens for step in training.batch_ramp or ())
     if ramp and (tokens is None or ramp >= tokens):
         raise BadInputError(
             f"the ramp takes {ramp:g} tokens, which is not less than the whole run",

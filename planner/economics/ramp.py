@@ -38,7 +38,7 @@ def stretches_of(
     tokens = workload.training.run_tokens
     if tokens is None:
         return ()
-    ramp = workload.training.batch_ramp
+    ramp = workload.training.batch_ramp or ()
     rest = tokens - sum(step.tokens for step in ramp)
     whole = name or ("full batch" if ramp else "the whole run")
     return (
@@ -57,7 +57,7 @@ def _ramped(
     """One stretch for each smaller batch."""
     for step in ramp:
         update = {"global_batch": step.global_batch, "global_batch_tokens": None}
-        training = workload.training.model_copy(update={**update, "batch_ramp": ()})
+        training = workload.training.model_copy(update={**update, "batch_ramp": None})
         smaller = replace(workload, training=training)
         layout = _at_batch(smaller, plan.layout)
         told = f"{name}, batch {step.global_batch:,}".removeprefix(", ")

@@ -39,7 +39,7 @@ class JobSpec(BaseModel):
     """One optimizer step; absent exactly where inference is given."""
     framework: str = "megatron"
     stack: dict[str, object] = {}
-    objective: Literal["throughput"] = "throughput"
+    objective: Literal["throughput", "cost", "energy", "memory"] = "throughput"
     search: SearchSpec = SearchSpec()
     layout: PartialLayout = Field(default=PartialLayout())
     economics: EconomicsSpec = EconomicsSpec()
@@ -64,6 +64,19 @@ class JobSpec(BaseModel):
             raise PydanticKnownError("missing")
         if value is not None and isinstance(inference, InferenceSpec):
             raise ValueError("a job trains or infers, not both; take one block out")
+        return value
+
+    @field_validator("objective")
+    @classmethod
+    def _searched_for(cls, value: str) -> str:
+        """Only what the search proves something about."""
+        if value != "throughput":
+            raise ValueError(
+                f"the search proves the fastest plan, none of least {value}; on one "
+                "cluster that uses all its GPUs the fastest is also the cheapest and "
+                "takes least energy. planner compare orders clusters by cost, planner "
+                "memory finds the plan that holds least; take objective out"
+            )
         return value
 
     @field_validator("phases")

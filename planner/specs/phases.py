@@ -20,7 +20,7 @@ class PhaseSpec(BaseModel):
     global_batch: int | None = Field(default=None, gt=0, strict=True)
     """Sequences in one step; absent: as many tokens as the training block's.
     [sequence]"""
-    batch_ramp: tuple[RampStep, ...] = ()
+    batch_ramp: tuple[RampStep, ...] | None = None
     """Smaller batches that the phase starts with."""
     layout: PartialLayout | None = None
     """For `planner predict`, in place of the job's."""
@@ -50,6 +50,6 @@ class PhaseSpec(BaseModel):
             "global_batch": self.global_batch or whole // length,
             "global_batch_tokens": None,
             "batch_ramp": self.batch_ramp,
+            "compute": None,
         }
-        fields["compute"] = None
         return TrainingSpec.model_validate(fields)

@@ -155,7 +155,7 @@ class TrainingSpec(BaseModel):
     inference_tokens: Tokens | None = None
     """Tokens to be served later; compute-optimal tokens then are those that make
     training and serving together cheapest. [token]"""
-    batch_ramp: tuple[RampStep, ...] = ()
+    batch_ramp: tuple[RampStep, ...] | None = None
     """Smaller batches that the run starts with, in their order."""
     precision: Precision = "bf16"
     optimizer: Optimizer = "adamw"
@@ -236,12 +236,13 @@ class TrainingSpec(BaseModel):
             raise ValueError("compute is 0; it must be more than 0 FLOP")
         if self.inference_tokens is not None and self.tokens != "compute-optimal":
             raise ValueError("inference_tokens goes with tokens: compute-optimal")
-        ramp = sum(step.tokens for step in self.batch_ramp)
+        steps = self.batch_ramp or ()
+        ramp = sum(step.tokens for step in steps)
         if isinstance(self.tokens, float) and ramp >= self.tokens:
             raise ValueError(
                 f"batch_ramp takes {ramp:g} tokens, the whole run has {self.tokens:g}"
             )
-        for step in self.batch_ramp:
+        for step in steps:
             if step.global_batch >= self.sequences:
                 raise ValueError(
                     f"batch_ramp has a batch of {step.global_batch} sequences; it "

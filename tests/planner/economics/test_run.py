@@ -51,7 +51,9 @@ def test_rates_of_other_fleets_leave_the_window_within_its_neighbours(
 def test_the_interval_of_the_step_is_carried_through(
     llama_405b: Stretch, price: str
 ) -> None:
-    run = whole_run([llama_405b], run_terms(llama_405b.workload, economics(price=price)))
+    run = whole_run(
+        [llama_405b], run_terms(llama_405b.workload, economics(price=price))
+    )
     step = spread(llama_405b.estimate.step_time_s)
     assert run.cost_usd is not None
     for interval in (*(getattr(run, name) for name in CARRIED), run.cost_usd.total):
