@@ -285,8 +285,10 @@ class Together:
         known_s: float = float("inf"),
         progress: Callable[[Progress], None] | None,
     ) -> None:
-        self.deadline = time.monotonic() + time_limit
+        self.started = time.monotonic()
+        self.deadline = self.started + time_limit
         self.progress, self.reported = progress, 0.0
+        self.shown: float | None = None
         self.incumbents = Incumbents(top, known_s)
         self.searches = [
             BestFirst(workload, self.incumbents, index)
@@ -330,15 +332,16 @@ class Together:
 
     def _report(self, bound: float) -> None:
         now = time.monotonic()
-        if self.progress is None or now - self.reported < PROGRESS_PERIOD:
-            return
-        self.reported = now
         best = self.incumbents.best
         value = best.step_s if best is not None else None
+        early = now - self.reported < PROGRESS_PERIOD and value == self.shown
+        if self.progress is None or early:
+            return
+        self.reported, self.shown = now, value
         shown = min(bound, value) if value is not None else bound
         left = sum(search.left for search in self.searches)
         candidates = sum(len(search.space) for search in self.searches)
-        self.progress(Progress(left, candidates, value, shown))
+        self.progress(Progress(left, candidates, value, shown, now - self.started))
 
 
 def search_all(

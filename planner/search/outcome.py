@@ -15,6 +15,8 @@ class Progress:
     candidates: int
     incumbent_s: float | None
     bound_s: float | None
+    seconds: float = 0.0
+    """Since the search began. [s]"""
 
     @property
     def gap(self) -> float | None:
