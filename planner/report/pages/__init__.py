@@ -1,0 +1,14 @@
+"""Answers as web pages, each one file that works offline, in light and dark."""
+
+from planner.report.pages.explanation import explanation_page
+from planner.report.pages.frame import page_html
+from planner.report.pages.plan import Extras, plan_page
+from planner.report.pages.prediction import prediction_page
+
+__all__ = [
+    "Extras",
+    "explanation_page",
+    "page_html",
+    "plan_page",
+    "prediction_page",
+]
