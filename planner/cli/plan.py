@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from planner import __version__
-from planner.cli.contradictions import refuse_contradiction
+from planner.cli.contradictions import case_of, refuse_contradiction
 from planner.cli.guard import guarded
 from planner.cli.jobs import Job, load
 from planner.cli.options import (
@@ -20,9 +20,17 @@ from planner.cli.options import (
     lay_over,
 )
 from planner.cli.output import check_new, deliver, write_whole
+from planner.cli.pictures import (
+    Plot,
+    ReportTo,
+    TraceTo,
+    check_writable,
+    show_step,
+    write_report,
+)
 from planner.cli.progress import search_progress
 from planner.errors import InfeasibleError, TimeLimitError
-from planner.optimize import optimize
+from planner.optimize import Progress, optimize
 from planner.report import heading, infeasible_report, result_report
 from planner.resolve import about
 from planner.specs.result import Plan, Result
@@ -44,6 +52,9 @@ Out = Annotated[
     ),
 ]
 
+FRONT_TIME = 30.0
+"""Time to search the fronts of a page. [s]"""
+
 
 @guarded
 def plan(
@@ -54,6 +65,9 @@ def plan(
     time_limit: TimeLimit = 120.0,
     robust: Robust = "off",
     json_to: JsonTo = None,
+    report_to: ReportTo = None,
+    trace_to: TraceTo = None,
+    plot: Plot = False,
     out: Out = None,
     hardware: Hardware = None,
     calibration: Calibration = None,
@@ -67,6 +81,9 @@ def plan(
         time_limit: How long to search. [s]
         robust: Whether a tied plan may stand before the fastest. [text]
         json_to: Where JSON goes. [-]
+        report_to: Where the page goes. [path]
+        trace_to: Where the trace of a step goes. [path]
+        plot: Whether charts are printed. [-]
         out: Where plan.json goes. [-]
         hardware: Folder of hardware laid over ours. [-]
         calibration: File of what the user measured. [-]
@@ -78,23 +95,29 @@ def plan(
     """
     if out is not None:
         check_new(out)
+    check_writable(report=report_to, trace=trace_to)
     lay_over(hardware)
     job = load(spec, assignments, calibration)
     refuse_contradiction(job, calibration)
-    result = _search(job, top, time_limit, robust=robust == "on")
+    trail: list[Progress] = []
+    result = _search(job, top, time_limit, robust=robust == "on", trail=trail)
     best = result.plans[0] if result.plans else None
-    title = heading(job.workload_of(best))
+    workload = job.workload_of(best)
     report = result_report if best else infeasible_report
     json_text = result.model_dump_json(by_alias=True, indent=2)
-    deliver(report(result, title), json_text, json_to)
+    deliver(report(result, heading(workload)), json_text, json_to)
+    write_report(report_to, lambda: _page(job, calibration, result, trail))
     _require_plan(result, time_limit)
+    show_step(workload, result.plans[0], trace_to, plot=plot and json_to != "-")
     if out is not None:
         write_whole(out / "plan.json", _plan_json(result))
 
 
-def _search(job: Job, top: int, time_limit: float, *, robust: bool) -> Result:
+def _search(
+    job: Job, top: int, time_limit: float, *, robust: bool, trail: list[Progress]
+) -> Result:
     """The answer of the search, with the spec and its warnings put in."""
-    with about(job.file), search_progress() as progress:
+    with about(job.file), search_progress(trail) as progress:
         found = optimize(
             job.workloads,
             top=top,
@@ -105,6 +128,23 @@ def _search(job: Job, top: int, time_limit: float, *, robust: bool) -> Result:
     best = found.plans[0] if found.plans else None
     warnings = (*job.warnings, *found.warnings)
     return found.model_copy(update={"spec": job.resolved(best), "warnings": warnings})
+
+
+def _page(
+    job: Job, calibration: Path | None, result: Result, trail: list[Progress]
+) -> object:
+    """The page of the answer; its fronts are searched for it."""
+    from planner.explain.fronts import fronts  # noqa: PLC0415
+    from planner.report.pages import Extras, plan_page  # noqa: PLC0415
+
+    best = result.plans[0] if result.plans else None
+    workload = job.workload_of(best)
+    extras = Extras(trail=trail)
+    if best is not None:
+        case = case_of(job, calibration)
+        found = fronts(case, result.plans, FRONT_TIME)
+        extras = Extras(trail, *found)
+    return plan_page(result, workload, heading(workload), extras)
 
 
 def _require_plan(result: Result, time_limit: float) -> None:

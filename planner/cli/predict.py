@@ -16,7 +16,16 @@ from planner.cli.options import (
     lay_over,
 )
 from planner.cli.output import deliver
+from planner.cli.pictures import (
+    Plot,
+    ReportTo,
+    TraceTo,
+    check_writable,
+    show_step,
+    write_report,
+)
 from planner.cli.verdicts import Failing, fail_on_verdict
+from planner.cost.workload import Workload
 from planner.predict import predict as price
 from planner.report import heading, prediction_report
 from planner.resolve import about
@@ -58,6 +67,9 @@ def predict(
     layout: LayoutText = None,
     assignments: Assignments = None,
     json_to: JsonTo = None,
+    report_to: ReportTo = None,
+    trace_to: TraceTo = None,
+    plot: Plot = False,
     fail_on: Failing = None,
     hardware: Hardware = None,
     calibration: Calibration = None,
@@ -69,6 +81,9 @@ def predict(
         layout: Layout in its short form. [text]
         assignments: Fields to replace. [text]
         json_to: Where JSON goes. [-]
+        report_to: Where the page goes. [path]
+        trace_to: Where the trace of a step goes. [path]
+        plot: Whether charts are printed. [-]
         fail_on: Verdict that makes the exit code 3. [-]
         hardware: Folder of hardware laid over ours. [-]
         calibration: File of what the user measured. [-]
@@ -77,6 +92,7 @@ def predict(
         BadInputError: No layout is given, or it is not legal.
         Exit: With 3, for a verdict of `--fail-on`.
     """
+    check_writable(report=report_to, trace=trace_to)
     lay_over(hardware)
     job = load(spec, assignments, calibration)
     given = job.spec.layout if layout is None else read_layout(layout)
@@ -85,6 +101,8 @@ def predict(
     warnings = (*job.warnings, *doubts(workload, priced.estimate))
     report = prediction_report(priced, heading(workload), warnings)
     deliver(report, _json(priced, warnings), json_to)
+    write_report(report_to, lambda: _page(priced, workload, warnings))
+    show_step(workload, priced, trace_to, plot=plot and json_to != "-")
     fail_on_verdict(priced.estimate.memory.verdict, fail_on)
 
 
@@ -93,6 +111,14 @@ def _price(job: Job, given: PartialLayout) -> RankedPlan:
     workload = workload_for(job, given)
     with about(job.file):
         return price(workload, given)
+
+
+def _page(
+    priced: RankedPlan, workload: Workload, warnings: tuple[str, ...]
+) -> object:
+    from planner.report.pages import prediction_page  # noqa: PLC0415
+
+    return prediction_page(priced, workload, heading(workload), warnings)
 
 
 def _json(priced: RankedPlan, warnings: tuple[str, ...]) -> str:

@@ -13,23 +13,28 @@ Report = Callable[[SearchProgress], None]
 
 
 @contextmanager
-def search_progress() -> Iterator[Report]:
+def search_progress(trail: list[SearchProgress]) -> Iterator[Report]:
     """A bar of the candidates that are settled, gone when the search ends.
 
+    Args:
+        trail: Takes every state of the search. [-]
+
     Yields:
-        What to call with each state of the search; silent without a terminal.
+        What to call with each state; it shows nothing without a terminal.
     """
     if not sys.stderr.isatty():
-        yield lambda _: None
+        yield trail.append
         return
     with _bar() as bar:
         task = bar.add_task("searching", total=None)
-        yield lambda state: bar.update(
-            task,
-            description=describe(state),
-            total=state.candidates,
-            completed=state.candidates - state.candidates_left,
-        )
+
+        def tell(state: SearchProgress) -> None:
+            trail.append(state)
+            done = state.candidates - state.candidates_left
+            told, total = describe(state), state.candidates
+            bar.update(task, description=told, total=total, completed=done)
+
+        yield tell
 
 
 @contextmanager

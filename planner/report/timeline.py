@@ -85,6 +85,11 @@ class Timeline:
         """Forwards and backwards of all micro-batches on all ranks."""
         return tuple(span for span in self.spans if span.activity in COMPUTING)
 
+    @cached_property
+    def waits(self) -> "tuple[Wait, ...]":
+        """Why every rank idles whenever it does, see `waits`."""
+        return waits(self)
+
     @property
     def step_s(self) -> float:
         """The step with stragglers. [s]."""
@@ -225,16 +230,17 @@ def waits(step: Timeline) -> tuple[Wait, ...]:
 def _waits(step: Timeline, rank: int) -> Iterator[Wait]:
     mine = [span for span in step.spans if span.rank == rank]
     runs = sorted((s for s in mine if s.computes), key=lambda s: (s.start, s.end))
-    sends = {
+    sends: dict[tuple[str, int | None, int | None], Span] = {
         (s.activity, s.stage, s.micro): s
         for s in mine
         if s.activity.startswith("send ")
     }
+    gathers = [s for s in mine if s.activity == "gather parameters"]
+    scatters = [s for s in mine if s.activity == "reduce gradients"]
     at = 0
     for run in runs:
-        sent = sends.get((f"send {run.activity}", run.stage, run.micro))  # type: ignore[arg-type]
-        busy = "reduce gradients" if run.activity == "optimizer" else WAITS[0]
-        moves = [s for s in mine if s.activity == busy]
+        sent = sends.get((f"send {run.activity}", run.stage, run.micro))
+        moves = scatters if run.activity == "optimizer" else gathers
         yield from _split(rank, at, run.start, sent, moves)
         at = max(at, run.end)
     yield Wait(rank, "bubble", at, step.makespan)
@@ -281,6 +287,6 @@ def time_by_rank(step: Timeline) -> dict[str, list[float]]:
     for span in step.spans:
         if span.activity == "optimizer":
             add("optimizer", span.rank, span.end - span.start)
-    for wait in waits(step):
+    for wait in step.waits:
         add(wait.why, wait.rank, wait.end - wait.start)
     return {cause: times for cause, times in found.items() if any(times)}

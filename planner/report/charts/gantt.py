@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from planner.report.charts.look import Figure, Legend, Trace, axis, layout, rounded
-from planner.report.timeline import Span, Timeline, Wait, waits
+from planner.report.timeline import Span, Timeline, Wait
 
 MOST_DRAWN = 2_400
 """Operations of a step that is drawn whole. [1]"""
@@ -106,7 +106,7 @@ def gantt(step: Timeline, window: Window) -> Figure:
     """
     computed = [span for span in step.spans if span.computes and _seen(span, window)]
     beside = [s for s in step.spans if s.activity in _LANES and _seen(s, window)]
-    idle = [wait for wait in waits(step) if _seen(wait, window)]
+    idle = [wait for wait in step.waits if _seen(wait, window)]
     traces = [_waiting(idle, window)]
     for name, colour in list(COLOURS.items())[:4]:
         mine = [span for span in computed if span.activity == name]

@@ -1,5 +1,6 @@
 """Answers as web pages, each one file that works offline, in light and dark."""
 
+from planner.report.pages.blocks import Page
 from planner.report.pages.explanation import explanation_page
 from planner.report.pages.frame import page_html
 from planner.report.pages.plan import Extras, plan_page
@@ -7,6 +8,7 @@ from planner.report.pages.prediction import prediction_page
 
 __all__ = [
     "Extras",
+    "Page",
     "explanation_page",
     "page_html",
     "plan_page",
