@@ -113,9 +113,7 @@ def _price(job: Job, given: PartialLayout) -> RankedPlan:
         return price(workload, given)
 
 
-def _page(
-    priced: RankedPlan, workload: Workload, warnings: tuple[str, ...]
-) -> object:
+def _page(priced: RankedPlan, workload: Workload, warnings: tuple[str, ...]) -> object:
     from planner.report.pages import prediction_page  # noqa: PLC0415
 
     return prediction_page(priced, workload, heading(workload), warnings)

@@ -35,7 +35,7 @@ def fronts(
     clock = Clock(seconds)
     memory = memory_front(case, plans, Clock(seconds / 2))
     gpus = gpu_front(case, plans[0], clock)
-    said = f"the fronts had {seconds:g} s; `planner explain` gives them more"
+    said = f"The fronts had {seconds:g} s of search; `planner explain` gives them more."
     return memory, gpus, () if clock.left > 0 else (said,)
 
 

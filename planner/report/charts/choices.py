@@ -10,6 +10,7 @@ from planner.report.charts.look import (
     downwards,
     layout,
     rounded,
+    wrapped,
 )
 from planner.report.words import short_layout
 from planner.specs.explanation import FrontPoint, Neighbour, Sensitivity
@@ -44,10 +45,17 @@ def front_chart(points: Sequence[FrontPoint], measure: str) -> Figure:
         "data": [trace],
         "layout": layout(
             320,
-            xaxis=axis(title, **({"type": "log", "dtick": "D1"} if of_gpus else {})),
+            xaxis=axis(title, **(_sizes(ordered) if of_gpus else {})),
             yaxis=axis("step [s]", rangemode="normal"),
         ),
     }
+
+
+def _sizes(points: Sequence[FrontPoint]) -> dict[str, object]:
+    """A logarithmic axis that names the sizes of the points."""
+    sizes = sorted({point.gpus for point in points})
+    texts = [f"{size:,}" for size in sizes]
+    return {"type": "log", "tickvals": sizes, "ticktext": texts}
 
 
 def _told(point: FrontPoint) -> str:
@@ -55,7 +63,9 @@ def _told(point: FrontPoint) -> str:
     layout_text = short_layout(point.layout).replace(",", ", ")
     halves = layout_text[: len(layout_text) // 2].rfind(", ")
     wrapped = layout_text[:halves] + "<br>" + layout_text[halves + 2 :]
-    return f"<b>{point.step_time_s:.3f} s on {point.gpus:,} GPUs, {free}</b><br>{wrapped}"
+    return (
+        f"<b>{point.step_time_s:.3f} s on {point.gpus:,} GPUs, {free}</b><br>{wrapped}"
+    )
 
 
 def neighbour_chart(neighbours: Sequence[Neighbour]) -> Figure:
@@ -71,7 +81,7 @@ def neighbour_chart(neighbours: Sequence[Neighbour]) -> Figure:
     known.sort(key=lambda n: n.slower or 0.0)
     colours = [_mood(n) for n in known]
     trace = bars(
-        [n.change for n in known],
+        [wrapped(n.change) for n in known],
         rounded([n.slower or 0.0 for n in known], 4),
         text=[f"{n.slower or 0.0:+.1%}" for n in known],
         textposition="outside",
@@ -106,7 +116,7 @@ def tornado(found: Sequence[Sensitivity]) -> Figure:
         Two bars a change: the same plan there, and the best plan there. [1]
     """
     ordered = sorted(found, key=lambda s: -max(s.gain, s.best_gain))
-    names = [s.change for s in ordered]
+    names = [wrapped(s.change) for s in ordered]
     pairs = (("gain", "recompute"), ("best_gain", "compute"))
     traces = [
         bars(
@@ -118,8 +128,7 @@ def tornado(found: Sequence[Sensitivity]) -> Figure:
         )
         for field, colour in pairs
     ]
-    drawn = _sideways(traces, len(names), "share of the step saved")
-    return drawn
+    return _sideways(traces, len(names), "share of the step saved")
 
 
 TORNADO_LEGEND = (
@@ -128,12 +137,10 @@ TORNADO_LEGEND = (
 )
 
 
-def _sideways(
-    traces: Sequence[dict[str, object]], count: int, title: str
-) -> Figure:
+def _sideways(traces: Sequence[dict[str, object]], count: int, title: str) -> Figure:
     drawn = layout(
         90 + (ROW + _TALLER) * max(count, 2),
-        xaxis=axis(title, tickformat=".0%", zeroline=True),
+        xaxis=axis(title, tickformat=".2~%", zeroline=True, nticks=6),
         yaxis=downwards(),
         barmode="group",
         margin={"t": 12, "r": 48, "b": 44, "l": 12},

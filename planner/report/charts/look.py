@@ -96,3 +96,21 @@ def rounded(values: Sequence[float], digits: int = 5) -> list[float]:
         As many. [-]
     """
     return [round(float(value), digits) for value in values]
+
+
+def wrapped(words: str, width: int = 22) -> str:
+    """A label on lines short enough for a telephone.
+
+    Args:
+        words: The label. [text]
+        width: Letters of a line. [1]
+
+    Returns:
+        The same with breaks. [text]
+    """
+    lines = [""]
+    for word in words.split():
+        if lines[-1] and len(lines[-1]) + len(word) >= width:
+            lines.append("")
+        lines[-1] += f" {word}" if lines[-1] else word
+    return "<br>".join(lines)

@@ -11,6 +11,7 @@ from planner.report.charts.look import (
     downwards,
     layout,
     rounded,
+    wrapped,
 )
 from planner.search.best_first import Progress
 from planner.specs.result import Result
@@ -53,7 +54,9 @@ def trail_chart(trail: Sequence[Progress], result: Result) -> Figure:
     }
 
 
-def _stairs(points: Sequence[tuple[float, float | None]], colour: str) -> dict[str, object]:
+def _stairs(
+    points: Sequence[tuple[float, float | None]], colour: str
+) -> dict[str, object]:
     return {
         "type": "scatter",
         "mode": "lines",
@@ -87,7 +90,7 @@ def removed_chart(pruned: Mapping[str, int]) -> Figure:
     rules = sorted(pruned.items(), key=lambda item: (-item[1], item[0]))[:_SHOWN]
     counts = [count for _, count in rules]
     trace = bars(
-        [_wrapped(rule) for rule, _ in rules],
+        [wrapped(rule) for rule, _ in rules],
         counts,
         text=[f"{count:,}" for count in counts],
         textposition="outside",
@@ -104,13 +107,3 @@ def removed_chart(pruned: Mapping[str, int]) -> Figure:
             margin={"t": 12, "r": 56, "b": 44, "l": 12},
         ),
     }
-
-
-def _wrapped(rule: str, width: int = 22) -> str:
-    """A rule on lines short enough for a telephone."""
-    lines = [""]
-    for word in rule.split():
-        if len(lines[-1]) + len(word) > width:
-            lines.append("")
-        lines[-1] += f" {word}" if lines[-1] else word
-    return "<br>".join(lines)

@@ -190,7 +190,7 @@ def waterfall(estimate: Estimate) -> Figure:
         "y": names,
         "x": rounded(values, 2),
         "measure": ["absolute", *("relative" for _ in losses), "total"],
-        "text": [f"{share:.1%}" for share in shares],
+        "text": [f"{share:.1%}".replace("-0.0%", "0.0%") for share in shares],
         "textposition": "outside",
         "cliponaxis": False,
         "hovertemplate": "%{y}: %{delta:.1f} TFLOP/s<extra></extra>",

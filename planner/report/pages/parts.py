@@ -65,7 +65,7 @@ def tiles(estimate: Estimate) -> list[Tile]:
         Tile(
             "Step time",
             f"{step.value:.3f} s",
-            f"{step.low:.3f} to {step.high:.3f} s in nine of ten measured runs",
+            f"between {step.low:.3f} and {step.high:.3f} s",
         ),
         Tile(
             "Throughput",
@@ -128,7 +128,9 @@ def layout_section(workload: Workload, plan: RankedPlan) -> Section:
 
 
 def _lying(ranks: Ranks, layout: Layout) -> Iterator[Block]:
-    yield Notes(shares(ranks), f"Pool {ranks.name}" if ranks.name else "Who shares what")
+    yield Notes(
+        shares(ranks), f"Pool {ranks.name}" if ranks.name else "Who shares what"
+    )
     names = level_names(ranks)
     rows = tuple(
         (axis, f"{size:,}", *(f"{units:,}" for units in touched))
@@ -139,7 +141,9 @@ def _lying(ranks: Ranks, layout: Layout) -> Iterator[Block]:
         yield Table(Sheet("", columns, rows))
     racks, hidden = picture(ranks)
     more = f" {hidden:,} more of its {names[0]}s are not drawn." if hidden else ""
-    others = " Outlined GPUs belong to other replicas." if layout.dp > 1 else ""
+    drawn = (gpu for rack in racks for node in rack.nodes for gpu in node.gpus)
+    mixed = any(not gpu.ours for gpu in drawn)
+    others = " Outlined GPUs belong to other replicas." if mixed else ""
     yield Racks(racks)
     yield Notes(
         [

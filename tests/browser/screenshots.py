@@ -1,0 +1,37 @@
+"""Photographs the pages that the README shows: `python tests/browser/screenshots.py`.
+
+It runs the commands, opens what they write in Chromium and writes `docs/images`; the
+extra `browser` and Debian's chromium and chromium-driver are needed.
+"""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from chromium import Theme, chromium, photograph, show
+
+ROOT = Path(__file__).resolve().parents[2]
+IMAGES = ROOT / "docs" / "images"
+WIDTH, HEIGHT = 1280, 1500
+COMMANDS = {
+    "plan": ("plan", "configs/jobs/llama-3.1-405b-16k-h100.yaml"),
+    "explain": ("explain", "configs/jobs/llama-3-8b-8-a100.yaml"),
+}
+THEMES: dict[str, Theme] = {"plan": "light", "explain": "dark"}
+
+
+def main() -> None:
+    """Write every image."""
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder, chromium() as driver:
+        for name, (command, *arguments) in COMMANDS.items():
+            page = Path(folder) / f"{name}.html"
+            run = [sys.executable, "-m", "planner", command, *arguments]
+            subprocess.run([*run, "--report", page], cwd=ROOT, check=True)
+            show(driver, page, WIDTH, THEMES[name])
+            photograph(driver, IMAGES / f"{name}.png", WIDTH, HEIGHT)
+
+
+if __name__ == "__main__":
+    main()
