@@ -106,9 +106,9 @@ def _row(step: Timeline, rank: int) -> Text:
             overlap = min(span.end, (cell + 1) * width) - max(span.start, cell * width)
             cells[cell][span.activity] += max(overlap, 0.0)
     line = Text()
-    for cell in cells:
-        most = max(cell, key=lambda name: cell[name])
-        idle = sum(cell.values()) < width / 2
+    for shares in cells:
+        most = max(shares, key=lambda name: shares[name])
+        idle = sum(shares.values()) < width / 2
         mark, colour = _TIME["bubble"] if idle else _GANTT[most]
         line.append(mark, style=colour)
     return line

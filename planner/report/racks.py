@@ -204,7 +204,7 @@ def picture(ranks: Ranks, most: int = MOST_NODES) -> tuple[tuple[Rack, ...], int
 
 def _node(ranks: Ranks, unit: int, members: Ints, at: dict[str, Ints]) -> Node:
     gpus = tuple(_gpu(ranks, int(rank), at) for rank in members)
-    wide = min(8, len(gpus)) if len(gpus) <= 32 else 12  # noqa: PLR2004
+    wide = min(8, len(gpus)) if len(gpus) <= 32 else 12
     return Node(f"{level_names(ranks)[0]} {unit}", wide, gpus)
 
 

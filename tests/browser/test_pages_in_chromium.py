@@ -47,7 +47,8 @@ const light = (text) => {
 const page = light(getComputedStyle(document.body).backgroundColor);
 return [...document.querySelectorAll("h1, h2, h3, p, li, td, th, dt, dd, figcaption")]
   .map((e) => [e.textContent.slice(0, 30), light(getComputedStyle(e).color)])
-  .filter(([, ink]) => (Math.max(ink, page) + 0.05) / (Math.min(ink, page) + 0.05) < 4.5);
+  .map(([text, ink]) => [text, Math.max(ink, page) + 0.05, Math.min(ink, page) + 0.05])
+  .filter(([, lighter, darker]) => lighter / darker < 4.5);
 """
 
 

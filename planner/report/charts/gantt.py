@@ -84,9 +84,9 @@ def legend(step: Timeline) -> Legend:
     Returns:
         Name and colour. [text]
     """
-    shown = {span.activity for span in step.spans} | {"bubble"}
+    shown: set[str] = {"bubble", *(span.activity for span in step.spans)}
     if any(not span.computes for span in step.spans):
-        shown.add("exposed communication")  # type: ignore[arg-type]
+        shown.add("exposed communication")
     return tuple(
         (_NAMES.get(name, name), colour)
         for name, colour in COLOURS.items()

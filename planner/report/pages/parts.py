@@ -147,7 +147,7 @@ def _lying(ranks: Ranks, layout: Layout) -> Iterator[Block]:
     yield Racks(racks)
     yield Notes(
         [
-            f"Drawn: the {names[0]}s in which the first of {layout.dp:,} replicas lies. "
+            f"Drawn: {names[0]}s in which the first of {layout.dp:,} replicas lies. "
             f"Each square is a GPU, its number the pipeline rank.{others}{more}"
         ]
     )
@@ -173,8 +173,7 @@ def timeline_section(step: Timeline) -> Section:
         )
     ]
     kinds = legend(step)
-    for window in windows(step):
-        parts.append(Chart(gantt(step, window), window.title, kinds))
+    parts += [Chart(gantt(step, w), w.title, kinds) for w in windows(step)]
     said = [
         "Amber between operations is communication that a rank waits for; the thin "
         "amber line below them is communication that hides behind kernels. Exchanges "
