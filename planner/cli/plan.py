@@ -30,8 +30,9 @@ from planner.cli.pictures import (
 )
 from planner.cli.progress import search_progress
 from planner.errors import InfeasibleError, TimeLimitError
-from planner.optimize import Progress, optimize
+from planner.optimize import optimize
 from planner.report import heading, infeasible_report, result_report
+from planner.report.charts.search import Moment
 from planner.resolve import about
 from planner.specs.result import Plan, Result
 
@@ -99,7 +100,7 @@ def plan(
     lay_over(hardware)
     job = load(spec, assignments, calibration)
     refuse_contradiction(job, calibration)
-    trail: list[Progress] = []
+    trail: list[Moment] = []
     result = _search(job, top, time_limit, robust=robust == "on", trail=trail)
     best = result.plans[0] if result.plans else None
     workload = job.workload_of(best)
@@ -114,7 +115,7 @@ def plan(
 
 
 def _search(
-    job: Job, top: int, time_limit: float, *, robust: bool, trail: list[Progress]
+    job: Job, top: int, time_limit: float, *, robust: bool, trail: list[Moment]
 ) -> Result:
     """The answer of the search, with the spec and its warnings put in."""
     with about(job.file), search_progress(trail) as progress:
@@ -131,7 +132,7 @@ def _search(
 
 
 def _page(
-    job: Job, calibration: Path | None, result: Result, trail: list[Progress]
+    job: Job, calibration: Path | None, result: Result, trail: list[Moment]
 ) -> object:
     """The page of the answer; its fronts are searched for it."""
     from planner.explain.fronts import fronts  # noqa: PLC0415

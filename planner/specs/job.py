@@ -10,7 +10,7 @@ from planner.specs.layout import PartialLayout
 from planner.specs.search import SearchSpec
 from planner.specs.training import TrainingSpec
 
-FrameworkName = Literal["megatron", "torchtitan", "accelerate", "any"]
+FrameworkName = Literal["megatron", "torchtitan", "accelerate", "deepspeed", "any"]
 
 
 class JobSpec(BaseModel):

@@ -1,6 +1,7 @@
 """How a search went: bound and incumbent over time, and what removed candidates."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from planner.report.charts.look import (
     ROW,
@@ -13,7 +14,6 @@ from planner.report.charts.look import (
     rounded,
     wrapped,
 )
-from planner.search.best_first import Progress
 from planner.specs.result import Result
 
 TRAIL_LEGEND: Legend = (
@@ -23,7 +23,22 @@ TRAIL_LEGEND: Legend = (
 _SHOWN = 12
 
 
-def trail_chart(trail: Sequence[Progress], result: Result) -> Figure:
+@dataclass(frozen=True)
+class Moment:
+    """Where a search stood.
+
+    Attributes:
+        seconds: Since it began. [s]
+        incumbent_s: Best step found; none before the first. [s]
+        bound_s: No plan is faster; none while a part of the space is searched. [s]
+    """
+
+    seconds: float
+    incumbent_s: float | None
+    bound_s: float | None
+
+
+def trail_chart(trail: Sequence[Moment], result: Result) -> Figure:
     """Best step and bound of a search over time, until they meet.
 
     Args:

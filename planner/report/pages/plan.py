@@ -5,7 +5,12 @@ from dataclasses import dataclass
 
 from planner.cost.workload import Workload
 from planner.report.charts.choices import front_chart
-from planner.report.charts.search import TRAIL_LEGEND, removed_chart, trail_chart
+from planner.report.charts.search import (
+    TRAIL_LEGEND,
+    Moment,
+    removed_chart,
+    trail_chart,
+)
 from planner.report.heading import Heading
 from planner.report.pages.blocks import (
     Block,
@@ -27,7 +32,6 @@ from planner.report.sheets import Sheet
 from planner.report.text import certificate
 from planner.report.ties import tie_sentences
 from planner.report.words import plan_difference, short_layout
-from planner.search.best_first import Progress
 from planner.specs.explanation import FrontPoint
 from planner.specs.result import RankedPlan, Result, Tie
 
@@ -43,7 +47,7 @@ class Extras:
         left_out: What the time limit cut off. [text]
     """
 
-    trail: Sequence[Progress] = ()
+    trail: Sequence[Moment] = ()
     memory_front: Sequence[FrontPoint] = ()
     gpu_front: Sequence[FrontPoint] = ()
     left_out: Sequence[str] = ()

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from planner.cost.workload import Workload
 from planner.report import heading
+from planner.report.charts.search import Moment
 from planner.report.charts.shares import waterfall
 from planner.report.pages import (
     Extras,
@@ -22,7 +23,6 @@ from planner.report.pages import (
 )
 from planner.report.plots import plots
 from planner.report.timeline import Timeline, timeline
-from planner.search.best_first import Progress
 from planner.specs.explanation import (
     Binding,
     Explained,
@@ -78,8 +78,8 @@ def planned(priced: Priced) -> Page:
     front = front_of(plan)
     step = plan.estimate.step_time_s.value
     trail = [
-        Progress(90, 100, None, step * 0.8, 0.5),
-        Progress(50, 100, step * 1.2, step * 0.9, 1.0),
+        Moment(0.5, None, step * 0.8),
+        Moment(1.0, step * 1.2, step * 0.9),
     ]
     other = plan.model_copy(update={"rank": 2, "slower": 0.1, "why": "bubble +1%"})
     extras = Extras(trail, front, front, ("cut off",))
