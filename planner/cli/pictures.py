@@ -2,14 +2,14 @@
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from planner.cli.output import show, write_whole
-from planner.cost.workload import Workload
+from planner.cli.phases import Phase
 from planner.errors import BadInputError
 from planner.report.heading import heading
 from planner.specs.result import RankedPlan
@@ -101,19 +101,23 @@ def write_report(path: Path | None, page: Callable[[], object]) -> None:
         write_whole(path, page_html(made))
 
 
-def show_step(
-    workload: Workload, plan: RankedPlan, trace_to: Path | None, *, plot: bool
+def show_steps(
+    phases: Sequence[Phase],
+    plans: Sequence[RankedPlan],
+    trace_to: Path | None,
+    *,
+    plot: bool,
 ) -> None:
     """Write one step as a trace, and print the charts, where they are asked for.
 
     Args:
-        workload: The job, with the plan's settings. [-]
-        plan: The plan. [-]
-        trace_to: Where the trace goes, or None. [path]
+        phases: Of the job; one of no name where it has none. [-]
+        plans: A plan of each. [-]
+        trace_to: Where the trace goes; a later phase's is FILE-NAME. [path]
         plot: Whether charts are printed. [-]
 
     Raises:
-        BadInputError: The trace cannot be written.
+        BadInputError: A trace cannot be written.
     """
     if trace_to is None and not plot:
         return
@@ -121,8 +125,12 @@ def show_step(
     from planner.report.timeline import timeline  # noqa: PLC0415
     from planner.report.trace import trace_json  # noqa: PLC0415
 
-    step = timeline(workload, plan.layout)
-    if trace_to is not None:
-        write_whole(trace_to, trace_json(step, str(heading(workload))))
-    if plot:
-        show(plots(plan.estimate, step))
+    for place, (phase, plan) in enumerate(zip(phases, plans, strict=True)):
+        workload = phase.job.workload_of(plan)
+        step = timeline(workload, plan.layout)
+        if trace_to is not None:
+            later = trace_to.with_stem(f"{trace_to.stem}-{phase.name}")
+            file = later if place else trace_to
+            write_whole(file, trace_json(step, str(heading(workload))))
+        if plot:
+            show(plots(plan.estimate, step, phase.name))

@@ -1,10 +1,12 @@
 """`planner plan`: search, print the best plan with its proof."""
 
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import RenderableType
 
 from planner import __version__
 from planner.cli.contradictions import case_of, refuse_contradiction
@@ -20,28 +22,34 @@ from planner.cli.options import (
     lay_over,
 )
 from planner.cli.output import check_new, deliver, write_whole
+from planner.cli.phases import Phase, phases_of, with_runs
 from planner.cli.pictures import (
     Plot,
     ReportTo,
     TraceTo,
     check_writable,
-    show_step,
+    show_steps,
     write_report,
 )
 from planner.cli.progress import search_progress
 from planner.errors import InfeasibleError, TimeLimitError
 from planner.optimize import optimize
-from planner.report import heading, infeasible_report, result_report
+from planner.report import heading, infeasible_report, phases_report, result_report
 from planner.report.charts.search import Moment
 from planner.resolve import about
 from planner.specs.result import Plan, Result
+
+if TYPE_CHECKING:
+    from planner.report.pages import Page
 
 Top = Annotated[
     int, typer.Option("--top", min=1, metavar="N", help="Plans to show, best first.")
 ]
 TimeLimit = Annotated[
     float,
-    typer.Option("--time-limit", min=0, metavar="S", help="Seconds to search."),
+    typer.Option(
+        "--time-limit", min=0, metavar="S", help="Seconds to search, each phase."
+    ),
 ]
 Out = Annotated[
     Path | None,
@@ -79,13 +87,13 @@ def plan(
         spec: The job. [-]
         assignments: Fields to replace. [text]
         top: Plans to show. [1]
-        time_limit: How long to search. [s]
+        time_limit: How long to search, each phase of a job. [s]
         robust: Whether a tied plan may stand before the fastest. [text]
         json_to: Where JSON goes. [-]
         report_to: Where the page goes. [path]
         trace_to: Where the trace of a step goes. [path]
         plot: Whether charts are printed. [-]
-        out: Where plan.json goes. [-]
+        out: Where plan.json goes; a later phase's is plan-NAME.json. [-]
         hardware: Folder of hardware laid over ours. [-]
         calibration: File of what the user measured. [-]
 
@@ -99,19 +107,46 @@ def plan(
     check_writable(report=report_to, trace=trace_to)
     lay_over(hardware)
     job = load(spec, assignments, calibration)
-    refuse_contradiction(job, calibration)
-    trail: list[Moment] = []
-    result = _search(job, top, time_limit, robust=robust == "on", trail=trail)
-    best = result.plans[0] if result.plans else None
-    workload = job.workload_of(best)
-    report = result_report if best else infeasible_report
+    phases = phases_of(job, spec, calibration)
+    for phase in phases:
+        refuse_contradiction(phase.job, calibration)
+    trails: list[list[Moment]] = [[] for _ in phases]
+    found = [
+        _search(phase.job, top, time_limit, robust=robust == "on", trail=trail)
+        for phase, trail in zip(phases, trails, strict=True)
+    ]
+    result = with_runs(phases, found)
     json_text = result.model_dump_json(by_alias=True, indent=2)
-    deliver(report(result, heading(workload)), json_text, json_to)
-    write_report(report_to, lambda: _page(job, calibration, result, trail))
-    _require_plan(result, time_limit)
-    show_step(workload, result.plans[0], trace_to, plot=plot and json_to != "-")
+    deliver(_report(phases, result), json_text, json_to)
+    write_report(report_to, lambda: _page(phases, result, trails, calibration))
+    for one in found:
+        _require_plan(one, time_limit)
+    best = [one.plans[0] for one in found]
+    show_steps(phases, best, trace_to, plot=plot and json_to != "-")
     if out is not None:
-        write_whole(out / "plan.json", _plan_json(result))
+        _write_plans(out, result)
+
+
+def _report(phases: Sequence[Phase], result: Result) -> RenderableType:
+    """One report, or one for each phase with the run that they make."""
+    if not result.phases:
+        return _report_of(phases[0].job, result)
+    pairs = zip(phases, result.phases, strict=True)
+    parts = [(phase.name, _report_of(phase.job, its.result)) for phase, its in pairs]
+    return phases_report(parts, result.run)
+
+
+def _report_of(job: Job, result: Result) -> RenderableType:
+    best = result.plans[0] if result.plans else None
+    title = heading(job.workload_of(best))
+    return (result_report if best else infeasible_report)(result, title)
+
+
+def _write_plans(out: Path, result: Result) -> None:
+    """The plan, or the first phase's; each further phase's under its name."""
+    write_whole(out / "plan.json", _plan_json(result))
+    for later in result.phases[1:]:
+        write_whole(out / f"plan-{later.name}.json", _plan_json(later.result))
 
 
 def _search(
@@ -132,19 +167,35 @@ def _search(
 
 
 def _page(
-    job: Job, calibration: Path | None, result: Result, trail: list[Moment]
+    phases: Sequence[Phase],
+    result: Result,
+    trails: Sequence[Sequence[Moment]],
+    calibration: Path | None,
 ) -> object:
-    """The page of the answer; its fronts are searched for it."""
+    """The page of the answer, or of the answers for all phases as one."""
+    from planner.report.pages import phased_page  # noqa: PLC0415
+
+    answers = [part.result for part in result.phases] or [result]
+    parts = [
+        (phase.name, _page_of(phase.job, answer, trail, calibration))
+        for phase, answer, trail in zip(phases, answers, trails, strict=True)
+    ]
+    return phased_page(parts, result.run)
+
+
+def _page_of(
+    job: Job, result: Result, trail: Sequence[Moment], calibration: Path | None
+) -> "Page":
+    """The page of one answer; its fronts are searched for it."""
     from planner.explain.fronts import fronts  # noqa: PLC0415
     from planner.report.pages import Extras, plan_page  # noqa: PLC0415
 
     best = result.plans[0] if result.plans else None
     workload = job.workload_of(best)
-    extras = Extras(trail=trail)
+    extras = Extras(trail)
     if best is not None:
         case = case_of(job, calibration)
-        found = fronts(case, result.plans, FRONT_TIME)
-        extras = Extras(trail, *found)
+        extras = Extras(trail, *fronts(case, result.plans, FRONT_TIME))
     return plan_page(result, workload, heading(workload), extras)
 
 

@@ -52,13 +52,33 @@ def row_progress() -> Iterator[Callable[[int, int], None]]:
     Yields:
         What to call with rows done and rows in all; silent without a terminal.
     """
+    with _counted("pricing rows", "rows") as tell:
+        yield tell
+
+
+@contextmanager
+def candidate_progress() -> Iterator[Callable[[int, int], None]]:
+    """A bar of the candidates of a comparison that are planned.
+
+    Yields:
+        What to call with candidates done and all; silent without a terminal.
+    """
+    with _counted("planning candidates", "candidates") as tell:
+        yield tell
+
+
+@contextmanager
+def _counted(doing: str, things: str) -> Iterator[Callable[[int, int], None]]:
     if not sys.stderr.isatty():
         yield lambda _done, _total: None
         return
     with _bar() as bar:
-        task = bar.add_task("pricing rows", total=None)
+        task = bar.add_task(doing, total=None)
         yield lambda done, total: bar.update(
-            task, description=f"{done:,} of {total:,} rows", total=total, completed=done
+            task,
+            description=f"{done:,} of {total:,} {things}",
+            total=total,
+            completed=done,
         )
 
 

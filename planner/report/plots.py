@@ -62,20 +62,22 @@ _GANTT = {
 Marks = Mapping[str, tuple[str, str]]
 
 
-def plots(estimate: Estimate, step: Timeline) -> RenderableType:
+def plots(estimate: Estimate, step: Timeline, phase: str = "") -> RenderableType:
     """The pipeline, the time and the memory of every rank.
 
     Args:
         estimate: What is predicted of the plan. [-]
         step: Its step. [-]
+        phase: Its name where there are several. [text]
 
     Returns:
         A renderable, laid out for 100 columns; marks tell what colours do, too. [-]
     """
+    of = f" ({phase})" if phase else ""
     return Group(
-        section("Pipeline, one step", _pipeline(step)),
-        section("Time of every pipeline rank", _times(step)),
-        section("Memory of every pipeline rank", _memory(estimate.memory)),
+        section(f"Pipeline, one step{of}", _pipeline(step)),
+        section(f"Time of every pipeline rank{of}", _times(step)),
+        section(f"Memory of every pipeline rank{of}", _memory(estimate.memory)),
     )
 
 

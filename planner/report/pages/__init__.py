@@ -5,12 +5,14 @@ from planner.report.pages.explanation import explanation_page
 from planner.report.pages.frame import page_html
 from planner.report.pages.plan import Extras, plan_page
 from planner.report.pages.prediction import prediction_page
+from planner.report.pages.run import phased_page
 
 __all__ = [
     "Extras",
     "Page",
     "explanation_page",
     "page_html",
+    "phased_page",
     "plan_page",
     "prediction_page",
 ]

@@ -35,7 +35,6 @@ from planner.specs.result import RankedPlan
 
 MOODS: dict[Verdict, str] = {"fits": "good", "at-risk": "warn", "oom": "bad"}
 """Verdict to the colour of its tile. [text]"""
-_SECONDS_A_DAY = 86400
 
 
 def eyebrow(title: Heading) -> str:
@@ -57,11 +56,11 @@ def tiles(estimate: Estimate) -> list[Tile]:
         estimate: What is predicted of a layout. [-]
 
     Returns:
-        Step, throughput, MFU, memory, and the run where its tokens are known. [-]
+        Step, throughput, MFU, memory. [-]
     """
     step, memory = estimate.step_time_s, estimate.memory
     peak, mfu = memory.peak_device_gib, estimate.mfu
-    found = [
+    return [
         Tile(
             "Step time",
             f"{step.value:.3f} s",
@@ -86,10 +85,6 @@ def tiles(estimate: Estimate) -> list[Tile]:
             MOODS[memory.verdict],
         ),
     ]
-    if estimate.time_to_train_s is not None:
-        days = estimate.time_to_train_s / _SECONDS_A_DAY
-        found.append(Tile("Whole run", f"{days:,.1f} days", "without interruptions"))
-    return found
 
 
 def plan_sections(workload: Workload, plan: RankedPlan) -> Iterator[Section]:
