@@ -100,7 +100,7 @@ def stretch_rows(run: Run) -> list[tuple[str, ...]]:
     Returns:
         Name, then `PARTS`. [text]
     """
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             part.name,
             short(part.tokens),
