@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from subprocess import PIPE
 
 from chromium import Theme, chromium, photograph, show
 
@@ -16,9 +17,9 @@ IMAGES = ROOT / "docs" / "images"
 WIDTH, HEIGHT = 1280, 1500
 COMMANDS = {
     "plan": ("plan", "configs/jobs/llama-3.1-405b-16k-h100.yaml"),
-    "explain": ("explain", "configs/jobs/llama-3-8b-8-a100.yaml"),
+    "compare": ("compare", "configs/purchases/405b-100-million-usd.yaml"),
 }
-THEMES: dict[str, Theme] = {"plan": "light", "explain": "dark"}
+THEMES: dict[str, Theme] = {"plan": "light", "compare": "dark"}
 
 
 def main() -> None:
@@ -28,7 +29,7 @@ def main() -> None:
         for name, (command, *arguments) in COMMANDS.items():
             page = Path(folder) / f"{name}.html"
             run = [sys.executable, "-m", "planner", command, *arguments]
-            subprocess.run([*run, "--report", page], cwd=ROOT, check=True)
+            subprocess.run([*run, "--report", page], cwd=ROOT, check=True, stdout=PIPE)
             show(driver, page, WIDTH, THEMES[name])
             photograph(driver, IMAGES / f"{name}.png", WIDTH, HEIGHT)
 

@@ -75,10 +75,21 @@ def time_cost(
         "data": [joined, *points],
         "layout": layout(
             420,
-            xaxis=axis("time to train [d]", type="log", nticks=8, dtick="D2"),
+            xaxis=axis("time to train [d]", type="log", **_ticks(points)),
             yaxis=axis("cost [MUSD]", rangemode="normal"),
         ),
     }
+
+
+def _ticks(points: Sequence[Trace]) -> dict[str, object]:
+    """Round numbers of days near those that are shown."""
+    times = [time for trace in points for time in trace["x"]]  # type: ignore[attr-defined]
+    if not times:
+        return {}
+    low, high = min(times) / 1.2, max(times) * 1.2
+    rounds = (step * 10.0**power for power in range(-3, 7) for step in (1, 2, 3, 5, 7))
+    ticks = [tick for tick in rounds if low <= tick <= high]
+    return {"tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]}
 
 
 def _cloud(one: CandidateAnswer, place: int) -> Trace:
