@@ -74,19 +74,25 @@ def _by_deadline(counts: Counts, deadline_s: float) -> Choice:
             return 0.0
         return deadline_s / planned.time_s
 
-    at = first_reaching(task.counts, value, guess=_guess(counts, deadline_s))
-    if at == len(task.counts):
+    first_reaching(task.counts, value, guess=_guess(counts, deadline_s))
+    met = [p for p in counts.seen.values() if _meets(p, deadline_s)]
+    if not met:
         return _too_late(counts)
-    chosen = counts.at(task.counts[at])
+    chosen = min(met, key=lambda planned: planned.nodes)
     words = f"the smallest that takes no more than {days(deadline_s)}"
-    return Choice(chosen, words + _below(counts, at))
+    return Choice(chosen, words + _below(counts, chosen.nodes))
 
 
-def _below(counts: Counts, at: int) -> str:
+def _meets(planned: Planned, deadline_s: float) -> bool:
+    return planned.time_s is not None and planned.time_s <= deadline_s
+
+
+def _below(counts: Counts, nodes: int) -> str:
     """What the next smaller count would take."""
-    if at == 0:
+    smaller = [n for n in counts.task.counts if n < nodes]
+    if not smaller:
         return "; none smaller was looked at"
-    before = counts.seen.get(counts.task.counts[at - 1])
+    before = counts.seen.get(smaller[-1])
     if before is None or before.time_s is None:
         return ""
     return f"; {before.nodes:,} would take {days(before.time_s)}"
@@ -141,19 +147,25 @@ def _by_rent(counts: Counts, budget_usd: float) -> Choice:
         # What costs the budget to the cent is within it.
         return planned.cost_usd / nextafter(budget_usd, inf)
 
-    at = first_reaching(task.counts, value, guess=_comfortable(counts))
-    chosen = counts.at(task.counts[at - 1]) if at else None
-    if chosen is None or chosen.cost_usd is None:
+    first_reaching(task.counts, value, guess=_comfortable(counts))
+    paid = [p for p in counts.seen.values() if _pays(p, budget_usd)]
+    if not paid:
         return _too_dear(counts)
-    words = f"the most, and so the fastest, that {money(budget_usd)} pays for"
-    return Choice(chosen, words + _above(counts, at))
+    chosen = min(paid, key=lambda planned: (planned.time_s or 0.0, planned.nodes))
+    words = f"the fastest that {money(budget_usd)} pays for"
+    return Choice(chosen, words + _above(counts, chosen.nodes))
 
 
-def _above(counts: Counts, at: int) -> str:
+def _pays(planned: Planned, budget_usd: float) -> bool:
+    return planned.cost_usd is not None and planned.cost_usd <= budget_usd
+
+
+def _above(counts: Counts, nodes: int) -> str:
     """What the next larger count would cost."""
-    if at == len(counts.task.counts):
+    larger = [n for n in counts.task.counts if n > nodes]
+    if not larger:
         return "; none larger was looked at"
-    after = counts.seen.get(counts.task.counts[at])
+    after = counts.seen.get(larger[0])
     if after is None or after.cost_usd is None:
         return ""
     return f"; {after.nodes:,} would cost {money(after.cost_usd)}"

@@ -28,7 +28,7 @@ from planner.specs.read import (
     read_mapping,
 )
 
-MOST_GPUS = 65_536
+MOST_GPUS = 32_768
 """GPUs of the largest cluster that is looked at, unless a candidate says. [1]"""
 ASSUMED_TOKENS = 1e12
 """Tokens of a run whose job does not say. [token]"""
