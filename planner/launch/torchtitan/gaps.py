@@ -41,6 +41,7 @@ def gaps(brief: Brief) -> tuple[Gap, ...]:
         *_method_gaps(brief),
         *model_gaps(brief),
         *_number_gaps(brief),
+        *_exchange_gaps(brief),
         *_mesh_gaps(brief),
         *_context_gaps(brief),
         *_pipeline_gaps(brief),
@@ -88,6 +89,42 @@ def _number_gaps(brief: Brief) -> Iterator[Gap]:
         yield Gap(what, "layout.comm_dtype.parameters", sent.parameters, "bf16")
 
 
+def dispatcher(brief: Brief) -> str:
+    """What sends tokens to experts: DeepEP sends one copy to a node.
+
+    Args:
+        brief: The plan of a model with experts. [-]
+
+    Returns:
+        A backend by torchtitan's name. [text]
+    """
+    named = brief.spec.stack.get("dispatcher")
+    if named in ("standard", "deepep", "hybridep"):
+        return str(named)
+    deduplicated = brief.stack.get("expert_dispatch") == "deduplicated"
+    return "deepep" if deduplicated and brief.layout.ep > 1 else "standard"
+
+
+def has_experts(brief: Brief) -> bool:
+    """Whether a plan's model has routed experts.
+
+    Args:
+        brief: The plan. [-]
+
+    Returns:
+        True where some layer has.
+    """
+    return any(isinstance(kind.ffn, Moe) for kind in brief.architecture.kinds)
+
+
+def _exchange_gaps(brief: Brief) -> Iterator[Gap]:
+    """Quantised experts take groups of tokens that are padded."""
+    quantised = has_experts(brief) and brief.training.precision != "bf16"
+    if quantised and dispatcher(brief) == "deepep":
+        what = "DeepEP does not pad the tokens of quantised experts"
+        yield Gap(what, "spec.stack.dispatcher", "deepep", "standard, hybridep")
+
+
 def _mesh_gaps(brief: Brief) -> Iterator[Gap]:
     its = brief.layout
     if its.pools:
@@ -98,8 +135,7 @@ def _mesh_gaps(brief: Brief) -> Iterator[Gap]:
         what = f"its tensor degree divides the {groups} heads of keys"
         yield Gap(what, "layout.tp", its.tp, f"divisors of {groups}")
     ranks = its.dp_shard * its.tp
-    routed = any(isinstance(kind.ffn, Moe) for kind in brief.architecture.kinds)
-    if routed and ranks % its.ep:
+    if has_experts(brief) and ranks % its.ep:
         what = f"experts divide over the {ranks} ranks of one copy of a stage"
         yield Gap(what, "layout.ep", its.ep, f"divisors of {ranks}")
 

@@ -126,9 +126,9 @@ def placed(its: Settings, kind: str) -> dict[str, Any]:
         found["cp_kind"] = "ring" if rotate == "alltoall" else "all-gather"
     if its.dp is not None and its.shards is not None:
         found |= {"dp": its.dp, "dp_shard": its.shards * its.cp}
-    if its.values.get("training.enable_cpu_offload"):
-        moved = ("parameters", "gradients", "optimizer")
-        found["offload"] = dict.fromkeys(moved, 1.0)
+    moved = ("parameters", "gradients", "optimizer")
+    offloads = bool(its.values.get("training.enable_cpu_offload"))
+    found["offload"] = dict.fromkeys(moved, 1.0) if offloads else {}
     if its.values.get("gathers"):
         found["comm_dtype"] = {"parameters": its.values["gathers"]}
     return found | _stages(its, kind)

@@ -6,9 +6,14 @@ from itertools import groupby
 from planner.launch.brief import Brief, LaunchFile, Program, Variable
 from planner.launch.render import render
 from planner.launch.torchtitan.families import VERSION
-from planner.launch.torchtitan.gaps import MOMENTS, SCHEDULES, compiled
+from planner.launch.torchtitan.gaps import (
+    MOMENTS,
+    SCHEDULES,
+    compiled,
+    dispatcher,
+    has_experts,
+)
 from planner.launch.torchtitan.model import Named, Own, model_of
-from planner.models.blocks import Moe
 from planner.specs.layout import Layout
 
 CONFIG, DATA, MODEL = "plan_config.py", "random_tokens.py", "own_model.py"
@@ -224,14 +229,14 @@ def _converters(brief: Brief) -> Iterator[tuple[str, Keywords]]:
         else {"fqns": ["attention.", "feed_forward.", "shared_experts."]}
     )
     yield f"{prefix}LinearConverter", {**which, **common}
-    if any(isinstance(kind.ffn, Moe) for kind in brief.architecture.kinds):
+    if has_experts(brief):
         yield f"{prefix}GroupedExpertsConverter", common
 
 
 def _model(brief: Brief, model: Named | Own) -> str:
     more: dict[str, object] = {}
-    if any(isinstance(kind.ffn, Moe) for kind in brief.architecture.kinds):
-        more["moe_comm_backend"] = _dispatcher(brief)
+    if has_experts(brief):
+        more["moe_comm_backend"] = dispatcher(brief)
     if brief.architecture.mtp_layers:
         more["num_mtp_layers"] = brief.architecture.mtp_layers
     converters = [
@@ -245,15 +250,6 @@ def _model(brief: Brief, model: Named | Own) -> str:
     if not more:
         return f'model_registry("{model.flavour}")'
     return _call("model_registry", {"flavor": model.flavour, **more}, 4)
-
-
-def _dispatcher(brief: Brief) -> str:
-    """What sends tokens to experts."""
-    named = brief.spec.stack.get("dispatcher")
-    if named in ("standard", "deepep", "hybridep"):
-        return str(named)
-    deduplicated = brief.stack.get("expert_dispatch") == "deduplicated"
-    return "deepep" if deduplicated and brief.layout.ep > 1 else "standard"
 
 
 def _sections(brief: Brief, model: Named | Own) -> Iterator[tuple[str, str]]:

@@ -61,7 +61,7 @@ def train() -> Trainer.Config:
         theta=1000000.0,
         scaling={},
         eps=1e-06,
-        moe_comm_backend="deepep",
+        moe_comm_backend="hybridep",
         converters=[
             MXFP8LinearConverter.Config(
                 fqns=["attention.", "feed_forward.", "shared_experts."],
