@@ -75,8 +75,11 @@ def modern(values: Values) -> Values:
 
 
 def _model(values: Values) -> Values:
-    name, flavour = (values.pop(f"model.{key}", None) for key in ("name", "flavor"))
-    return {"model": ("flavour", name, flavour)} if name and flavour else {}
+    """The model by its name and size; a size alone stays for what it changes."""
+    if not {"model.name", "model.flavor"} <= values.keys():
+        return {}
+    name, flavour = (values.pop(f"model.{key}") for key in ("name", "flavor"))
+    return {"model": ("flavour", name, flavour)}
 
 
 def _checkpointing(values: Values) -> Values:

@@ -79,7 +79,7 @@ def settings_of(config: Built, module: Module | None) -> tuple[Values, list[str]
         (settings, what is left out). [-]
     """
     values = registered(config.name) if config.name in registry() else {}
-    unread = list(module.skipped) if module else []
+    unread = list(config.skipped)
     for name, value in config.given.items():
         for key, inner in _flat(name, value):
             if isinstance(inner, Unread):

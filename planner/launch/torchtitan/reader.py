@@ -81,8 +81,11 @@ def read(files: Mapping[str, str]) -> Reading:
     words = _words(files)
     file, values, module, unread = _configured(files, words)
     values |= modern(_overrides(words))
+    if "model.flavor" in values and "model" in values:
+        _, where, _ = values["model"]
+        values["model"] = ("flavour", where, values.pop("model.flavor"))
     model = fields_of(values.get("model"), module)
-    gpus = ranks_of(files)
+    gpus = ranks_of(files) or _of_one_node(words)
     its = Settings(values, file, gpus=gpus, layers=model.get("num_hidden_layers"))
     depth = values.get("model.num_mtp_layers")
     if depth and model:
@@ -98,6 +101,13 @@ def read(files: Mapping[str, str]) -> Reading:
         unknown=(*unread, *_shown(values, "unknown"), *_unplaced(its, bool(model))),
         gpus=gpus,
     )
+
+
+def _of_one_node(words: Sequence[str]) -> int | None:
+    """Ranks of a node, where torchrun is not told of several."""
+    named = {word.partition("=")[0].replace("-", "_") for word in words}
+    ranks = _option(words, "--nproc_per_node") or _option(words, "--nproc-per-node")
+    return int(ranks) if ranks.isdigit() and "__nnodes" not in named else None
 
 
 def _words(files: Mapping[str, str]) -> list[str]:

@@ -22,11 +22,13 @@ class Built:
         name: As it is written, with dots. [text]
         args: Values by place. [-]
         given: Values by name; assignments to attributes change them. [-]
+        skipped: Statements of the function that made it which were left out. [text]
     """
 
     name: str
     args: list[Any] = field(default_factory=list)
     given: dict[str, Any] = field(default_factory=dict)
+    skipped: list[str] = field(default_factory=list)
 
     @property
     def word(self) -> str:
@@ -50,7 +52,7 @@ class Module:
     """A Python file as far as its values are written.
 
     Functions are followed statement by statement; of a condition neither branch counts,
-    and what is left out is listed in `skipped`.
+    and what is left out is listed beside what a function returns.
     """
 
     def __init__(self, name: str, text: str) -> None:
@@ -61,8 +63,6 @@ class Module:
         self.name = name
         self.functions = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
         self.imports = dict(_imports(tree))
-        self.skipped: list[str] = []
-        self.calls: list[Built] = []
         self.constants: dict[str, Any] = {}
         self.constants = self._assigned(tree.body)
 
@@ -83,38 +83,32 @@ class Module:
         Returns:
             A value, a call, or what could not be read. [-]
         """
-        local = dict(self.constants)
-        before, self.skipped = self.skipped, []
-        found: Any = Unread(f"{name}()")
+        local, skipped = dict(self.constants), list[str]()
         for node in self.functions[name].body:
             if isinstance(node, ast.Return) and node.value is not None:
                 found = self._value(node.value, local, depth)
-                break
-            self._step(node, local, depth)
-        # What other functions leave out, such as those that choose data, is no matter.
-        ours = isinstance(found, Built) and found.word in CONFIGURATIONS
-        self.skipped = [*before, *self.skipped] if ours else before
-        return found
+                if isinstance(found, Built):
+                    found.skipped += skipped
+                return found
+            skipped += self._step(node, local, depth)
+        return Unread(f"{name}()")
 
-    def _step(self, node: ast.stmt, local: dict[str, Any], depth: int) -> None:
-        plain = isinstance(node, ast.Import | ast.ImportFrom | ast.Assert | ast.Pass)
-        if plain or _is_docstring(node) or isinstance(node, ast.FunctionDef):
-            return
+    def _step(self, node: ast.stmt, local: dict[str, Any], depth: int) -> list[str]:
+        """Follow a statement; what it says where it cannot be followed."""
+        if isinstance(node, _PLAIN) or _says_nothing(node):
+            return []
+        if isinstance(node, ast.If) and ast.unparse(node.test) == _STARTED:
+            return []
+        target = value = None
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            value = self._value(node.value, local, depth)
-            if self._set(node.targets[0], value, local):
-                return
-        elif isinstance(node, ast.AnnAssign) and node.value is not None:
-            if self._set(node.target, self._value(node.value, local, depth), local):
-                return
-        elif isinstance(node, ast.If) and ast.unparse(node.test) == _STARTED:
-            for inner in node.body:
-                self._step(inner, local, depth)
-            return
-        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-            self.calls.append(self._call(node.value, local))
-            return
-        self.skipped.append(ast.unparse(node).splitlines()[0])
+            target, value = node.targets[0], node.value
+        elif isinstance(node, ast.AnnAssign):
+            target, value = node.target, node.value
+        if target is not None and value is not None:
+            found = self._value(value, local, depth)
+            if self._set(target, found, local):
+                return []
+        return [ast.unparse(node).splitlines()[0]]
 
     def _set(self, target: ast.expr, value: Any, local: dict[str, Any]) -> bool:
         """Put a value where an assignment puts it; whether that could be found."""
@@ -198,6 +192,7 @@ class Module:
 
 
 _STARTED = "'RANK' in os.environ"
+"""What stands before the renumbering of processes, which `ORDER` tells of. [text]"""
 
 
 LONGEST = 1 << 16
@@ -209,7 +204,10 @@ def _short(left: object, right: object) -> bool:
     return sizes[0] * sizes[1] <= LONGEST
 
 
-def _is_docstring(node: ast.stmt) -> bool:
+_PLAIN = (ast.Import, ast.ImportFrom, ast.Assert, ast.Pass, ast.FunctionDef)
+
+
+def _says_nothing(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 

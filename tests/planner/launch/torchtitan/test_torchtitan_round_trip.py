@@ -58,7 +58,8 @@ def test_job_and_model_read_back(folder: Path) -> None:
     assert isinstance(reading.model, dict)
     again = from_config(reading.model, source="read back")
     assert _layers(again) == _layers(plan.workload.model)
-    assert dict(reading.stack) == dict(plan.spec.stack)
+    said = {k: v for k, v in plan.spec.stack.items() if k in ("name", "dispatcher")}
+    assert dict(reading.stack) == said
 
 
 def _layers(model: Architecture) -> tuple[object, ...]:
