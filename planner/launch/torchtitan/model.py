@@ -81,7 +81,7 @@ def _block_gaps(model: Architecture) -> Iterator[str]:
         yield "layers whose attentions differ"
     if any(_odd(kind.attention) for kind in model.kinds):
         yield "biases, windows, sinks or caps in attention"
-    if any(kind.parallel or kind.norms != 2 for kind in model.kinds):  # noqa: PLR2004
+    if any(kind.parallel or kind.norms != 2 for kind in model.kinds):
         yield "other halves than attention and MLP, a norm before each"
     if any(kind.norm != "rmsnorm" for kind in model.kinds):
         yield "LayerNorm"
@@ -268,8 +268,9 @@ def _routed(brief: Brief, block: Moe) -> Iterator[tuple[str, object]]:
 def _router(model: Fields, default: Router) -> Iterator[tuple[str, object]]:
     yield "score", str(model.get("scoring_func") or default.score)
     renormalised = model.get("norm_topk_prob")
-    yield "renormalised", bool(
-        default.renormalised if renormalised is None else renormalised
+    yield (
+        "renormalised",
+        bool(default.renormalised if renormalised is None else renormalised),
     )
     yield "scale", float(str(model.get("routed_scaling_factor") or default.scale))
 

@@ -24,7 +24,9 @@ CONVERTERS = {"Float8": "fp8", "MXFP8": "mxfp8", "NVFP4": "nvfp4"}
 BUILDERS = ("llama3", "qwen3", "deepseek_v3")
 
 
-def chosen(modules: Mapping[str, Module], module: str, config: str) -> tuple[str, Built]:
+def chosen(
+    modules: Mapping[str, Module], module: str, config: str
+) -> tuple[str, Built]:
     """The configuration that a run is started with.
 
     Args:
@@ -44,9 +46,11 @@ def chosen(modules: Mapping[str, Module], module: str, config: str) -> tuple[str
         for function in one.functions
         if _is_config(value := one.result(function))
     }
-    own = module.split(".")[-1]
+    own = module.rpartition(".")[2]
     named = [key for key in found if config in ("", key[1])]
-    inside = [key for key in named if own in ("", key[0]) or key[0] == "config_registry"]
+    inside = [
+        key for key in named if own in ("", key[0]) or key[0] == "config_registry"
+    ]
     if len(inside) == 1:
         return inside[0][0], found[inside[0]]
     if config in registry() and not inside:

@@ -1,6 +1,7 @@
 """The layout that torchtitan's settings fix."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from planner.errors import BadInputError
@@ -197,7 +198,7 @@ def _split(points: object, layers: int | None) -> tuple[int, ...] | None:
         return None
     starts = [int(str(name).rpartition(".")[2]) for name in names]
     edges = [0, *starts, layers]
-    return tuple(b - a for a, b in zip(edges, edges[1:], strict=False))
+    return tuple(b - a for a, b in pairwise(edges))
 
 
 def _cut(its: Settings) -> tuple[int, ...]:
@@ -215,6 +216,8 @@ def _cut(its: Settings) -> tuple[int, ...]:
 def _count(its: Settings, whole: int) -> int:
     per_stage = its.values.get("parallelism.pipeline_parallel_layers_per_stage")
     if per_stage:
-        return -(-whole // its.whole("parallelism.pipeline_parallel_layers_per_stage", 1))
+        return -(
+            -whole // its.whole("parallelism.pipeline_parallel_layers_per_stage", 1)
+        )
     name = its.values.get("parallelism.pipeline_parallel_schedule", "1F1B")
     return its.pp * (1 if name in SINGLE else 2)

@@ -61,7 +61,9 @@ class Module:
         except (SyntaxError, ValueError) as error:
             raise BadInputError(f"is no Python: {error}", file=name) from error
         self.name = name
-        self.functions = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
+        self.functions = {
+            n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)
+        }
         self.imports = dict(_imports(tree))
         self.constants: dict[str, Any] = {}
         self.constants = self._assigned(tree.body)

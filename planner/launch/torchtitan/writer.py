@@ -75,7 +75,7 @@ def write(brief: Brief) -> Program:
 
 
 def _shown(brief: Brief) -> tuple[str, ...]:
-    """The ranks of a node whose lines are shown: the first, and one that knows the loss.
+    """The ranks of a node whose lines are shown: the first, and one with the loss.
 
     Of a pipeline only the last stage knows it.
     """
@@ -166,7 +166,7 @@ def _config(brief: Brief, model: Named | Own) -> str:
         inner=its.tp * its.cp,
         counts=_counts(its.layers_per_stage) if its.pp > 1 else "",
         model=_model(brief, model),
-        sections=[(name, text) for name, text in _sections(brief, model)],
+        sections=list(_sections(brief)),
     )
 
 
@@ -252,7 +252,7 @@ def _model(brief: Brief, model: Named | Own) -> str:
     return _call("model_registry", {"flavor": model.flavour, **more}, 4)
 
 
-def _sections(brief: Brief, model: Named | Own) -> Iterator[tuple[str, str]]:
+def _sections(brief: Brief) -> Iterator[tuple[str, str]]:
     """Sections of Trainer.Config, as code."""
     yield "loss", _loss(brief)
     yield "hf_assets_path", _from_environment("HF_ASSETS", "assets")
@@ -342,7 +342,7 @@ def _reshards(layout: Layout) -> str:
     usual = 3 if layout.pp == 1 else 2
     if layout.zero_stage == usual:
         return "default"
-    return "always" if layout.zero_stage == 3 else "never"  # noqa: PLR2004  # ZeRO-3
+    return "always" if layout.zero_stage == 3 else "never"
 
 
 def _call(name: str, keywords: Keywords, indent: int = 8) -> str:

@@ -10,21 +10,22 @@ import dataclasses
 import json
 import os
 import sys
+from typing import Any
 
-import torchtitan.components.quantization.float8 as float8
-import torchtitan.components.quantization.mx as mx
 from torch.distributed.pipelining.schedules import (
     PipelineScheduleMulti,
     PipelineScheduleSingle,
     get_schedule_class,
 )
+from torchtitan.components.quantization import float8, mx
 from torchtitan.config import ConfigManager
 from torchtitan.distributed import ParallelDims
 
+Json = dict[str, Any]
 OURS = ("plan_config", "own_model", "random_tokens")
 
 
-def parsed(question):
+def parsed(question: Json) -> Any:
     """The configuration of a folder, as torchtitan.train reads it."""
     for name in OURS:
         sys.modules.pop(name, None)
@@ -36,7 +37,7 @@ def parsed(question):
         sys.path.pop(0)
 
 
-def checked(config, world):
+def checked(config: Any, world: int) -> tuple[ParallelDims, list[int] | None]:
     """What the trainer asserts before it builds a model, in its own words."""
     dims = ParallelDims.from_config(config.parallelism, world)
     its = config.training
@@ -49,7 +50,7 @@ def checked(config, world):
     return dims, stages(config, dims)
 
 
-def stages(config, dims):
+def stages(config: Any, dims: ParallelDims) -> list[int] | None:
     """Layers of every stage, after the checks that only the build makes."""
     if dims.pp == 1:
         return None
@@ -66,12 +67,12 @@ def stages(config, dims):
     return [sum(name.startswith("layers.") for name in part) for part in parts]
 
 
-def answer(question):
+def answer(question: Json) -> Json:
     """One answer; whatever is raised is a refusal."""
     try:
         config = parsed(question)
         dims, layers = checked(config, question["world"])
-    except (Exception, SystemExit) as error:  # a refusal is the answer
+    except (Exception, SystemExit) as error:  # noqa: BLE001  # a refusal is the answer
         return {"accepted": False, "why": f"{type(error).__name__}: {error}"}
     names = ("dp_replicate", "dp_shard", "cp", "tp", "pp", "ep")
     its = config.training
@@ -95,7 +96,7 @@ def answer(question):
     }
 
 
-def described(model):
+def described(model: Any) -> Json:
     """Sizes of a model as its own configuration has them."""
     layer = model.layers[-1]
     moe = getattr(layer, "moe", None)
@@ -123,7 +124,7 @@ def described(model):
     }
 
 
-def main():
+def main() -> None:
     """Answer every line of the standard input."""
     for module in (float8, mx):
         module.has_cuda_capability = lambda *_: True
@@ -132,7 +133,8 @@ def main():
         # Parsers that refuse print why; the answers are lines of JSON.
         with contextlib.redirect_stdout(sys.stderr):
             said = answer(json.loads(line))
-        print(json.dumps(said), flush=True)
+        sys.stdout.write(json.dumps(said) + "\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

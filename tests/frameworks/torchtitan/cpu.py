@@ -5,11 +5,15 @@ training are torchtitan's own. Put in place are: probes of the device, FlexAtten
 (no backward on CPUs), sums in gloo, and what only a later PyTorch has.
 """
 
+# ruff: noqa: PLC0415  # torchtitan looks for its device where it is imported
+
 import inspect
 import json
 import os
 import types
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch._utils
@@ -17,7 +21,7 @@ import torch._utils
 LAYER = "feed_forward.w1.weight"
 
 
-def install():
+def install() -> None:
     """Put everything in place; called before torchtitan is imported."""
     devices()
     attention()
@@ -26,7 +30,7 @@ def install():
     reports()
 
 
-def devices():
+def devices() -> None:
     """CPUs in place of GPUs."""
     torch._utils._get_available_device_type = lambda: "cpu"
     properties = types.SimpleNamespace(total_memory=2**34, name="CPU")
@@ -42,37 +46,37 @@ def devices():
         setattr(torch.cpu, name, function)
 
 
-def attention():
+def attention() -> None:
     """The same mask for scaled dot products."""
-    import torch.nn.functional as F
-    import torchtitan.models.common.attention as theirs
     from torch.nn.attention.flex_attention import create_mask
+    from torch.nn.functional import scaled_dot_product_attention
+    from torchtitan.models.common import attention as theirs
 
-    def dense(q, k, v, *, block_mask=None, scale=None, enable_gqa=False, **_):
+    def dense(q: Any, k: Any, v: Any, *, block_mask: Any, **more: Any) -> Any:
         sizes = (q.shape[0], 1, q.shape[2], k.shape[2])
         mask = create_mask(block_mask.mask_mod, *sizes, device="cpu")
-        out = F.scaled_dot_product_attention(
-            q, k, v, attn_mask=mask, scale=scale, enable_gqa=enable_gqa
-        )
+        known = {name: more[name] for name in ("scale", "enable_gqa") if name in more}
+        out = scaled_dot_product_attention(q, k, v, attn_mask=mask, **known)
         return out, types.SimpleNamespace(lse=None, max_scores=None)
 
     theirs.FlexAttention._compiled_flex_attn = staticmethod(dense)
 
 
-def pipelines():
+def pipelines() -> None:
     """A step over micro-batches that are cut already, as later releases take it."""
-    import torch.distributed.pipelining.schedules as schedules
+    from torch.distributed.pipelining import schedules
 
     for kind in (schedules.PipelineScheduleSingle, schedules.PipelineScheduleMulti):
         kind.step = stepped(kind.step)
 
 
-def stepped(original):
+def stepped(original: Callable[..., Any]) -> Callable[..., Any]:
     """A schedule's step that takes micro-batches."""
 
-    def step(self, *args, arg_mbs=None, kwarg_mbs=None, target_mbs=None, **more):
-        losses, given = more.pop("losses", None), more.pop("loss_kwargs", None)
-        if kwarg_mbs is None:
+    def step(self: Any, *args: Any, **more: Any) -> Any:
+        names = ("arg_mbs", "kwarg_mbs", "target_mbs", "losses", "loss_kwargs")
+        inputs, keywords, targets, losses, given = (more.pop(n, None) for n in names)
+        if keywords is None:
             return original(self, *args, losses=losses, **more)
         if given:
             first = self.__dict__.setdefault("_first_loss", self._loss_fn)
@@ -81,21 +85,21 @@ def stepped(original):
             stage.clear_runtime_states()
             stage.has_backward = self._has_backward
         known = inspect.signature(self._step_microbatches).parameters
-        inputs = arg_mbs or [()] * self._n_microbatches
+        every = inputs or [()] * self._n_microbatches
         fit = {name: value for name, value in more.items() if name in known}
-        return self._step_microbatches(inputs, kwarg_mbs, target_mbs, losses, **fit)
+        return self._step_microbatches(every, keywords, targets, losses, **fit)
 
     return step
 
 
-def collectives():
+def collectives() -> None:
     """Sums alone, and no timeout of a group."""
-    import torchtitan.distributed.utils as utils
     from torch.distributed.fsdp import FSDPModule
+    from torchtitan.distributed import utils
 
     original = FSDPModule.set_gradient_divide_factor
 
-    def summed(self, factor):
+    def summed(self: Any, factor: float) -> None:
         original(self, factor)
         self.set_force_sum_reduction_for_comms(True)
 
@@ -103,13 +107,13 @@ def collectives():
     utils.set_pg_timeouts = lambda *_, **__: None
 
 
-def reports():
+def reports() -> None:
     """Every rank writes down where it is and what it holds, before it trains."""
-    import torchtitan.trainer as trainer
+    from torchtitan import trainer
 
     original = trainer.Trainer.train
 
-    def train(self):
+    def train(self: Any) -> Any:
         said = report(self)
         name = f"{said['process']}.json"
         Path(os.environ["REPORTS"], name).write_text(json.dumps(said))
@@ -118,7 +122,7 @@ def reports():
     trainer.Trainer.train = train
 
 
-def report(trainer):
+def report(trainer: Any) -> dict[str, Any]:
     """Process, rank, mesh, schedule and one parameter of a rank."""
     from torch.distributed.tensor import DTensor
 

@@ -1,4 +1,4 @@
-"""Python imports this at start: ranks of a launch on CPUs get `cpu` before torchtitan."""
+"""Python imports this at start: ranks of a launch on CPUs get what is in `cpu`."""
 
 import os
 

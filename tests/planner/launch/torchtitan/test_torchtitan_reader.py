@@ -1,4 +1,4 @@
-"""Configurations that people write themselves, in every form that torchtitan has had."""
+"""Configurations that people write, in every form that torchtitan has had."""
 
 from typing import Any
 
