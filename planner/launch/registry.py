@@ -1,5 +1,8 @@
 """The frameworks that plans are written for; a new one is registered in this tuple."""
 
+from planner.launch.deepspeed import reader as deepspeed_reader
+from planner.launch.deepspeed import writer as deepspeed_writer
+from planner.launch.deepspeed.known import VERSION as DEEPSPEED_VERSION
 from planner.launch.megatron import gaps as megatron_gaps
 from planner.launch.megatron import reader as megatron_reader
 from planner.launch.megatron import writer as megatron_writer
@@ -8,6 +11,10 @@ from planner.launch.megatron_bridge import reader as bridge_reader
 from planner.launch.megatron_bridge import writer as bridge_writer
 from planner.launch.megatron_bridge.paths import VERSION as BRIDGE_VERSION
 from planner.launch.target import Target
+from planner.launch.torchtitan import gaps as titan_gaps
+from planner.launch.torchtitan import reader as titan_reader
+from planner.launch.torchtitan import writer as titan_writer
+from planner.launch.torchtitan.families import VERSION as TITAN_VERSION
 
 TARGETS: tuple[Target, ...] = (
     Target(
@@ -29,6 +36,26 @@ TARGETS: tuple[Target, ...] = (
         write=bridge_writer.write,
         reads=bridge_reader.reads,
         read=bridge_reader.read,
+    ),
+    Target(
+        name="deepspeed",
+        title="DeepSpeed",
+        framework="deepspeed",
+        version=DEEPSPEED_VERSION,
+        gaps=deepspeed_writer.gaps,
+        write=deepspeed_writer.write,
+        reads=deepspeed_reader.reads,
+        read=deepspeed_reader.read,
+    ),
+    Target(
+        name="torchtitan",
+        title="torchtitan",
+        framework="torchtitan",
+        version=TITAN_VERSION,
+        gaps=titan_gaps.gaps,
+        write=titan_writer.write,
+        reads=titan_reader.reads,
+        read=titan_reader.read,
     ),
 )
 """Every framework target, in order of listing."""

@@ -19,7 +19,7 @@ from planner.specs.phases import PhaseSpec
 from planner.specs.search import SearchSpec
 from planner.specs.training import TrainingSpec
 
-FrameworkName = Literal["megatron", "torchtitan", "accelerate", "any"]
+FrameworkName = Literal["megatron", "torchtitan", "accelerate", "deepspeed", "any"]
 
 
 class JobSpec(BaseModel):

@@ -149,6 +149,16 @@ def removed(workload: Workload, rule: str) -> int:
             job({"tp": 2}, name="accelerate"),
             job({"tp": 8}, name="accelerate"),
         ),
+        (
+            "the framework has no pp with tp",
+            job({"zero_stage": 1}, name="deepspeed"),
+            job({"zero_stage": 1, "tp": 1}, name="deepspeed"),
+        ),
+        (
+            "the framework has no pp with ZeRO 3",
+            job({"pp": 2}, name="deepspeed"),
+            job({"pp": 2, "zero_stage": 1}, name="deepspeed"),
+        ),
         ("limit:recompute", job({"recompute": "full"}), job({})),
         (
             "offload of parameters needs ZeRO-3",
