@@ -151,9 +151,7 @@ def _hosts(brief: Brief) -> str:
 
 
 def _blanks(brief: Brief) -> Iterator[Variable]:
-    tokens = brief.training.tokens
-    step = brief.training.sequences * brief.training.seq_len
-    steps = max(round(tokens / step), 1) if tokens else 1000
+    steps = brief.training_steps
     yield Variable(
         "DATA_PATH", "", "Tokens, a .npy file; empty trains on made-up ones."
     )
