@@ -16,7 +16,7 @@ PROGRESS_PERIOD = 0.1
 """Shortest time between two reports of progress. [s]"""
 RUNNER_UP_TRIES = 250
 """Candidates looked at for runners-up once the best is proven. [1]"""
-CLOSE = 0.02
+CLOSE = 0.05
 """Gap at which the search of a part of a space has done its work. [1]"""
 
 
