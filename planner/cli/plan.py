@@ -1,10 +1,12 @@
 """`planner plan`: search, print the best plan with its proof."""
 
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import RenderableType
 
 from planner import __version__
 from planner.cli.contradictions import refuse_contradiction
@@ -20,10 +22,11 @@ from planner.cli.options import (
     lay_over,
 )
 from planner.cli.output import check_new, deliver, write_whole
+from planner.cli.phases import Phase, phases_of, with_runs
 from planner.cli.progress import search_progress
 from planner.errors import InfeasibleError, TimeLimitError
 from planner.optimize import optimize
-from planner.report import heading, infeasible_report, result_report
+from planner.report import heading, infeasible_report, phases_report, result_report
 from planner.resolve import about
 from planner.specs.result import Plan, Result
 
@@ -32,7 +35,9 @@ Top = Annotated[
 ]
 TimeLimit = Annotated[
     float,
-    typer.Option("--time-limit", min=0, metavar="S", help="Seconds to search."),
+    typer.Option(
+        "--time-limit", min=0, metavar="S", help="Seconds to search, each phase."
+    ),
 ]
 Out = Annotated[
     Path | None,
@@ -64,10 +69,10 @@ def plan(
         spec: The job. [-]
         assignments: Fields to replace. [text]
         top: Plans to show. [1]
-        time_limit: How long to search. [s]
+        time_limit: How long to search, each phase of a job. [s]
         robust: Whether a tied plan may stand before the fastest. [text]
         json_to: Where JSON goes. [-]
-        out: Where plan.json goes. [-]
+        out: Where plan.json goes; a later phase's is plan-NAME.json. [-]
         hardware: Folder of hardware laid over ours. [-]
         calibration: File of what the user measured. [-]
 
@@ -80,16 +85,39 @@ def plan(
         check_new(out)
     lay_over(hardware)
     job = load(spec, assignments, calibration)
-    refuse_contradiction(job, calibration)
-    result = _search(job, top, time_limit, robust=robust == "on")
+    phases = phases_of(job, spec, calibration)
+    for phase in phases:
+        refuse_contradiction(phase.job, calibration)
+    found = [_search(p.job, top, time_limit, robust=robust == "on") for p in phases]
+    result = with_runs(phases, found)
+    json_text = result.model_dump_json(by_alias=True, indent=2)
+    deliver(_report(phases, result), json_text, json_to)
+    for one in found:
+        _require_plan(one, time_limit)
+    if out is not None:
+        _write_plans(out, result)
+
+
+def _report(phases: Sequence[Phase], result: Result) -> RenderableType:
+    """One report, or one for each phase with the run that they make."""
+    if not result.phases:
+        return _report_of(phases[0].job, result)
+    pairs = zip(phases, result.phases, strict=True)
+    parts = [(phase.name, _report_of(phase.job, its.result)) for phase, its in pairs]
+    return phases_report(parts, result.run)
+
+
+def _report_of(job: Job, result: Result) -> RenderableType:
     best = result.plans[0] if result.plans else None
     title = heading(job.workload_of(best))
-    report = result_report if best else infeasible_report
-    json_text = result.model_dump_json(by_alias=True, indent=2)
-    deliver(report(result, title), json_text, json_to)
-    _require_plan(result, time_limit)
-    if out is not None:
-        write_whole(out / "plan.json", _plan_json(result))
+    return (result_report if best else infeasible_report)(result, title)
+
+
+def _write_plans(out: Path, result: Result) -> None:
+    """The plan, or the first phase's; each further phase's under its name."""
+    write_whole(out / "plan.json", _plan_json(result))
+    for later in result.phases[1:]:
+        write_whole(out / f"plan-{later.name}.json", _plan_json(later.result))
 
 
 def _search(job: Job, top: int, time_limit: float, *, robust: bool) -> Result:

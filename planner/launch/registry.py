@@ -1,5 +1,8 @@
 """The frameworks that plans are written for; a new one is registered in this tuple."""
 
+from planner.launch.deepspeed import reader as deepspeed_reader
+from planner.launch.deepspeed import writer as deepspeed_writer
+from planner.launch.deepspeed.known import VERSION as DEEPSPEED_VERSION
 from planner.launch.megatron import gaps as megatron_gaps
 from planner.launch.megatron import reader as megatron_reader
 from planner.launch.megatron import writer as megatron_writer
@@ -33,6 +36,16 @@ TARGETS: tuple[Target, ...] = (
         write=bridge_writer.write,
         reads=bridge_reader.reads,
         read=bridge_reader.read,
+    ),
+    Target(
+        name="deepspeed",
+        title="DeepSpeed",
+        framework="deepspeed",
+        version=DEEPSPEED_VERSION,
+        gaps=deepspeed_writer.gaps,
+        write=deepspeed_writer.write,
+        reads=deepspeed_reader.reads,
+        read=deepspeed_reader.read,
     ),
     Target(
         name="torchtitan",
