@@ -12,6 +12,7 @@ from planner.calibration_file import read_calibration
 from planner.cli.guard import guarded
 from planner.cli.options import Assignments, Calibration, Hardware, JsonTo, lay_over
 from planner.cli.output import deliver
+from planner.cli.pictures import ReportTo, check_writable, write_report
 from planner.cli.progress import candidate_progress
 from planner.comparison.answer import Comparison, Effort
 from planner.comparison.flow import Runner
@@ -105,6 +106,7 @@ def compare(
     fall_back: FallBack = False,
     resume: Resume = None,
     json_to: JsonTo = None,
+    report_to: ReportTo = None,
     hardware: Hardware = None,
     calibration: Calibration = None,
 ) -> None:
@@ -121,6 +123,7 @@ def compare(
         fall_back: Plan here where that cannot be reached. [-]
         resume: Where finished candidates are kept. [-]
         json_to: Where JSON goes. [-]
+        report_to: Where the page goes. [path]
         hardware: Folder of hardware laid over ours. [-]
         calibration: File of what the user measured. [-]
 
@@ -130,6 +133,7 @@ def compare(
         InfeasibleError: The job fits on no candidate.
         TimeLimitError: No plan was found in time.
     """
+    check_writable(report=report_to)
     asking = Asking(
         effort=Effort(time_limit_s=time_limit, tolerance=tolerance),
         assignments=assignments or (),
@@ -145,7 +149,14 @@ def compare(
         answer = compared(sweep, run, store, told=told)
     text = answer.model_dump_json(by_alias=True, indent=2)
     deliver(comparison_report(answer), text, json_to)
+    write_report(report_to, lambda: _page(answer))
     _require_plan(answer, time_limit)
+
+
+def _page(answer: Comparison) -> object:
+    from planner.report.pages import comparison_page  # noqa: PLC0415
+
+    return comparison_page(answer)
 
 
 def _quantity(option: str, text: str | None, unit: str) -> float | None:

@@ -11,6 +11,10 @@ from planner.launch.megatron_bridge import reader as bridge_reader
 from planner.launch.megatron_bridge import writer as bridge_writer
 from planner.launch.megatron_bridge.paths import VERSION as BRIDGE_VERSION
 from planner.launch.target import Target
+from planner.launch.torchtitan import gaps as titan_gaps
+from planner.launch.torchtitan import reader as titan_reader
+from planner.launch.torchtitan import writer as titan_writer
+from planner.launch.torchtitan.families import VERSION as TITAN_VERSION
 
 TARGETS: tuple[Target, ...] = (
     Target(
@@ -42,6 +46,16 @@ TARGETS: tuple[Target, ...] = (
         write=deepspeed_writer.write,
         reads=deepspeed_reader.reads,
         read=deepspeed_reader.read,
+    ),
+    Target(
+        name="torchtitan",
+        title="torchtitan",
+        framework="torchtitan",
+        version=TITAN_VERSION,
+        gaps=titan_gaps.gaps,
+        write=titan_writer.write,
+        reads=titan_reader.reads,
+        read=titan_reader.read,
     ),
 )
 """Every framework target, in order of listing."""

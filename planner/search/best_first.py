@@ -16,7 +16,7 @@ PROGRESS_PERIOD = 0.1
 """Shortest time between two reports of progress. [s]"""
 RUNNER_UP_TRIES = 250
 """Candidates looked at for runners-up once the best is proven. [1]"""
-CLOSE = 0.02
+CLOSE = 0.05
 """Gap at which the search of a part of a space has done its work. [1]"""
 
 
@@ -38,6 +38,7 @@ class Together:
     ) -> None:
         self.deadline = time.monotonic() + time_limit
         self.progress, self.reported = progress, 0.0
+        self.shown: float | None = None
         self.incumbents, self.of_a_part = incumbents, first > 0
         self.searches = [
             BestFirst(workload, self.incumbents, index)
@@ -94,15 +95,16 @@ class Together:
 
     def _report(self, bound: float) -> None:
         now = time.monotonic()
-        if self.progress is None or now - self.reported < PROGRESS_PERIOD:
-            return
-        self.reported = now
         best = self.incumbents.best_s
         value = best if best < float("inf") else None
-        shown = None if self.of_a_part else min(bound, best)
+        early = now - self.reported < PROGRESS_PERIOD and value == self.shown
+        if self.progress is None or early:
+            return
+        self.reported, self.shown = now, value
+        bound_s = None if self.of_a_part else min(bound, best)
         left = sum(search.left for search in self.searches)
         candidates = sum(sum(search.declared.values()) for search in self.searches)
-        self.progress(Progress(left, candidates, value, shown))
+        self.progress(Progress(left, candidates, value, bound_s))
 
 
 def search_all(
