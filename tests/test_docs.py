@@ -130,3 +130,23 @@ def test_the_readme_shows_fleets_that_are_mixed_or_broken(job: str) -> None:
     printed = run.stdout.split("\nStack assumed")[0]
     assert "optimal: gap 0.00%" in printed
     assert without_timing(printed) == without_timing(shown)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("option", ["", " --deadline 60d"])
+def test_the_readme_shows_what_planner_compare_prints(option: str) -> None:
+    """Up to the front; a time limit that ends a search early changes its gap alone."""
+    path = "configs/purchases/405b-100-million-usd.yaml"
+    shown = after(f"planner compare {path}{option}</summary>").split("```")[0]
+    run = subprocess.run(
+        [sys.executable, "-m", "planner", "compare", path, *option.split()]
+        + ["--time-limit", "600"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    printed, known = (t.split("\nPlans")[0] for t in (run.stdout, shown))
+    assert "Best" in known
+    assert " ".join(printed.split()) == " ".join(known.split())

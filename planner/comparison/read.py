@@ -1,10 +1,8 @@
 """From files to tasks: jobs on clusters of their own, or a purchase file."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -12,19 +10,26 @@ from hardware.money import Price
 from planner.calibration_file import CalibrationFile
 from planner.comparison.answer import Effort, Question
 from planner.comparison.counts import counts_up_to, domain_nodes
-from planner.comparison.purchase import CandidateSpec, ChangeName, PurchaseSpec
+from planner.comparison.entries import (
+    Entry,
+    entry_of,
+    entry_of_job,
+    job_of,
+    located,
+    placed,
+    refuse_twins,
+    within,
+)
+from planner.comparison.purchase import ChangeName, PurchaseSpec
 from planner.comparison.task import Task
 from planner.cost.workload import Workload
-from planner.errors import BadInputError, did_you_mean
+from planner.errors import BadInputError
 from planner.resolve import resolve, resolved_spec
 from planner.specs.invalid import explained
 from planner.specs.job import JobSpec
 from planner.specs.read import (
     Fields,
     assigned,
-    cluster_fields,
-    known_jobs,
-    locate,
     read_mapping,
 )
 
@@ -77,28 +82,12 @@ class Sweep:
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A candidate before its names are looked up.
+class PurchaseQuestion:
+    """What a purchase file asks beside its candidates."""
 
-    Attributes:
-        name: What it is called. [text]
-        job: Fields of its job, cluster and price put in. [-]
-        file: The user's file. [text]
-        base: Folder that relative paths start from. [-]
-        field: Where it stands in the file. [text]
-        fixed: Nodes, where the user gives their number. [1]
-        most: Nodes that can be had. [1]
-        source: Of its price. [text]
-    """
-
-    name: str
-    job: Fields
-    file: str
-    base: Path
-    field: str = ""
-    fixed: int | None = None
-    most: int | None = None
-    source: str = ""
+    budget_usd: float | None = None
+    deadline_s: float | None = None
+    changes: Mapping[ChangeName, Price] = field(default_factory=dict)
 
 
 def read_sweep(paths: Sequence[Path], asking: Asking) -> Sweep:
@@ -114,12 +103,13 @@ def read_sweep(paths: Sequence[Path], asking: Asking) -> Sweep:
     Raises:
         BadInputError: A file, a field or a name is wrong.
     """
-    files = [_locate(path) for path in paths]
+    files = [located(path) for path in paths]
     mappings = [read_mapping(file) for file in files]
     purchases = ["candidates" in mapping for mapping in mappings]
     if not any(purchases):
+        free = asking.budget_usd is not None or asking.deadline_s is not None
         entries = [
-            _of_job(path, file, fields, asking)
+            entry_of_job(path, file, fields, asking.assignments, free=free)
             for path, file, fields in zip(paths, files, mappings, strict=True)
         ]
         return _sweep(entries, asking, PurchaseQuestion())
@@ -132,182 +122,24 @@ def read_sweep(paths: Sequence[Path], asking: Asking) -> Sweep:
     return _of_purchase(str(paths[0]), files[0], mappings[0], asking)
 
 
-@dataclass(frozen=True)
-class PurchaseQuestion:
-    """What a purchase file asks beside its candidates."""
-
-    budget_usd: float | None = None
-    deadline_s: float | None = None
-    changes: Mapping[ChangeName, Price] = field(default_factory=dict)
-
-
-def purchases() -> dict[str, Path]:
-    """Purchase files that come with planner, by name.
-
-    Returns:
-        Stem to path. [-]
-    """
-    package = Path(__file__).resolve().parents[1]
-    inside = package / "configs" / "purchases"
-    beside = package.parent / "configs" / "purchases"
-    folder = inside if inside.is_dir() else beside
-    return {path.stem: path for path in folder.glob("*.yaml")}
-
-
-def _locate(path: Path) -> Path:
-    """A file by its path, or by the name of a purchase or a job."""
-    known = purchases()
-    if path.exists() or str(path) not in known:
-        try:
-            return locate(path)
-        except BadInputError as error:
-            names = [*known, *known_jobs(), *map(str, path.parent.glob("*.y*ml"))]
-            near = did_you_mean(str(path), names)
-            raise BadInputError(
-                f"no such file, purchase or job; {near}", file=str(path)
-            ) from error
-    return known[str(path)]
-
-
-def _of_job(path: Path, file: Path, fields: Fields, asking: Asking) -> Entry:
-    """A job on its own cluster, whose nodes a budget or a deadline may change."""
-    spec = assigned(fields, asking.assignments, file.parent, str(path))
-    free = asking.budget_usd is not None or asking.deadline_s is not None
-    cluster = _cluster(spec.cluster, file.parent)
-    plain = spec.model_dump(mode="json", by_alias=True, exclude_unset=True)
-    plain.pop("layout", None)
-    nodes = None if free and not cluster.get("pools") else int(cluster["nodes"])
-    return Entry(
-        name=file.stem,
-        job={**plain, "cluster": cluster},
-        file=str(path),
-        base=file.parent,
-        fixed=nodes,
-    )
-
-
-def _cluster(given: str | dict[str, object], base: Path) -> Fields:
-    """Fields of a cluster, those inline without a name named after their node."""
-    fields: Fields = (
-        cluster_fields(given, base) if isinstance(given, str) else dict(given)
-    )
-    return {"name": str(fields.get("node", "cluster")), **fields}
-
-
 def _of_purchase(name: str, file: Path, fields: Fields, asking: Asking) -> Sweep:
     """A job on every candidate of a purchase file."""
     try:
         spec = PurchaseSpec.model_validate(fields)
     except ValidationError as error:
         raise explained(error, PurchaseSpec, file=name) from error
-    job, base = _job(spec.job, file, name)
+    job, base = job_of(spec.job, file, name)
     asks = PurchaseQuestion(spec.budget, spec.deadline, spec.changes)
     held = (asking.budget_usd, asking.deadline_s, spec.budget, spec.deadline)
     free = any(limit is not None for limit in held)
     entries = []
     for at, candidate in enumerate(spec.candidates):
         where = f"candidates.{at}"
-        with _within(name, where):
-            entries.append(_entry(candidate, job, base, file, free=free))
-        entries[-1] = _placed(entries[-1], name, where)
-    _refuse_twins(entries)
+        with within(name, where):
+            entries.append(entry_of(candidate, job, base, file, free=free))
+        entries[-1] = placed(entries[-1], name, where)
+    refuse_twins(entries)
     return _sweep(entries, asking, asks)
-
-
-def _placed(entry: Entry, file: str, where: str) -> Entry:
-    return Entry(**{**entry.__dict__, "file": file, "field": where})
-
-
-def _job(given: str | Fields, file: Path, name: str) -> tuple[Fields, Path]:
-    """Fields of the job, and the folder that its paths start from."""
-    if not isinstance(given, str):
-        return dict(given), file.parent
-    try:
-        beside = file.parent / given
-        its = beside if beside.is_file() else locate(Path(given))
-    except BadInputError as error:
-        error.file, error.field, error.value = name, "job", given
-        raise
-    return read_mapping(its), its.parent
-
-
-def _entry(
-    candidate: CandidateSpec, job: Fields, base: Path, file: Path, *, free: bool
-) -> Entry:
-    """A candidate with the job put on its cluster, at its price."""
-    cluster = _cluster(candidate.cluster, file.parent)
-    fixed = candidate.nodes
-    if fixed is None and (not free or cluster.get("pools")):
-        fixed = cluster.get("nodes")
-        if fixed is None:
-            raise BadInputError(
-                "nothing says how many nodes",
-                field="nodes",
-                allowed="nodes: N, or a budget or a deadline to derive them from",
-            )
-    wanted = dict(job)
-    wanted.pop("layout", None)
-    for name in ("framework", "stack"):
-        if (own := getattr(candidate, name)) is not None:
-            wanted[name] = own
-    wanted["cluster"] = _resized(cluster, fixed)
-    if candidate.price is not None:
-        economics = dict(wanted.get("economics") or {})
-        wanted["economics"] = {**economics, "price": str(candidate.price)}
-    return Entry(
-        name=candidate.name or str(cluster["name"]),
-        job=wanted,
-        file="",
-        base=base,
-        fixed=fixed,
-        most=candidate.most_nodes,
-        source=candidate.source,
-    )
-
-
-def _resized(cluster: Fields, nodes: int | None) -> Fields:
-    """A cluster of the given number of nodes, or of any where they are free."""
-    if nodes is None:
-        return {"nodes": 1, **cluster}
-    if nodes == cluster.get("nodes"):
-        return cluster
-    return {**cluster, "nodes": nodes, "out_of_service": 0, "tiers": _even(cluster)}
-
-
-def _even(cluster: Fields) -> list[Any]:
-    """Tiers without units of their own sizes."""
-    tiers = cluster.get("tiers") or []
-    return [{**tier, "units": ()} if "units" in tier else tier for tier in tiers]
-
-
-def _refuse_twins(entries: Sequence[Entry]) -> None:
-    """Two candidates of one name could not be told apart."""
-    seen: set[str] = set()
-    for entry in entries:
-        if entry.name in seen:
-            raise BadInputError(
-                "two candidates have this name",
-                file=entry.file,
-                field=f"{entry.field}.name",
-                value=entry.name,
-                allowed="a name of its own for each",
-            )
-        seen.add(entry.name)
-
-
-@contextmanager
-def _within(file: str, where: str) -> Iterator[None]:
-    """Names the candidate in every complaint about its fields."""
-    try:
-        yield
-    except BadInputError as error:
-        named = error.field or ""
-        inside = named.startswith(("cluster", "nodes", "framework", "stack"))
-        priced = named.removeprefix("economics.")
-        if where and (inside or priced.startswith("price")):
-            error.field = f"{where}.{priced}"
-        error.file = error.file or file
-        raise
 
 
 def _sweep(entries: Sequence[Entry], asking: Asking, asks: PurchaseQuestion) -> Sweep:
@@ -339,7 +171,7 @@ def _sweep(entries: Sequence[Entry], asking: Asking, asks: PurchaseQuestion) -> 
 
 def _looked_up(entry: Entry, asking: Asking) -> tuple[JobSpec, Workload]:
     """A candidate's job, checked and with its names looked up."""
-    with _within(entry.file, entry.field):
+    with within(entry.file, entry.field):
         spec = assigned(
             dict(entry.job),
             asking.assignments if entry.field else (),
@@ -411,7 +243,7 @@ def _named_apart(tasks: Sequence[Task]) -> tuple[Task, ...]:
         seen[task.name] = seen.get(task.name, 0) + 1
         times = seen[task.name]
         name = task.name if times == 1 else f"{task.name} ({times})"
-        apart.append(Task(**{**task.__dict__, "name": name}))
+        apart.append(replace(task, name=name))
     return tuple(apart)
 
 

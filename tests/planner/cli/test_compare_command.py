@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from typer.testing import Result as Run
 
 from planner.cli import app
-from planner.comparison.read import purchases
+from planner.comparison.entries import purchases
 from planner.specs.read import read_mapping
 
 BAD_INPUT = 2

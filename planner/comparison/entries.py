@@ -1,0 +1,268 @@
+"""Candidates as the files have them, before any name is looked up."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from planner.comparison.purchase import CandidateSpec
+from planner.errors import BadInputError, did_you_mean
+from planner.specs.read import (
+    Fields,
+    assigned,
+    cluster_fields,
+    known_jobs,
+    locate,
+    read_mapping,
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A candidate before its names are looked up.
+
+    Attributes:
+        name: What it is called. [text]
+        job: Fields of its job, cluster and price put in. [-]
+        file: The user's file. [text]
+        base: Folder that relative paths start from. [-]
+        field: Where it stands in the file. [text]
+        fixed: Nodes, where the user gives their number. [1]
+        most: Nodes that can be had. [1]
+        source: Of its price. [text]
+    """
+
+    name: str
+    job: Fields
+    file: str
+    base: Path
+    field: str = ""
+    fixed: int | None = None
+    most: int | None = None
+    source: str = ""
+
+
+def purchases() -> dict[str, Path]:
+    """Purchase files that come with planner, by name.
+
+    Returns:
+        Stem to path. [-]
+    """
+    package = Path(__file__).resolve().parents[1]
+    inside = package / "configs" / "purchases"
+    beside = package.parent / "configs" / "purchases"
+    folder = inside if inside.is_dir() else beside
+    return {path.stem: path for path in folder.glob("*.yaml")}
+
+
+def located(path: Path) -> Path:
+    """A file by its path, or by the name of a purchase or a job.
+
+    Args:
+        path: As the user named it. [-]
+
+    Returns:
+        A path that exists. [-]
+
+    Raises:
+        BadInputError: Neither; names the nearest.
+    """
+    known = purchases()
+    if path.exists() or str(path) not in known:
+        try:
+            return locate(path)
+        except BadInputError as error:
+            names = [*known, *known_jobs(), *map(str, path.parent.glob("*.y*ml"))]
+            near = did_you_mean(str(path), names)
+            raise BadInputError(
+                f"no such file, purchase or job; {near}", file=str(path)
+            ) from error
+    return known[str(path)]
+
+
+def entry_of_job(
+    path: Path, file: Path, fields: Fields, assignments: Sequence[str], *, free: bool
+) -> Entry:
+    """A job on its own cluster, whose nodes a budget or a deadline may change.
+
+    Args:
+        path: As the user named it. [-]
+        file: Where it is. [-]
+        fields: What it holds. [-]
+        assignments: `a.b.c=value` each. [text]
+        free: Whether the nodes may change. [-]
+
+    Returns:
+        The candidate. [-]
+
+    Raises:
+        BadInputError: A field is wrong.
+    """
+    spec = assigned(fields, assignments, file.parent, str(path))
+    cluster = _cluster(spec.cluster, file.parent)
+    plain = spec.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    plain.pop("layout", None)
+    nodes = None if free and not cluster.get("pools") else int(cluster["nodes"])
+    return Entry(
+        name=file.stem,
+        job={**plain, "cluster": cluster},
+        file=str(path),
+        base=file.parent,
+        fixed=nodes,
+    )
+
+
+def _cluster(given: str | dict[str, object], base: Path) -> Fields:
+    """Fields of a cluster, those inline without a name named after their node."""
+    fields: Fields = (
+        cluster_fields(given, base) if isinstance(given, str) else dict(given)
+    )
+    return {"name": str(fields.get("node", "cluster")), **fields}
+
+
+def placed(entry: Entry, file: str, where: str) -> Entry:
+    """A candidate that knows where it stands.
+
+    Args:
+        entry: The candidate. [-]
+        file: The purchase file. [text]
+        where: Place in it. [text]
+
+    Returns:
+        The same with both. [-]
+    """
+    return replace(entry, file=file, field=where)
+
+
+def job_of(given: str | Fields, file: Path, name: str) -> tuple[Fields, Path]:
+    """Fields of a purchase's job, and the folder that its paths start from.
+
+    Args:
+        given: A path, a name, or the fields. [-]
+        file: The purchase file. [-]
+        name: As the user named that. [text]
+
+    Returns:
+        Both. [-]
+
+    Raises:
+        BadInputError: No such job; names the nearest.
+    """
+    if not isinstance(given, str):
+        return dict(given), file.parent
+    try:
+        beside = file.parent / given
+        its = beside if beside.is_file() else locate(Path(given))
+    except BadInputError as error:
+        error.file, error.field, error.value = name, "job", given
+        raise
+    return read_mapping(its), its.parent
+
+
+def entry_of(
+    candidate: CandidateSpec, job: Fields, base: Path, file: Path, *, free: bool
+) -> Entry:
+    """A candidate with the job put on its cluster, at its price.
+
+    Args:
+        candidate: As the file has it. [-]
+        job: Fields of the job. [-]
+        base: Folder that the job's paths start from. [-]
+        file: The purchase file. [-]
+        free: Whether a budget or a deadline decides the nodes. [-]
+
+    Returns:
+        The candidate. [-]
+
+    Raises:
+        BadInputError: Nothing says how many nodes, or a name is unknown.
+    """
+    cluster = _cluster(candidate.cluster, file.parent)
+    fixed = candidate.nodes
+    if fixed is None and (not free or cluster.get("pools")):
+        fixed = cluster.get("nodes")
+        if fixed is None:
+            raise BadInputError(
+                "nothing says how many nodes",
+                field="nodes",
+                allowed="nodes: N, or a budget or a deadline to derive them from",
+            )
+    wanted = dict(job)
+    wanted.pop("layout", None)
+    for name in ("framework", "stack"):
+        if (own := getattr(candidate, name)) is not None:
+            wanted[name] = own
+    wanted["cluster"] = _resized(cluster, fixed)
+    if candidate.price is not None:
+        economics = dict(wanted.get("economics") or {})
+        wanted["economics"] = {**economics, "price": str(candidate.price)}
+    return Entry(
+        name=candidate.name or str(cluster["name"]),
+        job=wanted,
+        file="",
+        base=base,
+        fixed=fixed,
+        most=candidate.most_nodes,
+        source=candidate.source,
+    )
+
+
+def _resized(cluster: Fields, nodes: int | None) -> Fields:
+    """A cluster of the given number of nodes, or of any where they are free."""
+    if nodes is None:
+        return {"nodes": 1, **cluster}
+    if nodes == cluster.get("nodes"):
+        return cluster
+    return {**cluster, "nodes": nodes, "out_of_service": 0, "tiers": _even(cluster)}
+
+
+def _even(cluster: Fields) -> list[Any]:
+    """Tiers without units of their own sizes."""
+    tiers = cluster.get("tiers") or []
+    return [{**tier, "units": ()} if "units" in tier else tier for tier in tiers]
+
+
+def refuse_twins(entries: Sequence[Entry]) -> None:
+    """Refuse two candidates of one name, which could not be told apart.
+
+    Args:
+        entries: All of a file. [-]
+
+    Raises:
+        BadInputError: Two have one name.
+    """
+    seen: set[str] = set()
+    for entry in entries:
+        if entry.name in seen:
+            raise BadInputError(
+                "two candidates have this name",
+                file=entry.file,
+                field=f"{entry.field}.name",
+                value=entry.name,
+                allowed="a name of its own for each",
+            )
+        seen.add(entry.name)
+
+
+@contextmanager
+def within(file: str, where: str) -> Iterator[None]:
+    """Names the candidate in every complaint about its fields.
+
+    Args:
+        file: The purchase file. [text]
+        where: Place of the candidate in it; empty for a job file. [text]
+
+    Yields:
+        Nothing.
+    """
+    try:
+        yield
+    except BadInputError as error:
+        named = error.field or ""
+        inside = named.startswith(("cluster", "nodes", "framework", "stack"))
+        priced = named.removeprefix("economics.")
+        if where and (inside or priced.startswith("price")):
+            error.field = f"{where}.{priced}"
+        error.file = error.file or file
+        raise
