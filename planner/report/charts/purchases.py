@@ -190,7 +190,7 @@ def _bounds(one: CandidateAnswer, measure: str) -> tuple[float, float, float] | 
     run = one.run
     if run is None:
         return None
-    cost = run.cost_usd and run.cost_usd.total
+    cost = None if run.cost_usd is None else run.cost_usd.total
     if measure == "tokens per dollar":
         if cost is None or not cost.low:
             return None

@@ -121,8 +121,8 @@ def _candidates(answer: Comparison) -> Iterator[Section]:
 
 
 def _has_bars(figure: dict[str, object]) -> bool:
-    (trace,) = figure["data"]  # type: ignore[misc]
-    return bool(trace["x"])
+    traces = figure["data"]
+    return isinstance(traces, list) and bool(traces[0]["x"])
 
 
 def _row(one: CandidateAnswer) -> tuple[str, ...]:
