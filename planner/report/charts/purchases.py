@@ -16,6 +16,7 @@ from planner.report.charts.look import (
     rounded,
     wrapped,
 )
+from planner.specs.estimate import Interval
 
 PALETTE = (
     "compute",
@@ -196,7 +197,7 @@ def _bounds(one: CandidateAnswer, measure: str) -> tuple[float, float, float] | 
             return None
         tokens = run.tokens
         return tokens / cost.value, tokens / cost.high, tokens / cost.low
-    scales = {
+    scales: dict[str, tuple[Interval | None, float]] = {
         "time": (run.time_to_train_s, _DAY),
         "cost": (cost, _MILLION),
         "energy": (run.energy_mwh, 1e3),
