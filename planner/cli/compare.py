@@ -101,7 +101,7 @@ def compare(
     budget: Budget = None,
     assignments: Assignments = None,
     time_limit: TimeLimit = 60.0,
-    tolerance: Tolerance = 0.05,
+    tolerance: Tolerance = 0.07,
     scheduler: Scheduler = None,
     fall_back: FallBack = False,
     resume: Resume = None,
@@ -143,8 +143,8 @@ def compare(
         hardware=None if hardware is None else hardware.resolve(),
     )
     lay_over(hardware)
-    sweep, store = read_sweep(specs, asking), Store(resume)
     run = _runner(scheduler, fall_back=fall_back)
+    sweep, store = read_sweep(specs, asking), Store(resume)
     with candidate_progress() as told:
         answer = compared(sweep, run, store, told=told)
     text = answer.model_dump_json(by_alias=True, indent=2)

@@ -6,6 +6,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from hardware.fleets import ClusterSpec
+from planner.comparison.purchase import PurchaseSpec
 from planner.models import Preset
 from planner.specs.job import JobSpec
 
@@ -13,6 +14,7 @@ SCHEMAS: dict[str, type[BaseModel]] = {
     "job": JobSpec,
     "cluster": ClusterSpec,
     "model": Preset,
+    "purchase": PurchaseSpec,
 }
 """Stem of a schema file to the type that it describes."""
 

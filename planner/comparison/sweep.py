@@ -121,7 +121,7 @@ def _gathered(
     futures = [client.submit(work, task, pure=False) for task in tasks]
     places = {future.key: at for at, future in enumerate(futures)}
     try:
-        for future in as_completed(futures):
+        for future in as_completed(futures, loop=client.loop):
             yield places[future.key], future.result()
     except (OSError, FutureCancelledError) as error:
         raise _unreachable("was lost", address) from error

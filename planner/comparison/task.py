@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from hardware.calibration import GpuCalibration
 from hardware.catalog import CatalogError, overlay
 from hardware.money import Price
 from planner.calibration_file import CalibrationFile
@@ -175,7 +176,7 @@ class Task:
                 "effort": self.effort.model_dump(mode="json"),
                 "source": self.source,
                 "facts": told,
-                "measured": workload.calibration.model_dump(mode="json"),
+                "measured": _ordered(workload.calibration),
                 "terms": repr(self.terms(workload)),
                 "calibration": own and own.model_dump(mode="json"),
             }
@@ -191,6 +192,12 @@ class Task:
             Another task. [-]
         """
         return replace(self, counts=counts)
+
+
+def _ordered(measured: GpuCalibration) -> dict[str, object]:
+    """Measurements ready for JSON; a set has no order of its own."""
+    told: dict[str, object] = measured.model_dump(mode="json")
+    return told | {"borrowed": sorted(measured.borrowed)}
 
 
 def _listed(value: object) -> list[Mapping[str, object]]:
