@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 
 from planner.errors import BadInputError, did_you_mean
 from planner.launch.brief import Brief, LaunchFile, Program
@@ -46,7 +47,7 @@ def emit(found: PlanFile, name: str) -> tuple[LaunchFile, ...]:
     target, launcher = _chosen(found, name)
     require_expressible(found, target)
     brief = found.brief
-    program = target.write(brief)
+    program = _started(target.write(brief), launcher)
     started = launcher.write(brief, program) if launcher else ()
     scripts = (
         LaunchFile(LAUNCH, _launch(brief, program, target), executable=True),
@@ -56,6 +57,14 @@ def emit(found: PlanFile, name: str) -> tuple[LaunchFile, ...]:
     every = (*program.files, *scripts, *started, plan)
     text = readme(brief, program, target, launcher, every)
     return _each_once((LaunchFile(README, text), *every))
+
+
+def _started(program: Program, launcher: Launcher | None) -> Program:
+    """The program with its ranks started by the launcher, where it allows that."""
+    starter = launcher.starter if launcher else None
+    if starter is None or starter not in program.also:
+        return program
+    return replace(program, starter=starter, starter_words=())
 
 
 def _chosen(found: PlanFile, name: str) -> tuple[Target, Launcher | None]:

@@ -1,5 +1,9 @@
 """The frameworks that plans are written for; a new one is registered in this tuple."""
 
+from planner.launch.accelerate import gaps as accelerate_gaps
+from planner.launch.accelerate import reader as accelerate_reader
+from planner.launch.accelerate import writer as accelerate_writer
+from planner.launch.accelerate.known import VERSION as ACCELERATE_VERSION
 from planner.launch.megatron import gaps as megatron_gaps
 from planner.launch.megatron import reader as megatron_reader
 from planner.launch.megatron import writer as megatron_writer
@@ -29,6 +33,17 @@ TARGETS: tuple[Target, ...] = (
         write=bridge_writer.write,
         reads=bridge_reader.reads,
         read=bridge_reader.read,
+    ),
+    Target(
+        name="accelerate",
+        title="accelerate",
+        framework="accelerate",
+        version=ACCELERATE_VERSION,
+        gaps=accelerate_gaps.gaps,
+        write=accelerate_writer.write,
+        reads=accelerate_reader.reads,
+        read=accelerate_reader.read,
+        holds=frozenset({"deepspeed"}),
     ),
 )
 """Every framework target, in order of listing."""

@@ -1,0 +1,1 @@
+"""accelerate: its YAML, transformers' or TRL's arguments, PEFT, and a training script."""
