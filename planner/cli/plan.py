@@ -1,7 +1,9 @@
 """`planner plan`: search, print the best plan with its proof."""
 
+import sys
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -19,9 +21,11 @@ from planner.cli.options import (
     Spec,
     lay_over,
 )
-from planner.cli.output import check_new, deliver, write_whole
+from planner.cli.output import check_new, deliver
 from planner.cli.progress import search_progress
 from planner.errors import InfeasibleError, TimeLimitError
+from planner.launch import emit_own, read_plan, write_folder
+from planner.launch.emit import PLAN
 from planner.optimize import optimize
 from planner.report import heading, infeasible_report, result_report
 from planner.resolve import about
@@ -39,7 +43,7 @@ Out = Annotated[
     typer.Option(
         "--out",
         metavar="DIR",
-        help="New folder to write plan.json into.",
+        help="New folder for plan.json and the launch files of its framework.",
         show_default=False,
     ),
 ]
@@ -67,7 +71,7 @@ def plan(
         time_limit: How long to search. [s]
         robust: Whether a tied plan may stand before the fastest. [text]
         json_to: Where JSON goes. [-]
-        out: Where plan.json goes. [-]
+        out: Where plan.json and launch files go. [-]
         hardware: Folder of hardware laid over ours. [-]
         calibration: File of what the user measured. [-]
 
@@ -89,7 +93,7 @@ def plan(
     deliver(report(result, title), json_text, json_to)
     _require_plan(result, time_limit)
     if out is not None:
-        write_whole(out / "plan.json", _plan_json(result))
+        _write_launch(out, result)
 
 
 def _search(job: Job, top: int, time_limit: float, *, robust: bool) -> Result:
@@ -116,6 +120,17 @@ def _require_plan(result: Result, time_limit: float) -> None:
             f"no plan within {time_limit:g} s, and none ruled out; "
             "give a longer --time-limit or limit the space under search:"
         )
+
+
+def _write_launch(out: Path, result: Result) -> None:
+    """The plan with what starts it; alone where its framework lacks words for it."""
+    with TemporaryDirectory() as scratch:
+        path = Path(scratch) / PLAN
+        path.write_text(_plan_json(result), encoding="utf-8")
+        files, lacking = emit_own(read_plan(path))
+    write_folder(out, files, force=False)
+    for gap in lacking:
+        print(f"no launch files: {gap.feature} ({gap.field})", file=sys.stderr)
 
 
 def _plan_json(result: Result) -> str:

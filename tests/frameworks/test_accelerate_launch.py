@@ -36,6 +36,7 @@ class Case:
     placements: tuple[str, ...] = ()
     spec: dict[str, Any] = field(default_factory=dict)
     target: str = "accelerate"
+    rate: float = 0.003
 
 
 CASES = {
@@ -68,6 +69,7 @@ CASES = {
         {"dp_shard_cp": 2},
         ("(Shard(dim=0),)",),
         {"training": LORA},
+        rate=0.05,
     ),
     "deepspeed": Case(
         2, {"zero_stage": 3}, "DEEPSPEED", spec={"stack": {"name": "hf-trainer"}}
@@ -75,12 +77,12 @@ CASES = {
 }
 
 
-def launched(folder: Path) -> str:
+def launched(folder: Path, rate: float) -> str:
     """What check.sh said, which it also keeps in check.log."""
     binaries = python_of("accelerate").parent
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     done = subprocess.run(
-        ["bash", "check.sh", "--max_steps", str(STEPS), "--learning_rate", "0.003"],
+        ["bash", "check.sh", "--max_steps", str(STEPS), "--learning_rate", str(rate)],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -119,7 +121,7 @@ def test_an_emitted_folder_trains(name: str, tmp_path: Path) -> None:
     case = CASES[name]
     plan = plan_of(case.gpus, case.layout, **case.spec)
     write_folder(tmp_path / "out", emit(filed(plan, tmp_path), case.target), force=False)
-    ranks, losses = said(launched(tmp_path / "out"))
+    ranks, losses = said(launched(tmp_path / "out", case.rate))
     assert sorted(ranks) == list(range(case.gpus))
     for one in ranks.values():
         _is_as_planned(one, case, plan.layout)

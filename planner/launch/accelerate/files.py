@@ -1,6 +1,7 @@
 """Finds among launch files which is which."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -24,6 +25,18 @@ MARKS = frozenset(
     }
 )
 """Arguments of which one is in every file of a trainer. [text]"""
+OF_SCRIPTS = frozenset(
+    {
+        "max_seq_length",
+        "attn_implementation",
+        "use_peft",
+        "lora_r",
+        "lora_alpha",
+        "lora_dropout",
+        "lora_target_modules",
+    }
+)
+"""Options of TRL's and transformers' own scripts beyond the trainer's. [text]"""
 ZERO = frozenset({"zero_optimization", "train_micro_batch_size_per_gpu"})
 """Keys of which one is in every ds_config.json. [text]"""
 
@@ -104,13 +117,20 @@ def _kind(content: Fields) -> str:
     return "training" if MARKS & names else ""
 
 
+def _by_trl(text: str) -> bool:
+    """Whether a launch script starts one of TRL's own, which checkpoint by default."""
+    return bool(re.search(r"trl/scripts/\w+\.py|\btrl (sft|dpo|grpo|kto|reward)\b", text))
+
+
 def _options(files: Mapping[str, str]) -> dict[str, Any]:
     """Arguments of a trainer that a launch script gives on its command line."""
-    known = keys().training_arguments | keys().sft_config | {"max_seq_length"}
+    known = keys().training_arguments | keys().sft_config | OF_SCRIPTS
     its: dict[str, Any] = {}
     for name, text in files.items():
         if not name.endswith(".sh"):
             continue
+        if _by_trl(text):
+            its["gradient_checkpointing"] = True
         for word, value in pairwise([*Script(text).words(), "--"]):
             option, _, inside = word.removeprefix("--").partition("=")
             if word.startswith("--") and option in known and "$" not in word + value:

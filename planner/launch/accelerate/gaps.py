@@ -153,5 +153,8 @@ def _zero_gaps(brief: Brief) -> Iterator[Gap]:
     if its.cp > 1 and its.zero_stage < 2:
         what = "Ulysses trains under ZeRO 2 and 3"
         yield Gap(what, "layout.zero_stage", its.zero_stage, "2, 3")
+    if its.offload.optimizer and brief.training.optimizer != "adamw":
+        name = brief.training.optimizer
+        yield Gap("the host updates AdamW", "spec.training.optimizer", name, "adamw")
     if its.offload.optimizer and its.zero_stage == 0:
         yield Gap("ZeRO 0 offloads nothing", "layout.offload", "optimizer", "ZeRO 1-3")

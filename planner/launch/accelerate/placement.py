@@ -32,7 +32,7 @@ def placement(brief: Brief) -> dict[str, Any]:
     found: dict[str, Any] = {
         "compute_environment": "LOCAL_MACHINE",
         "distributed_type": _kind(brief),
-        "mixed_precision": mixed_precision(brief),
+        **_precision(brief),
         "num_machines": brief.nodes,
         "num_processes": brief.layout.gpus,
         "machine_rank": 0,
@@ -55,6 +55,11 @@ def placement(brief: Brief) -> dict[str, Any]:
     elif brief.layout.cp > 1:
         found["parallelism_config"] = _sequence(brief)
     return found
+
+
+def _precision(brief: Brief) -> dict[str, Any]:
+    """Beside a file of DeepSpeed's accelerate refuses a precision of its own."""
+    return {} if deepspeed(brief) else {"mixed_precision": mixed_precision(brief)}
 
 
 def _kind(brief: Brief) -> str:

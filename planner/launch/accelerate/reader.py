@@ -6,7 +6,14 @@ from typing import Any
 from planner.errors import BadInputError
 from planner.launch.accelerate.arguments import OPTIMIZERS, OVER_SHARDS
 from planner.launch.accelerate.degrees import degrees
-from planner.launch.accelerate.files import Found, block, found, true, whole
+from planner.launch.accelerate.files import (
+    OF_SCRIPTS,
+    Found,
+    block,
+    found,
+    true,
+    whole,
+)
 from planner.launch.accelerate.known import unknown_arguments, unknown_keys
 from planner.launch.accelerate.plan import DEEPSPEED_STACK
 from planner.launch.brief import Reading
@@ -53,8 +60,6 @@ PLACED = frozenset(
         "fp8_config",
     }
 )
-OF_PEFT = ("use_peft", "lora_r", "lora_alpha", "lora_dropout", "lora_target_modules")
-"""Options of TRL's own scripts, ModelConfig. [text]"""
 
 
 def reads(files: Mapping[str, str]) -> bool:
@@ -209,7 +214,7 @@ def _weights(its: Found) -> dict[str, Any]:
 def _ignored(its: Found) -> Iterator[str]:
     strange = {*unknown_keys(its.places), *unknown_arguments(its.training)}
     yield from (f"{k} {v}" for k, v in its.places.items() if k not in PLACED | strange)
-    skipped = READ | strange | {*OF_PEFT}
+    skipped = READ | strange | OF_SCRIPTS
     yield from (f"{k} {v}" for k, v in its.training.items() if k not in skipped)
 
 
@@ -218,7 +223,7 @@ def _unknown(its: Found) -> Iterator[str]:
     for path in unknown_keys(its.places):
         yield f"{path}: no key of accelerate"
     for name in unknown_arguments(its.training):
-        if name not in (*OF_PEFT, *LENGTHS, "attn_implementation"):
+        if name not in OF_SCRIPTS and name not in LENGTHS:
             yield f"{name}: no argument of Trainer or SFTTrainer"
     name = str(its.training.get("optim", "adamw_torch"))
     if name not in NAMES:

@@ -25,6 +25,10 @@ def zero(brief: Brief) -> dict[str, Any]:
         **_format(brief),
         "zero_optimization": _stage(brief),
     }
+    if its.offload.optimizer:
+        # Trainer's own optimizer is none for the host: DeepSpeed makes CPUAdam.
+        auto = dict.fromkeys(("lr", "betas", "eps", "weight_decay"), "auto")
+        found["optimizer"] = {"type": "AdamW", "params": auto}
     if its.tp > 1:
         found["tensor_parallel"] = {"autotp_size": its.tp}
     return found
