@@ -48,8 +48,8 @@ LogFile = Annotated[
     typer.Option(
         "--log",
         metavar="FILE",
-        help="Training log: compared with the SPEC's layout, or with plan.json beside it, "
-        "which writes the run as a measured row; else printed as the start of one.",
+        help="Training log: compared with the SPEC's layout, or with plan.json beside "
+        "it, which writes the run as a measured row; else printed as the start of one.",
         show_default=False,
     ),
 ]

@@ -98,7 +98,9 @@ def planned_text(row: Block) -> str:
     Returns:
         YAML, a list of one row. [text]
     """
-    comment = "# For planner calibrate FILE --out mine.yaml, or planner validate FILE.\n"
+    comment = (
+        "# For planner calibrate FILE --out mine.yaml, or planner validate FILE.\n"
+    )
     body = yaml.safe_dump([row], sort_keys=False, default_flow_style=None, width=88)
     return comment + body.rstrip()
 

@@ -120,7 +120,9 @@ def test_an_emitted_folder_trains(name: str, tmp_path: Path) -> None:
     """Losses fall, on as many processes as planned, each with its share."""
     case = CASES[name]
     plan = plan_of(case.gpus, case.layout, **case.spec)
-    write_folder(tmp_path / "out", emit(filed(plan, tmp_path), case.target), force=False)
+    write_folder(
+        tmp_path / "out", emit(filed(plan, tmp_path), case.target), force=False
+    )
     ranks, losses = said(launched(tmp_path / "out", case.rate))
     assert sorted(ranks) == list(range(case.gpus))
     for one in ranks.values():

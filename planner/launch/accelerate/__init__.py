@@ -1,1 +1,1 @@
-"""accelerate: its YAML, transformers' or TRL's arguments, PEFT, and a training script."""
+"""accelerate: its YAML, arguments of transformers, TRL and PEFT, and a script."""

@@ -94,7 +94,7 @@ def _formats(brief: Brief) -> dict[str, Any]:
 def _loss(brief: Brief) -> dict[str, Any]:
     if option(brief, "loss", "hf") != "liger":
         return {}
-    kernels = {name: False for name in LIGER} | {"fused_linear_cross_entropy": True}
+    kernels = dict.fromkeys(LIGER, False) | {"fused_linear_cross_entropy": True}
     return {"use_liger_kernel": True, "liger_kernel_config": kernels}
 
 

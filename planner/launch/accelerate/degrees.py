@@ -115,7 +115,7 @@ def _deepspeed(its: Found) -> dict[str, Any]:
     plugin = block(its.places, "deepspeed_config")
     zero = block(its.zero, "zero_optimization")
     mesh = block(its.places, "parallelism_config", "parallelism_config_")
-    given = zero if zero else {"stage": plugin.get("zero_stage", 2)}
+    given = zero or {"stage": plugin.get("zero_stage", 2)}
     cp = whole(mesh, "sp_size", its.name)
     found: dict[str, Any] = {
         "tp": whole(block(its.zero, "tensor_parallel"), "autotp_size", its.name),

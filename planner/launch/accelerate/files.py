@@ -119,7 +119,9 @@ def _kind(content: Fields) -> str:
 
 def _by_trl(text: str) -> bool:
     """Whether a launch script starts one of TRL's own, which checkpoint by default."""
-    return bool(re.search(r"trl/scripts/\w+\.py|\btrl (sft|dpo|grpo|kto|reward)\b", text))
+    return bool(
+        re.search(r"trl/scripts/\w+\.py|\btrl (sft|dpo|grpo|kto|reward)\b", text)
+    )
 
 
 def _options(files: Mapping[str, str]) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Keys that accelerate, transformers, TRL and PEFT read; nested ones pass unread."""
 
-
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -22,7 +21,9 @@ PREFIXES = {
 
 
 class Keys(BaseModel):
-    """Every key by the class that reads it; made by tests/frameworks/accelerate/keys.py.
+    """Every key by the class that reads it.
+
+    tests/frameworks/accelerate/keys.py makes the file.
 
     Attributes:
         versions: Of the libraries. [text]
@@ -91,5 +92,3 @@ def unknown_arguments(given: Mapping[str, object]) -> Iterator[str]:
     """
     known = keys().training_arguments | keys().sft_config
     yield from (name for name in given if name not in known)
-
-

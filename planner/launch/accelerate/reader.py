@@ -7,6 +7,7 @@ from planner.errors import BadInputError
 from planner.launch.accelerate.arguments import OPTIMIZERS, OVER_SHARDS
 from planner.launch.accelerate.degrees import degrees
 from planner.launch.accelerate.files import (
+    MARKS,
     OF_SCRIPTS,
     Found,
     block,
@@ -72,7 +73,8 @@ def reads(files: Mapping[str, str]) -> bool:
         True where one is accelerate's YAML, or none is DeepSpeed's.
     """
     its = found(files)
-    return bool(its.places) or (bool(its.training) and not its.zero)
+    alone = bool(MARKS & its.training.keys()) and not its.zero
+    return bool(its.places) or alone
 
 
 def read(files: Mapping[str, str]) -> Reading:

@@ -37,6 +37,7 @@ def set_up() -> None:
             launch.launch_command_parser().parse_args(words)
         )
         args.num_machines, args.main_process_port = 1, 0
+        args.deepspeed_fields_from_accelerate_config = ""
         if args.use_deepspeed:
             os.environ |= variables.prepare_deepspeed_cmd_env(args)[1]
         else:
@@ -49,6 +50,14 @@ def meshes() -> bool:
     """Whether FSDP or a mesh places the ranks, rather than plain replicas."""
     names = ("ACCELERATE_USE_FSDP", "ACCELERATE_USE_PARALLELISM_CONFIG")
     return any(os.environ.get(name, "").lower() == "true" for name in names)
+
+
+def share_cores() -> None:
+    """As many threads as there are cores for this rank."""
+    import torch
+
+    ranks = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    torch.set_num_threads(max((os.cpu_count() or 1) // ranks, 1))
 
 
 def mesh_on_cpu() -> None:
@@ -290,6 +299,8 @@ def held(parameter) -> int:
 
 def main() -> None:
     set_up()
+    if ON_CPU:
+        share_cores()
     if ON_CPU and WORLD > 1 and meshes():
         mesh_on_cpu()
     args = arguments()
