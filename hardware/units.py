@@ -2,7 +2,8 @@
 
 `Bytes`, `BytesPerSecond`, `FlopPerSecond`, `Seconds` and `Watts` read text such as
 `"80 GB"`, `"400 Gb/s"` (bits) or `"5 us"` and hold a float in the base unit. A model
-writes them back as text in the base unit, so that JSON round-trips exactly.
+writes them back as text in the base unit, so that JSON round-trips exactly. Money is
+in US dollars, always with the currency: `"100 MUSD"`, `"0.08 USD/kWh"`.
 Prefixes: k, M, G, T, P are powers of 1000; Ki, Mi, Gi, Ti are powers of 1024.
 """
 
@@ -51,16 +52,55 @@ _TIMES = {
     "min": Decimal(60),
     "h": Decimal(3600),
     "d": Decimal(86400),
+    "y": Decimal(31_557_600),
 }
 _POWERS = {"W": Decimal(1), "kW": Decimal(10**3), "MW": Decimal(10**6)}
 
+_DOLLARS = {
+    "USD": Decimal(1),
+    "kUSD": Decimal(10**3),
+    "MUSD": Decimal(10**6),
+    "BUSD": Decimal(10**9),
+}
+_WORK = {
+    "FLOP": Decimal(1),
+    "PFLOP": Decimal(10**15),
+    "EFLOP": Decimal(10**18),
+    "ZFLOP": Decimal(10**21),
+    "YFLOP": Decimal(10**24),
+}
+
+
+def _dollars(per: str) -> dict[str, Decimal]:
+    """Dollars, thousands and millions of them, for one of something."""
+    return {f"{unit}/{per}": _DOLLARS[unit] for unit in ("USD", "kUSD", "MUSD")}
+
+
 FACTORS: Mapping[str, Mapping[str, Decimal]] = MappingProxyType(
-    {"B": _BYTES, "B/s": _RATES, "FLOP/s": _FLOPS, "s": _TIMES, "W": _POWERS},
+    {
+        "B": _BYTES,
+        "B/s": _RATES,
+        "FLOP/s": _FLOPS,
+        "FLOP": _WORK,
+        "s": _TIMES,
+        "W": _POWERS,
+        "USD": _DOLLARS,
+        "USD/GPU-h": {"USD/GPU-h": Decimal(1)},
+        "USD/node-h": {"USD/node-h": Decimal(1)},
+        "USD/GPU": _dollars("GPU"),
+        "USD/node": _dollars("node"),
+        "USD/kWh": {"USD/kWh": Decimal(1), "USD/MWh": Decimal("0.001")},
+        "USD/kW-month": {"USD/kW-month": Decimal(1)},
+        "kg/kWh": {"kg/kWh": Decimal(1), "g/kWh": Decimal("0.001")},
+        "GPU-h": {"GPU-h": Decimal(1), "GPU-d": Decimal(24), "GPU-y": Decimal(8766)},
+    },
 )
 """Base unit -> allowed unit -> its factor to the base unit [1]."""
 
 _NUMBER = r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
-_TEXT = re.compile(rf"\s*(?P<number>{_NUMBER})\s*(?P<unit>[A-Za-z]+(?:/s)?)\s*")
+_WORD = r"[A-Za-z]+(?:-[a-z]+)?"
+_UNIT = rf"{_WORD}(?:/{_WORD})?"
+_TEXT = re.compile(rf"\s*(?P<number>{_NUMBER})\s*(?P<unit>{_UNIT})\s*")
 
 
 def parse_quantity(text: object, unit: str) -> float:
@@ -70,7 +110,7 @@ def parse_quantity(text: object, unit: str) -> float:
 
     Args:
         text: For example `"79.65 GiB"`. [unit of text]
-        unit: Base unit, one of `B`, `B/s`, `FLOP/s`, `s`, `W`. [-]
+        unit: Base unit, a key of `FACTORS`. [-]
 
     Returns:
         The quantity. [unit]
@@ -157,3 +197,15 @@ Seconds = Annotated[float, Quantity("s")]
 """A duration. [s]"""
 Watts = Annotated[float, Quantity("W")]
 """A power. [W]"""
+Flops = Annotated[float, Quantity("FLOP")]
+"""An amount of work, a multiply-add counts as two. [FLOP]"""
+Usd = Annotated[float, Quantity("USD")]
+"""An amount of money. [USD]"""
+UsdPerKwh = Annotated[float, Quantity("USD/kWh")]
+"""Price of electricity. [USD/kWh]"""
+UsdPerKwMonth = Annotated[float, Quantity("USD/kW-month")]
+"""Price of room, cooling and connection for a load. [USD/kW-month]"""
+KgPerKwh = Annotated[float, Quantity("kg/kWh")]
+"""Carbon dioxide that electricity stands for. [kg/kWh]"""
+GpuHours = Annotated[float, Quantity("GPU-h")]
+"""Time of one GPU. [GPU-h]"""

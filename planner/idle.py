@@ -1,8 +1,7 @@
 """Why a plan leaves GPUs idle: what the search found of layouts that use them all."""
 
+from collections import Counter
 from collections.abc import Sequence
-
-import numpy as np
 
 from planner.cost.estimate import idle_words
 from planner.search.outcome import SearchOutcome
@@ -33,10 +32,12 @@ def why_idle(
 
 def _against(outcomes: Sequence[SearchOutcome], used: int, *, proven: bool) -> str:
     """How the candidates that use more GPUs compare."""
-    gpus = [outcome.space.meshes.gpus[outcome.space.mesh] for outcome in outcomes]
     there = outcomes[0].table.workload.fleet_gpus
-    whole = sum(int(np.count_nonzero(each == there)) for each in gpus)
-    more = sum(int(np.count_nonzero(each > used)) for each in gpus)
+    declared = Counter[int]()
+    for outcome in outcomes:
+        declared.update(outcome.declared)
+    whole = declared[there]
+    more = sum(count for gpus, count in declared.items() if gpus > used)
     if not more:
         return "no legal layout of the space uses more"
     full = f"{whole:,} of them all" if whole else "none of them all"

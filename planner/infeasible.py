@@ -13,7 +13,7 @@ from planner.cost.mixed import price_meshes
 from planner.cost.table import CostTable
 from planner.cost.workload import Workload
 from planner.reasons import recompute_words
-from planner.search.best_first import SearchOutcome
+from planner.search.outcome import SearchOutcome
 from planner.search.paths import even_counts, in_class
 from planner.search.space import Space, enumerate_space
 from planner.specs.estimate import StageMemory
@@ -56,7 +56,7 @@ def infeasibility(outcomes: Sequence[SearchOutcome]) -> tuple[str, ...]:
     """
     found = [tightest(outcome.table, outcome.space) for outcome in outcomes]
     footprints = [footprint for footprint in found if footprint is not None]
-    layouts = sum(len(outcome.space) for outcome in outcomes)
+    layouts = sum(outcome.candidates for outcome in outcomes)
     if not footprints:
         return (f"{layouts:,} legal layouts, none fits.",)
     least = min(footprints, key=lambda footprint: footprint.needed)

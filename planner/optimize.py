@@ -11,8 +11,9 @@ from planner.idle import why_idle
 from planner.infeasible import infeasibility
 from planner.reasons import changes, explanation, why_slower
 from planner.sanity import doubts
-from planner.search.best_first import Progress, SearchOutcome, search_all
+from planner.search.best_first import search_all
 from planner.search.incumbents import Found
+from planner.search.outcome import Progress, SearchOutcome
 from planner.specs.estimate import Estimate
 from planner.specs.layout import Layout
 from planner.specs.result import (
@@ -73,7 +74,7 @@ def optimize(
         known_s=known_s,
         progress=progress,
     )
-    if not any(len(outcome.space) for outcome in outcomes):
+    if not any(outcome.candidates for outcome in outcomes):
         raise BadInputError(
             "no legal layout is left; removed by: " + _rules(outcomes),
             field="search",
@@ -139,7 +140,18 @@ def _contenders(outcomes: Sequence[SearchOutcome], top: int) -> list[Contender]:
     ranked = sorted(plan for outcome in outcomes for plan in outcome.ranked)[:top]
     near = {plan for outcome in outcomes for plan in outcome.near}
     more = sorted(near.difference(ranked))[: max(MOST_NEAR - len(ranked), 0)]
-    return [_contender(outcomes, plan) for plan in sorted([*ranked, *more])]
+    found: list[Contender] = []
+    for plan in sorted([*ranked, *more]):
+        one = _contender(outcomes, plan)
+        if not any(_is_same(one, other) for other in found):
+            found.append(one)
+    return found
+
+
+def _is_same(one: Contender, other: Contender) -> bool:
+    """Whether a part of the space and the whole gave the same plan."""
+    same = one.layout == other.layout
+    return same and one.workload.chosen == other.workload.chosen
 
 
 def _contender(outcomes: Sequence[SearchOutcome], plan: Found) -> Contender:
@@ -241,16 +253,16 @@ def _objective(
 
 def _report(outcomes: Sequence[SearchOutcome]) -> SearchReport:
     pruned: dict[str, int] = {}
-    for outcome in outcomes:
+    for outcome in (each for each in outcomes if not each.rough):
         for rule, count in outcome.pruned.items():
             pruned[rule] = pruned.get(rule, 0) + count
     return SearchReport(
-        space=sum(len(outcome.space) for outcome in outcomes),
-        priced=sum(len(outcome.space) for outcome in outcomes),
+        space=sum(outcome.candidates for outcome in outcomes),
+        priced=sum(outcome.candidates for outcome in outcomes),
         pruned=pruned,
         solved=sum(outcome.solved for outcome in outcomes),
         seconds=sum(outcome.seconds for outcome in outcomes),
-        variants=len(outcomes),
+        variants=sum(not outcome.rough for outcome in outcomes),
     )
 
 

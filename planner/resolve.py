@@ -15,6 +15,7 @@ from hardware.topology import ClusterTopology
 from planner.calibrated import with_deviation, with_uncertainty
 from planner.calibration_file import CalibrationFile
 from planner.cost.kernels import attention_curve, is_unfused
+from planner.cost.tokens import with_tokens
 from planner.cost.workload import Workload
 from planner.errors import BadInputError, did_you_mean
 from planner.expressible import refuse_unknown_words
@@ -113,7 +114,7 @@ def _on_cluster(
     own: CalibrationFile | None,
 ) -> tuple[Workload, ...]:
     """A job on nodes of one kind, once for each framework it may run under."""
-    training, gpu = _training(spec), cluster.gpu
+    training, gpu = with_tokens(_training(spec), model), cluster.gpu
     measured = _told("cluster", lambda: measured_of(gpu.name, own))
     for wanted in trainings(training, spec.search):
         chosen = "search" if spec.search.choices("precision") else "training"
@@ -370,6 +371,10 @@ def resolved_spec(
     """
     plain = spec.model_dump(mode="json", by_alias=True, exclude_none=True)
     its_cluster = workload.topology.cluster.spec
+    # What says nothing is no field of a plan.
+    for name in ("economics", "phases"):
+        if getattr(spec, name) == JobSpec.model_fields[name].default:
+            plain.pop(name)
     return plain | {
         "model": _model_fields(spec, workload.model.name, base),
         "cluster": its_cluster.model_dump(mode="json"),

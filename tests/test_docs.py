@@ -99,6 +99,17 @@ def test_the_readme_shows_what_planner_memory_prints() -> None:
     assert run.stdout.split("\nStack assumed")[0].rstrip() == shown.rstrip()
 
 
+def test_the_readme_shows_what_a_whole_run_takes() -> None:
+    """Time, interruptions, cost and energy of two phases, to the last digit."""
+    job = "configs/jobs/llama-3.1-405b-two-phases.yaml"
+    shown = after(f"planner predict {job}</summary>").split("```")[0]
+    done = CliRunner().invoke(app, ["predict", str(ROOT / job)])
+
+    printed = done.stdout.split("\nThe whole run\n")[1]
+    run = printed.split("\nAssumptions of the run")[0]
+    assert shown.rstrip() == f"The whole run\n{run.rstrip()}"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "job",

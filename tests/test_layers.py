@@ -40,6 +40,7 @@ FLOORS = {
     "planner.alternatives": 6,
     "planner.memory": 7,
     "planner.optimize": 7,
+    "planner.economics": 7,
     "planner.explain": 7,
     "planner.evidence": 7,
     "planner.report": 8,

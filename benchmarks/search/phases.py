@@ -8,15 +8,16 @@ from typing import Any
 from unittest.mock import patch
 
 from planner import optimize
-from planner.search import best_first
+from planner.search import first_tier
 from planner.search.incumbents import Incumbents
+from planner.search.variant import BestFirst
 
 PHASES: dict[str, tuple[Any, str]] = {
-    "enumerate": (best_first, "enumerate_space"),
-    "price": (best_first, "price_meshes"),
-    "bound": (best_first, "space_bounds"),
-    "refine": (best_first.BestFirst, "_refine"),
-    "solve": (best_first.BestFirst, "_solve"),
+    "enumerate": (first_tier, "enumerate_space"),
+    "price": (first_tier, "price_meshes"),
+    "bound": (first_tier, "space_bounds"),
+    "refine": (BestFirst, "_refine"),
+    "solve": (BestFirst, "_solve"),
     "report": (optimize, "_plans"),
 }
 """Each phase with the function that is called for it; none calls another."""

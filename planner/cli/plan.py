@@ -1,12 +1,14 @@
 """`planner plan`: search, print the best plan with its proof."""
 
 import sys
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
+from rich.console import RenderableType
 
 from planner import __version__
 from planner.cli.contradictions import refuse_contradiction
@@ -22,12 +24,14 @@ from planner.cli.options import (
     lay_over,
 )
 from planner.cli.output import check_new, deliver
+from planner.cli.phases import Phase, phases_of, with_runs
 from planner.cli.progress import search_progress
 from planner.errors import InfeasibleError, TimeLimitError
 from planner.launch import emit_own, read_plan, write_folder
+from planner.launch.brief import LaunchFile
 from planner.launch.emit import PLAN
 from planner.optimize import optimize
-from planner.report import heading, infeasible_report, result_report
+from planner.report import heading, infeasible_report, phases_report, result_report
 from planner.resolve import about
 from planner.specs.result import Plan, Result
 
@@ -36,7 +40,9 @@ Top = Annotated[
 ]
 TimeLimit = Annotated[
     float,
-    typer.Option("--time-limit", min=0, metavar="S", help="Seconds to search."),
+    typer.Option(
+        "--time-limit", min=0, metavar="S", help="Seconds to search, each phase."
+    ),
 ]
 Out = Annotated[
     Path | None,
@@ -68,10 +74,11 @@ def plan(
         spec: The job. [-]
         assignments: Fields to replace. [text]
         top: Plans to show. [1]
-        time_limit: How long to search. [s]
+        time_limit: How long to search, each phase of a job. [s]
         robust: Whether a tied plan may stand before the fastest. [text]
         json_to: Where JSON goes. [-]
-        out: Where plan.json and launch files go. [-]
+        out: Where plan.json and launch files go; a later phase's plan is
+            plan-NAME.json. [-]
         hardware: Folder of hardware laid over ours. [-]
         calibration: File of what the user measured. [-]
 
@@ -84,16 +91,50 @@ def plan(
         check_new(out)
     lay_over(hardware)
     job = load(spec, assignments, calibration)
-    refuse_contradiction(job, calibration)
-    result = _search(job, top, time_limit, robust=robust == "on")
+    phases = phases_of(job, spec, calibration)
+    for phase in phases:
+        refuse_contradiction(phase.job, calibration)
+    found = [_search(p.job, top, time_limit, robust=robust == "on") for p in phases]
+    result = with_runs(phases, found)
+    json_text = result.model_dump_json(by_alias=True, indent=2)
+    deliver(_report(phases, result), json_text, json_to)
+    for one in found:
+        _require_plan(one, time_limit)
+    if out is not None:
+        _write_plans(out, result)
+
+
+def _report(phases: Sequence[Phase], result: Result) -> RenderableType:
+    """One report, or one for each phase with the run that they make."""
+    if not result.phases:
+        return _report_of(phases[0].job, result)
+    pairs = zip(phases, result.phases, strict=True)
+    parts = [(phase.name, _report_of(phase.job, its.result)) for phase, its in pairs]
+    return phases_report(parts, result.run)
+
+
+def _report_of(job: Job, result: Result) -> RenderableType:
     best = result.plans[0] if result.plans else None
     title = heading(job.workload_of(best))
-    report = result_report if best else infeasible_report
-    json_text = result.model_dump_json(by_alias=True, indent=2)
-    deliver(report(result, title), json_text, json_to)
-    _require_plan(result, time_limit)
-    if out is not None:
-        _write_launch(out, result)
+    return (result_report if best else infeasible_report)(result, title)
+
+
+def _write_plans(out: Path, result: Result) -> None:
+    """The plan, or the first phase's, with what starts it; further plans by name.
+
+    A plan that its framework lacks words for stands alone.
+    """
+    with TemporaryDirectory() as scratch:
+        path = Path(scratch) / PLAN
+        path.write_text(_plan_json(result), encoding="utf-8")
+        files, lacking = emit_own(read_plan(path))
+    later = tuple(
+        LaunchFile(f"plan-{its.name}.json", _plan_json(its.result) + "\n")
+        for its in result.phases[1:]
+    )
+    write_folder(out, (*files, *later), force=False)
+    for gap in lacking:
+        print(f"no launch files: {gap.feature} ({gap.field})", file=sys.stderr)
 
 
 def _search(job: Job, top: int, time_limit: float, *, robust: bool) -> Result:
@@ -120,17 +161,6 @@ def _require_plan(result: Result, time_limit: float) -> None:
             f"no plan within {time_limit:g} s, and none ruled out; "
             "give a longer --time-limit or limit the space under search:"
         )
-
-
-def _write_launch(out: Path, result: Result) -> None:
-    """The plan with what starts it; alone where its framework lacks words for it."""
-    with TemporaryDirectory() as scratch:
-        path = Path(scratch) / PLAN
-        path.write_text(_plan_json(result), encoding="utf-8")
-        files, lacking = emit_own(read_plan(path))
-    write_folder(out, files, force=False)
-    for gap in lacking:
-        print(f"no launch files: {gap.feature} ({gap.field})", file=sys.stderr)
 
 
 def _plan_json(result: Result) -> str:

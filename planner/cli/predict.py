@@ -1,9 +1,11 @@
 """`planner predict`: price one given layout, no search over it."""
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import typer
 from pydantic import BaseModel, ConfigDict, Field
+from rich.console import RenderableType
 
 from planner.cli.guard import guarded
 from planner.cli.jobs import Job, load, workload_for
@@ -16,15 +18,18 @@ from planner.cli.options import (
     lay_over,
 )
 from planner.cli.output import deliver
+from planner.cli.phases import Phase, phases_of, run_of_plans
 from planner.cli.verdicts import Failing, fail_on_verdict
+from planner.economics import with_run
 from planner.predict import predict as price
-from planner.report import heading, prediction_report
+from planner.report import heading, phases_report, prediction_report
 from planner.resolve import about
 from planner.sanity import doubts
 from planner.specs.estimate import Estimate
 from planner.specs.layout import Layout, PartialLayout
 from planner.specs.read import read_layout
 from planner.specs.result import RankedPlan
+from planner.specs.run import Run
 
 
 class Prediction(BaseModel):
@@ -38,6 +43,20 @@ class Prediction(BaseModel):
     layout: Layout
     estimate: Estimate
     warnings: tuple[str, ...] = ()
+    run: Run | None = None
+    """The whole run, of all phases together; none where no tokens are known."""
+    phases: tuple["PhasePrediction", ...] = ()
+    """One for each phase, the first's as above; empty for a run of one."""
+
+
+class PhasePrediction(BaseModel):
+    """The priced layout of one phase."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    layout: Layout
+    estimate: Estimate
 
 
 LayoutText = Annotated[
@@ -79,13 +98,16 @@ def predict(
     """
     lay_over(hardware)
     job = load(spec, assignments, calibration)
-    given = job.spec.layout if layout is None else read_layout(layout)
-    priced = _price(job, given)
-    workload = job.workload_of(priced)
-    warnings = (*job.warnings, *doubts(workload, priced.estimate))
-    report = prediction_report(priced, heading(workload), warnings)
-    deliver(report, _json(priced, warnings), json_to)
-    fail_on_verdict(priced.estimate.memory.verdict, fail_on)
+    phases = phases_of(job, spec, calibration)
+    own = None if layout is None else read_layout(layout)
+    priced = [_price(phase.job, own or phase.job.spec.layout) for phase in phases]
+    run = run_of_plans(phases, priced)
+    told = [
+        with_run(p, run_of_plans([a], [p])) for a, p in zip(phases, priced, strict=True)
+    ]
+    deliver(_report(phases, told, run), _json(phases, told, run), json_to)
+    for plan in told:
+        fail_on_verdict(plan.estimate.memory.verdict, fail_on)
 
 
 def _price(job: Job, given: PartialLayout) -> RankedPlan:
@@ -95,8 +117,46 @@ def _price(job: Job, given: PartialLayout) -> RankedPlan:
         return price(workload, given)
 
 
-def _json(priced: RankedPlan, warnings: tuple[str, ...]) -> str:
+def _warnings(phase: Phase, priced: RankedPlan) -> tuple[str, ...]:
+    """What is legal but rarely meant of one phase. [text]."""
+    job = phase.job
+    return (*job.warnings, *doubts(job.workload_of(priced), priced.estimate))
+
+
+def _report(
+    phases: Sequence[Phase], priced: Sequence[RankedPlan], run: Run | None
+) -> RenderableType:
+    """One report, or one for each phase with the run that they make."""
+    several = len(phases) > 1
+    parts = [
+        (
+            phase.name,
+            prediction_report(
+                plan,
+                heading(phase.job.workload_of(plan)),
+                _warnings(phase, plan),
+                None if several else run,
+            ),
+        )
+        for phase, plan in zip(phases, priced, strict=True)
+    ]
+    return phases_report(parts, run) if several else parts[0][1]
+
+
+def _json(
+    phases: Sequence[Phase], priced: Sequence[RankedPlan], run: Run | None
+) -> str:
+    first = priced[0]
+    parts = tuple(
+        PhasePrediction(name=phase.name, layout=plan.layout, estimate=plan.estimate)
+        for phase, plan in zip(phases, priced, strict=True)
+        if phase.name
+    )
     answer = Prediction(
-        layout=priced.layout, estimate=priced.estimate, warnings=warnings
+        layout=first.layout,
+        estimate=first.estimate,
+        warnings=_warnings(phases[0], first),
+        run=run,
+        phases=parts,
     )
     return answer.model_dump_json(by_alias=True, indent=2)

@@ -84,7 +84,6 @@ def estimate(workload: Workload, layout: Layout) -> Estimate:
     tokens = workload.sequences * workload.training.seq_len / step
     flops = _model_tflops(workload, tokens / layout.gpus)
     peak = _mean_peak(workload, layout) / 1e12
-    wanted = workload.training.tokens
     breakdown = time_breakdown(priced.table, priced.costs, priced.counts)
     band = workload.uncertainty.step(breakdown.other / step)
     memory = memory_estimate(priced)
@@ -106,7 +105,6 @@ def estimate(workload: Workload, layout: Layout) -> Estimate:
             *assumptions(workload),
             *host_assumptions(priced.table, memory),
         ),
-        time_to_train_s=None if wanted is None else wanted / tokens,
     )
 
 

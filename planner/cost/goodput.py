@@ -1,6 +1,6 @@
 """How much of a long run is lost to failures and to the checkpoints against them."""
 
-from math import sqrt
+from math import exp, expm1, sqrt
 
 
 def young_daly_interval(checkpoint: float, mean_time_between_failures: float) -> float:
@@ -69,6 +69,46 @@ def lost_fraction(
         raise ValueError(f"restart is {restart} s; it cannot be negative")
     failures = (interval / 2 + restart) / mean_time_between_failures
     return min(checkpoint / interval + failures, 1.0)
+
+
+def effective_share(
+    checkpoint: float,
+    mean_time_between_failures: float,
+    *,
+    interval: float,
+    restart: float = 0.0,
+) -> float:
+    """Share of the wall time that trains something new, for failures at random.
+
+    ::
+
+        tau / (M exp(R / M) (exp((tau + C) / M) - 1))
+
+    To first order 1 - :func:`lost_fraction`, but it stays above 0 where C, tau or R
+    come near M.
+
+    Args:
+        checkpoint: Time C that the run waits for one checkpoint. [s]
+        mean_time_between_failures: M of the whole cluster. [s]
+        interval: Time tau between checkpoints. [s]
+        restart: Time R from a failure to the first new step. [s]
+
+    Returns:
+        The share, in (0, 1). [1]
+
+    Raises:
+        ValueError: A time is not positive, or the restart is negative.
+
+    References:
+        J. T. Daly, "A higher order estimate of the optimum checkpoint interval for
+        restart dumps", FGCS 22(3), 2006, equation 20.
+    """
+    lost_fraction(
+        checkpoint, mean_time_between_failures, interval=interval, restart=restart
+    )
+    mean = mean_time_between_failures
+    repeated = expm1(min((interval + checkpoint) / mean, 600.0))
+    return interval / (mean * exp(min(restart / mean, 100.0)) * repeated)
 
 
 def _positive(name: str, seconds: float) -> None:

@@ -96,6 +96,7 @@ def _widened(limits: Limits, recipe: Recipe) -> Limits:
         expert_parallel=True,
         shards_need_ranks=False,
         split_replicas_need_shards=False,
+        apart=(),
     )
 
 

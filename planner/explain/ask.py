@@ -7,8 +7,9 @@ from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.explain.case import Case
 from planner.frugal import Held, fewest_gpus, most_frugal
-from planner.search.best_first import Progress, SearchOutcome, search_all
+from planner.search.best_first import search_all
 from planner.search.emptiness import is_empty
+from planner.search.outcome import Progress, SearchOutcome
 from planner.variants import variants
 
 
@@ -90,7 +91,7 @@ def _stop_at_first(state: Progress) -> None:
 def _answer(outcomes: list[SearchOutcome]) -> Answer:
     if any(outcome.ranked for outcome in outcomes):
         return Answer.FITS
-    if not any(len(outcome.space) for outcome in outcomes):
+    if not any(outcome.candidates for outcome in outcomes):
         return Answer.ILLEGAL
     ruled_out = min(outcome.bound_s for outcome in outcomes) == float("inf")
     return Answer.NO_FIT if ruled_out else Answer.UNKNOWN

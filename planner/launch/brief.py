@@ -62,7 +62,7 @@ class Brief:
     def training_steps(self) -> int:
         """Optimizer steps of the job's tokens; 1000 where it names none. [1]."""
         step = self.training.sequences * self.training.seq_len
-        tokens = self.training.tokens
+        tokens = self.training.run_tokens
         return max(round(tokens / step), 1) if tokens else 1000
 
 

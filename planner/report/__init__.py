@@ -1,12 +1,18 @@
 """Answers as rich renderables: what is printed is decided here, where to is not."""
 
 from planner.report.heading import Heading, heading
-from planner.report.text import infeasible_report, prediction_report, result_report
+from planner.report.text import (
+    infeasible_report,
+    phases_report,
+    prediction_report,
+    result_report,
+)
 
 __all__ = [
     "Heading",
     "heading",
     "infeasible_report",
+    "phases_report",
     "prediction_report",
     "result_report",
 ]

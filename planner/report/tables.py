@@ -52,7 +52,6 @@ VERDICT_STYLES: dict[Verdict, str] = {
 
 _INDENT = (0, 0, 0, 2)
 _BAR_WIDTH = 40
-_SECONDS_PER_DAY = 86400
 
 
 def section(title: str, body: object) -> Table:
@@ -136,19 +135,11 @@ def throughput_table(estimate: Estimate) -> Table:
         ("TFLOP/s per GPU", f"{flops_text} {causal}"),
         ("MFU", mfu_text),
         ("HFU", f"{estimate.hfu:.1%}"),
-        *_run(estimate),
     ]
     grid = Table.grid(padding=(0, 2))
     for row in rows:
         grid.add_row(*_dimmed(row))
     return grid
-
-
-def _run(estimate: Estimate) -> list[tuple[str, str]]:
-    """The whole run, where the job says how many tokens it has."""
-    if estimate.time_to_train_s is None:
-        return []
-    return [("whole run", f"{estimate.time_to_train_s / _SECONDS_PER_DAY:,.1f} days")]
 
 
 def time_table(times: TimeBreakdown) -> Table:

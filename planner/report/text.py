@@ -6,6 +6,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from planner.report.heading import Heading
+from planner.report.run import run_sections
 from planner.report.tables import (
     layout_table,
     memory_table,
@@ -20,6 +21,7 @@ from planner.report.tables import (
 )
 from planner.report.ties import tie_sentences
 from planner.specs.result import Objective, RankedPlan, Result
+from planner.specs.run import Run
 
 _UNITS = {"throughput": "tokens/s"}
 
@@ -41,6 +43,7 @@ def result_report(result: Result, title: Heading) -> RenderableType:
         *_why(result),
         *_tie(result),
         *_costs(best),
+        *run_sections(result.run),
         section("Proof", certificate(result)),
         *_removed(result),
         *_runners_up(result),
@@ -49,7 +52,10 @@ def result_report(result: Result, title: Heading) -> RenderableType:
 
 
 def prediction_report(
-    plan: RankedPlan, title: Heading, warnings: Sequence[str] = ()
+    plan: RankedPlan,
+    title: Heading,
+    warnings: Sequence[str] = (),
+    run: Run | None = None,
 ) -> RenderableType:
     """Everything predicted of one given layout.
 
@@ -57,6 +63,7 @@ def prediction_report(
         plan: The completed layout and its estimate. [-]
         title: What the report opens with. [-]
         warnings: What is legal but rarely meant. [text]
+        run: The whole run, where its tokens are known. [-]
 
     Returns:
         A renderable, laid out for 100 columns. [-]
@@ -65,6 +72,7 @@ def prediction_report(
         *_title(title),
         section("Layout", _layout(plan)),
         *_costs(plan),
+        *run_sections(run),
         *_small_print(plan, warnings),
     )
 
@@ -89,6 +97,26 @@ def infeasible_report(result: Result, title: Heading) -> RenderableType:
         *_removed(result),
         *([section("Warnings", sentences(warnings))] if warnings else []),
     )
+
+
+def phases_report(
+    parts: Sequence[tuple[str, RenderableType]], run: Run | None
+) -> RenderableType:
+    """One report for each phase, then the run that they make.
+
+    Args:
+        parts: Name and report of each phase. [-]
+        run: The whole run. [-]
+
+    Returns:
+        A renderable, laid out for 100 columns. [-]
+    """
+    count, told = len(parts), []
+    for index, (name, report) in enumerate(parts, start=1):
+        above = "" if index == 1 else "\n"
+        title = f"{above}Phase {index} of {count}: {name}"
+        told += [Text(title, style="bold magenta"), report]
+    return Group(*told, *run_sections(run))
 
 
 def certificate(result: Result) -> Text:

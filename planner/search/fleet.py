@@ -18,6 +18,7 @@ from planner.cost.host_bound import leaves_the_gpus
 from planner.cost.meshes import Meshes
 from planner.cost.workload import Pool, Workload
 from planner.search.context import heads_divide
+from planner.search.together import clash_of
 from planner.specs.context import CP_KINDS, inner_degree
 
 MOST_IDLE = 32
@@ -63,7 +64,7 @@ class Axis:
 
     tensor: Callable[[int], bool]
     context: Callable[[int, int], bool]
-    pipeline: Callable[[int], bool]
+    pipeline: Callable[[int, int, int], bool]
 
 
 def whole_shapes(workload: Workload, legal: Axis) -> Iterator[Shape]:
@@ -80,7 +81,7 @@ def whole_shapes(workload: Workload, legal: Axis) -> Iterator[Shape]:
     for tp in divisors(gpus):
         for cp in divisors(gpus // tp) if legal.tensor(tp) else ():
             for pp in divisors(gpus // (tp * cp)) if legal.context(tp, cp) else ():
-                if legal.pipeline(pp):
+                if legal.pipeline(tp, cp, pp):
                     yield Shape(tp, pp, cp, gpus // (tp * pp * cp))
 
 
@@ -133,7 +134,7 @@ class SmallerFleets:
         gpus, layers = self.workload.gpus, self.workload.model.layers
         for tp, cp in widths(self.workload, self.legal, gpus):
             for pp in range(1, min(layers + 2, gpus // (tp * cp)) + 1):
-                if self.legal.pipeline(pp):
+                if self.legal.pipeline(tp, cp, pp):
                     for dp in self._replicas(tp * pp * cp):
                         yield Shape(tp, pp, cp, dp)
 
@@ -203,9 +204,8 @@ class PoolShapes:
 
     def _holds(self, shape: Shape) -> bool:
         """Whether the pipeline is one that the model and the user allow."""
-        return shape.pp <= self.workload.model.layers + 2 and self.legal.pipeline(
-            shape.pp
-        )
+        few = shape.pp <= self.workload.model.layers + 2
+        return few and self.legal.pipeline(shape.tp, shape.cp, shape.pp)
 
     def _ranks(self, part: Workload, block: int) -> list[int]:
         """Numbers of stages of so many GPUs that a pool may host."""
@@ -286,8 +286,17 @@ def _keeps(
         shard=int(shard),
         replicas=replicas,
     )
+    wrong = wrong or _apart(workload, at, pool)
     allowed = search.allows("micro_batch", int(micro))
     return wrong is None and allowed and search.allows("dp_shard", int(shard))
+
+
+def _apart(workload: Workload, at: dict[str, int], pool: Pool) -> str | None:
+    """Two choices of one pool that the framework lacks together, if any."""
+    degrees = {axis: at[axis] for axis in ("pp", "cp", "ep")}
+    degrees["tp"] = int(at["tp"] * pool.wider)
+    hybrid = at["dp_shard"] < at["cp"] * at["dp"]
+    return clash_of(workload, degrees, zero=at["zero"], hybrid=hybrid)
 
 
 def _splits(workload: Workload, at: dict[str, int], pool: Pool) -> bool:

@@ -7,6 +7,12 @@ from planner.cost.meshes import Meshes
 from planner.cost.pipeline import Counts
 from planner.search.space import Space
 
+SLACK = 0.02
+"""A plan so much slower than the last one listed of a part of the space may still be
+listed: a list of other plans is longer than the part's. [1]"""
+SPREAD = 0.1
+"""The same, over the best, where the part gave fewer plans than were asked for. [1]"""
+
 
 @dataclass(frozen=True, order=True)
 class Found:
@@ -63,8 +69,22 @@ def layout_fields(space: Space, candidate: int) -> tuple[int, ...]:
 class Incumbents:
     """The best candidate of each set of degrees, and what still matters."""
 
-    def __init__(self, top: int, known_s: float = float("inf")) -> None:
+    def __init__(
+        self,
+        top: int,
+        known_s: float = float("inf"),
+        before: "Incumbents | None" = None,
+    ) -> None:
+        """Begin with none.
+
+        Args:
+            top: Plans to list. [1]
+            known_s: A step that is reachable; slower plans are not sought. [s]
+            before: What was found in a part of the space. [-]
+        """
         self.top, self.known_s = top, known_s
+        self.ceiling_s = before.worth_s if before else float("inf")
+        self.before_s = before.best_s if before else float("inf")
         self.best_of: dict[tuple[int, ...], Found] = {}
         self.listed: list[Found] = []
 
@@ -102,6 +122,30 @@ class Incumbents:
         return sorted(found for found in self.best_of.values() if found.step_s <= most)
 
     @property
+    def best_s(self) -> float:
+        """The best step, here or in the part that was searched before. [s]."""
+        found = self.best.step_s if self.best is not None else float("inf")
+        return min(found, self.before_s)
+
+    @property
+    def worth_s(self) -> float:
+        """Step above which a plan of a larger space would not be listed. [s]."""
+        if self.best is None:
+            return float("inf")
+        least = self.best.step_s * (1 + (0.0 if self.is_full else SPREAD))
+        return max(least, self.listed[-1].step_s * (1 + SLACK))
+
+    @property
+    def most_s(self) -> float:
+        """Step above which no plan is wanted, from the start. [s]."""
+        return min(self.known_s, self.ceiling_s)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether as many plans are listed as were asked for."""
+        return len(self.listed) == self.top
+
+    @property
     def best(self) -> Found | None:
         """The best of all."""
         return self.listed[0] if self.listed else None
@@ -116,7 +160,7 @@ class Incumbents:
             The last listed step, that of its own degrees or the one known from the
             start, whichever is least. [s]
         """
-        full = len(self.listed) == self.top
-        last = min(self.listed[-1].step_s if full else self.known_s, self.known_s)
+        last = self.listed[-1].step_s if self.is_full else self.most_s
+        last = min(last, self.known_s)
         own = self.best_of.get(key) if key is not None else None
         return min(last, own.step_s) if own is not None else last

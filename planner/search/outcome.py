@@ -42,8 +42,20 @@ class SearchOutcome:
     """Everything found of this variant that is not much slower than the best of all,
     listed or not."""
 
+    declared: dict[int, int] = field(default_factory=dict)
+    """Candidates of the declared space by the GPUs that they use; those whose bound
+    was hopeless from the start are not in ``space`` any more. [1]"""
+    rough: bool = False
+    """Whether this was a search of a part, whose plans are listed because the whole
+    space gave none as fast in the time that it had."""
+
     known_s: float = float("inf")
     """A step that was reachable before the search; no plan slower was sought. [s]"""
+
+    @property
+    def candidates(self) -> int:
+        """Candidates of the declared space. [1]."""
+        return sum(self.declared.values())
 
     @property
     def proven(self) -> bool:

@@ -40,6 +40,7 @@ from planner.search.schedules import (
     menu_rows,
     schedule_rows,
 )
+from planner.search.together import clash_of
 from planner.specs.offload import CATEGORIES, LEAST_ZERO
 from planner.specs.recompute import BLOCK_KINDS
 from planner.specs.search import SearchSpec
@@ -143,6 +144,9 @@ class Enumerator:
                 self.removed.update(dropped)
                 worth = self.narrow.worth(shards, tp, ep * etp, self.removed)
                 for zero, shard in shards if mixed else worth:
+                    hybrid = shard < cp * dp
+                    if self._apart(zero, hybrid=hybrid, tp=tp, pp=pp, cp=cp, ep=ep):
+                        continue
                     yield (
                         tp,
                         sp,
@@ -179,7 +183,11 @@ class Enumerator:
         return Axis(
             tensor=lambda tp: self._tensor_legal(tp) and self._keep("tp", tp),
             context=lambda tp, cp: self._context_legal(tp, cp) and self._keep("cp", cp),
-            pipeline=lambda pp: self._pipeline_legal(pp) and self._keep("pp", pp),
+            pipeline=lambda tp, cp, pp: (
+                self._pipeline_legal(pp)
+                and self._keep("pp", pp)
+                and not self._apart(tp=tp, cp=cp, pp=pp)
+            ),
         )
 
     def _fills(self) -> bool:
@@ -189,6 +197,15 @@ class Enumerator:
         )
         shapes = whole_shapes(free.workload, free._axis())
         return any(free.workload.sequences % shape.dp == 0 for shape in shapes)
+
+    def _apart(
+        self, zero: int | None = None, *, hybrid: bool = False, **degrees: int
+    ) -> bool:
+        """Whether the framework lacks two of these together, which is counted."""
+        rule = clash_of(self.workload, degrees, zero=zero, hybrid=hybrid)
+        if rule is not None:
+            self.removed[rule] += 1
+        return rule is not None
 
     def _tensor_legal(self, tp: int) -> bool:
         """Heads, KV heads and inner widths divide; inside one scale-up domain.

@@ -2,15 +2,24 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic_core import PydanticKnownError
 
+from planner.specs.economics import EconomicsSpec
 from planner.specs.inference import InferenceSpec
 from planner.specs.layout import PartialLayout
+from planner.specs.phases import PhaseSpec
 from planner.specs.search import SearchSpec
 from planner.specs.training import TrainingSpec
 
-FrameworkName = Literal["megatron", "torchtitan", "accelerate", "any"]
+FrameworkName = Literal["megatron", "torchtitan", "accelerate", "deepspeed", "any"]
 
 
 class JobSpec(BaseModel):
@@ -30,9 +39,14 @@ class JobSpec(BaseModel):
     """One optimizer step; absent exactly where inference is given."""
     framework: str = "megatron"
     stack: dict[str, object] = {}
-    objective: Literal["throughput"] = "throughput"
+    objective: Literal["throughput", "cost", "energy", "memory"] = "throughput"
     search: SearchSpec = SearchSpec()
     layout: PartialLayout = Field(default=PartialLayout())
+    economics: EconomicsSpec = EconomicsSpec()
+    """Prices, power and failures that replace the catalog's, for the whole run."""
+    phases: tuple[PhaseSpec, ...] = ()
+    """Parts of one run that differ in sequence length and batch, each with a plan of
+    its own; the training block says what they share."""
 
     @field_validator("inference", mode="before")
     @classmethod
@@ -51,3 +65,67 @@ class JobSpec(BaseModel):
         if value is not None and isinstance(inference, InferenceSpec):
             raise ValueError("a job trains or infers, not both; take one block out")
         return value
+
+    @field_validator("objective")
+    @classmethod
+    def _searched_for(cls, value: str) -> str:
+        """Only what the search proves something about."""
+        if value != "throughput":
+            raise ValueError(
+                f"the search proves the fastest plan, none of least {value}; on one "
+                "cluster that uses all its GPUs the fastest is also the cheapest and "
+                "takes least energy. planner compare orders clusters by cost, planner "
+                "memory finds the plan that holds least; take objective out"
+            )
+        return value
+
+    @field_validator("phases")
+    @classmethod
+    def _differ(
+        cls, value: tuple[PhaseSpec, ...], info: ValidationInfo
+    ) -> tuple[PhaseSpec, ...]:
+        """Two or more, of different names, and all the tokens that there are."""
+        if not value:
+            return value
+        names = [phase.name for phase in value]
+        if len(value) == 1 or len(set(names)) < len(names):
+            raise ValueError(
+                f"phases are named {', '.join(names)}; a run has two or more, each "
+                "with a name of its own"
+            )
+        training = info.data.get("training")
+        if training is None or not isinstance(training, TrainingSpec):
+            raise ValueError("phases go with a training block")
+        if training.tokens is not None or training.compute is not None:
+            raise ValueError(
+                "each phase has its tokens; take tokens and compute out of training"
+            )
+        for phase in value:
+            try:
+                phase.of(training)
+            except ValidationError as error:
+                first = error.errors()[0]["msg"].removeprefix("Value error, ")
+                raise ValueError(f"phase {phase.name}: {first}") from error
+        return value
+
+    def in_phases(self) -> tuple[tuple[str, "JobSpec"], ...]:
+        """One job for each phase.
+
+        Returns:
+            Its name, empty for a run without phases, and its job. [-]
+        """
+        if not self.phases or self.training is None:
+            return (("", self),)
+        return tuple(
+            (
+                phase.name,
+                self.model_copy(
+                    update={
+                        "training": phase.of(self.training),
+                        "layout": phase.layout or self.layout,
+                        "phases": (),
+                    }
+                ),
+            )
+            for phase in self.phases
+        )

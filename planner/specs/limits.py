@@ -1,5 +1,6 @@
 """What a training framework can express; the search never leaves it."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -54,6 +55,8 @@ class Limits:
     that a share needs. [1]"""
     offloads_activations_alone: bool = False
     """Activations are offloaded only without a pipeline and without recompute."""
+    apart: tuple[tuple[str, str], ...] = ()
+    """Choices that exist each alone, never both, in the words of :func:`chosen`."""
 
     recompute_modules: tuple[str, ...] = ()
     """Combinations of the recipe's modules that may be recomputed. [text]"""
@@ -89,6 +92,20 @@ class Limits:
         part = self.offload_in_parts.get(name, 0) if share < 1 else 0
         return max(self.offload_least_zero.get(name, 0), part)
 
+    def clash(self, choices: Collection[str]) -> str | None:
+        """Two choices that the framework does not have together, if any.
+
+        Args:
+            choices: What a layout chooses, as :func:`chosen` names it. [text]
+
+        Returns:
+            The rule that names both; None where all go together. [text]
+        """
+        for one, other in self.apart:
+            if one in choices and other in choices:
+                return f"the framework has no {one} with {other}"
+        return None
+
     def shards(
         self, *, zero: int, tp: int, cp: int, shard: int, replicas: int
     ) -> str | None:
@@ -114,3 +131,30 @@ class Limits:
         if max(tp, cp) > 1 and replicas > 1 and alone:
             return "replicas that tp or cp splits need shards"
         return None
+
+
+def chosen(
+    *,
+    degrees: dict[str, int],
+    zero: int | None = None,
+    hybrid: bool = False,
+    offload: bool = False,
+) -> frozenset[str]:
+    """What a layout chooses, in the words of :attr:`Limits.apart`.
+
+    Args:
+        degrees: Axes by name; those above 1 count. [1]
+        zero: ZeRO stage; None where it is not chosen yet. [1]
+        hybrid: Whether shard groups are smaller than all data ranks.
+        offload: Whether anything lies on the host.
+
+    Returns:
+        Axes, `ZeRO n`, `hybrid sharding`, `offload`. [text]
+    """
+    found = {axis for axis, degree in degrees.items() if degree > 1}
+    words = {
+        f"ZeRO {zero}": zero is not None,
+        "hybrid sharding": hybrid,
+        "offload": offload,
+    }
+    return frozenset(found | {word for word, holds in words.items() if holds})

@@ -20,6 +20,8 @@ Fields = dict[str, Any]
 EXCLUSIVE = {
     "training.global_batch": "global_batch_tokens",
     "training.global_batch_tokens": "global_batch",
+    "training.tokens": "compute",
+    "training.compute": "tokens",
 }
 """A field that can be set, and its rival in the same block, which that clears."""
 

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from planner.specs.estimate import Estimate
 from planner.specs.layout import Layout
 from planner.specs.offload import offload_text
+from planner.specs.run import Run
 
 Status = Literal["optimal", "feasible", "infeasible", "unknown"]
 
@@ -129,6 +130,20 @@ class Result(BaseModel):
     of the fastest."""
     warnings: tuple[str, ...] = ()
     spec: dict[str, object] = {}
+    run: Run | None = None
+    """The whole run of the first plan, of all phases together; none where the job
+    does not say how many tokens it has."""
+    phases: tuple["PhaseResult", ...] = ()
+    """One search for each phase, the first's as above; empty for a run of one."""
+
+
+class PhaseResult(BaseModel):
+    """The answer for one phase of a run."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    result: Result
 
 
 class Plan(BaseModel):

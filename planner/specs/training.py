@@ -1,8 +1,10 @@
 """The training block of a spec: what one optimizer step is made of."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from hardware.units import Flops
 
 Precision = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "mxfp8", "nvfp4"]
 Optimizer = Literal[
@@ -112,6 +114,21 @@ class FreezeSpec(BaseModel):
     """The output projection, and the norm before it."""
 
 
+Tokens = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+"""A number of tokens. [token]"""
+
+
+class RampStep(BaseModel):
+    """The first part of a run, at a smaller batch."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    global_batch: int = Field(gt=0, strict=True)
+    """Sequences in one optimizer step. [sequence]"""
+    tokens: Tokens
+    """That are trained at this batch. [token]"""
+
+
 class TrainingSpec(BaseModel):
     """One optimizer step, as the user states it.
 
@@ -129,8 +146,17 @@ class TrainingSpec(BaseModel):
     document: int | None = Field(default=None, gt=0, strict=True)
     """Mean length of documents packed into a sequence that attend to themselves
     alone; absent: attention spans the sequence. [token]"""
-    tokens: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """Tokens of the whole run, for time to train. [token]"""
+    tokens: Tokens | Literal["compute-optimal"] | None = None
+    """Tokens of the whole run, for time to train; compute-optimal is 20 for each
+    parameter. [token]"""
+    compute: Flops | None = None
+    """Work of the whole run in place of tokens: 6 for each parameter and token.
+    [FLOP]"""
+    inference_tokens: Tokens | None = None
+    """Tokens to be served later; compute-optimal tokens then are those that make
+    training and serving together cheapest. [token]"""
+    batch_ramp: tuple[RampStep, ...] | None = None
+    """Smaller batches that the run starts with, in their order."""
     precision: Precision = "bf16"
     optimizer: Optimizer = "adamw"
     state_bits: Literal[8, 16, 32] | None = None
@@ -200,6 +226,34 @@ class TrainingSpec(BaseModel):
                 f"of {self.seq_len} tokens"
             )
         return self
+
+    @model_validator(mode="after")
+    def _one_length(self) -> Self:
+        """The length of the run is said once, and its parts are parts of it."""
+        if self.tokens is not None and self.compute is not None:
+            raise ValueError("give tokens or compute, not both")
+        if self.compute == 0:
+            raise ValueError("compute is 0; it must be more than 0 FLOP")
+        if self.inference_tokens is not None and self.tokens != "compute-optimal":
+            raise ValueError("inference_tokens goes with tokens: compute-optimal")
+        steps = self.batch_ramp or ()
+        ramp = sum(step.tokens for step in steps)
+        if isinstance(self.tokens, float) and ramp >= self.tokens:
+            raise ValueError(
+                f"batch_ramp takes {ramp:g} tokens, the whole run has {self.tokens:g}"
+            )
+        for step in steps:
+            if step.global_batch >= self.sequences:
+                raise ValueError(
+                    f"batch_ramp has a batch of {step.global_batch} sequences; it "
+                    f"starts below the global batch, {self.sequences}"
+                )
+        return self
+
+    @property
+    def run_tokens(self) -> float | None:
+        """Tokens of the run where they are a number, as in every resolved job."""
+        return self.tokens if isinstance(self.tokens, float) else None
 
     @model_validator(mode="after")
     def _blocks_of_the_method(self) -> Self:

@@ -145,6 +145,29 @@ def _framework(workload: Workload, layout: Layout) -> Sentences:
             )
 
 
+def _together(workload: Workload, layout: Layout) -> Sentences:
+    """Choices that the framework has alone are not made together."""
+    its, offload = layout, layout.offload
+    moved = (offload.optimizer, offload.parameters, offload.gradients)
+    hybrid = its.zero_stage > 0 and its.dp_shard < its.dp * its.cp
+    given = {
+        "tp": its.tp > 1,
+        "pp": its.pp > 1,
+        "cp": its.cp > 1,
+        "ep": its.ep > 1,
+        f"ZeRO {its.zero_stage}": True,
+        "hybrid sharding": hybrid,
+        "offload": any((*moved, offload.activations)),
+    }
+    shown = {"hybrid sharding": f"dp_shard {its.dp_shard}"}
+    shown |= {axis: f"{axis} {getattr(its, axis)}" for axis in ("tp", "pp", "cp", "ep")}
+    shown |= {f"ZeRO {its.zero_stage}": f"zero_stage {its.zero_stage}"}
+    for one, other in workload.framework.limits.apart:
+        if given.get(one) and given.get(other):
+            both = f"{shown.get(one, one)} with {shown.get(other, other)}"
+            yield f"{workload.framework.name} has no {both}"
+
+
 def _interleaving(_: Workload, layout: Layout) -> Sentences:
     """Chunks need a pipeline, whole groups of micro-batches and the schedule."""
     pp, vpp, accum = layout.pp, layout.vpp, layout.grad_accum
@@ -286,6 +309,7 @@ RULES: tuple[Callable[[Workload, Layout], Sentences], ...] = (
     _sharding,
     _whole_replicas,
     _framework,
+    _together,
     recompute_breaches,
     _interleaving,
     _stages,

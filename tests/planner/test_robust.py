@@ -7,7 +7,8 @@ from strategies import small_job
 
 from planner.cost.workload import Workload
 from planner.optimize import MOST_NEAR, optimize
-from planner.search.best_first import NEAR, search
+from planner.search.best_first import search
+from planner.search.variant import NEAR
 from planner.specs.result import Result
 from planner.specs.search import SearchSpec
 

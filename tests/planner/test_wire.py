@@ -33,7 +33,7 @@ def pairs(*jobs: Workload) -> list[Pair]:
     return [(formats.gradients, formats.parameters) for formats in found]
 
 
-@pytest.mark.parametrize("name", ["megatron", "torchtitan", "accelerate"])
+@pytest.mark.parametrize("name", ["megatron", "torchtitan", "accelerate", "deepspeed"])
 def test_the_default_space_sends_in_the_frameworks_own_formats(name: str) -> None:
     (variant,) = variants([job(name)])
     assert variant.sends == variant.framework.own_formats

@@ -36,6 +36,55 @@ CASES = {
         GOOD.replace("8192", "-8192"),
         ["training.seq_len", "-8192", "allowed: greater than 0"],
     ),
+    "a price without a unit": (
+        GOOD + "economics: {price: 2.5}",
+        ["economics.price", "2.5", "USD/GPU-h", "for example 2.5 USD/GPU-h"],
+    ),
+    "a price without a currency": (
+        GOOD + "economics: {price: 2.5 /GPU-h}",
+        ["economics.price", "no number with currency", "USD/node-h"],
+    ),
+    "a price in another currency": (
+        GOOD + "economics: {price: 2.5 EUR/GPU-h}",
+        ["economics.price", "2.5 EUR/GPU-h", "USD/GPU-h"],
+    ),
+    "a negative rate": (
+        GOOD + "economics: {price: -2.5 USD/GPU-h}",
+        ["economics.price", "-2.5 USD/GPU-h is negative"],
+    ),
+    "an hour for nothing": (
+        GOOD + "economics: {price: 0 USD/GPU-h}",
+        ["economics.price", "more than 0"],
+    ),
+    "electricity of a rental": (
+        GOOD + "economics: {electricity: 0.1 USD/kWh}",
+        ["economics", "electricity goes with a purchase", "price: buy"],
+    ),
+    "electricity per hour": (
+        GOOD + "economics: {price: buy, electricity: 0.1 USD/kW}",
+        ["economics.electricity", "did you mean USD/kWh?"],
+    ),
+    "a building that makes power": (
+        GOOD + "economics: {pue: 0.9}",
+        ["economics.pue", "greater than or equal to 1"],
+    ),
+    "an objective that the search has not": (
+        GOOD + "objective: cost",
+        ["objective", "fastest plan", "planner compare"],
+    ),
+    "one phase": (
+        GOOD + "phases: [{name: all, tokens: 1e12}]",
+        ["phases", "two or more"],
+    ),
+    "phases of a step that does not split": (
+        GOOD + "phases: [{name: a, tokens: 1e9}, {name: b, tokens: 1e9, seq_len: 3}]",
+        ["phases", "phase b", "give its global_batch"],
+    ),
+    "tokens beside phases": (
+        GOOD.replace("128}", "128, tokens: 1e12}")
+        + "phases: [{name: a, tokens: 1e9}, {name: b, tokens: 1e9}]",
+        ["phases", "take tokens and compute out of training"],
+    ),
     "an unknown word": (
         GOOD.replace("128}", "128, precision: bf61}"),
         ["training.precision", "'bf61'", "did you mean bf16?", "'fp8'"],

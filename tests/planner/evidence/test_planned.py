@@ -19,7 +19,8 @@ PLANS = {
     "accelerate": "accelerate/llama-3.1-70b-qlora-2-a6000",
 }
 LOGS = {
-    "Megatron-LM": "elapsed time per iteration (ms): 20000.0 | max allocated: 51200.0\n",
+    "Megatron-LM": "elapsed time per iteration (ms): 20000.0 | "
+    "max allocated: 51200.0\n",
     "torchtitan": "step: 10 loss: 9.1 memory: 47.46GiB(60%)  tps: 6,400\n",
     "DeepSpeed": "RunningAvgSamplesPerSec=8.0, CurrSamplesPerSec=8.0, "
     "MemAllocated=3.0GB, MaxMemAllocated=40.0GB\n",

@@ -44,7 +44,7 @@ def test_the_known_conflict_is_found_and_the_first_relaxation_keeps_its_word(
     name: str,
 ) -> None:
     job, fields = ALL[name]
-    answer = explain(job, PartialLayout(), time_limit=60)
+    answer = explain(job, PartialLayout(), time_limit=600)
     assert not answer.feasible
     assert answer.status == ("no legal layout" if name in ILLEGAL else "infeasible")
     assert {limit.field for limit in answer.conflict} == fields

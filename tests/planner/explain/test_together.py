@@ -36,18 +36,24 @@ CLASHES = {
         case({"pp": {"min": 2}}, framework="accelerate"),
         [
             "framework accelerate",
-            "pp >= 2 (it has no pipeline; frameworks that can: megatron, torchtitan)",
+            "pp >= 2 (it has no pipeline; frameworks that can: megatron, torchtitan, "
+            "deepspeed)",
         ],
-        ["framework megatron or torchtitan", "pp = 1"],
+        ["framework megatron or torchtitan or deepspeed", "pp = 1"],
     ),
     "ZeRO-3 and Megatron": (
         case({"zero_stage": 3}, framework="megatron"),
         [
             "framework megatron",
             "zero_stage = 3 (its ZeRO stages are 0 and 1; frameworks that can: "
-            "torchtitan, accelerate)",
+            "torchtitan, accelerate, deepspeed)",
         ],
-        ["framework torchtitan or accelerate", "zero_stage = 0 or 1"],
+        ["framework torchtitan or accelerate or deepspeed", "zero_stage = 0 or 1"],
+    ),
+    "tp and pp of DeepSpeed": (
+        case({"tp": 2, "pp": 2}, framework="deepspeed"),
+        ["framework deepspeed", "tp = 2", "pp = 2"],
+        ["framework megatron or torchtitan", "tp = 1", "pp = 1"],
     ),
     "tp and pp on too few GPUs": (
         case({"tp": 4, "pp": 4}),
@@ -144,7 +150,8 @@ LIMITS = {
     "order": ["tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"],
     "recompute": ["none", "selective"],
 }
-JOBS = list(product(("megatron", "torchtitan", "accelerate"), (6, 64)))
+NAMES = ("megatron", "torchtitan", "accelerate", "deepspeed")
+JOBS = list(product(NAMES, (6, 64)))
 
 
 @settings(max_examples=60, deadline=None)

@@ -1,7 +1,7 @@
 """Plans of many layouts without a search: a golden plan's job, another layout."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,20 +18,28 @@ DRAWS = 6000
 """Layouts that are drawn before a job is given up. [1]"""
 
 
-def many_plans(folder: Path, count: int, seed: int = 7) -> list[PlanFile]:
+Draw = Callable[[PlanFile, random.Random], dict[str, Any]]
+"""Fields of a layout of the job's GPUs, legal or not."""
+
+
+def many_plans(
+    folder: Path, count: int, seed: int = 7, *, draw: Draw | None = None
+) -> list[PlanFile]:
     """Legal plans of one job.
 
     Args:
         folder: A golden folder, for the job. [-]
         count: How many at most. [1]
         seed: Of the draw. [1]
+        draw: Of one layout; None for Megatron's. [-]
 
     Returns:
         Plans, no layout twice. [-]
     """
     found = read_plan(folder / "plan.json")
     chosen: dict[str, PlanFile] = {}
-    for layout in _drawn(found, random.Random(seed)):  # noqa: S311
+    rng = random.Random(seed)  # noqa: S311
+    for layout in _drawn(found, rng, draw or _fields):
         key = layout.model_dump_json()
         if key not in chosen and not rule_violations(found.workload, layout):
             plan = found.plan.model_copy(update={"layout": layout})
@@ -41,10 +49,10 @@ def many_plans(folder: Path, count: int, seed: int = 7) -> list[PlanFile]:
     return list(chosen.values())
 
 
-def _drawn(found: PlanFile, rng: random.Random) -> Iterator[Layout]:
+def _drawn(found: PlanFile, rng: random.Random, draw: Draw) -> Iterator[Layout]:
     for _ in range(DRAWS):
         try:
-            yield Layout.model_validate(_fields(found, rng))
+            yield Layout.model_validate(draw(found, rng))
         except (ValidationError, ZeroDivisionError):
             continue
 
@@ -81,11 +89,11 @@ def _fields(found: PlanFile, rng: random.Random) -> dict[str, Any]:
             "optimizer": rng.choice((0, 0, 0, 0.5, 1)) if zero else 0,
             "activations": rng.choice((0, 0, quarter)) if pp == 1 else 0,
         },
-        "stages": _stages(layers, pp * vpp, rng),
+        "stages": drawn_stages(layers, pp * vpp, rng),
     }
 
 
-def _stages(layers: int, stages: int, rng: random.Random) -> list[dict[str, Any]]:
+def drawn_stages(layers: int, stages: int, rng: random.Random) -> list[dict[str, Any]]:
     """Even stages, or a layer of the last moved to another, with one recompute."""
     counts = list(even_layers(layers, stages))
     if stages > 1 and rng.random() < 0.5:

@@ -101,7 +101,27 @@ def pipeline_is_legal(job: Workload, m: Mesh) -> bool:
     if m.pp == 1:
         return True
     has = job.framework.limits.pipeline and not alone(job)
-    return has and m.pp - 2 <= job.model.layers
+    return has and m.pp - 2 <= job.model.layers and not clash(job, axes_of(m))
+
+
+def axes_of(m: Mesh) -> set[str]:
+    """Axes of more than one rank."""
+    return {axis for axis in ("tp", "pp", "cp", "ep") if getattr(m, axis) > 1}
+
+
+def clash(job: Workload, words: set[str]) -> bool:
+    """Whether the framework has two of these alone, and not together."""
+    parts = ("optimizer", "parameters", "gradients", "activations")
+    if any(offloads(job, part) for part in parts):
+        words = words | {"offload"}
+    return any({*pair} <= words for pair in job.framework.limits.apart)
+
+
+def goes_together(job: Workload, m: Mesh) -> bool:
+    words = axes_of(m) | {f"ZeRO {m.zero}"}
+    if m.dp_shard != m.cp * m.dp:
+        words |= {"hybrid sharding"}
+    return not clash(job, words)
 
 
 def sp_is_known(job: Workload, m: Mesh) -> bool:
@@ -254,7 +274,12 @@ AXES: tuple[Axis, ...] = (
     Axis("etp", of_experts(lambda _, m: m.tp * m.cp * m.dp), (), "etp"),
     Axis("ep", of_experts(fewest_experts), (experts_divide,), "ep"),
     Axis("zero", constant(0, 1, 2, 3), (offload_is_sharded,), "zero_stage"),
-    Axis("dp_shard", lambda _, m: whole(m.cp * m.dp), (shards_are_legal,), "dp_shard"),
+    Axis(
+        "dp_shard",
+        lambda _, m: whole(m.cp * m.dp),
+        (shards_are_legal, goes_together),
+        "dp_shard",
+    ),
     Axis("order", constant(*range(len(ORDERS))), (order_is_known,)),
 )
 """In an order in which each rule has what it reads."""

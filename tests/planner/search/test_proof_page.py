@@ -46,7 +46,7 @@ def test_every_file_and_name_on_the_page_exists() -> None:
             assert re.search(rf"(def|class) {name}\b", text)
 
 
-@pytest.mark.parametrize("name", ["megatron", "torchtitan", "accelerate"])
+@pytest.mark.parametrize("name", ["megatron", "torchtitan", "accelerate", "deepspeed"])
 def test_what_searches_count_is_on_the_page(name: str) -> None:
     """Rules as they come out, numbers and all."""
     known = [pattern(rule) for rule in rules()]

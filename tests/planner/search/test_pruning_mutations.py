@@ -19,18 +19,20 @@ from planner.cost.reach import Reach
 from planner.cost.workload import Workload
 from planner.schedules.simulator import Path
 from planner.search import (
-    best_first,
     candidate,
+    first_tier,
     least,
     memory,
     paths,
     program,
     variables,
+    variant,
 )
-from planner.search.best_first import BestFirst, Together
+from planner.search.best_first import Together
 from planner.search.dual import LayerProgram
 from planner.search.incumbents import Found
 from planner.search.solve import MeshSolver
+from planner.search.variant import BestFirst
 
 Patch = pytest.MonkeyPatch
 Break = Callable[[Any], Any]
@@ -171,23 +173,23 @@ def drops_the_next(true: Any) -> Any:
 OUTER: dict[str, tuple[Any, str, Break]] = {
     "a candidate passed over": (BestFirst, "visit", drops_the_next),
     "plans that do not fit": (candidate, "fits", constant(value=True)),
-    "nothing fits": (best_first, "cannot_fit", constant(value=True)),
+    "nothing fits": (variant, "cannot_fit", constant(value=True)),
     "more memory first": (Found, "__lt__", more_memory_first),
     "last fields first": (Found, "__lt__", last_fields_first),
     "ties given up": (BestFirst, "_matters", without_ties),
-    "all plans as large": (best_first, "heaviest_bytes", constant(1.0)),
+    "all plans as large": (variant, "heaviest_bytes", constant(1.0)),
     "first bound too high": (
-        best_first,
+        first_tier,
         "space_bounds",
         with_result(lambda b: replace(b, step=b.step * 1.5)),
     ),
     "first memory verdict too strict": (
-        best_first,
+        first_tier,
         "space_bounds",
         with_result(lambda b: replace(b, fits=b.fits * (b.step > b.step.min()))),
     ),
     "relaxed bound too high": (
-        best_first,
+        variant,
         "relax",
         with_result(lambda r: replace(r, bound=r.bound * 2)),
     ),

@@ -13,8 +13,9 @@ import pytest
 
 from planner.cost.meshes import Meshes
 from planner.resolve import resolve
-from planner.search.best_first import SearchOutcome, search_all
+from planner.search.best_first import search_all
 from planner.search.incumbents import Found
+from planner.search.outcome import SearchOutcome
 from planner.specs.read import read_spec
 from planner.variants import variants
 

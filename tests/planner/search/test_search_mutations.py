@@ -12,7 +12,6 @@ from strategies import framework, inner_problems, jobs
 from planner.cost import linear
 from planner.cost.linear import Linear, Lines
 from planner.search import (
-    best_first,
     bounds,
     constraints,
     dual,
@@ -21,6 +20,7 @@ from planner.search import (
     memory,
     program,
     solve,
+    variant,
 )
 from planner.search.constraints import Constraints
 from planner.search.incumbents import Incumbents
@@ -115,7 +115,7 @@ def test_a_broken_first_tier_is_caught(name: str, monkeypatch: Patch) -> None:
 
 def no_stragglers(patch: Patch) -> None:
     """Forget the slowdown of the replicas in what is refined."""
-    patch.setattr(best_first.BestFirst, "_slowdown", lambda *_: 1.0)
+    patch.setattr(variant.BestFirst, "_slowdown", lambda *_: 1.0)
 
 
 JOBS = {

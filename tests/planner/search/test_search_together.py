@@ -11,17 +11,11 @@ from strategies import framework, jobs, small_job, tightened
 
 from planner.cost.workload import Workload
 from planner.frameworks import FRAMEWORKS
-from planner.search.best_first import (
-    BY_BOUND,
-    NO_FIT,
-    BestFirst,
-    SearchOutcome,
-    Together,
-    search,
-    search_all,
-)
+from planner.search.best_first import Together, search, search_all
 from planner.search.exhaustive import best_of_space
 from planner.search.incumbents import Found
+from planner.search.outcome import SearchOutcome
+from planner.search.variant import BY_BOUND, NO_FIT, BestFirst
 from planner.specs.search import SearchSpec
 from planner.variants import variants
 

@@ -40,7 +40,7 @@ def jobs() -> tuple[Workload, ...]:
             seq_len=384,
             config=model,
         )
-        for name in ("megatron", "torchtitan", "accelerate")
+        for name in ("megatron", "torchtitan", "accelerate", "deepspeed")
         for size, offload in (("default", True), ("full", None))
         for node, nodes, sequences in NODES
         for model in MODELS
@@ -194,6 +194,8 @@ MUTATIONS: dict[str, tuple[Any, str, Break]] = {
     "a candidate lost at the hosts": (space, "hosts_hold", fewer_positions),
     "limits not applied": (Enumerator, "_keep", always(value=True)),
     "shards not checked": (Limits, "shards", always(None)),
+    "all goes together": (Limits, "clash", always(None)),
+    "what goes apart not checked": (Enumerator, "_apart", always(value=False)),
     "chunks of any batch": (schedules, "_interleaves", any_mesh),
     "no chunks": (schedules, "_interleaves", no_mesh),
     "one chunk less": (schedules, "_chunk_counts", but_last),

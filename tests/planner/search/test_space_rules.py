@@ -14,14 +14,9 @@ from planner.cost.host_bound import host_bound
 from planner.cost.meshes import Meshes
 from planner.cost.workload import Workload
 from planner.search import context
-from planner.search.best_first import (
-    BY_BOUND,
-    BY_PATHS,
-    BY_SOLVER,
-    NO_FIT,
-    search,
-)
+from planner.search.best_first import search
 from planner.search.space import enumerate_space
+from planner.search.variant import BY_BOUND, BY_PATHS, BY_SOLVER, NO_FIT
 from planner.specs.context import CP_KINDS
 from planner.specs.layout import Offload
 from planner.specs.search import SearchSpec
@@ -153,6 +148,16 @@ def removed(workload: Workload, rule: str) -> int:
             "replicas that tp or cp splits need shards",
             job({"tp": 2}, name="accelerate"),
             job({"tp": 8}, name="accelerate"),
+        ),
+        (
+            "the framework has no pp with tp",
+            job({"zero_stage": 1}, name="deepspeed"),
+            job({"zero_stage": 1, "tp": 1}, name="deepspeed"),
+        ),
+        (
+            "the framework has no pp with ZeRO 3",
+            job({"pp": 2}, name="deepspeed"),
+            job({"pp": 2, "zero_stage": 1}, name="deepspeed"),
         ),
         ("limit:recompute", job({"recompute": "full"}), job({})),
         (

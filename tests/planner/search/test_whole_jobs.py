@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from math import ceil
 
 import numpy as np
 import pytest
@@ -20,22 +21,28 @@ from whole_jobs import CAP, ONE_IN, whole_jobs
 
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
+from planner.expressible import lacking
 from planner.frameworks import FRAMEWORKS
 from planner.models import Architecture
 from planner.optimize import optimize
-from planner.search.best_first import SearchOutcome, search
+from planner.search import first_tier
+from planner.search import part as default_part
+from planner.search.best_first import search
 from planner.search.exhaustive import best_of_space
+from planner.search.outcome import SearchOutcome
 from planner.specs.search import SearchSpec
 from planner.variants import variants
 
 NAMES = [framework.name for framework in FRAMEWORKS]
 PARTS = 2
 """Pieces that each framework's jobs come in, so that cores can share them. [1]"""
-PER_PART = 50
-"""Jobs of a piece: 3 frameworks in 2 pieces make 300. [1]"""
+EVERY_PART = [(name, part) for name in NAMES for part in range(PARTS)]
+PER_PART = ceil(300 / len(EVERY_PART))
+"""Jobs of a piece: all pieces make 300. [1]"""
+SLOW_PER_PART = ceil(2000 / len(EVERY_PART))
+"""The same of a slow test: 2,000. [1]"""
 SMALL = 100
 """Complete plans of such a job; a slow test has more. [1]"""
-EVERY_PART = [(name, part) for name in NAMES for part in range(PARTS)]
 
 
 def check_whole(job: Workload) -> None:
@@ -61,7 +68,7 @@ def test_the_best_plan_is_the_best_of_all_plans(name: str, part: int) -> None:
 @pytest.mark.parametrize(("name", "part"), EVERY_PART)
 def test_the_best_of_two_thousand_jobs(name: str, part: int) -> None:
     """The same on many more, with twice the plans."""
-    run(check_whole, name, 2 * SMALL, jobs=320, part=PARTS + part)
+    run(check_whole, name, 2 * SMALL, jobs=SLOW_PER_PART, part=PARTS + part)
 
 
 @pytest.mark.slow
@@ -69,6 +76,29 @@ def test_the_best_of_two_thousand_jobs(name: str, part: int) -> None:
 def test_the_best_of_thousands_of_plans(name: str, part: int) -> None:
     """A few that hardly any limit narrows."""
     run(check_whole, name, CAP, jobs=15, part=2 * PARTS + part)
+
+
+def in_parts(patch: pytest.MonkeyPatch) -> None:
+    """Every full space is searched as a large one is: its default part first."""
+    patch.setattr(default_part, "FROM_GPUS", 1)
+    patch.setattr(first_tier, "PART", 3)
+    patch.setattr(first_tier, "PARALLEL_FROM", 10**9)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_space_in_parts_has_the_same_best_plan(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the default part rules out is no better than its best plan."""
+    in_parts(monkeypatch)
+    run(check_answer, name, SMALL, jobs=15, part=3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_many_more_spaces_in_parts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_parts(monkeypatch)
+    run(check_answer, name, 2 * SMALL, jobs=60, part=4)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -88,6 +118,10 @@ def test_whenever_it_is_stopped_the_bound_is_true(
 
 def check_flow(job: Workload) -> None:
     """The whole flow: the verifier agrees, and the status is that of all plans."""
+    if lacking(job.framework.limits, job.search):
+        with pytest.raises(BadInputError, match="cannot express"):
+            optimize([job])
+        return
     its = variants([job])
     if not any(map(admitted, its)):
         with pytest.raises(BadInputError, match="no legal layout is left"):

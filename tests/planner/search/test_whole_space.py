@@ -126,7 +126,7 @@ def are_experts(workload: Workload, row: Row) -> bool:
 
 
 @pytest.mark.parametrize("routed", [False, True])
-@pytest.mark.parametrize("name", ["megatron", "torchtitan", "accelerate"])
+@pytest.mark.parametrize("name", ["megatron", "torchtitan", "accelerate", "deepspeed"])
 def test_the_full_space_has_every_legal_mesh_once(
     name: str,
     routed: bool,  # noqa: FBT001

@@ -24,8 +24,9 @@ from planner.cost.room import (
 from planner.cost.workload import Workload
 from planner.frameworks import FRAMEWORKS
 from planner.models import Architecture, from_config
-from planner.search.best_first import SearchOutcome, search
+from planner.search.best_first import search
 from planner.search.incumbents import Found
+from planner.search.outcome import SearchOutcome
 from planner.specs.context import CP_KINDS
 from planner.specs.layout import Layout, RecomputeRange, Stage
 from planner.specs.search import SearchSpec

@@ -201,6 +201,13 @@ BROKEN: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         ACCELERATE,
         "accelerate has cp 16 at ZeRO 2 and 3 only, not 0",
     ),
+    "apart": (
+        PLAIN
+        | {"pp": 2, "dp": 4, "dp_shard": 4, "zero_stage": 1}
+        | {"grad_accum": 8, "stages": (7, 6)},
+        {"framework": "deepspeed"},
+        "deepspeed has no pp 2 with tp 2",
+    ),
     "recompute kind": (
         DENSE | {"stages": (kept(7, (7, "ful")), kept(6, (6, "ful")))},
         {},

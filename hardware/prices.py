@@ -1,0 +1,256 @@
+"""What GPUs rent and sell for, and what running one costs: quotes with sources."""
+
+from collections.abc import Sequence
+from statistics import median
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from hardware.files import CatalogError, find, lookup, names, read, reader, remembered
+from hardware.money import Price, PriceField
+from hardware.units import KgPerKwh, Seconds, UsdPerKwh, UsdPerKwMonth
+
+_FOLDER, _RUNNING = "prices", "running"
+Value = TypeVar("Value")
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Quoted(_Strict):
+    """One asking price.
+
+    Attributes:
+        price: With currency and basis. [-]
+        who: Who rents it out, where it is rented. [-]
+        covers: Of a purchase: a card, a board of several, or a whole server. [-]
+        date: Year, month or day of the quote. [-]
+        source: Where it was found. [-]
+    """
+
+    price: PriceField
+    who: str | None = None
+    covers: Literal["card", "board", "server"] = "server"
+    date: str = Field(pattern=r"^\d{4}(-\d\d){0,2}$")
+    source: str = Field(min_length=1)
+
+
+class GpuPrices(_Strict):
+    """Quotes of one GPU.
+
+    Attributes:
+        name: Of the GPU. [-]
+        rental: For an hour on demand. [-]
+        purchase: To own. [-]
+    """
+
+    name: str
+    rental: tuple[Quoted, ...] = ()
+    purchase: tuple[Quoted, ...] = ()
+
+
+class Fact(_Strict, Generic[Value]):
+    """A number with its date and source.
+
+    Attributes:
+        value: In the base unit of its field. [-]
+        date: Year or month that it is of. [-]
+        source: Where it was found. [-]
+    """
+
+    value: Value
+    date: str
+    source: str = Field(min_length=1)
+
+
+class NetworkTier(_Strict):
+    """Fabric of clusters up to a size.
+
+    Attributes:
+        gpus: The most GPUs. [1]
+        price: For each. [USD/GPU]
+    """
+
+    gpus: int = Field(gt=0)
+    price: PriceField
+
+
+class NetworkPrices(_Strict):
+    """Switches and cables by size of the cluster, smallest first.
+
+    Attributes:
+        tiers: Ascending. [-]
+        date: Of the prices. [-]
+        source: Where they were found. [-]
+    """
+
+    tiers: tuple[NetworkTier, ...] = Field(min_length=1)
+    date: str
+    source: str = Field(min_length=1)
+
+    def per_gpu(self, gpus: int) -> float:
+        """Fabric of a cluster.
+
+        Args:
+            gpus: Its GPUs. [1]
+
+        Returns:
+            For each of them; above the last size that of the last. [USD/GPU]
+        """
+        fit = [tier for tier in self.tiers if gpus <= tier.gpus]
+        return (fit or self.tiers[-1:])[0].price.amount
+
+
+Above = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class Running(_Strict):
+    """What holds for every GPU.
+
+    Attributes:
+        depreciation: Time that a purchase is written off over. [s]
+        server_over_gpu: Price of a server over that of its bare GPUs. [1]
+        network_per_gpu: Fabric beside the servers. [USD/GPU]
+        electricity: Price of it. [USD/kWh]
+        colocation: Room for a load, without electricity. [USD/kW-month]
+        pue: Power of the building over that of its computers. [1]
+        carbon: Of electricity. [kg/kWh]
+        rated_over_tdp: A server's rated power over its GPUs' TDP. [1]
+        drawn_over_rated: Mean power of training over rated power. [1]
+        idle_over_tdp: Power of an idle GPU over its TDP. [1]
+    """
+
+    depreciation: Fact[Seconds]
+    server_over_gpu: Fact[Above]
+    network_per_gpu: NetworkPrices
+    electricity: Fact[UsdPerKwh]
+    colocation: Fact[UsdPerKwMonth]
+    pue: Fact[Above]
+    carbon: Fact[KgPerKwh]
+    rated_over_tdp: Fact[Above]
+    drawn_over_rated: Fact[Above]
+    idle_over_tdp: Fact[Above]
+
+
+class Quote(_Strict):
+    """One price out of several quotes.
+
+    Attributes:
+        price: Their median. [-]
+        low: The least of them. [basis of price]
+        high: The most. [basis of price]
+        quotes: How many. [1]
+        date: Of the newest. [-]
+        source: Of the newest. [-]
+    """
+
+    price: PriceField
+    low: float
+    high: float
+    quotes: int
+    date: str
+    source: str
+
+
+def running() -> Running:
+    """What holds for every GPU, from our own file or the user's.
+
+    Returns:
+        Numbers with sources. [-]
+
+    Raises:
+        CatalogError: The file is wrong.
+    """
+    return _running(_RUNNING)
+
+
+@remembered
+def _running(name: str) -> Running:
+    return read(find(_FOLDER, name), Running)
+
+
+@reader(_FOLDER)
+def _check_file(name: str) -> object:
+    """What one file of the folder holds."""
+    return running() if name == _RUNNING else lookup(_FOLDER, name, GpuPrices)
+
+
+def gpu_prices(gpu_name: str) -> GpuPrices:
+    """Quotes of a GPU; none where the catalog has none.
+
+    Args:
+        gpu_name: Name of a GPU. [-]
+
+    Returns:
+        Its quotes. [-]
+
+    Raises:
+        CatalogError: Its file is wrong.
+    """
+    if gpu_name not in names(_FOLDER) or gpu_name == _RUNNING:
+        return GpuPrices(name=gpu_name)
+    found: Any = _check_file(gpu_name)
+    if not isinstance(found, GpuPrices):
+        raise CatalogError(f"{find(_FOLDER, gpu_name)}: holds no prices of a GPU")
+    return found
+
+
+def rental(gpu_name: str) -> Quote | None:
+    """What an hour of a GPU costs: the median of the newest year's quotes.
+
+    Args:
+        gpu_name: Name of a GPU. [-]
+
+    Returns:
+        The price with its spread, None without a quote. [USD/GPU-h]
+    """
+    quotes = _newest(gpu_prices(gpu_name).rental)
+    amounts = [(quote, quote.price.amount) for quote in quotes]
+    return _quote(amounts, Price(0.0, "USD/GPU-h")) if amounts else None
+
+
+def purchase(gpu_name: str, *, gpus: int, gpus_per_node: int) -> Quote | None:
+    """What a GPU costs to own, with its share of server and fabric.
+
+    ::
+
+        median(server / GPUs of a node  or  card * server_over_gpu) + fabric
+
+    Args:
+        gpu_name: Name of a GPU. [-]
+        gpus: GPUs of the cluster, for its fabric. [1]
+        gpus_per_node: GPUs of a server. [1]
+
+    Returns:
+        The price with its spread, None without a quote. [USD/GPU]
+
+    Leaves out storage, building and people.
+    """
+    facts, every = running(), gpu_prices(gpu_name).purchase
+    servers = [quote for quote in every if quote.covers == "server"]
+    fabric = facts.network_per_gpu.per_gpu(gpus) if gpus > gpus_per_node else 0.0
+    amounts = []
+    for quote in _newest(servers or every):
+        whole = 1.0 if quote.covers == "server" else facts.server_over_gpu.value
+        amounts.append((quote, quote.price.per_gpu(gpus_per_node) * whole + fabric))
+    return _quote(amounts, Price(0.0, "USD/GPU")) if amounts else None
+
+
+def _newest(quotes: Sequence[Quoted]) -> list[Quoted]:
+    """Those of the newest year."""
+    year = max((quote.date[:4] for quote in quotes), default="")
+    return [quote for quote in quotes if quote.date[:4] == year]
+
+
+def _quote(amounts: Sequence[tuple[Quoted, float]], unit: Price) -> Quote:
+    newest = max(amounts, key=lambda pair: pair[0].date)[0]
+    values = [amount for _, amount in amounts]
+    return Quote(
+        price=Price(median(values), unit.basis),
+        low=min(values),
+        high=max(values),
+        quotes=len(values),
+        date=newest.date,
+        source=newest.source,
+    )

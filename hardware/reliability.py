@@ -1,0 +1,155 @@
+"""How often runs are interrupted, and what checkpoints and restarts take: facts."""
+
+from typing import Generic, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+
+from hardware.files import find, read, reader, remembered
+from hardware.units import BytesPerSecond, Seconds
+
+_FOLDER = "reliability"
+Value = TypeVar("Value")
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Planned(_Strict, Generic[Value]):
+    """A number with its source.
+
+    Attributes:
+        value: In the base unit of its field. [-]
+        source: Where it was found. [-]
+    """
+
+    value: Value
+    source: str = Field(min_length=1)
+
+
+class Observation(_Strict):
+    """Interruptions of one run or fleet.
+
+    Attributes:
+        name: What it is called. [-]
+        gpu: Name of its GPU. [-]
+        gpus: How many. [1]
+        days: How long it was watched. [d]
+        interruptions: Unplanned ones. [1]
+        hardware: Those of them by hardware, where told. [1]
+        planned: Planned ones, where told. [1]
+        effective_share_above: Bound of the share of time that trained. [1]
+        unverified: The numbers were not looked up. [-]
+        source: Where it was found. [-]
+    """
+
+    name: str
+    gpu: str
+    gpus: PositiveInt
+    days: float = Field(gt=0)
+    interruptions: PositiveInt
+    hardware: PositiveInt | None = None
+    planned: PositiveInt | None = None
+    effective_share_above: float | None = None
+    unverified: bool = False
+    source: str = Field(min_length=1)
+
+    @property
+    def gpu_hours(self) -> float:
+        """Time of one GPU between interruptions of its run. [GPU-h]."""
+        return self.gpus * self.days * 24 / self.interruptions
+
+
+class Interruptions(_Strict):
+    """What was observed, and which of it a plan assumes.
+
+    Attributes:
+        default: Name of the observation that a plan assumes. [-]
+        range: Names of the worst and the best fleet of such size. [-]
+        observations: All of them. [-]
+    """
+
+    default: str
+    range: tuple[str, str]
+    observations: tuple[Observation, ...]
+
+    @model_validator(mode="after")
+    def _check_names(self) -> Self:
+        """The default and the range are among the observations."""
+        for name in (self.default, *self.range):
+            self.named(name)
+        return self
+
+    def named(self, name: str) -> Observation:
+        """One observation.
+
+        Args:
+            name: Its name. [-]
+
+        Returns:
+            The observation. [-]
+
+        Raises:
+            ValueError: There is none of this name.
+        """
+        for observation in self.observations:
+            if observation.name == name:
+                return observation
+        raise ValueError(f"no observation is called {name}")
+
+
+class Checkpoints(_Strict):
+    """What checkpoints and restarts take.
+
+    Attributes:
+        asynchronous_stall: The run waits so long for a checkpoint that is written
+            behind its back, the copy apart. [s]
+        copy_rate: From a GPU to its host. [B/s]
+        write_rate_per_gpu: To storage, each GPU's part of all. [B/s]
+        restart: From an interruption to the load of a checkpoint. [s]
+    """
+
+    asynchronous_stall: Planned[Seconds]
+    copy_rate: Planned[BytesPerSecond]
+    write_rate_per_gpu: Planned[BytesPerSecond]
+    restart: Planned[Seconds]
+
+
+def interruptions() -> Interruptions:
+    """Observed interruptions.
+
+    Returns:
+        Those of our own file or the user's. [-]
+
+    Raises:
+        CatalogError: The file is wrong.
+    """
+    return _interruptions("interruptions")
+
+
+def checkpoints() -> Checkpoints:
+    """What checkpoints and restarts take.
+
+    Returns:
+        Facts of our own file or the user's. [-]
+
+    Raises:
+        CatalogError: The file is wrong.
+    """
+    return _checkpoints("checkpoints")
+
+
+@remembered
+def _interruptions(name: str) -> Interruptions:
+    return read(find(_FOLDER, name), Interruptions)
+
+
+@remembered
+def _checkpoints(name: str) -> Checkpoints:
+    return read(find(_FOLDER, name), Checkpoints)
+
+
+@reader(_FOLDER)
+def _check_file(name: str) -> object:
+    """What one of the two files holds."""
+    return interruptions() if name == "interruptions" else checkpoints()

@@ -1,0 +1,121 @@
+"""How many tokens a run has: by compute, compute-optimal, or with serving in mind."""
+
+from planner.errors import BadInputError
+from planner.models.architecture import Architecture
+from planner.specs.training import TrainingSpec
+
+FLOPS_PER_TOKEN = 6
+"""Of training, for each parameter. [FLOP]"""
+COMPUTE_OPTIMAL = 20
+"""Tokens for each parameter at which a training budget gives the least loss
+(Hoffmann et al. 2022, arXiv:2203.15556). [token]"""
+DATA_EXPONENT = 0.28
+"""Of the loss in tokens, ``B / T^0.28`` (the same, equation 10). [1]"""
+
+
+def tokens_of_compute(compute: float, parameters: float) -> float:
+    """Tokens that a compute budget pays for.
+
+    ::
+
+        T = C / (6 P)
+
+    Args:
+        compute: Budget C. [FLOP]
+        parameters: Parameters P that a token meets. [1]
+
+    Returns:
+        Tokens. [token]
+
+    Leaves out attention scores, 4 % of the work at 8,192 tokens and 405B.
+    """
+    return compute / (FLOPS_PER_TOKEN * parameters)
+
+
+def compute_optimal_tokens(parameters: float, inference: float = 0.0) -> float:
+    """Tokens that make a model of this size the cheapest of its quality.
+
+    Without serving ``T0 = 20 P``. With ``I`` tokens to be served at 2 FLOP for each
+    parameter, the cheapest way to a loss ``E + A / P^a + B / T^b`` over training and
+    serving, ``6 P T + 2 P I``, is where::
+
+        (1 + I / (3 T)) (T0 / T)^b = 1
+
+    Args:
+        parameters: Parameters that a token meets. [1]
+        inference: Tokens I to be served over the model's life. [token]
+
+    Returns:
+        Tokens to train; more, the more are served. [token]
+
+    Leaves out that a GPU serves at another utilisation than it trains.
+
+    References:
+        Hoffmann et al. 2022, arXiv:2203.15556; Sardana et al. 2024, "Beyond
+        Chinchilla-Optimal", arXiv:2401.00448, equation 3, its condition of first
+        order at fixed P, scaled to 20 tokens a parameter for I = 0.
+    """
+    least = COMPUTE_OPTIMAL * parameters
+    low: float = least
+    high: float = least * (1 + inference / (3 * least)) ** (1 / DATA_EXPONENT)
+    for _ in range(200):
+        middle = (low + high) / 2
+        gain = (1 + inference / (3 * middle)) * (least / middle) ** DATA_EXPONENT
+        low, high = (middle, high) if gain > 1 else (low, middle)
+    return (low + high) / 2
+
+
+def with_tokens(training: TrainingSpec, model: Architecture) -> TrainingSpec:
+    """A training block whose length is a number of tokens, where it has one.
+
+    Args:
+        training: As the user wrote it. [-]
+        model: The model, for its parameters; of experts those that a token meets. [-]
+
+    Returns:
+        The same with tokens. [-]
+
+    Raises:
+        BadInputError: The batch ramp is longer than the run.
+    """
+    parameters = float(model.active_parameters)
+    tokens = training.run_tokens
+    if training.compute is not None:
+        tokens = tokens_of_compute(training.compute, parameters)
+    if training.tokens == "compute-optimal":
+        served = training.inference_tokens or 0.0
+        tokens = compute_optimal_tokens(parameters, served)
+    ramp = sum(step.tokens for step in training.batch_ramp or ())
+    if ramp and (tokens is None or ramp >= tokens):
+        raise BadInputError(
+            f"the ramp takes {ramp:g} tokens, which is not less than the whole run",
+            field="training.batch_ramp",
+            value=tokens,
+            allowed="a run of more tokens, by training.tokens or training.compute",
+        )
+    clear = {"tokens": tokens, "compute": None, "inference_tokens": None}
+    return training if tokens is None else training.model_copy(update=clear)
+
+
+def tokens_rule(training: TrainingSpec, model: Architecture) -> str:
+    """Where a run's number of tokens is from.
+
+    Args:
+        training: As the user wrote it. [-]
+        model: The model. [-]
+
+    Returns:
+        A phrase. [text]
+    """
+    parameters = f"{model.active_parameters / 1e9:,.1f}B parameters"
+    if training.compute is not None:
+        return f"{training.compute:.3g} FLOP over 6 x {parameters}"
+    if training.tokens != "compute-optimal":
+        return "given"
+    optimal = f"compute-optimal, {COMPUTE_OPTIMAL} for each of {parameters}"
+    if training.inference_tokens is None:
+        return f"{optimal} (arXiv:2203.15556)"
+    return (
+        f"{optimal}, more for {training.inference_tokens:.3g} tokens to be served "
+        "(arXiv:2401.00448)"
+    )

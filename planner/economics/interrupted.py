@@ -1,0 +1,161 @@
+"""What interruptions and checkpoints leave of the wall time of a stretch."""
+
+from dataclasses import dataclass
+from math import exp
+
+from planner.cost.goodput import effective_share, young_daly_interval
+from planner.economics.stretches import Stretch
+from planner.economics.terms import RunTerms
+
+GIB = 2.0**30
+
+
+@dataclass(frozen=True)
+class Goodput:
+    """Checkpoints, interruptions and what they leave.
+
+    Attributes:
+        share: Of the wall time that trains. [1]
+        between: Mean time between interruptions of the whole run. [s]
+        interval: Between checkpoints. [s]
+        stall: The run waits so long for one. [s]
+        write: Time of one to storage. [s]
+    """
+
+    share: float
+    between: float
+    interval: float
+    stall: float
+    write: float
+
+
+def goodput(
+    stretch: Stretch, terms: RunTerms, failures: float | None = None
+) -> Goodput:
+    """Effective share of the time under interruptions and checkpoints.
+
+    ::
+
+        M = failures / GPUs          tau = max(sqrt(2 C M), write if asynchronous)
+        C = stall + copy             + write, if synchronous
+        R = restart + read + (write if asynchronous)
+
+    A checkpoint counts once it is written; an asynchronous one is that late. Where
+    broken nodes are away for a repair time, the run stands while more are away than
+    there are spare or idle ones.
+
+    Args:
+        stretch: Part of a run. [-]
+        terms: What interrupts it. [-]
+        failures: Time of one GPU between interruptions, in place of the terms'.
+            [GPU-h]
+
+    Returns:
+        The share, and the checkpoints that it is at. [-]
+
+    References:
+        :mod:`planner.cost.goodput`; the wait for nodes is that of a Poisson number
+        of broken ones, M/G/infinity.
+    """
+    between = (failures or terms.failures.value) * 3600 / stretch.layout.gpus
+    write, stall = write_time(stretch, terms), stall_time(stretch, terms)
+    least = write if terms.asynchronous else 0.0
+    interval = terms.interval or max(young_daly_interval(stall, between), least)
+    again = terms.restart.value + write + least
+    share = effective_share(stall, between, interval=interval, restart=again)
+    standing = _standing(stretch, terms, between)
+    return Goodput(share * (1 - standing), between, interval, stall, write)
+
+
+def write_time(stretch: Stretch, terms: RunTerms) -> float:
+    """Time of one checkpoint to storage, or back.
+
+    Args:
+        stretch: Part of a run. [-]
+        terms: Rate of the storage. [-]
+
+    Returns:
+        Bytes over the rate of all writers. [s]
+    """
+    rate = terms.write_rate or terms.write_rate_per_gpu.value * stretch.layout.gpus
+    return stretch.saved.total_gib * GIB / rate
+
+
+def stall_time(stretch: Stretch, terms: RunTerms) -> float:
+    """Time that the run waits for one checkpoint.
+
+    Args:
+        stretch: Part of a run. [-]
+        terms: How checkpoints are written. [-]
+
+    Returns:
+        The user's; or a copy to the host and what goes with it, and the write as
+        well where it is synchronous. [s]
+    """
+    if terms.stall_given is not None:
+        return terms.stall_given
+    copy = stretch.saved.per_rank_gib * GIB / terms.copy_rate.value
+    write = 0.0 if terms.asynchronous else write_time(stretch, terms)
+    return terms.stall.value + copy + write
+
+
+def _standing(stretch: Stretch, terms: RunTerms, between: float) -> float:
+    """Share of the time that more nodes are away than can be replaced."""
+    if terms.repair is None:
+        return 0.0
+    away = terms.repair * terms.hardware.value / between
+    spares = terms.spare_nodes + idle_nodes_of(stretch)
+    term, within = exp(-away), 0.0
+    for count in range(1, spares + 2):
+        within += term
+        term *= away / count
+    return max(1.0 - within, 0.0) if away < 700 else 1.0 - 1e-9
+
+
+def idle_nodes_of(stretch: Stretch) -> int:
+    """Nodes in service that a layout leaves alone.
+
+    Args:
+        stretch: Part of a run. [-]
+
+    Returns:
+        Whole nodes of all pools. [1]
+    """
+    return sum(part.idle for part in fleet_of(stretch))
+
+
+@dataclass(frozen=True)
+class FleetPart:
+    """Nodes of one kind.
+
+    Attributes:
+        node: Name of the node. [-]
+        training: Nodes that train; part of one counts as one. [1]
+        idle: Nodes in service that do not. [1]
+    """
+
+    node: str
+    training: int
+    idle: int
+
+
+def fleet_of(stretch: Stretch) -> list[FleetPart]:
+    """The nodes of a cluster by kind, at work and idle.
+
+    Args:
+        stretch: Part of a run. [-]
+
+    Returns:
+        One entry for each pool. [-]
+    """
+    layout, workload = stretch.layout, stretch.workload
+    used = {pool.pool: layout.gpus_on(pool) for pool in layout.pools}
+    pools = [(pool.name, pool.topology) for pool in workload.pools]
+    parts = []
+    for name, topology in pools or [("", workload.topology)]:
+        node = topology.cluster.node
+        gpus = used.get(name, 0) if pools else layout.gpus
+        training = -(-gpus // node.gpus_per_node)
+        there = max(topology.cluster.spec.in_service, training)
+        parts.append(FleetPart(node.name, training, there - training))
+    return parts

@@ -1,0 +1,80 @@
+"""Plans and their runs: what a command prints and writes of the whole run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from planner.cost.tokens import tokens_rule
+from planner.cost.workload import Workload
+from planner.economics.ramp import stretches_of
+from planner.economics.run import whole_run
+from planner.economics.terms import run_terms
+from planner.specs.economics import EconomicsSpec
+from planner.specs.result import RankedPlan
+from planner.specs.run import Run
+from planner.specs.training import TrainingSpec
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One phase with its plan.
+
+    Attributes:
+        name: Of the phase, empty for a run without phases. [text]
+        workload: Its job, under the plan's framework. [-]
+        plan: Its plan. [-]
+        training: Its training block as the user wrote it. [-]
+    """
+
+    name: str
+    workload: Workload
+    plan: RankedPlan
+    training: TrainingSpec
+
+
+def run_of(phases: Sequence[Planned], economics: EconomicsSpec) -> Run | None:
+    """The whole run of a plan, or of one plan for each phase.
+
+    Args:
+        phases: In their order, at least one. [-]
+        economics: What the user said of prices and failures. [-]
+
+    Returns:
+        The run, None where no phase says how many tokens it has. [-]
+
+    Raises:
+        BadInputError: A batch of a ramp cannot be trained under its plan.
+    """
+    stretches = [
+        stretch
+        for index, phase in enumerate(phases)
+        for stretch in stretches_of(
+            phase.workload, phase.plan, name=phase.name, phase=index
+        )
+    ]
+    if not stretches:
+        return None
+    first = phases[0]
+    rule = tokens_rule(first.training, first.workload.model)
+    rule = f"{rule}, in {len(phases)} phases" if len(phases) > 1 else rule
+    return whole_run(stretches, run_terms(first.workload, economics), rule=rule)
+
+
+def with_run(plan: RankedPlan, run: Run | None) -> RankedPlan:
+    """A plan whose estimate says what its run takes.
+
+    Args:
+        plan: A plan. [-]
+        run: Its run, None where no tokens are known. [-]
+
+    Returns:
+        The plan with time to train, cost and energy. [-]
+    """
+    if run is None:
+        return plan
+    update = {
+        "time_to_train_s": run.time_to_train_s.value,
+        "cost_usd": None if run.cost_usd is None else run.cost_usd.total.value,
+        "energy_mwh": run.energy_mwh.value,
+    }
+    estimate = plan.estimate.model_copy(update=update)
+    return plan.model_copy(update={"estimate": estimate})

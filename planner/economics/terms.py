@@ -1,0 +1,213 @@
+"""What the cost of a run is computed with: the catalog's facts, or the user's own."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hardware.catalog import Cluster
+from hardware.money import Price
+from hardware.prices import Quote, purchase, rental, running
+from hardware.reliability import checkpoints, interruptions
+from planner.cost.workload import Workload
+from planner.specs.economics import EconomicsSpec
+
+GIVEN = "given"
+"""Source of what the user said."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """A number with its source.
+
+    Attributes:
+        value: In the unit of its field. [-]
+        source: Where it is from. [text]
+    """
+
+    value: float
+    source: str
+
+
+@dataclass(frozen=True)
+class NodeTerms:
+    """What one kind of node costs and draws.
+
+    Attributes:
+        gpus: GPUs of a node. [1]
+        price: Of an hour or of owning, None where unknown. [-]
+        told: The price in words, with date and source. [text]
+        rated: The most that it draws. [W]
+        training: Mean power while it trains. [W]
+        idle: Power of its GPUs while they do nothing. [W]
+    """
+
+    gpus: int
+    price: Price | None
+    told: str
+    rated: float
+    training: Term
+    idle: float
+
+
+@dataclass(frozen=True)
+class RunTerms:
+    """Everything that a run's time, cost and energy rest on beside the step time.
+
+    Attributes:
+        nodes: By name of the node. [-]
+        depreciation: Time that a purchase is written off over. [s]
+        electricity: Price of it. [USD/kWh]
+        colocation: Price of room for a load. [USD/kW-month]
+        pue: Power of the building over that of its computers. [1]
+        carbon: Of electricity. [kg/kWh]
+        failures: Time of one GPU between interruptions. [GPU-h]
+        failure_range: The same in the worst and the best fleet observed. [GPU-h]
+        hardware: Share of interruptions that take a node away. [1]
+        restart: From an interruption to the load of a checkpoint. [s]
+        repair: A broken node is away so long, None: replaced in the restart. [s]
+        spare_nodes: Nodes that wait to replace broken ones. [1]
+        asynchronous: Checkpoints are written behind the run's back. [-]
+        stall: Wait for a checkpoint beside its copy and, if synchronous, its write. [s]
+        stall_given: Wait for any checkpoint, by the user. [s]
+        copy_rate: From a GPU to its host. [B/s]
+        write_rate_per_gpu: To storage, of each GPU. [B/s]
+        write_rate: To storage, of all, by the user. [B/s]
+        interval: Between checkpoints, by the user. [s]
+    """
+
+    nodes: Mapping[str, NodeTerms]
+    depreciation: Term
+    electricity: Term
+    colocation: Term
+    pue: Term
+    carbon: Term
+    failures: Term
+    failure_range: tuple[float, float]
+    hardware: Term
+    restart: Term
+    repair: float | None
+    spare_nodes: int
+    asynchronous: bool
+    stall: Term
+    stall_given: float | None
+    copy_rate: Term
+    write_rate_per_gpu: Term
+    write_rate: float | None
+    interval: float | None
+
+
+def run_terms(workload: Workload, spec: EconomicsSpec | None = None) -> RunTerms:
+    """The catalog's facts with the user's own in their place.
+
+    Args:
+        workload: The job: its cluster decides prices and power. [-]
+        spec: What the user said. [-]
+
+    Returns:
+        The terms, each with its source. [-]
+    """
+    own = spec or EconomicsSpec()
+    facts, writes = running(), checkpoints()
+    seen = interruptions()
+    chosen = seen.named(seen.default)
+    told = f"{chosen.interruptions} in {chosen.days:g} days on {chosen.gpus:,} GPUs"
+    clusters = [pool.topology.cluster for pool in workload.pools]
+    return RunTerms(
+        nodes=_nodes(clusters or [workload.topology.cluster], own),
+        depreciation=_or(own.depreciation, facts.depreciation),
+        electricity=_or(own.electricity, facts.electricity),
+        colocation=_or(own.colocation, facts.colocation),
+        pue=_or(own.pue, facts.pue),
+        carbon=_or(own.carbon, facts.carbon),
+        failures=Term(own.failures, GIVEN)
+        if own.failures
+        else Term(chosen.gpu_hours, f"{told}, {chosen.source}"),
+        failure_range=(own.failures, own.failures)
+        if own.failures
+        else _range(seen.range),
+        hardware=Term((chosen.hardware or 0) / chosen.interruptions, chosen.source),
+        restart=_or(own.restart, writes.restart),
+        repair=own.repair,
+        spare_nodes=own.spare_nodes,
+        asynchronous=own.checkpoint.writes == "asynchronous",
+        stall=_or(None, writes.asynchronous_stall),
+        stall_given=own.checkpoint.stall,
+        copy_rate=_or(None, writes.copy_rate),
+        write_rate_per_gpu=_or(None, writes.write_rate_per_gpu),
+        write_rate=own.checkpoint.bandwidth,
+        interval=own.checkpoint.interval,
+    )
+
+
+def _range(names: tuple[str, str]) -> tuple[float, float]:
+    """The worst and the best fleet. [GPU-h]."""
+    worst, best = (interruptions().named(name).gpu_hours for name in names)
+    return worst, best
+
+
+def _or(given: float | None, fact: object) -> Term:
+    """The user's number, or else a fact with its source."""
+    if given is not None:
+        return Term(given, GIVEN)
+    value, source = getattr(fact, "value", 0.0), getattr(fact, "source", "")
+    date = getattr(fact, "date", "")
+    return Term(float(value), f"{date}: {source}" if date else source)
+
+
+def _nodes(clusters: list[Cluster], own: EconomicsSpec) -> dict[str, NodeTerms]:
+    total = sum(cluster.gpus for cluster in clusters)
+    return {c.node.name: _node(c, own, total) for c in clusters}
+
+
+def _node(cluster: Cluster, own: EconomicsSpec, total: int) -> NodeTerms:
+    """Price and power of one kind of node."""
+    node, gpu, facts = cluster.node, cluster.gpu, running()
+    price, told = _price(own, gpu.name, total, node.gpus_per_node)
+    tdp = gpu.tdp * node.gpus_per_node
+    ratio = facts.rated_over_tdp
+    rated = Term(node.max_power or tdp * ratio.value, f"{node.name}'s datasheet")
+    if node.max_power is None:
+        rated = Term(rated.value, f"{ratio.value:g} x TDP, {ratio.source}")
+    drawn = facts.drawn_over_rated
+    training = Term(
+        rated.value * drawn.value, f"{drawn.value:g} x {rated.source}; {drawn.source}"
+    )
+    return NodeTerms(
+        gpus=node.gpus_per_node,
+        price=price,
+        told=told,
+        rated=rated.value,
+        training=Term(own.power, GIVEN) if own.power is not None else training,
+        idle=tdp * facts.idle_over_tdp.value,
+    )
+
+
+def _price(
+    own: EconomicsSpec, gpu: str, total: int, per_node: int
+) -> tuple[Price | None, str]:
+    """The price in force and where it is from."""
+    if isinstance(own.price, Price):
+        return own.price, f"{_amount(own.price)}, given"
+    if own.price == "buy":
+        quote = purchase(gpu, gpus=total, gpus_per_node=per_node)
+        kind = "to buy, with server and fabric"
+    else:
+        quote, kind = rental(gpu), "on demand"
+    if quote is None:
+        return None, f"no price of {gpu} is known {kind}; give economics.price"
+    return quote.price, _quoted(quote, kind)
+
+
+def _amount(price: Price) -> str:
+    return f"{price.amount:,.10g} {price.basis}"
+
+
+def _quoted(quote: Quote, kind: str) -> str:
+    """A price of the catalog in words, with its date and source."""
+    many = (
+        f"median of {quote.quotes} quotes from {quote.low:,.4g} to {quote.high:,.4g}"
+        if quote.quotes > 1
+        else "one quote"
+    )
+    newest = "the newest from " if quote.quotes > 1 else "from "
+    amount = f"{quote.price.amount:,.2f} {quote.price.basis}"
+    return f"{amount} {kind}, {many}, {newest}{quote.date}: {quote.source}"

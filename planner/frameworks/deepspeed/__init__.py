@@ -1,0 +1,15 @@
+"""DeepSpeed: ZeRO, AutoTP, Ulysses and pipelines around transformers' own blocks."""
+
+from planner.frameworks.deepspeed.limits import LIMITS
+from planner.frameworks.deepspeed.recipe import RECIPE
+from planner.frameworks.profiles import read_profile
+from planner.specs.framework import Framework
+
+DEEPSPEED = Framework(
+    name="deepspeed",
+    title="DeepSpeed",
+    limits=LIMITS,
+    recipe=RECIPE,
+    profile=read_profile("deepspeed"),
+)
+"""DeepSpeed 0.19.8 with transformers 5.23 on PyTorch 2.13."""

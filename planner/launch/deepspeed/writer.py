@@ -1,0 +1,311 @@
+"""A plan as ds_config.json with the script that it configures."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from planner.launch.brief import Brief, Gap, LaunchFile, Program, Variable
+from planner.launch.deepspeed.known import VERSION
+from planner.launch.render import render
+from planner.models.blocks import Attention
+from planner.specs.layout import Layout
+
+CONFIG, MODEL, HOSTS, SCRIPT = "ds_config.json", "config.json", "hostfile", "train.py"
+OPTIMIZERS = {"adamw": "AdamW", "sgd": "SGD", "sgd-momentum": "SGD"}
+"""optimizer.type by name; SGD is PyTorch's own. [text]"""
+STAGED = ("llama", "mistral", "qwen2", "qwen3")
+"""Model types whose blocks the script puts into stages. [text]"""
+ABSENT = ("grok-1", "kimi_k2", "nemotron-nas")
+"""Model types that transformers 5.23 has no causal language model for. [text]"""
+PRESETS = {
+    "mixtral": "mixtral",
+    "qwen3_moe": "qwen3_moe",
+    "deepseek_v2": "deepseek_v2",
+    "deepseek_v3": "deepseek_v3",
+}
+"""expert_parallel.preset_model by model type. [text]"""
+DRIVES = "/local_nvme"
+
+
+def gaps(brief: Brief) -> tuple[Gap, ...]:
+    """What of a plan ds_config.json and the script around it cannot say.
+
+    Args:
+        brief: The plan. [-]
+
+    Returns:
+        One gap for each, none where all of it can be said. [-]
+    """
+    return (*_training_gaps(brief), *_model_gaps(brief), *_layout_gaps(brief))
+
+
+def _training_gaps(brief: Brief) -> Iterator[Gap]:
+    its = brief.training
+    where = "spec.training."
+    if its.method != "full":
+        allowed = "full; accelerate has adapters"
+        yield Gap("no adapters", f"{where}method", its.method, allowed)
+    if its.optimizer not in OPTIMIZERS:
+        allowed = ", ".join(OPTIMIZERS)
+        yield Gap("no such optimizer", f"{where}optimizer", its.optimizer, allowed)
+    if its.precision not in ("bf16", "fp16", "fp32"):
+        allowed = "bf16, fp16, fp32"
+        yield Gap("no such format", f"{where}precision", its.precision, allowed)
+    if its.state_bits not in (None, 32):
+        yield Gap("no narrow moments", f"{where}state_bits", its.state_bits, "32")
+    if its.document:
+        yield Gap("no packed documents", f"{where}document", its.document, "")
+    if its.optimizer_in_backward:
+        yield Gap("no step in backward", f"{where}optimizer_in_backward", "true", "")
+    if its.freeze != type(its.freeze)():
+        yield Gap("nothing is frozen", f"{where}freeze", "parts of the model", "")
+
+
+def _model_gaps(brief: Brief) -> Iterator[Gap]:
+    kind, its = _kind(brief), brief.layout
+    if kind in ABSENT:
+        yield Gap("transformers has no such model", "spec.model", kind, "")
+    if its.pp > 1 and kind not in STAGED:
+        allowed = f"pp 1, or a model of {', '.join(STAGED)}"
+        yield Gap("its blocks are not put into stages", "layout.pp", its.pp, allowed)
+    if its.ep > 1 and kind not in PRESETS:
+        allowed = f"ep 1, or a model of {', '.join(PRESETS)}"
+        yield Gap("AutoEP has no preset for its experts", "layout.ep", its.ep, allowed)
+    if brief.architecture.mtp_layers:
+        what = f"{brief.architecture.mtp_layers} layers"
+        yield Gap("no multi-token prediction", "spec.model", what, "none")
+
+
+def _kind(brief: Brief) -> str:
+    return str(brief.model.get("model_type", ""))
+
+
+def _layout_gaps(brief: Brief) -> Iterator[Gap]:
+    its = brief.layout
+    if its.offload.activations or its.offload.gradients:
+        what = "activations" if its.offload.activations else "gradients"
+        allowed = "optimizer, parameters"
+        yield Gap(f"no {what} on the host alone", "layout.offload", what, allowed)
+    if 0 < its.offload.parameters < 1:
+        value = its.offload.parameters
+        yield Gap("parameters go to the host whole", "layout.offload", value, "1")
+    groups = _key_heads(brief)
+    if its.cp > 1 and groups % its.cp and its.cp % groups:
+        allowed = f"a divisor or a multiple of the {groups} key heads"
+        yield Gap("Ulysses divides key heads", "layout.cp", its.cp, allowed)
+    if its.gpus % brief.gpus_per_node:
+        yield Gap("nodes are filled whole", "layout.dp", its.dp, "")
+
+
+def _key_heads(brief: Brief) -> int:
+    attention = brief.architecture.kinds[0].attention
+    if isinstance(attention, Attention):
+        return attention.kv_heads
+    return attention.heads
+
+
+def write(brief: Brief) -> Program:
+    """The program: a training script, its configuration, the model and the hosts.
+
+    Args:
+        brief: The plan. [-]
+
+    Returns:
+        The files, and how they are started. [-]
+    """
+    settings = json.dumps(configuration(brief), indent=2) + "\n"
+    fields = {k: v for k, v in brief.model.items() if k != "name"}
+    return Program(
+        files=(
+            LaunchFile(CONFIG, settings),
+            LaunchFile(MODEL, json.dumps(fields, indent=2) + "\n"),
+            LaunchFile(HOSTS, _hosts(brief)),
+            LaunchFile(SCRIPT, render("deepspeed_train.py.j2")),
+        ),
+        starter="deepspeed",
+        words=(
+            f"{SCRIPT} --config {CONFIG} --model {MODEL}",
+            f"--seq-length {brief.training.seq_len}",
+            '--steps "$TRAIN_STEPS" --data "$DATA_PATH" --checkpoints "$CHECKPOINTS"',
+        ),
+        check=("--steps 20",),
+        versions=_VERSIONS,
+        environment=(),
+        blanks=tuple(_blanks(brief)),
+        first=tuple(_first(brief)),
+    )
+
+
+_VERSIONS = (
+    f"deepspeed=={VERSION}",
+    "torch==2.13.0",
+    "transformers==5.23.0",
+)
+
+
+def _hosts(brief: Brief) -> str:
+    """One line a node; launch.sh tells a node its number, so names are yours."""
+    head = "# Nodes in the order of their ranks; give them their names for pdsh.\n"
+    slots = brief.gpus_per_node
+    return head + "".join(f"node-{n} slots={slots}\n" for n in range(brief.nodes))
+
+
+def _blanks(brief: Brief) -> Iterator[Variable]:
+    tokens = brief.training.tokens
+    step = brief.training.sequences * brief.training.seq_len
+    steps = max(round(tokens / step), 1) if tokens else 1000
+    yield Variable(
+        "DATA_PATH", "", "Tokens, a .npy file; empty trains on made-up ones."
+    )
+    yield Variable("CHECKPOINTS", "", "Folder for checkpoints; empty writes none.")
+    yield Variable("TRAIN_STEPS", str(steps), "Optimizer steps of the run.")
+    if brief.layout.offload.device == "nvme":
+        yield Variable("NVME_PATH", DRIVES, "Folder on the node's own drives.")
+
+
+def _first(brief: Brief) -> Iterator[str]:
+    yield (
+        "train.py prints `LAYOUT` with the degrees that DeepSpeed built and `HELD` "
+        "with what every rank holds: compare both with the plan."
+    )
+    yield (
+        "`SamplesPerSec` and `MaxMemAllocated` of steps 10 to 20 are speed and memory; "
+        "the first steps compile and connect."
+    )
+    if brief.layout.tp > 1:
+        yield (
+            "ds_config.json gives no train_batch_size: under AutoTP DeepSpeed takes it "
+            "for the whole world's. The embedding stays whole on every tensor rank "
+            "where the plan divides it, so a rank holds a little more than predicted."
+        )
+    if _hybrid(brief.layout):
+        yield (
+            "zero_hpz_partition_size keeps weights once per group of "
+            f"{brief.layout.dp_shard} ranks and states over all ranks: memory is below "
+            "the prediction, which divides states over the group."
+        )
+
+
+def configuration(brief: Brief) -> dict[str, Any]:
+    """The settings of ds_config.json.
+
+    Args:
+        brief: The plan. [-]
+
+    Returns:
+        JSON. [-]
+    """
+    its = brief.layout
+    return {
+        **_batch(its),
+        "steps_per_print": 10,
+        "gradient_clipping": 1.0,
+        **_format(brief),
+        "zero_optimization": _zero(its),
+        **_axes(brief),
+        **_recompute(brief),
+        **_optimizer(brief),
+    }
+
+
+def _batch(its: Layout) -> dict[str, Any]:
+    """No train_batch_size under AutoTP, which counts tensor ranks as replicas."""
+    found: dict[str, Any] = {
+        "train_micro_batch_size_per_gpu": its.micro_batch,
+        "gradient_accumulation_steps": its.grad_accum,
+    }
+    if its.tp == 1:
+        total = its.dp * its.micro_batch * its.grad_accum
+        found = {"train_batch_size": total, **found}
+    return found
+
+
+def _format(brief: Brief) -> dict[str, Any]:
+    precision = brief.training.precision
+    if precision == "fp16":
+        return {"fp16": {"enabled": True, "initial_scale_power": 16}}
+    if precision == "fp32":
+        return {}
+    found: dict[str, Any] = {"bf16": {"enabled": True}}
+    if brief.layout.zero_stage:
+        found["data_types"] = {"grad_accum_dtype": "fp32"}
+    return found
+
+
+def _hybrid(its: Layout) -> bool:
+    return its.zero_stage == 3 and its.dp_shard < its.dp * its.cp
+
+
+def _zero(its: Layout) -> dict[str, Any]:
+    found: dict[str, Any] = {"stage": its.zero_stage}
+    if its.zero_stage:
+        found |= {"overlap_comm": True, "contiguous_gradients": True}
+    if _hybrid(its):
+        found["zero_hpz_partition_size"] = its.dp_shard
+    return found | _offload(its)
+
+
+def _offload(its: Layout) -> dict[str, Any]:
+    where = its.offload
+    block: dict[str, Any] = {"device": where.device, "pin_memory": True}
+    if where.device == "nvme":
+        block["nvme_path"] = DRIVES
+    found: dict[str, Any] = {}
+    if where.optimizer:
+        ratio = {"ratio": where.optimizer} if where.optimizer < 1 else {}
+        found["offload_optimizer"] = block | ratio
+    if where.parameters:
+        found["offload_param"] = dict(block)
+    return found
+
+
+def _axes(brief: Brief) -> dict[str, Any]:
+    its = brief.layout
+    found: dict[str, Any] = {}
+    if its.tp > 1:
+        found["tensor_parallel"] = {"autotp_size": its.tp}
+    if its.cp > 1:
+        found["sequence_parallel_size"] = its.cp
+    if its.ep > 1:
+        found["expert_parallel"] = {
+            "enabled": True,
+            "autoep_size": its.ep,
+            "preset_model": PRESETS.get(_kind(brief)),
+        }
+    if its.pp > 1:
+        found["pipeline"] = {
+            "stages": its.pp,
+            "partition": list(its.layers_per_stage),
+            "activation_checkpoint_interval": int(_full(its)),
+        }
+    return found
+
+
+def _full(its: Layout) -> bool:
+    return any(part.kind == "full" for stage in its.stages for part in stage.recompute)
+
+
+def _recompute(brief: Brief) -> dict[str, Any]:
+    if not _full(brief.layout) or brief.layout.pp > 1:
+        return {}
+    layers = brief.architecture.layers
+    return {
+        "activation_checkpointing": {
+            "partition_activations": False,
+            "cpu_checkpointing": False,
+            "number_checkpoints": layers,
+        }
+    }
+
+
+def _optimizer(brief: Brief) -> dict[str, Any]:
+    name = brief.training.optimizer
+    rate: dict[str, Any] = {"lr": 3e-4}
+    if name == "adamw":
+        rate |= {"betas": [0.9, 0.95], "eps": 1e-8, "weight_decay": 0.1}
+    if name == "sgd-momentum":
+        rate["momentum"] = 0.9
+    found = {"optimizer": {"type": OPTIMIZERS[name], "params": rate}}
+    if name != "adamw" and brief.layout.zero_stage:
+        return {**found, "zero_allow_untested_optimizer": True}
+    return found

@@ -1,0 +1,301 @@
+"""A model in torchtitan's words: one of its flavours, or a call that builds its own."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from planner.launch.brief import Brief, Gap
+from planner.launch.torchtitan.families import (
+    Builder,
+    Router,
+    families,
+    flavours,
+    shapes,
+)
+from planner.models.architecture import Architecture
+from planner.models.blocks import Attention, LatentAttention, LayerKind, Mlp, Moe
+
+Fields = Mapping[str, Any]
+LLAMA3 = (
+    "factor",
+    "low_freq_factor",
+    "high_freq_factor",
+    "original_max_position_embeddings",
+)
+"""Fields of Llama 3's rotary scaling. [text]"""
+YARN = ("factor", "beta_fast", "beta_slow", "original_max_position_embeddings")
+"""Fields of YaRN that torchtitan takes. [text]"""
+
+
+@dataclass(frozen=True)
+class Named:
+    """A flavour of torchtitan's own registry.
+
+    Attributes:
+        module: Of torchtitan.models. [text]
+        flavour: Its name there. [text]
+    """
+
+    module: Builder
+    flavour: str
+
+
+@dataclass(frozen=True)
+class Own:
+    """A model of sizes that have no name, for a builder of own_model.py.
+
+    Attributes:
+        module: Of torchtitan.models; names the builder. [text]
+        keywords: What the builder is given. [-]
+    """
+
+    module: Builder
+    keywords: Mapping[str, object] = field(default_factory=dict)
+
+
+def model_gaps(brief: Brief) -> Iterator[Gap]:
+    """What of a model no torchtitan model has.
+
+    Args:
+        brief: The plan. [-]
+
+    Yields:
+        One gap for each.
+    """
+    name = brief.architecture.family
+    if name not in families():
+        known = "the families " + ", ".join(families())
+        yield Gap("no model has such blocks", "spec.model", name, known)
+        return
+    for what in (*_block_gaps(brief.architecture), *_field_gaps(brief)):
+        yield Gap(f"its {families()[name].builder} model has no {what}", *_at(name))
+
+
+def _at(family: str) -> tuple[str, str, str]:
+    return "spec.model", family, ""
+
+
+def _block_gaps(model: Architecture) -> Iterator[str]:
+    attentions = {kind.attention for kind in model.kinds}
+    if len(attentions) > 1:
+        yield "layers whose attentions differ"
+    if any(_odd(kind.attention) for kind in model.kinds):
+        yield "biases, windows, sinks or caps in attention"
+    if any(kind.parallel or kind.norms != 2 for kind in model.kinds):
+        yield "other halves than attention and MLP, a norm before each"
+    if any(kind.norm != "rmsnorm" for kind in model.kinds):
+        yield "LayerNorm"
+    if model.embedding_norm or model.logit_cap is not None or model.learned_positions:
+        yield "norm after the embedding, capped logits or learned positions"
+    if any(not _plain(kind) for kind in model.kinds):
+        yield "MLP without a gate, or with biases"
+    yield from _mixture_gaps(model)
+
+
+def _odd(block: Attention | LatentAttention) -> bool:
+    if isinstance(block, LatentAttention):
+        return block.window is not None
+    flags = (block.qkv_bias, block.out_bias, block.wide_qk_norm, block.sinks)
+    return any(flags) or block.window is not None or block.logit_cap is not None
+
+
+def _plain(kind: LayerKind) -> bool:
+    shared = isinstance(kind.ffn, Moe) and kind.ffn.shared_gate
+    return kind.ffn.gated and not kind.ffn.bias and not shared
+
+
+def _mixture_gaps(model: Architecture) -> Iterator[str]:
+    """Only DeepSeek's blocks mix dense layers with experts, and share experts."""
+    routed = [kind for kind in model.kinds if isinstance(kind.ffn, Moe)]
+    if not routed or families()[model.family].builder == "deepseek_v3":
+        return
+    if len(model.kinds) > 1:
+        yield "dense layers among layers with experts"
+    if any(isinstance(kind.ffn, Moe) and kind.ffn.shared_ffn for kind in routed):
+        yield "shared experts"
+
+
+def _field_gaps(brief: Brief) -> Iterator[str]:
+    """What only the fields of a model tell: activation and rotary positions."""
+    activation = brief.model.get("hidden_act") or "silu"
+    if activation != "silu":
+        yield f"activation {activation}"
+    kind, _ = scaling_of(brief.model)
+    module = module_of(brief)
+    able = {"llama3": ("default", "llama3", "yarn"), "qwen3": ("default", "yarn")}
+    if kind not in able.get(module, ("default", "yarn")):
+        yield f"rotary scaling of kind {kind}"
+    part = brief.model.get("partial_rotary_factor")
+    if part and float(str(part)) < 1:
+        yield "positions on a part of a head"
+
+
+def module_of(brief: Brief) -> Builder:
+    """The torchtitan model whose blocks the plan's model has.
+
+    Args:
+        brief: The plan. [-]
+
+    Returns:
+        A module; Qwen 3's where heads have a width of their own. [text]
+    """
+    model = brief.architecture
+    builder = families()[model.family].builder
+    block = model.kinds[0].attention
+    wide = isinstance(block, Attention) and block.heads * block.head_dim != block.hidden
+    return "qwen3" if wide and builder == "llama3" else builder
+
+
+def scaling_of(model: Fields) -> tuple[str, Fields]:
+    """Kind and fields of a model's rotary scaling.
+
+    Args:
+        model: Hugging Face fields. [-]
+
+    Returns:
+        (kind, fields); kind `default` where positions are not scaled. [-]
+    """
+    given = model.get("rope_scaling") or model.get("rope_parameters") or {}
+    fields = given if isinstance(given, Mapping) else {}
+    return str(fields.get("rope_type") or fields.get("type") or "default"), fields
+
+
+def _base(model: Fields, default: float) -> float:
+    parameters = model.get("rope_parameters")
+    inside = parameters.get("rope_theta") if isinstance(parameters, Mapping) else None
+    return float(str(model.get("rope_theta") or inside or default))
+
+
+def model_of(brief: Brief) -> Named | Own:
+    """The plan's model: a flavour where one has its layers, positions and length.
+
+    Args:
+        brief: The plan, whose model has no gaps. [-]
+
+    Returns:
+        A flavour, or the call that builds one. [-]
+    """
+    plain = _shape(brief.architecture)
+    for (module, name), shape in shapes().items():
+        fields = flavours()[module][name]
+        if _shape(shape) == plain and _turns_alike(brief, fields):
+            return Named(module, name)
+    return Own(module_of(brief), dict(_keywords(brief)))
+
+
+def _shape(model: Architecture) -> Architecture:
+    """Layers alone: what they are called, and what is added to them, put aside."""
+    return replace(
+        model.thawed(), name="", source="", family="", max_position=None, mtp_layers=0
+    )
+
+
+def _turns_alike(brief: Brief, fields: Fields) -> bool:
+    """Whether a flavour's rotary positions are those of the plan's model."""
+    model = brief.model
+    base = families()[brief.architecture.family].base
+    kind, mine = scaling_of(model)
+    theirs_kind, theirs = scaling_of(fields)
+    names = LLAMA3 if kind == "llama3" else YARN
+    same = all(mine.get(n, theirs.get(n)) == theirs.get(n) for n in names)
+    long = brief.training.seq_len <= fields["max_position_embeddings"]
+    return (
+        long
+        and kind == theirs_kind
+        and same
+        and _base(model, base) == fields["rope_theta"]
+    )
+
+
+def _keywords(brief: Brief) -> Iterator[tuple[str, object]]:
+    model, block = brief.architecture, brief.architecture.kinds[0].attention
+    yield from (("layers", model.layers), ("dim", model.hidden))
+    yield from (("vocab", model.vocab), ("heads", block.heads))
+    if isinstance(block, LatentAttention):
+        yield from _latent(block)
+    else:
+        yield from _grouped(brief, block)
+    yield from _widths(brief)
+    yield "positions", max(model.max_position or 0, brief.training.seq_len)
+    yield "theta", _base(brief.model, families()[model.family].base)
+    yield "scaling", _scaling(brief.model)
+    yield "eps", float(str(brief.model.get("rms_norm_eps") or _EPS[module_of(brief)]))
+
+
+_EPS = {"llama3": 1e-5, "qwen3": 1e-6, "deepseek_v3": 1e-6}
+"""Epsilon of the norms where a model's fields give none. [1]"""
+
+
+def _grouped(brief: Brief, block: Attention) -> Iterator[tuple[str, object]]:
+    yield "kv_heads", block.kv_heads
+    if module_of(brief) == "qwen3":
+        yield from (("head_dim", block.head_dim), ("qk_norm", block.qk_norm))
+    yield "tied", brief.architecture.tied_embeddings
+
+
+def _latent(block: LatentAttention) -> Iterator[tuple[str, object]]:
+    yield from (("q_rank", block.q_rank or 0), ("kv_rank", block.kv_rank))
+    yield from (("nope_dim", block.nope_dim), ("rope_dim", block.rope_dim))
+    yield "value_dim", block.value_dim
+
+
+def _widths(brief: Brief) -> Iterator[tuple[str, object]]:
+    """Widths of the dense layers and of the experts."""
+    kinds = brief.architecture.kinds
+    dense = next((kind.ffn for kind in kinds if isinstance(kind.ffn, Mlp)), None)
+    routed = next((kind.ffn for kind in kinds if isinstance(kind.ffn, Moe)), None)
+    latent = isinstance(kinds[0].attention, LatentAttention)
+    if dense is not None:
+        yield "ffn", dense.ffn
+    if latent:
+        runs = brief.architecture.runs
+        yield "dense_layers", sum(n for k, n in runs if isinstance(k.ffn, Mlp))
+    if routed is not None:
+        yield from _routed(brief, routed)
+
+
+def _routed(brief: Brief, block: Moe) -> Iterator[tuple[str, object]]:
+    router = families()[brief.architecture.family].router
+    assert router is not None
+    yield from (("experts", block.experts), ("top_k", block.top_k))
+    yield "expert_ffn", block.ffn
+    yield from _router(brief.model, router)
+    if isinstance(brief.architecture.kinds[0].attention, LatentAttention):
+        yield "shared_experts", block.shared_ffn // block.ffn
+        yield from (("groups", block.groups), ("top_groups", block.top_groups))
+
+
+def _router(model: Fields, default: Router) -> Iterator[tuple[str, object]]:
+    yield "score", str(model.get("scoring_func") or default.score)
+    renormalised = model.get("norm_topk_prob")
+    yield (
+        "renormalised",
+        bool(default.renormalised if renormalised is None else renormalised),
+    )
+    yield "scale", float(str(model.get("routed_scaling_factor") or default.scale))
+
+
+def _scaling(model: Fields) -> dict[str, object]:
+    """Rotary scaling as keywords of torchtitan's RoPE.Config."""
+    kind, fields = scaling_of(model)
+    if kind == "llama3":
+        return {
+            "scaling": "llama",
+            "scaling_factor": float(fields.get("factor", 8.0)),
+            "low_freq_factor": float(fields.get("low_freq_factor", 1.0)),
+            "high_freq_factor": float(fields.get("high_freq_factor", 4.0)),
+            "original_max_position_embeddings": int(
+                fields.get("original_max_position_embeddings", 8192)
+            ),
+        }
+    if kind == "yarn":
+        return {
+            "scaling": "yarn",
+            "rope_factor": float(fields.get("factor", 1.0)),
+            "beta_fast": float(fields.get("beta_fast", 32)),
+            "beta_slow": float(fields.get("beta_slow", 1)),
+            "original_seq_len": int(
+                fields.get("original_max_position_embeddings", 4096)
+            ),
+        }
+    return {}

@@ -1,0 +1,262 @@
+"""Files of a torchtitan run back into a layout, a training block and a model."""
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from planner.errors import BadInputError
+from planner.launch.brief import Reading
+from planner.launch.megatron.reader import ranks_of
+from planner.launch.shell import Script
+from planner.launch.torchtitan.described import fields_of
+from planner.launch.torchtitan.legacy import from_toml, is_legacy, modern
+from planner.launch.torchtitan.modules import chosen, settings_of
+from planner.launch.torchtitan.placed import Settings, placed
+from planner.launch.torchtitan.settings import Values, kind_of, schedules
+from planner.launch.torchtitan.source import Module
+
+KINDS = ("none", "selective", "full")
+SELECTED = ("--module", "--config")
+OPTION = "--{}."
+SUBCOMMAND = "activation-checkpoint:"
+"""What a choice of activation checkpointing begins with on the command line. [text]"""
+SECTIONS = (
+    "training",
+    "parallelism",
+    "activation-checkpoint",
+    "activation_checkpoint",
+    "compile",
+    "optimizer",
+    "model",
+    "experimental",
+    "float8",
+    "checkpoint",
+    "metrics",
+    "comm",
+    "debug",
+    "lr-scheduler",
+    "lr_scheduler",
+    "profiler",
+    "profiling",
+    "validator",
+    "validation",
+    "dataloader",
+    "job",
+    "hf-assets-path",
+    "dump-folder",
+)
+"""Sections that words of a command line begin with. [text]"""
+
+
+def reads(files: Mapping[str, str]) -> bool:
+    """Whether files look like a torchtitan run.
+
+    Args:
+        files: Text by name. [text]
+
+    Returns:
+        True where one is its TOML, imports its configuration, or starts it.
+    """
+    return any(
+        (name.endswith(".toml") and is_legacy(text))
+        or (name.endswith(".py") and "torchtitan" in text and "Config" in text)
+        or "torchtitan.train" in text
+        for name, text in files.items()
+    )
+
+
+def read(files: Mapping[str, str]) -> Reading:
+    """Understand a module of a configuration registry, a TOML file, and a command line.
+
+    Args:
+        files: Text by name; a module is read, never run. [text]
+
+    Returns:
+        What they say. [-]
+
+    Raises:
+        BadInputError: No file has settings of torchtitan, or one has a wrong value.
+    """
+    words = _words(files)
+    file, values, module, unread = _configured(files, words)
+    values |= modern(_overrides(words))
+    if "model.flavor" in values and "model" in values:
+        _, where, _ = values["model"]
+        values["model"] = ("flavour", where, values.pop("model.flavor"))
+    model = fields_of(values.get("model"), module)
+    gpus = ranks_of(files) or _of_one_node(words)
+    its = Settings(values, file, gpus=gpus, layers=model.get("num_hidden_layers"))
+    depth = values.get("model.num_mtp_layers")
+    if depth and model:
+        model["num_nextn_predict_layers"] = depth
+    return Reading(
+        target="torchtitan",
+        framework="torchtitan",
+        layout=placed(its, _recompute(values)),
+        training=_training(its),
+        model=model,
+        stack=_stack(values),
+        ignored=tuple(_shown(values, "harmless")),
+        unknown=(*unread, *_shown(values, "unknown"), *_unplaced(its, bool(model))),
+        gpus=gpus,
+    )
+
+
+def _of_one_node(words: Sequence[str]) -> int | None:
+    """Ranks of a node, where torchrun is not told of several."""
+    named = {word.partition("=")[0].replace("-", "_") for word in words}
+    ranks = _option(words, "--nproc_per_node") or _option(words, "--nproc-per-node")
+    return int(ranks) if ranks.isdigit() and "__nnodes" not in named else None
+
+
+def _words(files: Mapping[str, str]) -> list[str]:
+    """Words of every script that starts torchtitan."""
+    scripts = [
+        text
+        for name, text in files.items()
+        if not name.endswith((".py", ".toml", ".md", ".json", ".yaml", ".yml"))
+    ]
+    return [word for text in scripts for word in Script(text).words()]
+
+
+def _configured(
+    files: Mapping[str, str], words: Sequence[str]
+) -> tuple[str, Values, str, list[str]]:
+    """Settings of the file that a run is configured by, before its command line.
+
+    Returns:
+        (file, settings, module of its model, what is left out). [-]
+    """
+    tomls = {n: t for n, t in files.items() if n.endswith(".toml") and is_legacy(t)}
+    if len(tomls) > 1:
+        raise BadInputError("several configurations", file=", ".join(tomls))
+    for name, text in tomls.items():
+        return name, from_toml(name, text), "", []
+    modules = {
+        name.removesuffix(".py"): Module(name, text)
+        for name, text in files.items()
+        if name.endswith(".py") and "torchtitan" in text
+    }
+    module, config = (_option(words, name) for name in SELECTED)
+    if not (modules or config):
+        raise BadInputError(
+            "has no settings of torchtitan",
+            file=", ".join(files),
+            allowed="a module with Trainer.Config, TOML before 0.3, or a command line "
+            "with --module and --config",
+        )
+    where, found = chosen(modules, module, config)
+    values, unread = settings_of(found, modules.get(where))
+    own = _source_of(modules[where]) if where else ""
+    return f"{where}.py" if where else "the command line", values, own, unread
+
+
+def _source_of(module: Module) -> str:
+    """The torchtitan model whose registry a module imports."""
+    source = module.imports.get("model_registry", "")
+    return source.removesuffix(".config_registry").rpartition(".")[2]
+
+
+def _option(words: Sequence[str], name: str) -> str:
+    """Value of an option in either of its forms."""
+    found = ""
+    for word, following in pairwise([*words, ""]):
+        if word == name:
+            found = following
+        elif word.startswith(f"{name}="):
+            found = word.partition("=")[2]
+    return found
+
+
+def _overrides(words: Sequence[str]) -> Values:
+    """Settings that the command line changes, as section.name."""
+    found: Values = {}
+    for word, following in pairwise([*words, ""]):
+        if word.replace("_", "-").startswith(SUBCOMMAND):
+            name = word.partition(":")[2].removesuffix("-ac")
+            found["activation_checkpoint"] = "none" if name == "None" else name
+        if not any(word.startswith(OPTION.format(section)) for section in SECTIONS):
+            continue
+        name, equals, inline = word[2:].partition("=")
+        key, value = _switched(name.replace("-", "_"))
+        if equals:
+            value = _literal(inline)
+        elif following and not following.startswith("--"):
+            value = _literal(following)
+        # What a variable holds at the time of the run is not known.
+        if "$" not in str(value):
+            found[key] = value
+    return found
+
+
+def _switched(name: str) -> tuple[str, object]:
+    """A switch by its name: `section.no_x` turns x off."""
+    section, _, key = name.rpartition(".")
+    if key.startswith("no_"):
+        return f"{section}.{key.removeprefix('no_')}", False
+    return name, True
+
+
+def _literal(text: str) -> object:
+    """A word as a value: numbers, True, False, None, lists; else text."""
+    if text in ("true", "false"):
+        return text == "true"
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def _recompute(values: Values) -> str:
+    kind = str(values.get("activation_checkpoint", "selective"))
+    if kind.startswith("selective"):
+        return "selective"
+    return kind if kind in KINDS else "none"
+
+
+def _training(its: Settings) -> dict[str, Any]:
+    found: dict[str, Any] = {"seq_len": its.whole("training.seq_len", 2048)}
+    if its.sequences is not None:
+        found["global_batch"] = its.sequences
+    found["precision"] = its.values.get("precision", "bf16")
+    name = str(its.values.get("optimizer.name", "AdamW")).lower()
+    found["optimizer"] = "adamw" if name == "adam" else name
+    if its.values.get("optimizer.implementation") == "fused_opt_states_bf16":
+        found["state_bits"] = 16
+    return found
+
+
+def _stack(values: Values) -> dict[str, Any]:
+    """Overrides of the software stack: blocks that are not compiled, DeepEP."""
+    parts = values.get("compile.components", ["model", "loss"])
+    compiled = bool(values.get("compile.enable", False)) and "model" in parts
+    found: dict[str, Any] = {} if compiled else {"name": "torchtitan-eager"}
+    if values.get("dispatcher") in ("deepep", "hybridep"):
+        found["dispatcher"] = values["dispatcher"]
+    return found
+
+
+def _shown(values: Values, kind: str) -> Iterator[str]:
+    """Settings of a kind, as a user would write them."""
+    for name in sorted(values):
+        if kind_of(name) == kind and not name.startswith("model.num_mtp"):
+            yield f"{name} = {values[name]}"
+
+
+def _unplaced(its: Settings, known: bool) -> Iterator[str]:  # noqa: FBT001  # private
+    """What was seen and cannot be said in a layout."""
+    kind = str(its.values.get("activation_checkpoint", "selective"))
+    if kind not in KINDS:
+        yield f"activation_checkpoint = {kind}"
+    if not known:
+        yield f"model {its.values.get('model', 'of the run')}"
+    schedule = its.values.get("parallelism.pipeline_parallel_schedule", "1F1B")
+    if its.pp > 1 and schedule not in schedules():
+        yield f"parallelism.pipeline_parallel_schedule = {schedule}"
+    if its.flushes > 1:
+        yield f"{its.flushes} pipelines a step: priced as one of all micro-batches"
+    if its.values.get("loss") == "ChunkedLossWrapper":
+        yield "ChunkedLossWrapper: the logits are priced whole"
+    if its.shards is None:
+        yield "parallelism.data_parallel_shard_degree = -1, for want of the ranks"

@@ -1,0 +1,117 @@
+"""Settings of torchtitan by name: which are read, which change nothing."""
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict
+
+FILE = Path(__file__).with_name("settings.yaml")
+Kind = Literal["used", "harmless", "unknown"]
+Values = dict[str, Any]
+"""Value of every setting by `section.name`; `model`, `precision`, `dispatcher`,
+`loss` and `activation_checkpoint` stand for what is written in other ways."""
+WORDS = (
+    "model",
+    "precision",
+    "dispatcher",
+    "loss",
+    "activation_checkpoint",
+    "order",
+    "parallelism.context_parallel_rotate_method",
+)
+"""Keys of Values that are no settings of release 0.3.0. [text]"""
+
+
+class Registered(BaseModel):
+    """A configuration of the package's own registry."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: tuple[str, str]
+    loss: str
+    activation_checkpoint: str
+    precision: str = "bf16"
+    training: Values
+    parallelism: Values = {}
+    compile: Values = {}
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    used: frozenset[str]
+    unread: frozenset[str]
+    harmless: frozenset[str]
+    harmless_sections: frozenset[str]
+    renamed: dict[str, str]
+    schedules: dict[str, str]
+    registry: dict[str, Registered]
+
+
+@cache
+def _file() -> _File:
+    return _File.model_validate(yaml.safe_load(FILE.read_text()))
+
+
+def schedules() -> Mapping[str, str]:
+    """The planner's name of a schedule by PyTorch's. [text]."""
+    return _file().schedules
+
+
+def registry() -> Mapping[str, Registered]:
+    """Configurations of the package's own registry by name. [-]."""
+    return _file().registry
+
+
+def registered(name: str) -> Values:
+    """A configuration of the package's own registry.
+
+    Args:
+        name: One of `registry`. [text]
+
+    Returns:
+        Its settings. [-]
+    """
+    one = _file().registry[name]
+    found: Values = {
+        "model": ("flavour", *one.model),
+        "loss": one.loss,
+        "activation_checkpoint": one.activation_checkpoint,
+        "precision": one.precision,
+    }
+    for section in ("training", "parallelism", "compile"):
+        values = getattr(one, section)
+        found |= {f"{section}.{key}": value for key, value in values.items()}
+    return found
+
+
+def kind_of(name: str) -> Kind:
+    """Whether a setting is read, changes nothing, or neither is known.
+
+    Args:
+        name: Section and name, as release 0.3.0 has them. [text]
+
+    Returns:
+        Its kind. [-]
+    """
+    its = _file()
+    if name in its.used or name in WORDS:
+        return "used"
+    section = name.partition(".")[0]
+    harmless = name in its.harmless or section in its.harmless_sections
+    return "harmless" if harmless else "unknown"
+
+
+def renamed(name: str) -> str:
+    """What release 0.3.0 calls a setting of an older one.
+
+    Args:
+        name: Section and name. [text]
+
+    Returns:
+        The same where it has the same name. [text]
+    """
+    return _file().renamed.get(name, name)

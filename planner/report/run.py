@@ -1,0 +1,173 @@
+"""The whole run as a report shows it."""
+
+from collections.abc import Iterator
+
+from rich import box
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from planner.report.tables import section, sentences
+from planner.specs.estimate import Interval
+from planner.specs.run import Run, RunCost
+
+_SCALES = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+_DAY, _HOUR, _MINUTE = 86400.0, 3600.0, 60.0
+
+
+def run_sections(run: Run | None) -> Iterator[RenderableType]:
+    """A run as a short table, its parts, and what it rests on.
+
+    Args:
+        run: The run, None where no tokens are known. [-]
+
+    Yields:
+        Sections; none without a run.
+    """
+    if run is None:
+        return
+    yield section("The whole run", run_table(run))
+    if len(run.stretches) > 1:
+        yield section("Parts of the run", stretches_table(run))
+    yield section("Assumptions of the run", sentences(run.assumptions))
+
+
+def run_table(run: Run) -> Table:
+    """Time, interruptions, GPU-hours, cost and energy, each with its interval.
+
+    Args:
+        run: The run. [-]
+
+    Returns:
+        The table. [-]
+    """
+    rows = [
+        ("tokens", f"{short(run.tokens)}, {run.tokens_rule}"),
+        ("time", _spread(run.time_to_train_s, *_unit_of_time(run))),
+        ("effective share", _share(run)),
+        ("checkpoints", _checkpoints(run)),
+        ("nodes", _nodes(run)),
+        ("GPU-hours", _short_spread(run.gpu_hours)),
+        *_cost(run.cost_usd),
+        ("energy", _spread(run.energy_mwh, *_mega(run.energy_mwh, "MWh", "GWh"))),
+        ("carbon", _spread(run.carbon_t, *_mega(run.carbon_t, "t", "kt", " of CO2"))),
+    ]
+    grid = Table.grid(padding=(0, 2))
+    for name, told in rows:
+        grid.add_row(Text(name, style="dim"), Text(told))
+    return grid
+
+
+def stretches_table(run: Run) -> Table:
+    """The parts of a run: batches of a ramp, phases.
+
+    Args:
+        run: A run of more than one part. [-]
+
+    Returns:
+        One row for each. [-]
+    """
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table.add_column("part")
+    for title in ("tokens", "sequences", "of tokens", "steps", "step", "days"):
+        table.add_column(title, justify="right")
+    for part in run.stretches:
+        table.add_row(
+            part.name,
+            short(part.tokens),
+            f"{part.sequences:,}",
+            f"{part.seq_len:,}",
+            f"{part.steps:,.0f}",
+            f"{part.step_time_s.value:.3f} s",
+            f"{part.time_s.value / _DAY:,.2f}",
+        )
+    if run.reshard_s:
+        moved = f"{run.reshard_s / _DAY:,.3f}"
+        table.add_row("reshards between parts", "", "", "", "", "", moved)
+    return table
+
+
+def short(value: float) -> str:
+    """A large number in four digits: `15.6T`.
+
+    Args:
+        value: Not negative. [1]
+
+    Returns:
+        Digits and a power of 1000. [text]
+    """
+    for scale, letter in _SCALES:
+        if value >= scale:
+            return f"{value / scale:.4g}{letter}"
+    return f"{value:.3g}"
+
+
+def _short_spread(interval: Interval) -> str:
+    low, high = short(interval.low), short(interval.high)
+    return f"{short(interval.value)} ({low} to {high})"
+
+
+def _spread(interval: Interval, scale: float, unit: str) -> str:
+    value, low, high = (
+        x / scale for x in (interval.value, interval.low, interval.high)
+    )
+    digits = 1 if value >= 1 else 3
+    return f"{value:,.{digits}f} {unit} ({low:,.{digits}f} to {high:,.{digits}f})"
+
+
+def _unit_of_time(run: Run) -> tuple[float, str]:
+    days = run.time_to_train_s.value >= 2 * _DAY
+    return (_DAY, "days") if days else (_HOUR, "hours")
+
+
+def _mega(
+    interval: Interval, small: str, large: str, after: str = ""
+) -> tuple[float, str]:
+    """A thousand of a unit where there are so many."""
+    big = interval.value >= 1000
+    return (1000.0, large + after) if big else (1.0, small + after)
+
+
+def _share(run: Run) -> str:
+    share, often = run.effective_share, run.interruptions
+    hours = run.time_to_train_s.value / max(often.value, 1e-12) / _HOUR
+    every = f"one every {hours:,.1f} h" if hours < 1000 else "rare"
+    count = f"{often.value:,.0f}" if often.value >= 10 else f"{often.value:.2g}"
+    return (
+        f"{share.value:.1%} ({share.low:.1%} to {share.high:.1%}), "
+        f"{count} interruptions, {every}"
+    )
+
+
+def _checkpoints(run: Run) -> str:
+    its = run.checkpoint
+    kind = "asynchronous" if its.asynchronous else "synchronous"
+    every = f"{its.interval_s / _MINUTE:,.1f} min"
+    return (
+        f"{its.total_gib:,.4g} GiB every {every}, {kind}; "
+        f"{its.write_s:,.1f} s to write, the run waits {its.stall_s:,.1f} s"
+    )
+
+
+def _nodes(run: Run) -> str:
+    its = run.nodes
+    more = [f"{n:,} {what}" for n, what in ((its.idle, "idle"), (its.spare, "spare"))]
+    others = [text for text in more if not text.startswith("0 ")]
+    return ", ".join([f"{its.training:,} train", *others, f"{its.paid:,} are paid for"])
+
+
+def _cost(cost: RunCost | None) -> list[tuple[str, str]]:
+    """Total, its kinds where there are several, and the price."""
+    if cost is None:
+        return [("cost", "no price is known; give economics.price")]
+    scale = (1e6, "MUSD") if cost.total.value >= 1e6 else (1e3, "kUSD")
+    kinds = [
+        f"{name} {getattr(cost, name).value / scale[0]:,.3g}"
+        for name in ("capital", "electricity", "colocation")
+        if getattr(cost, name) is not None
+    ]
+    told = _spread(cost.total, *scale)
+    return [
+        ("cost", f"{told}: {', '.join(kinds)}" if kinds else told),
+        ("price", cost.price),
+    ]

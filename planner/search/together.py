@@ -1,0 +1,35 @@
+"""Choices that a framework has alone but not together, over the declared space."""
+
+from planner.cost.workload import Workload
+from planner.specs.limits import chosen
+from planner.specs.offload import CATEGORIES
+
+
+def clash_of(
+    workload: Workload,
+    degrees: dict[str, int],
+    *,
+    zero: int | None = None,
+    hybrid: bool = False,
+) -> str | None:
+    """Two choices of a mesh that the framework lacks together, if any.
+
+    It removes no layout that could run: :attr:`Limits.apart` names only what the
+    framework itself refuses, and the verifier refuses the same.
+
+    Args:
+        workload: The job; what lies on its host counts. [-]
+        degrees: Axes by name. [1]
+        zero: ZeRO stage; None where it is not chosen yet. [1]
+        hybrid: Whether shard groups are smaller than all data ranks.
+
+    Returns:
+        The rule, or None. [text]
+    """
+    limits, offload = workload.framework.limits, workload.offload
+    if not limits.apart:
+        return None
+    moved = any(getattr(offload, name) for name in CATEGORIES)
+    return limits.clash(
+        chosen(degrees=degrees, zero=zero, hybrid=hybrid, offload=moved)
+    )

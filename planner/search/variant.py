@@ -1,0 +1,248 @@
+"""The candidates of one variant, from the first bound to the last word on each."""
+
+import heapq
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from planner.cost.mixed import heaviest_bytes
+from planner.cost.workload import Workload
+from planner.search.bounds import Relaxation, relax
+from planner.search.candidate import CandidateWork
+from planner.search.first_tier import BY_BOUND, NO_FIT, first_tier
+from planner.search.incumbents import Found, Incumbents, degrees, layout_fields
+from planner.search.memory import cannot_fit
+from planner.search.outcome import SearchOutcome
+from planner.search.paths import ShapePaths
+from planner.search.solve import MeshAnswer, Outcome, settle
+from planner.specs.table import StageCosts
+
+__all__ = ["BY_BOUND", "NO_FIT", "BestFirst"]
+
+BY_PATHS = "path bound above the best"
+BY_SOLVER = "solver: no split beats the best"
+NEAR = 0.1
+"""Plans that are so much slower than the best are handed over beside the list. [1]"""
+
+
+class BestFirst:
+    """The candidates of one variant by lower bound, refined as they are visited."""
+
+    def __init__(
+        self, workload: Workload, incumbents: Incumbents, variant: int = 0
+    ) -> None:
+        self.seconds = 0.0
+        self.incumbents, self.variant = incumbents, variant
+        self.refined: list[tuple[float, int]] = []
+        self.work: dict[int, CandidateWork] = {}
+        self.twins: dict[tuple[StageCosts, tuple[int, ...]], CandidateWork] = {}
+        self.paths = ShapePaths()
+        self.solved, self.at = 0, 0
+        self.open_bound = float("inf")
+        self.timed_out = False
+        with self._clocked():
+            first = first_tier(workload, incumbents.most_s)
+        self.space, self.table = first.space, first.table
+        self.bounds, self.order = first.bounds, first.order
+        self.counted, self.declared = first.counted, first.declared
+
+    @contextmanager
+    def _clocked(self) -> Iterator[None]:
+        """Adds the wall time of a block to this variant's own."""
+        started = time.monotonic()
+        yield
+        self.seconds += time.monotonic() - started
+
+    @property
+    def left(self) -> int:
+        """Candidates that are not settled. [1]."""
+        return len(self.order) - self.at + len(self.refined)
+
+    def next_bound(self) -> float:
+        """No candidate that is still to be visited is faster; inf without any. [s]."""
+        return min(self._first_bound(), self._refined_bound())
+
+    def visit(self) -> None:
+        """Settle, or bound better, the candidate with the least bound."""
+        with self._clocked():
+            if self._refined_bound() <= self._first_bound():
+                self._solve(*self._pick())
+            else:
+                self.at += 1
+                self._refine(int(self.order[self.at - 1]))
+
+    def _refined_bound(self) -> float:
+        return self.refined[0][0] if self.refined else float("inf")
+
+    def _first_bound(self) -> float:
+        if self.at >= len(self.order):
+            return float("inf")
+        return float(self.bounds[self.order[self.at]])
+
+    def _costs(self, candidate: int) -> StageCosts:
+        return self.table.stage_costs(
+            int(self.space.mesh[candidate]),
+            schedule=self.space.schedule(candidate),
+            vpp=int(self.space.vpp[candidate]),
+            menu=self.space.choices(candidate),
+            hosting=self.space.hosting(candidate),
+            block=self.space.block(candidate),
+        )
+
+    def _key(self, candidate: int) -> tuple[int, ...]:
+        row, menu = int(self.space.mesh[candidate]), int(self.space.menu[candidate])
+        return (self.variant, *degrees(self.space.meshes, row, menu))
+
+    def _slowdown(self, candidate: int) -> float:
+        return float(self.table.slowdown[self.space.mesh[candidate]])
+
+    def _matters(self, candidate: int, bound: float, rule: str) -> bool:
+        """Whether a candidate can still change the list; counts it if not."""
+        if bound <= self.incumbents.threshold(self._key(candidate)):
+            return True
+        self.counted[rule] += 1
+        return False
+
+    def _refine(self, candidate: int) -> None:
+        """Second tier: memory by rank, then path bounds."""
+        first = float(self.bounds[candidate])
+        if not self._matters(candidate, first, BY_BOUND):
+            return
+        costs = self._costs(candidate)
+        if cannot_fit(costs):
+            self.counted[NO_FIT] += 1
+            return
+        if costs.block:
+            self._record(candidate, costs, settle(costs))
+            return
+        limit = self.incumbents.threshold(self._key(candidate))
+        enough = self._nanoseconds(limit, candidate)
+        hopeless = self._nanoseconds(self.incumbents.threshold(), candidate)
+        relaxed = relax(costs, enough, self.paths, hopeless=hopeless)
+        if self._push(candidate, relaxed.bound) <= limit:
+            self.work[candidate] = self._begin(candidate, costs, relaxed)
+            self._record(candidate, costs, self.work[candidate].last)
+
+    def _begin(
+        self, candidate: int, costs: StageCosts, relaxed: Relaxation
+    ) -> CandidateWork:
+        """The work on a candidate: that of one with the same costs, where known.
+
+        Candidates of the same degrees whose inner problems are equal, as those of
+        two rank orders that see the same links, have the same splits and steps.
+        """
+        key = costs, self._key(candidate)
+        if key not in self.twins:
+            self.twins[key] = CandidateWork(costs, relaxed, self.paths)
+        return self.twins[key]
+
+    def _nanoseconds(self, step_s: float, candidate: int) -> int | None:
+        """A step as the simulator counts it, before the straggler factor. [ns]."""
+        if step_s == float("inf"):
+            return None
+        return int(step_s / self._slowdown(candidate) * 1e9) + 1
+
+    def _push(self, candidate: int, bound: int) -> float:
+        """Put a candidate back with a better bound [ns]; the same with slowdown. [s].
+
+        The threshold only falls: a bound above it needs neither its costs nor an
+        incumbent any more.
+        """
+        seconds = self._seconds(candidate, bound)
+        heapq.heappush(self.refined, (seconds, candidate))
+        return seconds
+
+    def _seconds(self, candidate: int, bound: int) -> float:
+        """A bound with slowdown, and no less than that of the first tier. [s]."""
+        whole = bound * self._slowdown(candidate) / 1e9
+        return max(whole, float(self.bounds[candidate]))
+
+    def _pick(self) -> tuple[float, int]:
+        """Take the least bound off the queue, or the least that needs no solver yet.
+
+        A solver's rounds take long: first every candidate that may beat the best
+        plan has had its other steps, which may find a better one.
+        """
+        entry, best = self.refined[0], self.incumbents.best
+        if best is not None and self._at_solver(entry[1]):
+            left = (e for e in self.refined if not self._at_solver(e[1]))
+            entry = min((e for e in left if e[0] < best.step_s), default=entry)
+        self.refined.remove(entry)
+        heapq.heapify(self.refined)
+        return entry
+
+    def _at_solver(self, candidate: int) -> bool:
+        return candidate in self.work and self.work[candidate].at_solver
+
+    def _solve(self, bound: float, candidate: int) -> None:
+        """Third tier: what the candidate has next; back in the queue while open."""
+        if not self._matters(candidate, bound, BY_PATHS):
+            self.work.pop(candidate, None)
+            return
+        work = self.work[candidate]
+        seen = work.solver is not None
+        if work.open and self._seconds(candidate, work.bound) <= bound:
+            limit = self.incumbents.threshold(self._key(candidate))
+            work.advance(self._nanoseconds(limit, candidate))
+        self.solved += work.solver is not None and not seen
+        answer = work.last
+        self._record(candidate, work.costs, answer)
+        if work.open:
+            self._push(candidate, answer.bound)
+            return
+        del self.work[candidate]
+        if answer.outcome is Outcome.OPEN:
+            seconds = self._seconds(candidate, answer.bound)
+            self.open_bound = min(self.open_bound, seconds)
+
+    def _record(self, candidate: int, costs: StageCosts, answer: MeshAnswer) -> None:
+        """Count what an answer rules out; list its plan where that changes the list."""
+        if answer.outcome is Outcome.INFEASIBLE:
+            self.counted[NO_FIT] += 1
+        if answer.outcome is Outcome.CUT_OFF:
+            self.counted[BY_SOLVER] += 1
+        if answer.value is None or answer.counts is None:
+            return
+        step_s = answer.value * self._slowdown(candidate) / 1e9
+        if step_s > self.incumbents.threshold(self._key(candidate)):
+            return
+        row = int(self.space.mesh[candidate])
+        found = Found(
+            step_s=step_s,
+            device_bytes=heaviest_bytes(self.table, row, costs, answer.counts),
+            fields=layout_fields(self.space, candidate),
+            variant=self.variant,
+            candidate=candidate,
+            counts=answer.counts,
+        )
+        self.incumbents.add(self._key(candidate), found)
+
+    def lower_bound(self) -> float:
+        """No candidate of this variant, visited or not, is faster. [s]."""
+        best = self.incumbents.best
+        value = best.step_s if best is not None else self.incumbents.most_s
+        return min(value, self.next_bound(), self.open_bound)
+
+    def outcome(self) -> SearchOutcome:
+        """What was found and proved.
+
+        Returns:
+            The listed plans of this variant, its bound, and what removed the rest.
+        """
+        rule = "not visited: time limit" if self.timed_out else BY_BOUND
+        counted = self.counted + Counter({rule: self.left})
+        ranked = self.incumbents.ranked()
+        return SearchOutcome(
+            table=self.table,
+            space=self.space,
+            ranked=[found for found in ranked if found.variant == self.variant],
+            bound_s=self.lower_bound(),
+            timed_out=self.timed_out,
+            pruned={rule: n for rule, n in sorted(counted.items()) if n},
+            solved=self.solved,
+            seconds=self.seconds,
+            declared=self.declared,
+            known_s=self.incumbents.known_s,
+            near=[f for f in self.incumbents.within(NEAR) if f.variant == self.variant],
+        )

@@ -1,0 +1,87 @@
+"""The economics block of a spec: what the user knows better than the catalog."""
+
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from hardware.money import PriceField
+from hardware.units import (
+    BytesPerSecond,
+    GpuHours,
+    KgPerKwh,
+    Seconds,
+    UsdPerKwh,
+    UsdPerKwMonth,
+    Watts,
+)
+
+
+class CheckpointSpec(BaseModel):
+    """How a run writes its checkpoints."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    writes: Literal["asynchronous", "synchronous"] = "asynchronous"
+    """Behind the run's back, or while it waits."""
+    bandwidth: BytesPerSecond | None = None
+    """Of the storage, all writers together. [B/s]"""
+    stall: Seconds | None = None
+    """The run waits so long for one checkpoint; absent: computed. [s]"""
+    interval: Seconds | None = None
+    """Between two; absent: the one that loses least (Young, Daly). [s]"""
+
+
+class EconomicsSpec(BaseModel):
+    """Prices and habits that replace the catalog's; every one with its unit."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    price: PriceField | Literal["rent", "buy"] = "rent"
+    """An hour of a GPU or node, or a GPU or node to own; `rent` and `buy` are the
+    catalog's prices."""
+    depreciation: Seconds | None = None
+    """Time that a purchase is written off over. [s]"""
+    electricity: UsdPerKwh | None = None
+    """Paid beside a purchase; a rental has it in. [USD/kWh]"""
+    colocation: UsdPerKwMonth | None = None
+    """Room and cooling beside a purchase, without electricity. [USD/kW-month]"""
+    power: Watts | None = None
+    """Mean power of a node while it trains. [W]"""
+    pue: float | None = Field(default=None, ge=1, le=5, allow_inf_nan=False)
+    """Power of the building over that of its computers. [1]"""
+    carbon: KgPerKwh | None = None
+    """Of the electricity. [kg/kWh]"""
+    failures: GpuHours | None = None
+    """Time of one GPU between two interruptions of the run. [GPU-h]"""
+    restart: Seconds | None = None
+    """From an interruption to the load of the last checkpoint. [s]"""
+    repair: Seconds | None = None
+    """A broken node is away so long; absent: it is replaced within the restart. [s]"""
+    spare_nodes: int = Field(default=0, ge=0, strict=True)
+    """Nodes paid for that wait to replace broken ones. [1]"""
+    checkpoint: CheckpointSpec = CheckpointSpec()
+
+    @model_validator(mode="after")
+    def _beside_a_purchase(self) -> Self:
+        """What a rental has in is no silent wish."""
+        rented = self.price == "rent" or getattr(self.price, "is_rate", False)
+        beside = ("depreciation", "electricity", "colocation")
+        given = [name for name in beside if getattr(self, name) is not None]
+        if rented and given:
+            raise ValueError(
+                f"{given[0]} goes with a purchase; a rental has it in. Give a price "
+                "in USD/GPU or USD/node, or price: buy"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _above_nothing(self) -> Self:
+        """Times that divide are above 0."""
+        for name in ("depreciation", "failures", "power"):
+            if getattr(self, name) == 0:
+                raise ValueError(f"{name} is 0; it must be more than 0")
+        checkpoint = self.checkpoint
+        for name in ("bandwidth", "interval", "stall"):
+            if getattr(checkpoint, name) == 0:
+                raise ValueError(f"checkpoint.{name} is 0; it must be more than 0")
+        return self

@@ -1,0 +1,163 @@
+"""Emitted folders start and train on CPUs, through torchtitan's own trainer."""
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from make_environments import python_of
+
+from planner.evidence.logs import parse_log
+from planner.launch import emit, read_plan, write_folder
+from planner.predict import predict
+from planner.resolve import resolve
+from planner.specs.job import JobSpec
+from planner.specs.layout import PartialLayout
+from planner.specs.result import Plan
+
+pytestmark = pytest.mark.frameworks
+SCRIPTS = Path(__file__).parent / "torchtitan"
+STEPS = 5
+MODEL = {
+    "name": "tiny",
+    "model_type": "llama",
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 256,
+    "max_position_embeddings": 256,
+    "tie_word_embeddings": False,
+    "rope_theta": 10000.0,
+}
+CLUSTERS = {2: "a6000-2", 4: "rtx-4090-4"}
+LAYOUTS: dict[str, tuple[int, dict[str, Any]]] = {
+    "fsdp 2": (2, {"zero_stage": 3}),
+    "tp 2": (2, {"tp": 2, "sp": True, "recompute": "full"}),
+    "pp 2": (2, {"pp": 2}),
+    "cp 2": (2, {"cp": 2}),
+    "pp 2, replicas apart": (4, {"pp": 2, "dp_shard": 1, "order": "tp-cp-ep-pp-dp"}),
+    "hsdp 2 x 2": (4, {"dp_shard": 2, "zero_stage": 2}),
+}
+SCHEDULES = {"1f1b": "Schedule1F1B"}
+
+
+def plan_of(gpus: int, fields: dict[str, Any]) -> Plan:
+    spec = JobSpec.model_validate(
+        {
+            "model": MODEL,
+            "cluster": CLUSTERS[gpus],
+            "training": {"seq_len": 256, "global_batch": 8},
+            "framework": "torchtitan",
+        }
+    )
+    (workload,) = resolve(spec, file="tiny", base=Path())
+    plain = {"micro_batch": 1, "recompute": "none", "order": "tp-cp-ep-dp-pp"}
+    priced = predict(workload, PartialLayout.model_validate(plain | fields))
+    return Plan.model_validate(
+        {
+            "schema": "planner/plan@1",
+            "spec": spec.model_dump(mode="json", by_alias=True) | {"model": MODEL},
+            "layout": priced.layout.model_dump(mode="json", by_alias=True),
+            "estimate": priced.estimate.model_dump(mode="json", by_alias=True),
+            "versions": {"planner": "0"},
+        }
+    )
+
+
+def launched(folder: Path, reports: Path) -> str:
+    """What check.sh printed; every rank leaves a report."""
+    binaries = python_of("torchtitan").parent
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    done = subprocess.run(
+        ["bash", "check.sh", f"--training.steps={STEPS}"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+        env={
+            **environment,
+            "PATH": f"{binaries}{os.pathsep}{environment['PATH']}",
+            "PYTHONPATH": str(SCRIPTS),
+            "REPORTS": str(reports),
+            "MASTER_PORT": str(20000 + os.getpid() % 20000),
+            "LEARNING_RATE": "3e-3",
+            "WARMUP_STEPS": "1",
+            "OMP_NUM_THREADS": "1",
+            "TORCHDYNAMO_DISABLE": "1",
+            "WANDB_MODE": "disabled",
+        },
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return (folder / "check.log").read_text()
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_an_emitted_folder_trains(name: str, tmp_path: Path) -> None:
+    gpus, fields = LAYOUTS[name]
+    plan = plan_of(gpus, fields)
+    file, reports = tmp_path / "plan.json", tmp_path / "reports"
+    file.write_text(plan.model_dump_json(by_alias=True, indent=2))
+    reports.mkdir()
+    write_folder(tmp_path / "out", emit(read_plan(file), "torchtitan"), force=False)
+    log = launched(tmp_path / "out", reports)
+    _learns(log)
+    every = [json.loads(path.read_text()) for path in reports.iterdir()]
+    assert sorted(one["process"] for one in every) == list(range(gpus))
+    assert sorted(one["rank"] for one in every) == list(range(gpus))
+    for one in every:
+        _is_where_the_plan_says(one, plan)
+
+
+def _learns(log: str) -> None:
+    """The loss that the last stage prints falls, and the log is one that we read."""
+    found = re.findall(r"step:\s*(\d+) .*?loss:\s*(-?[\d.]+)", _plain(log))
+    by_step: dict[int, float] = {}
+    for step, loss in found:
+        by_step[int(step)] = max(float(loss), by_step.get(int(step), -1.0))
+    assert list(by_step) == list(range(1, STEPS + 1))
+    assert by_step[STEPS] < by_step[1] - 0.1
+    read = parse_log(log)
+    assert read is not None
+    assert read.framework == "torchtitan"
+    assert read.step_time(global_batch=8, seq_len=256, gpus=2)
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def _is_where_the_plan_says(one: dict[str, Any], plan: Plan) -> None:
+    its = plan.layout
+    shards = its.dp_shard // its.cp
+    assert one["world"] == its.gpus
+    assert one["mesh"] == {
+        "dp_replicate": its.dp // shards,
+        "dp_shard": shards,
+        "cp": its.cp,
+        "tp": its.tp,
+        "pp": its.pp,
+        "ep": its.ep,
+    }
+    first = sum(its.layers_per_stage[: one["stage"]])
+    held = its.layers_per_stage[one["stage"]]
+    assert one["layers"] == list(range(first, first + held))
+    assert one["micro_batches"] == its.grad_accum
+    assert one["schedule"] == (SCHEDULES[its.schedule] if its.pp > 1 else None)
+    # Stages are outermost in torchtitan's ranks; processes follow the plan's order.
+    beside = its.dp if its.order == "tp-cp-ep-dp-pp" else 1
+    assert one["stage"] == one["process"] // (its.tp * its.cp * beside) % its.pp
+    rows, columns = MODEL["intermediate_size"], MODEL["hidden_size"]
+    assert one["whole"] == [rows, columns]
+    assert one["local"] == [rows // (its.tp * its.dp_shard), columns]
+    assert _sharded(one["placements"], its.tp * its.dp_shard > 1)
+
+
+def _sharded(placements: list[str], wanted: bool) -> bool:  # noqa: FBT001  # a question
+    found = any("Shard" in place or place.startswith("S(") for place in placements)
+    return found or not wanted

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# 20 steps of the run, and what they say against the prediction.
+#
+#     ./check.sh                                  on one node, or under a launcher
+#     planner validate --log check.log            step time and peak memory, read back
+#
+# Predicted: 44.225 s a step (36.619 to 54.530), 79.3 GiB of
+# 79.3 GiB on the fullest GPU.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+if [ "${NODE_RANK:-0}" -eq 0 ]; then
+  ./launch.sh --steps 20 "$@" 2>&1 | tee check.log
+else
+  ./launch.sh --steps 20 "$@"
+fi

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# llama-3-1-70b with torchtitan: starts the ranks of one node.
+# On one node run it as it is; on several run it on each, with NODE_RANK and MASTER_ADDR
+# set (the launchers beside it do so). What follows its name goes to the program.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+NNODES="${NNODES:-4}"
+NODE_RANK="${NODE_RANK:-0}"
+GPUS_PER_NODE="${GPUS_PER_NODE:-8}"
+MASTER_ADDR="${MASTER_ADDR:-localhost}"
+MASTER_PORT="${MASTER_PORT:-29500}"
+
+# Yours to fill in.
+# A data set of torchtitan, such as c4; empty: random tokens.
+export DATASET="${DATASET:-}"
+# Where it lies; empty: the Hugging Face hub.
+export DATASET_PATH="${DATASET_PATH:-}"
+# Folder with the model's tokenizer.
+export HF_ASSETS="${HF_ASSETS:-assets}"
+# Peak of the learning rate.
+export LEARNING_RATE="${LEARNING_RATE:-3e-4}"
+# Steps until it is reached.
+export WARMUP_STEPS="${WARMUP_STEPS:-200}"
+# Folder for checkpoints; empty writes none.
+export CHECKPOINTS="${CHECKPOINTS:-}"
+# Optimizer steps.
+export TRAIN_STEPS="${TRAIN_STEPS:-1000}"
+
+# The plan is for 32 ranks; another number is another layout.
+if [ "$((NNODES * GPUS_PER_NODE))" -ne 32 ]; then
+  echo "launch.sh: $NNODES nodes of $GPUS_PER_NODE GPUs are not the plan's 32" >&2
+  exit 2
+fi
+
+# What you have set already stays as it is.
+# NCCL says what goes wrong; INFO prints rings, trees and NICs once at start
+export NCCL_DEBUG="${NCCL_DEBUG:-WARN}"
+# a rank whose collective fails ends the job, where else the others wait for ever
+export TORCH_NCCL_ASYNC_ERROR_HANDLING="${TORCH_NCCL_ASYNC_ERROR_HANDLING:-1}"
+# segments grow in place, so that less memory is lost between blocks
+export PYTORCH_CUDA_ALLOC_CONF="${PYTORCH_CUDA_ALLOC_CONF:-expandable_segments:True}"
+# one process per GPU; the default gives every one of them all cores
+export OMP_NUM_THREADS="${OMP_NUM_THREADS:-8}"
+# 17 s to the first retry, so that a link that flaps does not end the job
+export NCCL_IB_TIMEOUT="${NCCL_IB_TIMEOUT:-22}"
+
+exec torchrun --nnodes "$NNODES" --node-rank "$NODE_RANK" \
+  --nproc-per-node "$GPUS_PER_NODE" \
+  --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT" \
+  --role rank --tee 3 --local-ranks-filter 0 \
+  -m torchtitan.train \
+  --module plan_config \
+  --config train "$@"

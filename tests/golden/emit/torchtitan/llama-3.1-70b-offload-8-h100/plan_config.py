@@ -1,0 +1,96 @@
+"""llama-3-1-70b: a configuration of torchtitan 0.3.0.
+
+    torchrun ... -m torchtitan.train --module plan_config --config train
+
+Words on the command line change it once more: --training.steps=20
+"""
+
+import os
+from dataclasses import replace
+
+from random_tokens import NoTokenizer, RandomTokens
+from torchtitan.components.checkpoint import CheckpointManager
+from torchtitan.components.dataloader import BaseDataLoader
+from torchtitan.components.loss import CrossEntropyLoss
+from torchtitan.components.metrics import MetricsProcessor
+from torchtitan.components.optimizer import LRSchedulersContainer, default_adamw
+from torchtitan.components.quantization import Float8LinearConverter
+from torchtitan.components.tokenizer import BaseTokenizer, HuggingFaceTokenizer
+from torchtitan.config import CompileConfig, ParallelismConfig, TrainingConfig
+from torchtitan.distributed.activation_checkpoint import FullAC
+from torchtitan.hf_datasets.text_datasets import HuggingFaceTextDataLoader
+from torchtitan.models.common.config_utils import decoder_vocab_size
+from torchtitan.models.llama3 import model_registry
+from torchtitan.trainer import Trainer
+
+def train() -> Trainer.Config:
+    """The run that the plan describes."""
+    model_spec = model_registry(
+        flavor="70B",
+        converters=[
+            Float8LinearConverter.Config(
+                filter_fqns=["lm_head", "router.gate"],
+                model_compile_enabled=True,
+            ),
+        ],
+    )
+    return Trainer.Config(
+        model_spec=model_spec,
+        loss=CrossEntropyLoss.Config(
+            global_vocab_size=decoder_vocab_size(model_spec),
+        ),
+        hf_assets_path=os.environ.get("HF_ASSETS", "assets"),
+        tokenizer=tokenizer(),
+        dataloader=data(decoder_vocab_size(model_spec)),
+        optimizer=replace(default_adamw(lr=float(os.environ.get("LEARNING_RATE", "3e-4"))), implementation="fused_opt_states_bf16"),
+        lr_scheduler=LRSchedulersContainer.Config(
+            warmup_steps=int(os.environ.get("WARMUP_STEPS", "200")),
+        ),
+        training=TrainingConfig(
+            # Sequences of one pipeline, or of one forward without one.
+            local_batch_size=1,
+            global_batch_size=64,
+            seq_len=8192,
+            steps=int(os.environ.get("TRAIN_STEPS", "1000")),
+            enable_cpu_offload=True,
+            # A pipeline, or tokens on their way to experts, cannot be captured, and the
+            # plan counts no memory for captured graphs.
+            disable_cuda_graphs=True,
+        ),
+        parallelism=ParallelismConfig(
+            data_parallel_replicate_degree=1,
+            data_parallel_shard_degree=8,
+            # always: ZeRO-3; never: ZeRO-2; default: ZeRO-3, but 2 under a pipeline.
+            fsdp_reshard_after_forward="default",
+            tensor_parallel_degree=8,
+            enable_sequence_parallel=False,
+            pipeline_parallel_degree=1,
+            context_parallel_degree=1,
+            expert_parallel_degree=1,
+            # The default, spmd_types, needs a later PyTorch than 2.13.
+            spmd_backend="partial_dtensor",
+        ),
+        activation_checkpoint=FullAC.Config(),
+        compile=CompileConfig(enable=True),
+        checkpoint=CheckpointManager.Config(
+            enable=bool(os.environ.get("CHECKPOINTS")),
+            folder=os.environ.get("CHECKPOINTS") or "checkpoint",
+        ),
+        metrics=MetricsProcessor.Config(log_freq=10),
+    )
+
+
+def tokenizer() -> BaseTokenizer.Config:
+    """The tokenizer of HF_ASSETS; none for random tokens."""
+    if os.environ.get("DATASET"):
+        return HuggingFaceTokenizer.Config()
+    return NoTokenizer.Config()
+
+
+def data(vocabulary: int) -> BaseDataLoader.Config:
+    """The data set that DATASET names; random tokens where it is empty."""
+    name = os.environ.get("DATASET")
+    if name:
+        path = os.environ.get("DATASET_PATH") or None
+        return HuggingFaceTextDataLoader.Config(dataset=name, dataset_path=path)
+    return RandomTokens.Config(vocabulary=vocabulary)
