@@ -45,7 +45,7 @@ def optim(brief: Brief) -> str | None:
     name = brief.training.optimizer
     if shards(brief) and name in OF_BITSANDBYTES:
         return OVER_SHARDS.get(name)
-    if name == "adamw" and brief.stack.get("optimizer_kernel") == "foreach":
+    if name == "adamw" and deepspeed(brief):
         return "adamw_torch"
     return OPTIMIZERS.get(name)
 

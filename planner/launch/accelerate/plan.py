@@ -11,8 +11,19 @@ STACKS = ("hf-fsdp2", "hf-bf16", "hf-amp", DEEPSPEED_STACK)
 
 
 def stack(brief: Brief) -> str:
-    """Name of the plan's software stack. [text]."""
-    return str(brief.stack.get("name", ""))
+    """Name of the software stack; of a plan for another framework the room's own.
+
+    Args:
+        brief: The plan. [-]
+
+    Returns:
+        A name. [text]
+    """
+    return str(brief.stack.get("name", "")) if _own(brief) else STACKS[0]
+
+
+def _own(brief: Brief) -> bool:
+    return brief.framework == "accelerate"
 
 
 def option(brief: Brief, name: str, default: str) -> str:
@@ -26,7 +37,7 @@ def option(brief: Brief, name: str, default: str) -> str:
     Returns:
         The word. [text]
     """
-    return str(brief.spec.stack.get(name, default))
+    return str(brief.spec.stack.get(name, default)) if _own(brief) else default
 
 
 def deepspeed(brief: Brief) -> bool:
