@@ -49,7 +49,6 @@ def brief_of(gpus: int, layout: dict[str, Any], **spec: Any) -> Brief:
         ),
         (2, {"tp": 2}, {"training": LORA}, "layout.tp"),
         (2, {"cp": 2, **FSDP}, {"training": LORA}, "layout.cp"),
-        (4, {"tp": 2, "cp": 2, **FSDP}, {}, "layout.cp"),
         (
             2,
             {"cp": 2, **FSDP},
@@ -111,6 +110,12 @@ def test_a_model_without_a_plan_for_tensor_ranks_is_named() -> None:
     its = brief_of(2, {"tp": 2})
     other = replace(its, model={**its.model, "model_type": "gpt2"})
     assert "layout.tp" in {gap.field for gap in gaps(other)}
+
+
+def test_tensor_ranks_beside_context_ranks_are_named() -> None:
+    its = brief_of(4, {"tp": 2, **FSDP})
+    both = its.layout.model_copy(update={"cp": 2, "dp": 1})
+    assert "layout.cp" in {gap.field for gap in gaps(replace(its, layout=both))}
 
 
 def test_a_recompute_that_checkpoints_some_layers_is_named() -> None:
