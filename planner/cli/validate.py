@@ -19,6 +19,7 @@ from planner.cli.options import (
     lay_over,
 )
 from planner.cli.output import deliver, write_whole
+from planner.cli.pictures import ReportTo, check_writable
 from planner.cli.progress import row_progress
 from planner.errors import BadInputError
 from planner.evidence.logged import logged_outcome
@@ -53,15 +54,6 @@ LogFile = Annotated[
         show_default=False,
     ),
 ]
-ReportTo = Annotated[
-    Path | None,
-    typer.Option(
-        "--report",
-        metavar="FILE.html",
-        help="Write figures and tables as one page that needs no network.",
-        show_default=False,
-    ),
-]
 
 
 @guarded
@@ -89,6 +81,7 @@ def validate(
     Raises:
         BadInputError: No row could be read, or the arguments do not go together.
     """
+    check_writable(report=report_to)
     lay_over(hardware)
     if log_file is None:
         _refuse(assignments, "--set", "it needs --log and a SPEC")

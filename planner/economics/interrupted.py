@@ -146,16 +146,19 @@ def fleet_of(stretch: Stretch) -> list[FleetPart]:
         stretch: Part of a run. [-]
 
     Returns:
-        One entry for each pool. [-]
+        One entry for each kind of node, the first pool's first. [-]
     """
     layout, workload = stretch.layout, stretch.workload
     used = {pool.pool: layout.gpus_on(pool) for pool in layout.pools}
     pools = [(pool.name, pool.topology) for pool in workload.pools]
-    parts = []
+    kinds: dict[str, FleetPart] = {}
     for name, topology in pools or [("", workload.topology)]:
         node = topology.cluster.node
         gpus = used.get(name, 0) if pools else layout.gpus
         training = -(-gpus // node.gpus_per_node)
         there = max(topology.cluster.spec.in_service, training)
-        parts.append(FleetPart(node.name, training, there - training))
-    return parts
+        before = kinds.get(node.name, FleetPart(node.name, 0, 0))
+        kinds[node.name] = FleetPart(
+            node.name, before.training + training, before.idle + there - training
+        )
+    return list(kinds.values())

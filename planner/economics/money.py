@@ -32,8 +32,7 @@ def nodes_paid(stretch: Stretch, terms: RunTerms) -> dict[str, int]:
     for part in fleet_of(stretch):
         price = terms.nodes[part.node].price
         owned = price is not None and not price.is_rate
-        more = part.training + (part.idle if owned else 0)
-        counts[part.node] = counts.get(part.node, 0) + more
+        counts[part.node] = part.training + (part.idle if owned else 0)
     first = next(iter(counts))
     counts[first] += terms.spare_nodes
     return counts
@@ -55,12 +54,11 @@ def power_w(stretch: Stretch, terms: RunTerms) -> float:
 
     Leaves out switches and storage; interruptions are taken at full power.
     """
-    total = 0.0
-    paid = nodes_paid(stretch, terms)
+    total, paid = 0.0, nodes_paid(stretch, terms)
     for part in fleet_of(stretch):
         its = terms.nodes[part.node]
         total += part.training * its.training.value
-        total += max(paid.pop(part.node, 0) - part.training, 0) * its.idle
+        total += (paid[part.node] - part.training) * its.idle
     return total * terms.pue.value
 
 
@@ -154,7 +152,8 @@ def run_cost(
 
     Leaves out storage, traffic out of a cloud, and people.
     """
-    used = [terms.nodes[name] for name in nodes_paid(stretches[0], terms)]
+    paid_for = nodes_paid(stretches[0], terms)
+    used = [terms.nodes[name] for name, count in paid_for.items() if count]
     if any(node.price is None for node in used):
         return None
     told = "; ".join(dict.fromkeys(node.told for node in used))

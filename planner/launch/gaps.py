@@ -35,6 +35,7 @@ def require_expressible(found: PlanFile, target: Target) -> None:
         UnsupportedPlanError: Names every feature with its line in the file, and the
             nearest plan that the target can express, with its predicted step.
     """
+    _refuse_ramp(found, target)
     gaps = (*_framework_gaps(found, target), *target.gaps(found.brief))
     if not gaps:
         return
@@ -43,6 +44,20 @@ def require_expressible(found: PlanFile, target: Target) -> None:
     raise UnsupportedPlanError(
         f"{target.title} {target.version} cannot express this plan:\n  "
         + "\n  ".join([*told, near])
+    )
+
+
+def _refuse_ramp(found: PlanFile, target: Target) -> None:
+    """No target is told of smaller batches at the start; no other layout mends that."""
+    ramp = found.brief.training.batch_ramp
+    if not ramp:
+        return
+    batches = ", ".join(f"{step.global_batch:,}" for step in ramp)
+    gap = Gap("no batch ramp is written", "spec.training.batch_ramp", batches, "")
+    raise UnsupportedPlanError(
+        f"{target.title} {target.version} cannot express this plan:\n  "
+        f"{_sentence(gap, found)}\n  nearest: the same plan at its full batch; plan "
+        "without training.batch_ramp, or give the smaller batches as phases"
     )
 
 

@@ -12,6 +12,8 @@ JOB = "llama-3-8b-8-a100"
 LAYOUT = ["--layout", "tp=2,dp=4,micro_batch=1,zero_stage=1,recompute=full"]
 TOKENS = ["--set", "training.tokens=1e12"]
 TWO = "phases=[{name: a, tokens: 1e12}, {name: b, tokens: 1e11, seq_len: 16384}]"
+CANNOT_EXPRESS = 5
+"""Exit code. [1]"""
 FIELDS = ("time_to_train_s", "cost_usd", "energy_mwh")
 
 
@@ -62,6 +64,22 @@ def test_the_table_says_time_interruptions_cost_and_energy() -> None:
     for row in (*rows, "cost", "price", "energy", "carbon", "reshards"):
         assert f"  {row}" in table
     assert "interruption" in done.stdout.split("\nAssumptions of the run")[1]
+
+
+def test_a_ramp_is_planned_and_never_lost_on_the_way_out(tmp_path: Path) -> None:
+    limits = "search={tp: [2], pp: [1], micro_batch: [1], recompute: [full]}"
+    ramp = "training.batch_ramp=[{global_batch: 64, tokens: 1e11}]"
+    out = tmp_path / "out"
+    line = ["plan", JOB, "--set", limits, *TOKENS, "--set", ramp, "--top", "1"]
+    done = CliRunner().invoke(app, [*line, "--out", str(out), "--json", "-"])
+    assert done.exit_code == 0, done.stderr
+    first, rest = json.loads(done.stdout)["run"]["stretches"]
+    assert (first["sequences"], rest["sequences"]) == (64, 128)
+    emit = ["emit", str(out / "plan.json"), "--target", "megatron"]
+    sent = CliRunner().invoke(app, [*emit, "--out", str(tmp_path / "launch")])
+    assert sent.exit_code == CANNOT_EXPRESS
+    assert "spec.training.batch_ramp = 64" in sent.stderr
+    assert not (tmp_path / "launch").exists()
 
 
 def test_a_plan_of_two_phases_is_two_files(tmp_path: Path) -> None:

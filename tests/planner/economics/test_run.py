@@ -9,6 +9,7 @@ from planner.cost.goodput import effective_share, lost_fraction, young_daly_inte
 from planner.economics import Stretch, run_terms, whole_run
 from planner.specs.economics import EconomicsSpec
 from planner.specs.estimate import Interval
+from planner.specs.run import Run
 
 DAY, HOUR = 86_400, 3_600
 CARRIED = ("time_to_train_s", "gpu_hours", "energy_mwh", "carbon_t", "interruptions")
@@ -186,3 +187,20 @@ def test_young_and_daly_of_the_cost_model() -> None:
 @pytest.mark.parametrize("restart", [600.0, 1e4, 1e6])
 def test_an_exact_share_stays_above_nothing(restart: float) -> None:
     assert 0 < effective_share(60, 3600, interval=600, restart=restart) < 1
+
+
+def test_idle_nodes_are_given_back_by_a_rental_and_kept_by_a_purchase(
+    llama_405b: Stretch,
+) -> None:
+    smaller = llama_405b.layout.model_copy(update={"dp": 64, "dp_shard": 64})
+    half = replace(llama_405b, layout=smaller)
+
+    def run(price: str) -> Run:
+        return whole_run([half], run_terms(half.workload, economics(price=price)))
+
+    rented, bought = run("2 USD/GPU-h"), run("300 kUSD/node")
+    assert (rented.nodes.idle, rented.nodes.paid) == (1024, 1024)
+    assert (bought.nodes.idle, bought.nodes.paid) == (1024, 2048)
+    assert bought.gpu_hours.value == pytest.approx(2 * rented.gpu_hours.value)
+    assert rented.energy_mwh.value < bought.energy_mwh.value
+    assert bought.energy_mwh.value < 1.2 * rented.energy_mwh.value
