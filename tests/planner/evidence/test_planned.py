@@ -14,10 +14,13 @@ from planner.launch import read_plan
 
 EMIT = Path(__file__).resolve().parents[2] / "golden" / "emit"
 PLANS = {
-    "megatron": "megatron/llama-3-8b-8-a100",
-    "megatron-bridge": "megatron-bridge/llama-3.1-8b-lora-8-a100",
-    "accelerate": "accelerate/llama-3.1-70b-qlora-2-a6000",
+    "megatron/llama-3-8b-8-a100": "Megatron-LM",
+    "megatron-bridge/llama-3.1-8b-lora-8-a100": "Megatron-LM",
+    "torchtitan/llama-3.1-70b-offload-8-h100": "torchtitan",
+    "deepspeed/llama-3-8b-pipeline-8-a100": "DeepSpeed",
+    "accelerate/llama-3.1-70b-qlora-2-a6000": "Hugging Face Trainer",
 }
+"""Golden plans, and whose log a run of each leaves. [text]"""
 LOGS = {
     "Megatron-LM": "elapsed time per iteration (ms): 20000.0 | "
     "max allocated: 51200.0\n",
@@ -29,11 +32,10 @@ LOGS = {
 }
 
 
-@pytest.mark.parametrize("plan", PLANS)
-@pytest.mark.parametrize("log", LOGS)
+@pytest.mark.parametrize(("plan", "log"), PLANS.items())
 def test_a_log_beside_a_plan_becomes_a_row(plan: str, log: str, tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
-    path.write_text((EMIT / PLANS[plan] / "plan.json").read_text())
+    path.write_text((EMIT / plan / "plan.json").read_text())
     (tmp_path / "check.log").write_text(LOGS[log] * 3)
     words = ["validate", "--log", str(tmp_path / "check.log"), "--json", "-"]
     done = CliRunner().invoke(app, words)
@@ -57,7 +59,7 @@ def test_a_log_beside_a_plan_becomes_a_row(plan: str, log: str, tmp_path: Path) 
 
 def test_a_row_with_a_broken_job_is_refused_by_its_field(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
-    path.write_text((EMIT / PLANS["megatron"] / "plan.json").read_text())
+    path.write_text((EMIT / next(iter(PLANS)) / "plan.json").read_text())
     (tmp_path / "check.log").write_text(LOGS["Megatron-LM"] * 3)
     CliRunner().invoke(app, ["validate", "--log", str(tmp_path / "check.log")])
     rows = tmp_path / "check.row.yaml"
