@@ -16,6 +16,7 @@ from planner.report.charts.look import (
     rounded,
     wrapped,
 )
+from planner.specs.estimate import Interval
 
 PALETTE = (
     "compute",
@@ -190,13 +191,13 @@ def _bounds(one: CandidateAnswer, measure: str) -> tuple[float, float, float] | 
     run = one.run
     if run is None:
         return None
-    cost = run.cost_usd and run.cost_usd.total
+    cost = None if run.cost_usd is None else run.cost_usd.total
     if measure == "tokens per dollar":
         if cost is None or not cost.low:
             return None
         tokens = run.tokens
         return tokens / cost.value, tokens / cost.high, tokens / cost.low
-    scales = {
+    scales: dict[str, tuple[Interval | None, float]] = {
         "time": (run.time_to_train_s, _DAY),
         "cost": (cost, _MILLION),
         "energy": (run.energy_mwh, 1e3),

@@ -1,6 +1,7 @@
 """The page of `planner compare`: candidates side by side, and what to sign for."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from planner.comparison.answer import CandidateAnswer, Comparison
 from planner.comparison.words import days, money
@@ -120,9 +121,9 @@ def _candidates(answer: Comparison) -> Iterator[Section]:
     yield Section("candidates", "Side by side", [table, *parts], lead if legend else "")
 
 
-def _has_bars(figure: dict[str, object]) -> bool:
-    (trace,) = figure["data"]  # type: ignore[misc]
-    return bool(trace["x"])
+def _has_bars(figure: dict[str, Any]) -> bool:
+    (bars,) = figure["data"]
+    return bool(bars["x"])
 
 
 def _row(one: CandidateAnswer) -> tuple[str, ...]:
