@@ -95,6 +95,8 @@ def launched(folder: Path, rate: float) -> str:
             "MASTER_PORT": str(20000 + os.getpid() % 20000),
             "OMP_NUM_THREADS": "1",
             "DS_ACCELERATOR": "cpu",
+            # Built once: another environment's flags would have it built anew.
+            "TORCH_EXTENSIONS_DIR": str(binaries.parent / "extensions"),
             "HF_HUB_OFFLINE": "1",
         },
     )
