@@ -297,6 +297,15 @@ def held(parameter) -> int:
     return (parameter if whole else parameter.to_local()).numel()
 
 
+def leave_together() -> None:
+    """A rank that leaves first takes a connection from the others."""
+    from torch import distributed
+
+    if distributed.is_initialized():
+        distributed.barrier()
+        distributed.destroy_process_group()
+
+
 def main() -> None:
     set_up()
     if ON_CPU:
@@ -305,6 +314,7 @@ def main() -> None:
         mesh_on_cpu()
     args = arguments()
     trainer(with_adapters(base_model()), args).train()
+    leave_together()
 
 
 if __name__ == "__main__":
