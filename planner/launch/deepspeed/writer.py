@@ -151,7 +151,7 @@ def _hosts(brief: Brief) -> str:
 
 
 def _blanks(brief: Brief) -> Iterator[Variable]:
-    tokens = brief.training.tokens
+    tokens = brief.training.run_tokens
     step = brief.training.sequences * brief.training.seq_len
     steps = max(round(tokens / step), 1) if tokens else 1000
     yield Variable(
