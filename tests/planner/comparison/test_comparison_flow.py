@@ -151,7 +151,9 @@ def test_the_best_under_a_budget_is_the_fastest(answer: Comparison) -> None:
 
 def test_the_next_dollar_is_told_with_and_without_a_price(answer: Comparison) -> None:
     """More nodes at their price, NICs at the file's, memory at what it may cost."""
-    found = {extra.change.split(",")[0].split(" of ")[0]: extra for extra in answer.extras}
+    found = {
+        extra.change.split(",")[0].split(" of ")[0]: extra for extra in answer.extras
+    }
     assert {"more GPUs", "NICs", "more HBM", "NVLink domain"} == found.keys()
     assert found["more GPUs"].extra_usd is not None
     assert found["more GPUs"].saved_s > 0
