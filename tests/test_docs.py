@@ -150,3 +150,15 @@ def test_the_readme_shows_what_planner_compare_prints(option: str) -> None:
     printed, known = (t.split("\nPlans")[0] for t in (run.stdout, shown))
     assert "Best" in known
     assert " ".join(printed.split()) == " ".join(known.split())
+
+
+FOLDER = ROOT / "tests" / "golden" / "emit" / "slurm" / "llama-3.1-70b-32-h100"
+
+
+def test_the_readme_shows_one_launch_folder_in_full() -> None:
+    """To the letter, but for the plan and what says the same in YAML."""
+    text = (ROOT / "README.md").read_text()
+    left_out = {"plan.json", "arguments.yaml"}
+    shown = [path for path in FOLDER.iterdir() if path.name not in left_out]
+    assert len(shown) == 5
+    assert [path.name for path in shown if path.read_text() not in text] == []

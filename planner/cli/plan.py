@@ -1,8 +1,10 @@
 """`planner plan`: search, print the best plan with its proof."""
 
+import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,7 +23,7 @@ from planner.cli.options import (
     Spec,
     lay_over,
 )
-from planner.cli.output import check_new, deliver, write_whole
+from planner.cli.output import check_new, deliver
 from planner.cli.phases import Phase, phases_of, with_runs
 from planner.cli.pictures import (
     Plot,
@@ -33,6 +35,9 @@ from planner.cli.pictures import (
 )
 from planner.cli.progress import search_progress
 from planner.errors import InfeasibleError, TimeLimitError
+from planner.launch import emit_own, read_plan, write_folder
+from planner.launch.brief import LaunchFile
+from planner.launch.emit import PLAN
 from planner.optimize import optimize
 from planner.report import heading, infeasible_report, phases_report, result_report
 from planner.report.charts.search import Moment
@@ -56,7 +61,7 @@ Out = Annotated[
     typer.Option(
         "--out",
         metavar="DIR",
-        help="New folder to write plan.json into.",
+        help="New folder for plan.json and the launch files of its framework.",
         show_default=False,
     ),
 ]
@@ -93,7 +98,8 @@ def plan(
         report_to: Where the page goes. [path]
         trace_to: Where the trace of a step goes. [path]
         plot: Whether charts are printed. [-]
-        out: Where plan.json goes; a later phase's is plan-NAME.json. [-]
+        out: Where plan.json and launch files go; a later phase's plan is
+            plan-NAME.json. [-]
         hardware: Folder of hardware laid over ours. [-]
         calibration: File of what the user measured. [-]
 
@@ -143,10 +149,21 @@ def _report_of(job: Job, result: Result) -> RenderableType:
 
 
 def _write_plans(out: Path, result: Result) -> None:
-    """The plan, or the first phase's; each further phase's under its name."""
-    write_whole(out / "plan.json", _plan_json(result))
-    for later in result.phases[1:]:
-        write_whole(out / f"plan-{later.name}.json", _plan_json(later.result))
+    """The plan, or the first phase's, with what starts it; further plans by name.
+
+    A plan that its framework lacks words for stands alone.
+    """
+    with TemporaryDirectory() as scratch:
+        path = Path(scratch) / PLAN
+        path.write_text(_plan_json(result), encoding="utf-8")
+        files, lacking = emit_own(read_plan(path))
+    later = tuple(
+        LaunchFile(f"plan-{its.name}.json", _plan_json(its.result) + "\n")
+        for its in result.phases[1:]
+    )
+    write_folder(out, (*files, *later), force=False)
+    for gap in lacking:
+        print(f"no launch files: {gap.feature} ({gap.field})", file=sys.stderr)
 
 
 def _search(

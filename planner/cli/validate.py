@@ -1,12 +1,14 @@
 """`planner validate`: every measured row beside its prediction."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from planner.calibration_file import read_calibration
+from planner.calibrated import calibrated
+from planner.calibration_file import CalibrationFile, read_calibration
 from planner.cli.guard import guarded
 from planner.cli.jobs import Job, load, workload_for
 from planner.cli.options import (
@@ -22,13 +24,18 @@ from planner.cli.progress import row_progress
 from planner.errors import BadInputError
 from planner.evidence.logged import logged_outcome
 from planner.evidence.logs import Log, read_log
+from planner.evidence.planned import planned_row, planned_text
 from planner.evidence.skeleton import skeleton, skeleton_text
 from planner.evidence.validate import validate as price_rows
 from planner.evidence.validation import Validation, validation
+from planner.launch import PlanFile, partial_of, read_plan
+from planner.launch.emit import PLAN
 from planner.report.validation import validation_report
 from planner.report.validation_page import validation_page
 from planner.resolve import about
 
+ROWS = ".row.yaml"
+"""How the file of a run's row ends. [text]"""
 Paths = Annotated[
     list[Path] | None,
     typer.Argument(
@@ -42,8 +49,8 @@ LogFile = Annotated[
     typer.Option(
         "--log",
         metavar="FILE",
-        help="Training log: compared with the SPEC's layout; without a SPEC, printed "
-        "as the start of a measured row.",
+        help="Training log: compared with the SPEC's layout, or with plan.json beside "
+        "it, which writes the run as a measured row; else printed as the start of one.",
         show_default=False,
     ),
 ]
@@ -87,6 +94,12 @@ def validate(
         _deliver(_compare(job, log, log_file), json_to, report_to)
         return
     _refuse(assignments, "--set", "there is no SPEC")
+    plan = log_file.with_name(PLAN)
+    if plan.is_file():
+        own = None if calibration is None else read_calibration(calibration)
+        answer = _compare_plan(read_plan(plan), log, log_file, own)
+        _deliver(answer, json_to, report_to)
+        return
     _refuse(report_to, "--report", "there is nothing to compare the log with")
     _refuse(calibration, "--calibration", "nothing is priced")
     _print_skeleton(log, log_file.stem, json_to)
@@ -127,6 +140,26 @@ def _compare(job: Job, log: Log, log_file: Path) -> Validation:
     workload = workload_for(job, layout)
     with about(job.file):
         return validation([logged_outcome(workload, layout, log, file=log_file)])
+
+
+def _compare_plan(
+    found: PlanFile, log: Log, log_file: Path, own: CalibrationFile | None
+) -> Validation:
+    """The plan beside a log, and the run as a row of a file beside it."""
+    layout, workload = found.plan.layout, calibrated(found.workload, own)
+    with about(found.path):
+        outcome = logged_outcome(workload, partial_of(layout), log, file=log_file)
+    row = planned_row(
+        f"{found.brief.job}-{log_file.stem}",
+        found.plan.spec,
+        found.workload,
+        layout,
+        log,
+    )
+    rows = log_file.with_suffix(ROWS)
+    write_whole(rows, planned_text(row))
+    print(f"{rows}: this run, for planner calibrate", file=sys.stderr)
+    return validation([outcome])
 
 
 def _deliver(answer: Validation, json_to: str | None, report_to: Path | None) -> None:

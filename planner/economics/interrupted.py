@@ -1,13 +1,15 @@
 """What interruptions and checkpoints leave of the wall time of a stretch."""
 
 from dataclasses import dataclass
-from math import exp
+from math import exp, fsum, lgamma, log
 
 from planner.cost.goodput import effective_share, young_daly_interval
 from planner.economics.stretches import Stretch
 from planner.economics.terms import RunTerms
 
 GIB = 2.0**30
+LEAST = 1e-9
+"""A run that always waits for nodes still trains so much of the time. [1]"""
 
 
 @dataclass(frozen=True)
@@ -104,12 +106,13 @@ def _standing(stretch: Stretch, terms: RunTerms, between: float) -> float:
     if terms.repair is None:
         return 0.0
     away = terms.repair * terms.hardware.value / between
+    if away <= 0:
+        return 0.0
     spares = terms.spare_nodes + idle_nodes_of(stretch)
-    term, within = exp(-away), 0.0
-    for count in range(1, spares + 2):
-        within += term
-        term *= away / count
-    return max(1.0 - within, 0.0) if away < 700 else 1.0 - 1e-9
+    within = fsum(
+        exp(count * log(away) - away - lgamma(count + 1)) for count in range(spares + 1)
+    )
+    return min(max(1.0 - within, 0.0), 1.0 - LEAST)
 
 
 def idle_nodes_of(stretch: Stretch) -> int:

@@ -17,6 +17,7 @@ from planner.evidence.jobs import training_of
 from planner.evidence.layouts import layout_of
 from planner.evidence.measurements import Measured, Scale, measured_of
 from planner.evidence.parts import hardware_block
+from planner.evidence.planned import planned_job
 from planner.evidence.rows import Row
 from planner.evidence.settle import settled
 from planner.evidence.software import stack_rule, year_of
@@ -55,14 +56,27 @@ def case_of(row: Row) -> Case:
         UnsupportedError: No catalogue entry, or no price, for something it names.
     """
     try:
-        case = _stated(row)
-        return settled(case)
+        return _planned(row) if row.spec else settled(_stated(row))
     except (BadInputError, CatalogError, UnknownNameError) as error:
         raise UnsupportedError(str(error)) from error
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise UnsupportedError(f"{where}: {first['msg']}") from error
+
+
+def _planned(row: Row) -> Case:
+    """The case of a run whose job is known to the last field."""
+    workload, layout = planned_job(row)
+    scale = _scale(row, workload, workload.topology.cluster)
+    return Case(
+        row=row,
+        workload=workload,
+        layout=layout,
+        measured=measured_of(row, workload.model, scale),
+        stack=workload.profile.name,
+        flags=(),
+    )
 
 
 def _stated(row: Row) -> Case:

@@ -199,8 +199,11 @@ def _after(words: str) -> re.Pattern[str]:
 
 
 def _key(name: str) -> re.Pattern[str]:
-    """A key of a Python dictionary, of JSON, or of the Trainer's `key = value`."""
-    return _after(rf"\b{name}['\"]?\s*[:=]")
+    """A key of a Python dictionary, of JSON, or of the Trainer's `key = value`.
+
+    The Trainer of transformers 5 prints numbers as text, in quotes.
+    """
+    return _after(rf"\b{name}['\"]?\s*[:=]\s*['\"]?")
 
 
 # Megatron-LM's report_memory prints 2^20 bytes as MB.
@@ -214,7 +217,7 @@ _TRAINER_TOTALS = (
     _after("Total optimization steps ="),
 )
 _AXOLOTL_MEMORY = re.compile(
-    r"max_(?:mem_)?allocated ?\(gib\)['\"]?\s*:" + _NUMBER, re.IGNORECASE
+    r"max_(?:mem_)?allocated ?\(gib\)['\"]?\s*:\s*['\"]?" + _NUMBER, re.IGNORECASE
 )
 _DIALECTS = (
     # Megatron-LM, training_log of megatron/training/training.py.

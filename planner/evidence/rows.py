@@ -51,6 +51,9 @@ class Row(BaseModel):
     """`ok`, or `suspect(reason)`. [text]"""
     normalised: Normalised
     split_group: str = ""
+    spec: dict[str, Any] | None = None
+    """The whole job with its layout, of a run that was planned; absent: the blocks
+    above say it in words. [-]"""
 
     @property
     def source_key(self) -> str:

@@ -82,14 +82,21 @@ def skeleton(log: Log, name: str) -> Block:
         "id": name,
         "source": {"title": f"training log {name}"},
         **blocks,
-        "measured": _measured(log),
+        "measured": measured_block(log),
         "inferred": [],
         "check": "ok",
     }
 
 
-def _measured(log: Log) -> Block:
-    """What was measured, in the units of a row."""
+def measured_block(log: Log) -> Block:
+    """What was measured, in the units of a row.
+
+    Args:
+        log: What a log says. [-]
+
+    Returns:
+        Fields of the block, those that the log has. [-]
+    """
     known: Block = {
         "step_time_s": log.step_s,
         "tokens_per_s_per_gpu": log.tokens_per_s_per_gpu,

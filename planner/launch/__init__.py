@@ -1,6 +1,6 @@
 """From a plan to a folder that starts it, and from launch files back to a spec."""
 
-from planner.launch.emit import emit, targets
+from planner.launch.emit import emit, emit_own, targets
 from planner.launch.folder import check_folder, write_folder
 from planner.launch.read_plan import PlanFile, partial_of, read_plan
 
@@ -8,6 +8,7 @@ __all__ = [
     "PlanFile",
     "check_folder",
     "emit",
+    "emit_own",
     "partial_of",
     "read_plan",
     "targets",

@@ -130,6 +130,8 @@ class Program:
         first: What to look at first, one sentence each. [text]
         starter_words: Options of the starter itself. [text]
         sources: Files that launch.sh reads before it starts the ranks. [text]
+        also: What may start the same words in place of the starter, without its
+            options. [text]
     """
 
     files: tuple[LaunchFile, ...]
@@ -142,6 +144,7 @@ class Program:
     first: tuple[str, ...] = ()
     starter_words: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
+    also: frozenset[Starter] = frozenset()
 
 
 @dataclass(frozen=True)

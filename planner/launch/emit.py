@@ -2,9 +2,10 @@
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 
 from planner.errors import BadInputError, did_you_mean
-from planner.launch.brief import Brief, LaunchFile, Program
+from planner.launch.brief import Brief, Gap, LaunchFile, Program
 from planner.launch.environment import environment
 from planner.launch.gaps import require_expressible
 from planner.launch.launchers import LAUNCHERS
@@ -46,16 +47,45 @@ def emit(found: PlanFile, name: str) -> tuple[LaunchFile, ...]:
     target, launcher = _chosen(found, name)
     require_expressible(found, target)
     brief = found.brief
-    program = target.write(brief)
+    program = _started(target.write(brief), launcher)
     started = launcher.write(brief, program) if launcher else ()
     scripts = (
         LaunchFile(LAUNCH, _launch(brief, program, target), executable=True),
         LaunchFile(CHECK, _check(brief, program), executable=True),
     )
-    plan = LaunchFile(PLAN, found.plan.model_dump_json(by_alias=True, indent=2) + "\n")
-    every = (*program.files, *scripts, *started, plan)
+    every = (*program.files, *scripts, *started, _plan(found))
     text = readme(brief, program, target, launcher, every)
     return _each_once((LaunchFile(README, text), *every))
+
+
+def emit_own(found: PlanFile) -> tuple[tuple[LaunchFile, ...], tuple[Gap, ...]]:
+    """Write a plan for its own framework, as far as that has a target.
+
+    Args:
+        found: The plan. [-]
+
+    Returns:
+        The folder's files, only the plan where there is no such target or it lacks
+        words; and what it lacks. [-]
+    """
+    named = (one for one in TARGETS if one.name == found.spec.framework)
+    target = next(named, None)
+    lacking = target.gaps(found.brief) if target else ()
+    if target is None or lacking:
+        return (_plan(found),), lacking
+    return emit(found, target.name), ()
+
+
+def _plan(found: PlanFile) -> LaunchFile:
+    return LaunchFile(PLAN, found.plan.model_dump_json(by_alias=True, indent=2) + "\n")
+
+
+def _started(program: Program, launcher: Launcher | None) -> Program:
+    """The program with its ranks started by the launcher, where it allows that."""
+    starter = launcher.starter if launcher else None
+    if starter is None or starter not in program.also:
+        return program
+    return replace(program, starter=starter, starter_words=())
 
 
 def _chosen(found: PlanFile, name: str) -> tuple[Target, Launcher | None]:

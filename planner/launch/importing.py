@@ -54,6 +54,8 @@ def read_launch(paths: Sequence[Path], name: str | None) -> Reading:
     if name is not None:
         return _named(name).read(files)
     able = [target for target in TARGETS if target.reads(files)]
+    held = frozenset[str]().union(*(target.holds for target in able))
+    able = [target for target in able if target.name not in held]
     if len(able) == 1:
         return able[0].read(files)
     found = "several" if able else "none"

@@ -1,5 +1,9 @@
 """The frameworks that plans are written for; a new one is registered in this tuple."""
 
+from planner.launch.accelerate import gaps as accelerate_gaps
+from planner.launch.accelerate import reader as accelerate_reader
+from planner.launch.accelerate import writer as accelerate_writer
+from planner.launch.accelerate.known import VERSION as ACCELERATE_VERSION
 from planner.launch.deepspeed import reader as deepspeed_reader
 from planner.launch.deepspeed import writer as deepspeed_writer
 from planner.launch.deepspeed.known import VERSION as DEEPSPEED_VERSION
@@ -36,6 +40,17 @@ TARGETS: tuple[Target, ...] = (
         write=bridge_writer.write,
         reads=bridge_reader.reads,
         read=bridge_reader.read,
+    ),
+    Target(
+        name="accelerate",
+        title="accelerate",
+        framework="accelerate",
+        version=ACCELERATE_VERSION,
+        gaps=accelerate_gaps.gaps,
+        write=accelerate_writer.write,
+        reads=accelerate_reader.reads,
+        read=accelerate_reader.read,
+        holds=frozenset({"deepspeed"}),
     ),
     Target(
         name="deepspeed",

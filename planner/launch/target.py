@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from planner.launch.brief import Brief, Gap, LaunchFile, Program, Reading
+from planner.launch.brief import Brief, Gap, LaunchFile, Program, Reading, Starter
 
 Files = Mapping[str, str]
 """Text by name of file. [text]"""
@@ -22,6 +22,7 @@ class Target:
         write: The program of every rank, with its files. [-]
         reads: Whether these files look like its own. [-]
         read: What they say. [-]
+        holds: Targets whose files may lie among its own. [text]
     """
 
     name: str
@@ -32,6 +33,7 @@ class Target:
     write: Callable[[Brief], Program]
     reads: Callable[[Files], bool]
     read: Callable[[Files], Reading]
+    holds: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class Launcher:
         version: Releases that the files are written for. [text]
         write: Its files beside the program's. [-]
         start: The command that a user types in the folder. [text]
+        starter: What starts the ranks of a node where the program allows it; None
+            leaves the program's own. [text]
     """
 
     name: str
@@ -51,3 +55,4 @@ class Launcher:
     version: str
     write: Callable[[Brief, Program], tuple[LaunchFile, ...]]
     start: Callable[[Brief], str]
+    starter: Starter | None = None

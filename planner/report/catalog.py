@@ -18,6 +18,10 @@ from hardware.units import Quantity
 from planner.errors import BadInputError, did_you_mean
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import stack_names
+from planner.launch import targets
+from planner.launch.launchers import LAUNCHERS
+from planner.launch.registry import TARGETS
+from planner.launch.target import Launcher, Target
 from planner.models import preset, preset_names, read_preset
 from planner.specs.framework import Framework
 
@@ -77,6 +81,7 @@ _COLUMNS = {
     "clusters": ("node", "nodes", "gpus", "tiers", "rail_optimised"),
     "models": ("family", "layers", "hidden", "parameters", "active", "max_position"),
     "frameworks": ("title", "version", "stacks", "zero_stages", "schedules"),
+    "targets": ("title", "version", "framework"),
 }
 KINDS = tuple(_COLUMNS)
 """What the catalog has, in order of listing."""
@@ -89,7 +94,7 @@ def kind_names(kind: str) -> tuple[str, ...]:
         kind: One of `KINDS`. [-]
 
     Returns:
-        Names, sorted; frameworks in their order of listing. [text]
+        Names, sorted; frameworks and targets in their order of listing. [text]
 
     Raises:
         BadInputError: No such kind.
@@ -105,7 +110,7 @@ def kind_names(kind: str) -> tuple[str, ...]:
         return preset_names()
     if kind == "frameworks":
         return tuple(framework.name for framework in FRAMEWORKS)
-    return catalog.names(kind)
+    return targets() if kind == "targets" else catalog.names(kind)
 
 
 def entry(kind: str, name: str) -> Entry:
@@ -132,6 +137,8 @@ def entry(kind: str, name: str) -> Entry:
         return _model(name)
     if kind == "frameworks":
         return _framework(next(f for f in FRAMEWORKS if f.name == name))
+    if kind == "targets":
+        return _target(name)
     return _READERS[kind](name).model_dump(mode="json")
 
 
@@ -162,6 +169,18 @@ def _framework(its: Framework) -> Entry:
         "stacks": list(stack_names(its.name)),
         **limits,
         "profile": its.profile.model_dump(mode="json"),
+    }
+
+
+def _target(name: str) -> Entry:
+    """What a plan can be emitted for; a launcher starts the plan's own framework."""
+    every: tuple[Target | Launcher, ...] = (*TARGETS, *LAUNCHERS)
+    its = next(one for one in every if one.name == name)
+    return {
+        "name": name,
+        "title": its.title,
+        "version": its.version,
+        "framework": getattr(its, "framework", "the plan's"),
     }
 
 

@@ -14,7 +14,7 @@ from chromium import Theme, chromium, photograph, show
 
 ROOT = Path(__file__).resolve().parents[2]
 IMAGES = ROOT / "docs" / "images"
-WIDTH, HEIGHT = 1280, 1500
+WIDTH, HEIGHT = 1280, 2800
 COMMANDS = {
     "plan": ("plan", "configs/jobs/llama-3.1-405b-16k-h100.yaml"),
     "compare": ("compare", "configs/purchases/405b-100-million-usd.yaml"),

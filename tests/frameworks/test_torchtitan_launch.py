@@ -34,6 +34,7 @@ MODEL = {
     "tie_word_embeddings": False,
     "rope_theta": 10000.0,
 }
+EXPERTS = {"model_type": "mixtral", "num_local_experts": 4, "num_experts_per_tok": 2}
 CLUSTERS = {2: "a6000-2", 4: "rtx-4090-4"}
 LAYOUTS: dict[str, tuple[int, dict[str, Any]]] = {
     "fsdp 2": (2, {"zero_stage": 3}),
@@ -49,6 +50,7 @@ LAYOUTS: dict[str, tuple[int, dict[str, Any]]] = {
         },
     ),
     "cp 2": (2, {"cp": 2}),
+    "ep 2": (2, {"ep": 2}),
     "pp 2, replicas apart": (4, {"pp": 2, "dp_shard": 1, "order": "tp-cp-ep-pp-dp"}),
     "hsdp 2 x 2": (4, {"dp_shard": 2, "zero_stage": 2}),
 }
@@ -56,9 +58,10 @@ SCHEDULES = {"1f1b": "Schedule1F1B", "interleaved": "ScheduleInterleaved1F1B"}
 
 
 def plan_of(gpus: int, fields: dict[str, Any]) -> Plan:
+    model = MODEL | (EXPERTS if "ep" in fields else {})
     spec = JobSpec.model_validate(
         {
-            "model": MODEL,
+            "model": model,
             "cluster": CLUSTERS[gpus],
             "training": {"seq_len": 256, "global_batch": 8},
             "framework": "torchtitan",
@@ -72,7 +75,7 @@ def plan_of(gpus: int, fields: dict[str, Any]) -> Plan:
     return Plan.model_validate(
         {
             "schema": "planner/plan@1",
-            "spec": spec.model_dump(mode="json", by_alias=True) | {"model": MODEL},
+            "spec": spec.model_dump(mode="json", by_alias=True) | {"model": model},
             "layout": priced.layout.model_dump(mode="json", by_alias=True),
             "estimate": priced.estimate.model_dump(mode="json", by_alias=True),
             "versions": {"planner": "0"},
@@ -167,8 +170,13 @@ def _is_where_the_plan_says(one: dict[str, Any], plan: Plan) -> None:
     beside = its.dp if its.order == "tp-cp-ep-dp-pp" else 1
     assert one["stage"] == one["process"] // (its.tp * its.cp * beside) % its.pp
     rows, columns = MODEL["intermediate_size"], MODEL["hidden_size"]
-    assert one["whole"] == [rows, columns]
-    assert one["local"] == [rows // (its.tp * its.dp_shard), columns]
+    if its.ep > 1:
+        experts = EXPERTS["num_local_experts"]
+        assert one["whole"] == [experts, rows, columns]
+        assert one["local"] == [experts // its.ep, rows, columns]
+    else:
+        assert one["whole"] == [rows, columns]
+        assert one["local"] == [rows // (its.tp * its.dp_shard), columns]
     assert _sharded(one["placements"], its.tp * its.dp_shard > 1)
 
 

@@ -39,6 +39,11 @@ def start(brief: Brief) -> str:
 
 
 TORCHRUN = Launcher(
-    name="torchrun", title="torchrun", version="torch 2.13", write=write, start=start
+    name="torchrun",
+    title="torchrun",
+    version="torch 2.13",
+    write=write,
+    start=start,
+    starter="torchrun",
 )
 """PyTorch's own launcher."""

@@ -40,7 +40,7 @@ class Settings:
     ) -> None:
         self.values, self.file, self.layers = values, file, layers
         self.gpus = gpus
-        self.local = self.whole("training.local_batch_size", 8)
+        self.local = self.whole("training.local_batch_size", 8, least=1)
         self.tp, self.pp, self.cp, self.ep = (
             self.degree(f"{name}_parallel_degree")
             for name in ("tensor", "pipeline", "context", "expert")
@@ -48,24 +48,27 @@ class Settings:
         self.replicas = self.degree("data_parallel_replicate_degree")
         self.shards = self._shards()
 
-    def degree(self, name: str) -> int:
+    def degree(self, name: str, least: int = 1) -> int:
         """A number of the section parallelism. [1]."""
-        return self.whole(f"parallelism.{name}", DEFAULTS[name])
+        return self.whole(f"parallelism.{name}", DEFAULTS[name], least=least)
 
-    def whole(self, name: str, default: int) -> int:
-        """A whole number; what is something else is refused. [1]."""
+    def whole(self, name: str, default: int, *, least: int = -1) -> int:
+        """A whole number, at least so large; what is something else is refused. [1]."""
         value = self.values.get(name, default)
         if isinstance(value, str) and value.lstrip("-").isdigit():
             value = int(value)
-        if isinstance(value, bool) or not isinstance(value, int):
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise BadInputError(
-                "is no whole number", file=self.file, field=name, value=str(value)
+                f"is no whole number of {least} or more",
+                file=self.file,
+                field=name,
+                value=str(value),
             )
         return value
 
     def _shards(self) -> int | None:
         """Ranks of data that share states; -1 is what the others leave. [1]."""
-        given = self.degree("data_parallel_shard_degree")
+        given = self.degree("data_parallel_shard_degree", least=-1)
         if given > 0:
             return given
         rest = self.replicas * self.cp * self.tp * self.pp
@@ -196,15 +199,17 @@ def _split(points: object, layers: int | None) -> tuple[int, ...] | None:
     names = points.split(",") if isinstance(points, str) else points
     if layers is None or not isinstance(names, Sequence):
         return None
-    starts = [int(str(name).rpartition(".")[2]) for name in names]
-    edges = [0, *starts, layers]
+    numbers = [str(name).rpartition(".")[2] for name in names]
+    if not all(number.isdigit() for number in numbers):
+        return None
+    edges = [0, *map(int, numbers), layers]
     return tuple(b - a for a, b in pairwise(edges))
 
 
 def _cut(its: Settings) -> tuple[int, ...]:
     """Even stages, where embedding and head count as layers too."""
-    first = its.degree("pipeline_parallel_first_stage_less_layers")
-    last = its.degree("pipeline_parallel_last_stage_less_layers")
+    first = its.degree("pipeline_parallel_first_stage_less_layers", least=0)
+    last = its.degree("pipeline_parallel_last_stage_less_layers", least=0)
     whole = (its.layers or 0) + first + last
     each, more = divmod(whole, stages := _count(its, whole))
     counts = [each + (stage < more) for stage in range(stages)]
@@ -214,10 +219,8 @@ def _cut(its: Settings) -> tuple[int, ...]:
 
 
 def _count(its: Settings, whole: int) -> int:
-    per_stage = its.values.get("parallelism.pipeline_parallel_layers_per_stage")
-    if per_stage:
-        return -(
-            -whole // its.whole("parallelism.pipeline_parallel_layers_per_stage", 1)
-        )
+    per_stage = "parallelism.pipeline_parallel_layers_per_stage"
+    if its.values.get(per_stage) is not None:
+        return -(-whole // its.whole(per_stage, 1, least=1))
     name = its.values.get("parallelism.pipeline_parallel_schedule", "1F1B")
     return its.pp * (1 if name in SINGLE else 2)

@@ -58,7 +58,7 @@ class Module:
     def __init__(self, name: str, text: str) -> None:
         try:
             tree = ast.parse(text)
-        except (SyntaxError, ValueError) as error:
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise BadInputError(f"is no Python: {error}", file=name) from error
         self.name = name
         self.functions = {
@@ -66,7 +66,10 @@ class Module:
         }
         self.imports = dict(_imports(tree))
         self.constants: dict[str, Any] = {}
-        self.constants = self._assigned(tree.body)
+        try:
+            self.constants = self._assigned(tree.body)
+        except RecursionError as error:
+            raise BadInputError("is nested too deeply", file=name) from error
 
     def _assigned(self, body: Sequence[ast.stmt]) -> dict[str, Any]:
         names: dict[str, Any] = {}
@@ -84,7 +87,16 @@ class Module:
 
         Returns:
             A value, a call, or what could not be read. [-]
+
+        Raises:
+            BadInputError: Its expressions are nested too deeply to follow.
         """
+        try:
+            return self._returned(name, depth)
+        except RecursionError as error:
+            raise BadInputError("is nested too deeply", file=self.name) from error
+
+    def _returned(self, name: str, depth: int) -> Any:
         local, skipped = dict(self.constants), list[str]()
         for node in self.functions[name].body:
             if isinstance(node, ast.Return) and node.value is not None:
@@ -178,7 +190,7 @@ class Module:
         if call.name in ("os.environ.get", "os.getenv", "environ.get"):
             return call.args[1] if len(call.args) > 1 else None
         if call.name in self.functions and depth and not (call.args or call.given):
-            return self.result(call.name, depth - 1)
+            return self._returned(call.name, depth - 1)
         return call
 
     def _call(
@@ -186,9 +198,8 @@ class Module:
     ) -> Built:
         args = [self._value(one, local, depth) for one in node.args]
         given = {
-            one.arg: self._value(one.value, local, depth)
+            one.arg or "**": self._value(one.value, local, depth)
             for one in node.keywords
-            if one.arg is not None
         }
         return Built(_dotted(node.func), args, given)
 

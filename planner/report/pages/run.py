@@ -22,7 +22,11 @@ def phased_page(parts: Sequence[tuple[str, Page]], run: Run | None) -> Page:
         The page. [-]
     """
     (_, first), several = parts[0], len(parts) > 1
-    sections = [s for name, page in parts for s in _named(name, page.sections)]
+    sections = [
+        section
+        for place, (name, page) in enumerate(parts, start=1)
+        for section in _named(name, place, page.sections)
+    ]
     if run is None:
         return replace(first, sections=sections)
     whole = run_section(run)
@@ -40,12 +44,13 @@ def phased_page(parts: Sequence[tuple[str, Page]], run: Run | None) -> Page:
     )
 
 
-def _named(name: str, sections: Sequence[Section]) -> list[Section]:
+def _named(name: str, place: int, sections: Sequence[Section]) -> list[Section]:
     """Sections with the name of their phase before their title."""
     if not name:
         return list(sections)
     return [
-        replace(s, id=f"{name}-{s.id}", title=f"{name}: {s.title}") for s in sections
+        replace(s, id=f"phase-{place}-{s.id}", title=f"{name}: {s.title}")
+        for s in sections
     ]
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 import torch._utils
 
-LAYER = "feed_forward.w1.weight"
+LAYER = ("feed_forward.w1.weight", "w1_EFD")
 
 
 def install() -> None:

@@ -102,7 +102,7 @@ def test_a_file_that_cannot_be_written_is_bad_input(tmp_path: Path) -> None:
 def test_out_holds_a_plan_that_stands_on_its_own(tmp_path: Path) -> None:
     out = tmp_path / "new" / "folder"
     assert run("plan", JOB, "--out", str(out)).exit_code == 0
-    assert [p.name for p in out.iterdir()] == ["plan.json"]
+    assert "plan.json" in {p.name for p in out.iterdir()}
     plan = Plan.model_validate_json((out / "plan.json").read_text())
     assert plan.layout.tp == 8
     assert plan.versions.keys() == {"planner", "ortools", "numpy"}

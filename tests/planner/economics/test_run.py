@@ -148,6 +148,9 @@ def test_spare_nodes_shorten_the_wait_for_repairs_and_are_paid_for(
     shares = [run(spares)[0] for spares in (0, 4, 8, 32)]
     assert shares == sorted(shares)
     assert shares[0] < 0.05
+    months = economics(repair="180 d", spare_nodes=1400)
+    many = whole_run([llama_405b], run_terms(llama_405b.workload, months))
+    assert many.effective_share.value > 0.9  # about 1,080 are away at a time
     free = whole_run([llama_405b], run_terms(llama_405b.workload))
     assert shares[-1] == pytest.approx(free.effective_share.value, rel=1e-6)
     assert run(32)[1] == 2048 + 32

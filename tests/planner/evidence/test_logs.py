@@ -135,6 +135,20 @@ def test_the_trainers_rate_serves_where_nothing_else_does() -> None:
     assert parsed("train_steps_per_second = 0.5").step_s == 2.0
 
 
+def test_numbers_in_quotes_are_numbers() -> None:
+    """The Trainer of transformers 5 prints them so."""
+    text = """
+{'loss': '5.569', 'step_time': '9.0', 'max_allocated (GiB)': '30.5'}
+{'loss': '4.298', 'step_time': '2.0', 'max_allocated (GiB)': '31.5'}
+{'loss': '3.505', 'step_time': '2.2', 'max_allocated (GiB)': '31.0'}
+{'train_runtime': '13.2', 'train_samples_per_second': '46.21'}
+"""
+    log = parsed(text)
+    assert log.step_s == pytest.approx(2.1)
+    assert log.memory_gib == pytest.approx(31.5)
+    assert log.samples_per_s == pytest.approx(46.21)
+
+
 def test_step_times_of_a_trainer_are_read_line_by_line() -> None:
     log = parsed(STEP_TIMES)
     assert (log.step_s, log.readings) == (pytest.approx(2.1), 2)

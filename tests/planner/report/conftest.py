@@ -58,3 +58,9 @@ def plan(request: pytest.FixtureRequest) -> tuple[Workload, RankedPlan]:
 def one_rank() -> Workload:
     """The job alone."""
     return priced("one rank")[0]
+
+
+@pytest.fixture
+def one_plan() -> RankedPlan:
+    """The plan of a job without a pipeline."""
+    return priced("one rank")[1]

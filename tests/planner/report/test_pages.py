@@ -18,6 +18,7 @@ from planner.report.pages import (
     Page,
     explanation_page,
     page_html,
+    phased_page,
     plan_page,
     prediction_page,
 )
@@ -316,3 +317,16 @@ def test_plots_fit_a_terminal_and_need_no_colour(plan: Priced) -> None:
         assert text.count(f"rank {rank} ") == 3
     assert "% bubble" in text
     assert "GiB, the limit" in text
+
+
+def test_pages_of_phases_are_one_page(plan: Priced) -> None:
+    """Each section once for each phase, under its name and an identifier of its own."""
+    one = predicted(plan)
+    page = phased_page([("short", one), ("128k", one)], None)
+    ids = [section.id for section in page.sections]
+    assert len(set(ids)) == 2 * len(one.sections)
+    titles = {section.title for section in page.sections}
+    assert {"short: Memory", "128k: Memory"} <= titles
+    assert len({chart.id for chart in page.charts()}) == len(one.charts())
+    alone = phased_page([("", one)], None)
+    assert [s.title for s in alone.sections] == [s.title for s in one.sections]

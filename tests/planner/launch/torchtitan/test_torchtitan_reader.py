@@ -137,6 +137,20 @@ def test_the_configuration_that_is_named_counts() -> None:
         read({"mine.py": MODULE})
 
 
+def test_what_is_spread_or_computed_is_reported() -> None:
+    text = MODULE.replace(
+        "activation_checkpoint=None", "compile=CompileConfig(enable=x > 1), **more"
+    )
+    found = module("debug", text).unknown
+    assert "compile.enable = x > 1" in found
+    assert "** = more" in found
+
+
+def test_split_points_that_are_no_layers_leave_the_stages_open() -> None:
+    found = read({"a.toml": TOML.replace("layers.20", "encoder")})
+    assert "stages" not in found.layout
+
+
 def test_a_module_is_never_run() -> None:
     text = MODULE + "\nraise SystemExit(1)\nopen('/nonexistent/x', 'w')\n"
     assert module("mine", text).layout["tp"] == 8
@@ -200,6 +214,8 @@ def test_words_change_a_toml_too() -> None:
     ("files", "says"),
     [
         ({"a.toml": TOML.replace("= 2\n", "= 2.5\n")}, "no whole number"),
+        ({"a.toml": TOML.replace("lel_degree = 2\n", "lel_degree = 0\n")}, "1 or more"),
+        ({"a.py": "x = " + "1 + " * 9000 + "1  # torchtitan Config"}, "is n"),
         ({"a.toml": TOML, "b.toml": TOML}, "several"),
         ({"a.sh": "echo torchtitan"}, "no settings"),
         ({"a.sh": LAUNCH + "--module x --config y"}, "no configuration"),

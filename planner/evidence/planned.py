@@ -1,0 +1,129 @@
+"""A measured run of a plan: a row that carries its whole job, and the way back."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import yaml
+
+from planner.cost.workload import Workload
+from planner.evidence.logs import Log
+from planner.evidence.rows import Row
+from planner.evidence.skeleton import Block, measured_block
+from planner.evidence.unsupported import UnsupportedError
+from planner.models.architecture import Architecture
+from planner.resolve import resolve
+from planner.specs.job import JobSpec
+from planner.specs.layout import Layout, PartialLayout
+from planner.specs.training import TrainingSpec
+
+
+def planned_row(
+    name: str,
+    spec: Mapping[str, object],
+    workload: Workload,
+    layout: Layout,
+    log: Log,
+) -> Block:
+    """A complete row of a run whose plan is known.
+
+    Under `spec` it holds the job with its layout, which stands for every word of the
+    other blocks when the row is priced or fitted to.
+
+    Args:
+        name: Id of the row. [text]
+        spec: Fields of the plan's job. [-]
+        workload: The same, resolved. [-]
+        layout: The plan's layout. [-]
+        log: What the run's log says. [-]
+
+    Returns:
+        Blocks of a row. [-]
+    """
+    given = layout.model_dump(mode="json", by_alias=True)
+    cluster = workload.topology.cluster
+    return {
+        "id": name,
+        "source": {"title": f"own run {name}"},
+        "model": _model(workload.model),
+        "hardware": {
+            "gpu": cluster.gpu.name,
+            "gpus": layout.gpus,
+            "gpus_per_node": min(cluster.node.gpus_per_node, layout.gpus),
+        },
+        "job": _job(workload.training, log.framework),
+        "layout": _layout(layout),
+        "measured": measured_block(log),
+        "inferred": [],
+        "check": "ok",
+        "spec": {**spec, "layout": given},
+    }
+
+
+def _model(model: Architecture) -> Block:
+    attention = model.kinds[0].attention
+    return {
+        "name": model.name,
+        "layers": model.layers,
+        "hidden": model.hidden,
+        "heads": attention.heads,
+        "vocab": model.vocab,
+    }
+
+
+def _job(training: TrainingSpec, framework: str) -> Block:
+    return {
+        "seq_len": training.seq_len,
+        "global_batch": training.sequences,
+        "precision": training.precision,
+        "optimizer": training.optimizer,
+        "framework": framework,
+    }
+
+
+def _layout(layout: Layout) -> Block:
+    names = ("tp", "sp", "pp", "vpp", "cp", "ep", "etp", "dp")
+    more = ("micro_batch", "grad_accum", "zero_stage")
+    kinds = {part.kind: None for stage in layout.stages for part in stage.recompute}
+    found: Block = {name: getattr(layout, name) for name in (*names, *more)}
+    return found | {"recompute": "+".join(kinds) or "none"}
+
+
+def planned_text(row: Block) -> str:
+    """A row as a file of rows.
+
+    Args:
+        row: Of `planned_row`. [-]
+
+    Returns:
+        YAML, a list of one row. [text]
+    """
+    comment = (
+        "# For planner calibrate FILE --out mine.yaml, or planner validate FILE.\n"
+    )
+    body = yaml.safe_dump([row], sort_keys=False, default_flow_style=None, width=88)
+    return comment + body.rstrip()
+
+
+def planned_job(row: Row) -> tuple[Workload, PartialLayout]:
+    """The job and the layout that a row carries.
+
+    Args:
+        row: A row with a job under `spec`. [-]
+
+    Returns:
+        What is priced, as its plan was. [-]
+
+    Raises:
+        UnsupportedError: The job trains under several frameworks, or not at all.
+        BadInputError: A name in it is not known.
+    """
+    spec = JobSpec.model_validate(row.spec)
+    workloads = resolve(spec, file=row.file, base=Path(row.file).parent)
+    if len(workloads) > 1:
+        raise UnsupportedError("spec: a run has one framework, not any")
+    recipe = replace(
+        workloads[0].framework.recipe, resume_copies=0.0, checkpoint="shards"
+    )
+    framework = replace(workloads[0].framework, recipe=recipe)
+    return replace(workloads[0], framework=framework), spec.layout

@@ -1,0 +1,120 @@
+"""accelerate.yaml: how many ranks, and how they lie."""
+
+from typing import Any
+
+from planner.launch.accelerate.plan import (
+    deepspeed,
+    fsdp,
+    mixed_precision,
+    offloads_checkpoints,
+    option,
+    recompute,
+    replicas,
+    shards,
+)
+from planner.launch.brief import Brief
+
+DS_FILE = "ds_config.json"
+ROTATIONS = {"all-gather": "allgather", "ring": "alltoall"}
+"""cp_comm_strategy by kind: keys are gathered, or sent on around the ring. [text]"""
+SIZES = "parallelism_config_"
+
+
+def placement(brief: Brief) -> dict[str, Any]:
+    """The content of accelerate.yaml.
+
+    Args:
+        brief: The plan, without gaps. [-]
+
+    Returns:
+        Keys of accelerate's ClusterConfig. [-]
+    """
+    found: dict[str, Any] = {
+        "compute_environment": "LOCAL_MACHINE",
+        "distributed_type": _kind(brief),
+        **_precision(brief),
+        "num_machines": brief.nodes,
+        "num_processes": brief.layout.gpus,
+        "machine_rank": 0,
+        "rdzv_backend": "static",
+        "same_network": True,
+        "main_training_function": "main",
+        "use_cpu": False,
+    }
+    if brief.training.precision == "fp8":
+        found["fp8_config"] = {
+            "fp8_backend": "AO",
+            "fp8_enable_fsdp_float8_all_gather": False,
+        }
+    if fsdp(brief):
+        found["fsdp_config"] = _fsdp(brief)
+    if deepspeed(brief):
+        found["deepspeed_config"] = _plugin(brief)
+    if shards(brief):
+        found["parallelism_config"] = _mesh(brief)
+    elif brief.layout.cp > 1:
+        found["parallelism_config"] = _sequence(brief)
+    return found
+
+
+def _precision(brief: Brief) -> dict[str, Any]:
+    """Beside a file of DeepSpeed's accelerate refuses a precision of its own."""
+    return {} if deepspeed(brief) else {"mixed_precision": mixed_precision(brief)}
+
+
+def _kind(brief: Brief) -> str:
+    if deepspeed(brief):
+        return "DEEPSPEED"
+    if fsdp(brief):
+        return "FSDP"
+    return "MULTI_GPU" if brief.layout.gpus > 1 else "NO"
+
+
+def _fsdp(brief: Brief) -> dict[str, Any]:
+    its = brief.layout
+    found = {
+        "fsdp_version": 2,
+        "fsdp_reshard_after_forward": its.zero_stage == 3,
+        "fsdp_auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
+        "fsdp_offload_params": its.offload.parameters > 0,
+        "fsdp_state_dict_type": "SHARDED_STATE_DICT",
+        "fsdp_cpu_ram_efficient_loading": True,
+        "fsdp_activation_checkpointing": recompute(its) == "full",
+    }
+    if offloads_checkpoints(brief):
+        found["fsdp_activation_checkpointing_offload"] = True
+    return found
+
+
+def _plugin(brief: Brief) -> dict[str, Any]:
+    return {
+        "deepspeed_config_file": DS_FILE,
+        "deepspeed_multinode_launcher": "standard",
+        "zero3_init_flag": brief.layout.zero_stage == 3,
+    }
+
+
+def _mesh(brief: Brief) -> dict[str, Any]:
+    """Ranks by axis; accelerate checks their product against the processes."""
+    its = brief.layout
+    shard = its.dp_shard // its.cp if its.zero_stage > 1 else 1
+    found: dict[str, Any] = {
+        f"{SIZES}dp_replicate_size": replicas(its),
+        f"{SIZES}dp_shard_size": shard,
+        f"{SIZES}tp_size": its.tp,
+        f"{SIZES}cp_size": its.cp,
+    }
+    if its.cp > 1:
+        found[f"{SIZES}cp_comm_strategy"] = ROTATIONS[its.cp_kind]
+    return found
+
+
+def _sequence(brief: Brief) -> dict[str, Any]:
+    """Ulysses among DeepSpeed's ranks."""
+    return {
+        f"{SIZES}sp_size": brief.layout.cp,
+        f"{SIZES}sp_backend": "deepspeed",
+        f"{SIZES}sp_seq_length": brief.training.seq_len,
+        f"{SIZES}sp_seq_length_is_variable": False,
+        f"{SIZES}sp_attn_implementation": option(brief, "attention", "sdpa"),
+    }

@@ -1,0 +1,240 @@
+"""accelerate.yaml and a trainer's arguments back into a layout and a training block."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from planner.errors import BadInputError
+from planner.launch.accelerate.arguments import OPTIMIZERS, OVER_SHARDS
+from planner.launch.accelerate.degrees import degrees
+from planner.launch.accelerate.files import (
+    MARKS,
+    OF_SCRIPTS,
+    Found,
+    block,
+    found,
+    true,
+    whole,
+)
+from planner.launch.accelerate.known import unknown_arguments, unknown_keys
+from planner.launch.accelerate.plan import DEEPSPEED_STACK
+from planner.launch.brief import Reading
+
+NAMES = {theirs: ours for ours, theirs in OPTIMIZERS.items()} | {
+    "sgd": "sgd",
+    "adamw_torch": "adamw",
+    "adamw_hf": "adamw",
+    "adamw_8bit": "adamw-8bit",
+    OVER_SHARDS["adamw-8bit"]: "adamw-8bit",
+}
+"""The planner's name of an optimizer by TrainingArguments.optim. [text]"""
+LENGTHS = ("max_length", "max_seq_length", "model_max_length", "cutoff_len")
+"""Names of the length of a sequence. [text]"""
+READ = frozenset(
+    {
+        "per_device_train_batch_size",
+        "gradient_accumulation_steps",
+        "bf16",
+        "fp16",
+        "tf32",
+        "optim",
+        "optim_args",
+        "gradient_checkpointing",
+        "activation_checkpointing",
+        "activation_offloading",
+        "fsdp",
+        "fsdp_config",
+        "deepspeed",
+        "use_liger_kernel",
+        "accelerator_config",
+        *LENGTHS,
+    }
+)
+"""Arguments that a layout, a training block or a stack is read from. [text]"""
+PLACED = frozenset(
+    {
+        "distributed_type",
+        "mixed_precision",
+        "num_processes",
+        "fsdp_config",
+        "deepspeed_config",
+        "parallelism_config",
+        "fp8_config",
+    }
+)
+
+
+def reads(files: Mapping[str, str]) -> bool:
+    """Whether the files are of accelerate, or a trainer's arguments alone.
+
+    Args:
+        files: Text by name. [text]
+
+    Returns:
+        True where one is accelerate's YAML, or none is DeepSpeed's.
+    """
+    its = found(files)
+    alone = bool(MARKS & its.training.keys()) and not its.zero
+    return bool(its.places) or alone
+
+
+def read(files: Mapping[str, str]) -> Reading:
+    """Understand accelerate.yaml with what lies beside it.
+
+    Args:
+        files: Text by name. [text]
+
+    Returns:
+        What they say. [-]
+
+    Raises:
+        BadInputError: None is of accelerate or of a trainer, or a value is wrong.
+    """
+    its = found(files)
+    if not (its.places or its.training):
+        raise BadInputError(
+            "is no configuration of accelerate or of a trainer",
+            file=", ".join(files),
+            allowed="YAML with distributed_type or per_device_train_batch_size",
+        )
+    layout = degrees(its)
+    gpus = whole(its.places, "num_processes", its.name, 0) or None
+    return Reading(
+        target="accelerate",
+        framework="accelerate",
+        layout=layout,
+        training=_training(its, layout, gpus),
+        model={"name": "imported", **its.model} if its.model else {},
+        stack=_stack(its),
+        ignored=tuple(_ignored(its)),
+        unknown=tuple(_unknown(its)),
+        gpus=gpus,
+    )
+
+
+def _training(
+    its: Found, layout: Mapping[str, Any], gpus: int | None
+) -> dict[str, Any]:
+    given: dict[str, Any] = {"precision": _precision(its)}
+    name = its.training.get("optim")
+    if name is not None:
+        momentum = "momentum" in str(its.training.get("optim_args", ""))
+        ours = NAMES.get(str(name), str(name))
+        given["optimizer"] = "sgd-momentum" if momentum else ours
+    every = {**{k: its.training[k] for k in LENGTHS if k in its.training}}
+    length = its.run.get("seq_len") or next(iter(every.values()), None)
+    if length:
+        given["seq_len"] = whole({"seq_len": length}, "seq_len", its.name)
+    inner = layout["tp"] * layout["cp"]
+    if gpus and gpus % inner == 0 and "micro_batch" in layout:
+        each = layout["micro_batch"] * layout.get("grad_accum", 1)
+        given["global_batch"] = gpus // inner * each
+    return given | _adapters(its)
+
+
+def _precision(its: Found) -> str:
+    mixed = str(its.places.get("mixed_precision", "no"))
+    for name in ("bf16", "fp16"):
+        if true(its.training.get(name)) or true(block(its.zero, name).get("enabled")):
+            mixed = name if mixed in ("no", "None") else mixed
+    if mixed in ("bf16", "fp16", "fp8"):
+        return mixed
+    half = {"bfloat16": "bf16", "float16": "fp16"}.get(str(its.run.get("weights")))
+    return half or ("tf32" if true(its.training.get("tf32")) else "fp32")
+
+
+def _adapters(its: Found) -> dict[str, Any]:
+    """LoraConfig of run.yaml, or the options of TRL's own scripts."""
+    given = block(its.run, "adapters")
+    if not given and true(its.training.get("use_peft")):
+        given = {
+            "r": its.training.get("lora_r", 16),
+            "target_modules": its.training.get("lora_target_modules", "all-linear"),
+            "lora_dropout": its.training.get("lora_dropout", 0.05),
+        }
+    if not given:
+        return {}
+    bits = block(its.run, "quantization")
+    lora: dict[str, Any] = {
+        "rank": whole(given, "r", its.name, 8),
+        "targets": given.get("target_modules", "all-linear"),
+        "dropout": float(given.get("lora_dropout") or 0.0),
+    }
+    if given.get("modules_to_save"):
+        lora["modules_to_save"] = given["modules_to_save"]
+    if its.run.get("adapters_in_fp32"):
+        lora["precision"] = "fp32"
+    method = {"method": "qlora" if bits else "lora", "lora": lora}
+    return method | (_quantized(bits) if bits else {})
+
+
+def _quantized(bits: Mapping[str, Any]) -> dict[str, Any]:
+    if bits.get("load_in_8bit"):
+        return {"quantization": "int8"}
+    return {
+        "quantization": bits.get("bnb_4bit_quant_type", "fp4"),
+        "double_quantization": bool(bits.get("bnb_4bit_use_double_quant")),
+    }
+
+
+def _stack(its: Found) -> dict[str, Any]:
+    """Stack and words that the files name beyond the room's own."""
+    given: dict[str, Any] = {}
+    kind = str(its.places.get("distributed_type", "")).upper()
+    if kind == "DEEPSPEED" or its.zero:
+        given["name"] = DEEPSPEED_STACK
+    elif its.run:
+        given |= _weights(its)
+    if true(its.training.get("use_liger_kernel")):
+        given["loss"] = "liger"
+    elif its.run.get("loss") == "chunked":
+        given["loss"] = "chunked"
+    attention = its.run.get("attention", its.training.get("attn_implementation"))
+    if attention not in (None, "sdpa"):
+        given["attention"] = attention
+    kwargs = block(block(its.training, "accelerator_config"), _ACCUMULATION)
+    steps = whole(its.training, "gradient_accumulation_steps", its.name)
+    if kind in ("FSDP", "") and steps > 1 and not true(kwargs.get("sync_each_batch")):
+        given["accumulation"] = "no_sync"
+    return given
+
+
+_ACCUMULATION = "gradient_accumulation_kwargs"
+
+
+def _weights(its: Found) -> dict[str, Any]:
+    """The precision policy that the format of the weights and of the maths make."""
+    mesh = block(its.run, "distributed")
+    sharded = whole(mesh, "fsdp_size", "run.yaml") > 1
+    half = _precision(its) in ("bf16", "fp16", "fp8")
+    mixed = str(its.places.get("mixed_precision")) != "no"
+    if half and not mixed:
+        return {"name": "hf-bf16"}
+    wide = its.run.get("weights") == "float32" and half and not sharded
+    return {"name": "hf-amp"} if wide else {}
+
+
+def _ignored(its: Found) -> Iterator[str]:
+    strange = {*unknown_keys(its.places), *unknown_arguments(its.training)}
+    yield from (f"{k} {v}" for k, v in its.places.items() if k not in PLACED | strange)
+    skipped = READ | strange | OF_SCRIPTS
+    yield from (f"{k} {v}" for k, v in its.training.items() if k not in skipped)
+
+
+def _unknown(its: Found) -> Iterator[str]:
+    """What nobody reads, and what changes time or memory without a word for it."""
+    for path in unknown_keys(its.places):
+        yield f"{path}: no key of accelerate"
+    for name in unknown_arguments(its.training):
+        if name not in OF_SCRIPTS and name not in LENGTHS:
+            yield f"{name}: no argument of Trainer or SFTTrainer"
+    name = str(its.training.get("optim", "adamw_torch"))
+    if name not in NAMES:
+        yield f"optim {name}: not priced"
+    if true(its.places.get("use_cpu")):
+        yield "use_cpu true: accelerate starts single processes"
+    file = block(its.places, "deepspeed_config").get("deepspeed_config_file")
+    if (file or its.training.get("deepspeed")) and not its.zero:
+        yield f"{file or its.training['deepspeed']}: the file is not among these"
+    kind = str(its.places.get("distributed_type", "")).upper()
+    if kind in ("MEGATRON_LM", "XLA", "TPU"):
+        yield f"distributed_type {kind}: read as plain data parallelism"
