@@ -139,8 +139,16 @@ def test_the_readme_shows_what_planner_compare_prints(option: str) -> None:
     path = "configs/purchases/405b-100-million-usd.yaml"
     shown = after(f"planner compare {path}{option}</summary>").split("```")[0]
     run = subprocess.run(
-        [sys.executable, "-m", "planner", "compare", path, *option.split()]
-        + ["--time-limit", "600"],
+        [
+            sys.executable,
+            "-m",
+            "planner",
+            "compare",
+            path,
+            *option.split(),
+            "--time-limit",
+            "600",
+        ],
         cwd=ROOT,
         capture_output=True,
         text=True,
