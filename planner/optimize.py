@@ -42,6 +42,7 @@ def optimize(
     time_limit: float = 120.0,
     robust: bool = False,
     known_s: float = float("inf"),
+    tolerance: float = 0.0,
     progress: Callable[[Progress], None] | None = None,
 ) -> Result:
     """Search every variant's space together, keep the best, verify, explain.
@@ -57,6 +58,8 @@ def optimize(
             status, bound and objective stay those of the fastest.
         known_s: A step that is reachable already: slower plans are not sought, and
             no plan at all with the status optimal says that none is as fast. [s]
+        tolerance: Stop when no plan can be faster than the best by more; the status
+            is then feasible, with a bound. [1]
         progress: Called about ten times a second with the state of a search.
 
     Returns:
@@ -72,6 +75,7 @@ def optimize(
         top=top,
         time_limit=time_limit,
         known_s=known_s,
+        tolerance=tolerance,
         progress=progress,
     )
     if not any(outcome.candidates for outcome in outcomes):

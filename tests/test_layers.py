@@ -43,6 +43,7 @@ FLOORS = {
     "planner.economics": 7,
     "planner.explain": 7,
     "planner.evidence": 7,
+    "planner.comparison": 8,
     "planner.report": 8,
     "planner.launch": 8,
     "planner.cli": 9,

@@ -21,6 +21,7 @@ COMMANDS = {
     "predict": "Price one given layout of a job.",
     "explain": "Say why a job cannot fit, or why its best layout wins.",
     "memory": "Say whether a job fits, and what is the most that does.",
+    "compare": "Compare clusters for a job, or a purchase, by time and cost.",
     "emit": "Write the launch files of a plan.",
     "import": "Read launch files back into a job.",
     "calibrate": "Fit a stack's constants to your measured rows.",

@@ -17,6 +17,8 @@ from planner.cli.options import (
     lay_over,
 )
 from planner.cli.output import deliver
+from planner.cli.pictures import ReportTo, check_writable, write_report
+from planner.cost.workload import Workload
 from planner.errors import InfeasibleError, TimeLimitError
 from planner.explain import Case, as_error
 from planner.explain import explain as reasons
@@ -51,6 +53,7 @@ def explain(
     time_limit: TimeLimit = 60.0,
     robust: Robust = "off",
     json_to: JsonTo = None,
+    report_to: ReportTo = None,
     hardware: Hardware = None,
     calibration: Calibration = None,
 ) -> None:
@@ -63,6 +66,7 @@ def explain(
         time_limit: How long to search in all. [s]
         robust: Whether a tied plan may stand before the fastest. [text]
         json_to: Where JSON goes. [-]
+        report_to: Where the page goes. [path]
         hardware: Folder of hardware laid over ours. [-]
         calibration: File of what the user measured. [-]
 
@@ -71,14 +75,16 @@ def explain(
         TimeLimitError: No layout was found in time.
         BadInputError: No layout is legal, or the given one is not.
     """
+    check_writable(report=report_to)
     lay_over(hardware)
     job = load(spec, assignments, calibration)
     case = case_of(job, calibration)
     given = job.spec.layout if layout is None else read_layout(layout)
     answer = _explained(job, case, given, time_limit, robust=robust == "on")
-    title = heading(job.workload_of(answer.best))
+    workload = job.workload_of(answer.best)
     text = answer.model_dump_json(by_alias=True, indent=2)
-    deliver(explanation_report(answer, title), text, json_to)
+    deliver(explanation_report(answer, heading(workload)), text, json_to)
+    write_report(report_to, lambda: _page(answer, workload))
     _leave(answer, time_limit, job.file)
 
 
@@ -90,6 +96,12 @@ def _explained(
         found = reasons(case, given, time_limit=time_limit, robust=robust)
     warnings = (*job.warnings, *found.warnings)
     return found.model_copy(update={"warnings": warnings})
+
+
+def _page(answer: Explained, workload: Workload) -> object:
+    from planner.report.pages import explanation_page  # noqa: PLC0415
+
+    return explanation_page(answer, workload, heading(workload))
 
 
 def _leave(answer: Explained, time_limit: float, file: str) -> None:

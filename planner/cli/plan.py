@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import RenderableType
 
 from planner import __version__
-from planner.cli.contradictions import refuse_contradiction
+from planner.cli.contradictions import case_of, refuse_contradiction
 from planner.cli.guard import guarded
 from planner.cli.jobs import Job, load
 from planner.cli.options import (
@@ -23,12 +23,24 @@ from planner.cli.options import (
 )
 from planner.cli.output import check_new, deliver, write_whole
 from planner.cli.phases import Phase, phases_of, with_runs
+from planner.cli.pictures import (
+    Plot,
+    ReportTo,
+    TraceTo,
+    check_writable,
+    show_steps,
+    write_report,
+)
 from planner.cli.progress import search_progress
 from planner.errors import InfeasibleError, TimeLimitError
 from planner.optimize import optimize
 from planner.report import heading, infeasible_report, phases_report, result_report
+from planner.report.charts.search import Moment
 from planner.resolve import about
 from planner.specs.result import Plan, Result
+
+if TYPE_CHECKING:
+    from planner.report.pages import Page
 
 Top = Annotated[
     int, typer.Option("--top", min=1, metavar="N", help="Plans to show, best first.")
@@ -49,6 +61,9 @@ Out = Annotated[
     ),
 ]
 
+FRONT_TIME = 30.0
+"""Time to search the fronts of a page. [s]"""
+
 
 @guarded
 def plan(
@@ -59,6 +74,9 @@ def plan(
     time_limit: TimeLimit = 120.0,
     robust: Robust = "off",
     json_to: JsonTo = None,
+    report_to: ReportTo = None,
+    trace_to: TraceTo = None,
+    plot: Plot = False,
     out: Out = None,
     hardware: Hardware = None,
     calibration: Calibration = None,
@@ -72,6 +90,9 @@ def plan(
         time_limit: How long to search, each phase of a job. [s]
         robust: Whether a tied plan may stand before the fastest. [text]
         json_to: Where JSON goes. [-]
+        report_to: Where the page goes. [path]
+        trace_to: Where the trace of a step goes. [path]
+        plot: Whether charts are printed. [-]
         out: Where plan.json goes; a later phase's is plan-NAME.json. [-]
         hardware: Folder of hardware laid over ours. [-]
         calibration: File of what the user measured. [-]
@@ -83,17 +104,25 @@ def plan(
     """
     if out is not None:
         check_new(out)
+    check_writable(report=report_to, trace=trace_to)
     lay_over(hardware)
     job = load(spec, assignments, calibration)
     phases = phases_of(job, spec, calibration)
     for phase in phases:
         refuse_contradiction(phase.job, calibration)
-    found = [_search(p.job, top, time_limit, robust=robust == "on") for p in phases]
+    trails: list[list[Moment]] = [[] for _ in phases]
+    found = [
+        _search(phase.job, top, time_limit, robust=robust == "on", trail=trail)
+        for phase, trail in zip(phases, trails, strict=True)
+    ]
     result = with_runs(phases, found)
     json_text = result.model_dump_json(by_alias=True, indent=2)
     deliver(_report(phases, result), json_text, json_to)
+    write_report(report_to, lambda: _page(phases, result, trails, calibration))
     for one in found:
         _require_plan(one, time_limit)
+    best = [one.plans[0] for one in found]
+    show_steps(phases, best, trace_to, plot=plot and json_to != "-")
     if out is not None:
         _write_plans(out, result)
 
@@ -120,9 +149,11 @@ def _write_plans(out: Path, result: Result) -> None:
         write_whole(out / f"plan-{later.name}.json", _plan_json(later.result))
 
 
-def _search(job: Job, top: int, time_limit: float, *, robust: bool) -> Result:
+def _search(
+    job: Job, top: int, time_limit: float, *, robust: bool, trail: list[Moment]
+) -> Result:
     """The answer of the search, with the spec and its warnings put in."""
-    with about(job.file), search_progress() as progress:
+    with about(job.file), search_progress(trail) as progress:
         found = optimize(
             job.workloads,
             top=top,
@@ -133,6 +164,39 @@ def _search(job: Job, top: int, time_limit: float, *, robust: bool) -> Result:
     best = found.plans[0] if found.plans else None
     warnings = (*job.warnings, *found.warnings)
     return found.model_copy(update={"spec": job.resolved(best), "warnings": warnings})
+
+
+def _page(
+    phases: Sequence[Phase],
+    result: Result,
+    trails: Sequence[Sequence[Moment]],
+    calibration: Path | None,
+) -> object:
+    """The page of the answer, or of the answers for all phases as one."""
+    from planner.report.pages import phased_page  # noqa: PLC0415
+
+    answers = [part.result for part in result.phases] or [result]
+    parts = [
+        (phase.name, _page_of(phase.job, answer, trail, calibration))
+        for phase, answer, trail in zip(phases, answers, trails, strict=True)
+    ]
+    return phased_page(parts, result.run)
+
+
+def _page_of(
+    job: Job, result: Result, trail: Sequence[Moment], calibration: Path | None
+) -> "Page":
+    """The page of one answer; its fronts are searched for it."""
+    from planner.explain.fronts import fronts  # noqa: PLC0415
+    from planner.report.pages import Extras, plan_page  # noqa: PLC0415
+
+    best = result.plans[0] if result.plans else None
+    workload = job.workload_of(best)
+    extras = Extras(trail)
+    if best is not None:
+        case = case_of(job, calibration)
+        extras = Extras(trail, *fronts(case, result.plans, FRONT_TIME))
+    return plan_page(result, workload, heading(workload), extras)
 
 
 def _require_plan(result: Result, time_limit: float) -> None:

@@ -19,6 +19,14 @@ from planner.cli.options import (
 )
 from planner.cli.output import deliver
 from planner.cli.phases import Phase, phases_of, run_of_plans
+from planner.cli.pictures import (
+    Plot,
+    ReportTo,
+    TraceTo,
+    check_writable,
+    show_steps,
+    write_report,
+)
 from planner.cli.verdicts import Failing, fail_on_verdict
 from planner.economics import with_run
 from planner.predict import predict as price
@@ -77,6 +85,9 @@ def predict(
     layout: LayoutText = None,
     assignments: Assignments = None,
     json_to: JsonTo = None,
+    report_to: ReportTo = None,
+    trace_to: TraceTo = None,
+    plot: Plot = False,
     fail_on: Failing = None,
     hardware: Hardware = None,
     calibration: Calibration = None,
@@ -88,6 +99,9 @@ def predict(
         layout: Layout in its short form. [text]
         assignments: Fields to replace. [text]
         json_to: Where JSON goes. [-]
+        report_to: Where the page goes. [path]
+        trace_to: Where the trace of a step goes. [path]
+        plot: Whether charts are printed. [-]
         fail_on: Verdict that makes the exit code 3. [-]
         hardware: Folder of hardware laid over ours. [-]
         calibration: File of what the user measured. [-]
@@ -96,6 +110,7 @@ def predict(
         BadInputError: No layout is given, or it is not legal.
         Exit: With 3, for a verdict of `--fail-on`.
     """
+    check_writable(report=report_to, trace=trace_to)
     lay_over(hardware)
     job = load(spec, assignments, calibration)
     phases = phases_of(job, spec, calibration)
@@ -106,6 +121,8 @@ def predict(
         with_run(p, run_of_plans([a], [p])) for a, p in zip(phases, priced, strict=True)
     ]
     deliver(_report(phases, told, run), _json(phases, told, run), json_to)
+    write_report(report_to, lambda: _page(phases, told, run))
+    show_steps(phases, told, trace_to, plot=plot and json_to != "-")
     for plan in told:
         fail_on_verdict(plan.estimate.memory.verdict, fail_on)
 
@@ -115,6 +132,20 @@ def _price(job: Job, given: PartialLayout) -> RankedPlan:
     workload = workload_for(job, given)
     with about(job.file):
         return price(workload, given)
+
+
+def _page(
+    phases: Sequence[Phase], priced: Sequence[RankedPlan], run: Run | None
+) -> object:
+    """The page of one layout, or of one for each phase."""
+    from planner.report.pages import phased_page, prediction_page  # noqa: PLC0415
+
+    parts = []
+    for phase, plan in zip(phases, priced, strict=True):
+        workload, said = phase.job.workload_of(plan), _warnings(phase, plan)
+        page = prediction_page(plan, workload, heading(workload), said)
+        parts.append((phase.name, page))
+    return phased_page(parts, run)
 
 
 def _warnings(phase: Phase, priced: RankedPlan) -> tuple[str, ...]:

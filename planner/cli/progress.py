@@ -1,6 +1,7 @@
 """The progress of a search or of rows on stderr, where that is a terminal."""
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -8,28 +9,40 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from planner.optimize import Progress as SearchProgress
+from planner.report.charts.search import Moment
 
 Report = Callable[[SearchProgress], None]
 
 
 @contextmanager
-def search_progress() -> Iterator[Report]:
+def search_progress(trail: list[Moment]) -> Iterator[Report]:
     """A bar of the candidates that are settled, gone when the search ends.
 
+    Args:
+        trail: Takes where the search stands each time that it says so. [-]
+
     Yields:
-        What to call with each state of the search; silent without a terminal.
+        What to call with each state; it shows nothing without a terminal.
     """
+    started = time.monotonic()
+
+    def note(state: SearchProgress) -> None:
+        now = time.monotonic() - started
+        trail.append(Moment(now, state.incumbent_s, state.bound_s))
+
     if not sys.stderr.isatty():
-        yield lambda _: None
+        yield note
         return
     with _bar() as bar:
         task = bar.add_task("searching", total=None)
-        yield lambda state: bar.update(
-            task,
-            description=describe(state),
-            total=state.candidates,
-            completed=state.candidates - state.candidates_left,
-        )
+
+        def tell(state: SearchProgress) -> None:
+            note(state)
+            done = state.candidates - state.candidates_left
+            told, total = describe(state), state.candidates
+            bar.update(task, description=told, total=total, completed=done)
+
+        yield tell
 
 
 @contextmanager
@@ -39,13 +52,33 @@ def row_progress() -> Iterator[Callable[[int, int], None]]:
     Yields:
         What to call with rows done and rows in all; silent without a terminal.
     """
+    with _counted("pricing rows", "rows") as tell:
+        yield tell
+
+
+@contextmanager
+def candidate_progress() -> Iterator[Callable[[int, int], None]]:
+    """A bar of the candidates of a comparison that are planned.
+
+    Yields:
+        What to call with candidates done and all; silent without a terminal.
+    """
+    with _counted("planning candidates", "candidates") as tell:
+        yield tell
+
+
+@contextmanager
+def _counted(doing: str, things: str) -> Iterator[Callable[[int, int], None]]:
     if not sys.stderr.isatty():
         yield lambda _done, _total: None
         return
     with _bar() as bar:
-        task = bar.add_task("pricing rows", total=None)
+        task = bar.add_task(doing, total=None)
         yield lambda done, total: bar.update(
-            task, description=f"{done:,} of {total:,} rows", total=total, completed=done
+            task,
+            description=f"{done:,} of {total:,} {things}",
+            total=total,
+            completed=done,
         )
 
 

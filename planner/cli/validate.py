@@ -17,6 +17,7 @@ from planner.cli.options import (
     lay_over,
 )
 from planner.cli.output import deliver, write_whole
+from planner.cli.pictures import ReportTo, check_writable
 from planner.cli.progress import row_progress
 from planner.errors import BadInputError
 from planner.evidence.logged import logged_outcome
@@ -43,15 +44,6 @@ LogFile = Annotated[
         metavar="FILE",
         help="Training log: compared with the SPEC's layout; without a SPEC, printed "
         "as the start of a measured row.",
-        show_default=False,
-    ),
-]
-ReportTo = Annotated[
-    Path | None,
-    typer.Option(
-        "--report",
-        metavar="FILE.html",
-        help="Write figures and tables as one page that needs no network.",
         show_default=False,
     ),
 ]
@@ -82,6 +74,7 @@ def validate(
     Raises:
         BadInputError: No row could be read, or the arguments do not go together.
     """
+    check_writable(report=report_to)
     lay_over(hardware)
     if log_file is None:
         _refuse(assignments, "--set", "it needs --log and a SPEC")

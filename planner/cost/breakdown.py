@@ -95,13 +95,30 @@ def _without_data_parallel(costs: StageCosts, x: Sequence[int]) -> list[int]:
 
 def _busiest(table: CostTable, costs: StageCosts, counts: Counts) -> dict[str, float]:
     """Work of the rank that computes longest, by cause. [ns]."""
+    ranks = work_by_rank(table, costs, counts)
+    return max(ranks, key=lambda causes: sum(causes.values()))
+
+
+def work_by_rank(
+    table: CostTable, costs: StageCosts, counts: Counts
+) -> list[dict[str, float]]:
+    """What the forwards and backwards of every pipeline rank consist of.
+
+    Args:
+        table: Table of the layout's one mesh.
+        costs: Its inner problem.
+        counts: Layers by stage, kind and menu entry. [1]
+
+    Returns:
+        Time of all micro-batches by cause. [ns], shape (pp,)
+    """
     ranks: list[dict[str, float]] = []
     for pool, part in enumerate(table.each):
         context = Context.of(part.workload, part.meshes)
         data = DataGroups.of(part.workload, part.meshes, context.links)
         here = (rank for rank in range(costs.pp) if costs.pool(rank) == pool)
         ranks += [_rank_causes(data, context, costs, counts, rank) for rank in here]
-    return max(ranks, key=lambda causes: sum(causes.values()))
+    return ranks
 
 
 def _rank_causes(

@@ -19,6 +19,26 @@ SIZES = ((1, 2), (1, 4), (1, 8), (2, 1))
 """Nodes of the points of the other front, over the job's own: (times, by). [1]"""
 
 
+def fronts(
+    case: Case, plans: Sequence[RankedPlan], seconds: float
+) -> tuple[tuple[FrontPoint, ...], tuple[FrontPoint, ...], tuple[str, ...]]:
+    """Both fronts in a given time, and what it cut off.
+
+    Args:
+        case: The job. [-]
+        plans: The best plans of its search. [-]
+        seconds: Time for all searches. [s]
+
+    Returns:
+        Step against memory, step against GPUs, sentences. [-]
+    """
+    clock = Clock(seconds)
+    memory = memory_front(case, plans, Clock(seconds / 2))
+    gpus = gpu_front(case, plans[0], clock)
+    said = f"The fronts had {seconds:g} s of search; `planner explain` gives them more."
+    return memory, gpus, () if clock.left > 0 else (said,)
+
+
 def memory_front(
     case: Case, plans: Sequence[RankedPlan], clock: Clock
 ) -> tuple[FrontPoint, ...]:

@@ -293,14 +293,27 @@ def entry_table(kind: str, name: str) -> RenderableType:
         return _plain_entry(data)
     its = _READERS[kind](name)
     table = _table("field", "value", "source")
-    for field in type(its).model_fields:
-        if field not in {"sources", "unverified"}:
-            table.add_row(field, _cell(its, field, with_unit=True), _source(its, field))
+    for row in facts(its):
+        table.add_row(*row)
     if kind == "gpus":
         for row in _reached(name):
             table.add_row(*row)
     note = Text(f"{UNVERIFIED} not verified", style="dim")
     return Group(table, note) if its.unverified else table
+
+
+def facts(its: Sourced) -> Iterator[tuple[str, str, str]]:
+    """Everything that an entry states, each with where it is from.
+
+    Args:
+        its: A GPU, a link, a node or a cluster. [-]
+
+    Yields:
+        Field, value in natural units, source; the last empty for a name. [text]
+    """
+    for field in type(its).model_fields:
+        if field not in {"sources", "unverified"}:
+            yield field, _cell(its, field, with_unit=True), _source(its, field)
 
 
 def _reached(name: str) -> Iterator[tuple[str, str, str]]:

@@ -41,7 +41,22 @@ def run_table(run: Run) -> Table:
     Returns:
         The table. [-]
     """
-    rows = [
+    grid = Table.grid(padding=(0, 2))
+    for name, told in run_rows(run):
+        grid.add_row(Text(name, style="dim"), Text(told))
+    return grid
+
+
+def run_rows(run: Run) -> list[tuple[str, str]]:
+    """What a run takes, name by name.
+
+    Args:
+        run: The run. [-]
+
+    Returns:
+        Name and value with its interval. [text]
+    """
+    return [
         ("tokens", f"{short(run.tokens)}, {run.tokens_rule}"),
         ("time", _spread(run.time_to_train_s, *_unit_of_time(run))),
         ("effective share", _share(run)),
@@ -52,10 +67,10 @@ def run_table(run: Run) -> Table:
         ("energy", _spread(run.energy_mwh, *_mega(run.energy_mwh, "MWh", "GWh"))),
         ("carbon", _spread(run.carbon_t, *_mega(run.carbon_t, "t", "kt", " of CO2"))),
     ]
-    grid = Table.grid(padding=(0, 2))
-    for name, told in rows:
-        grid.add_row(Text(name, style="dim"), Text(told))
-    return grid
+
+
+PARTS = ("tokens", "sequences", "of tokens", "steps", "step", "days")
+"""Titles of the parts of a run, behind their name."""
 
 
 def stretches_table(run: Run) -> Table:
@@ -69,10 +84,24 @@ def stretches_table(run: Run) -> Table:
     """
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("part")
-    for title in ("tokens", "sequences", "of tokens", "steps", "step", "days"):
+    for title in PARTS:
         table.add_column(title, justify="right")
-    for part in run.stretches:
-        table.add_row(
+    for row in stretch_rows(run):
+        table.add_row(*row)
+    return table
+
+
+def stretch_rows(run: Run) -> list[tuple[str, ...]]:
+    """Every part of a run, and what lies between them.
+
+    Args:
+        run: The run. [-]
+
+    Returns:
+        Name, then `PARTS`. [text]
+    """
+    rows: list[tuple[str, ...]] = [
+        (
             part.name,
             short(part.tokens),
             f"{part.sequences:,}",
@@ -81,10 +110,12 @@ def stretches_table(run: Run) -> Table:
             f"{part.step_time_s.value:.3f} s",
             f"{part.time_s.value / _DAY:,.2f}",
         )
+        for part in run.stretches
+    ]
     if run.reshard_s:
         moved = f"{run.reshard_s / _DAY:,.3f}"
-        table.add_row("reshards between parts", "", "", "", "", "", moved)
-    return table
+        rows.append(("reshards between parts", "", "", "", "", "", moved))
+    return rows
 
 
 def short(value: float) -> str:

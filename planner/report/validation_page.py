@@ -1,14 +1,9 @@
 """The report of a validation as one HTML file that needs nothing else."""
 
-import json
-from datetime import UTC, datetime
-from importlib.resources import files
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from planner.evidence.summary import is_v100
 from planner.evidence.validation import Validation
 from planner.report import figures, sheets
+from planner.report.pages.frame import rendered, script_json
 
 WORST = 40
 """Rows that a list of the largest errors shows. [1]"""
@@ -25,20 +20,13 @@ def validation_page(answer: Validation) -> str:
     Returns:
         HTML. [text]
     """
-    environment = Environment(
-        loader=PackageLoader("planner.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("validation.html.j2").render(
+    return rendered(
+        "validation.html.j2",
+        title="planner validate",
         opening=sheets.opening(answer),
-        made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         tables=_tables(answer),
         details=_details(answer),
         figures=_figures(answer),
-        plotly=_plotly_js(),
     )
 
 
@@ -77,17 +65,6 @@ def _figures(answer: Validation) -> list[dict[str, str]]:
         "Peak memory, predicted and measured": figures.memory_scatter(priced),
     }
     return [
-        {"title": title, "id": f"figure-{place}", "data": _script_json(figure)}
+        {"title": title, "id": f"figure-{place}", "data": script_json(figure)}
         for place, (title, figure) in enumerate(drawn.items())
     ]
-
-
-def _script_json(figure: figures.Figure) -> str:
-    """JSON that cannot end the script element that it stands in."""
-    return json.dumps(figure).replace("<", "\\u003c")
-
-
-def _plotly_js() -> str:
-    """The library as the Python package carries it."""
-    script = files("plotly") / "package_data" / "plotly.min.js"
-    return script.read_text(encoding="utf-8").replace("</script", "<\\/script")

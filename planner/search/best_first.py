@@ -8,7 +8,7 @@ from planner.cost.workload import Workload
 from planner.search.incumbents import Incumbents
 from planner.search.outcome import Progress, SearchOutcome
 from planner.search.part import parts_of
-from planner.search.variant import BestFirst
+from planner.search.variant import CLOSE_ENOUGH, OUT_OF_TIME, BestFirst
 
 __all__ = ["Progress", "SearchOutcome", "search", "search_all"]
 
@@ -38,6 +38,7 @@ class Together:
     ) -> None:
         self.deadline = time.monotonic() + time_limit
         self.progress, self.reported = progress, 0.0
+        self.shown: float | None = None
         self.incumbents, self.of_a_part = incumbents, first > 0
         self.searches = [
             BestFirst(workload, self.incumbents, index)
@@ -57,10 +58,13 @@ class Together:
         extra = 0
         while self._may_matter(least := self._first()):
             extra += self._is_runner_up(least)
-            if extra > RUNNER_UP_TRIES or self._is_close(least.next_bound(), gap):
+            if extra > RUNNER_UP_TRIES:
+                break
+            if self._is_close(least.next_bound(), gap):
+                self._stop(CLOSE_ENOUGH)
                 break
             if time.monotonic() > self.deadline:
-                self._stop()
+                self._stop(OUT_OF_TIME)
                 break
             self._report(least.next_bound())
             least.visit()
@@ -84,22 +88,23 @@ class Together:
             return False
         return bound >= best.step_s * (1 - gap)
 
-    def _stop(self) -> None:
-        """The time is over: say which variants are not done."""
+    def _stop(self, why: str) -> None:
+        """Say which variants are not done, and why."""
         for search in self.searches:
-            search.timed_out = self._may_matter(search)
+            search.stopped = why if self._may_matter(search) else ""
 
     def _report(self, bound: float) -> None:
         now = time.monotonic()
-        if self.progress is None or now - self.reported < PROGRESS_PERIOD:
-            return
-        self.reported = now
         best = self.incumbents.best_s
         value = best if best < float("inf") else None
-        shown = None if self.of_a_part else min(bound, best)
+        early = now - self.reported < PROGRESS_PERIOD and value == self.shown
+        if self.progress is None or early:
+            return
+        self.reported, self.shown = now, value
+        bound_s = None if self.of_a_part else min(bound, best)
         left = sum(search.left for search in self.searches)
         candidates = sum(sum(search.declared.values()) for search in self.searches)
-        self.progress(Progress(left, candidates, value, shown))
+        self.progress(Progress(left, candidates, value, bound_s))
 
 
 def search_all(
@@ -108,6 +113,7 @@ def search_all(
     top: int = 4,
     time_limit: float = 120.0,
     known_s: float = float("inf"),
+    tolerance: float = 0.0,
     progress: Callable[[Progress], None] | None = None,
 ) -> list[SearchOutcome]:
     """Find the fastest plans over the spaces of several variants, with a proof.
@@ -120,6 +126,8 @@ def search_all(
             tier of every variant runs whatever it says. [s]
         known_s: A step that is reachable already; slower plans are not sought, and
             no bound is above it. [s]
+        tolerance: Stop when no plan can be faster than the best by more and the list
+            is full; 0 asks for the proof. [1]
         progress: Called about ten times a second.
 
     Returns:
@@ -136,7 +144,7 @@ def search_all(
         time_limit=time_limit - (time.monotonic() - started),
         incumbents=incumbents,
         progress=progress,
-    ).run()
+    ).run(tolerance)
     spent = sum(outcome.seconds for outcome in rough)
     outcomes = [replace(first, seconds=first.seconds + spent), *others]
     if incumbents.best is None or incumbents.best.step_s > incumbents.before_s:

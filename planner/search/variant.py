@@ -21,6 +21,8 @@ from planner.specs.table import StageCosts
 __all__ = ["BY_BOUND", "NO_FIT", "BestFirst"]
 
 BY_PATHS = "path bound above the best"
+OUT_OF_TIME = "not visited: time limit"
+CLOSE_ENOUGH = "not visited: no faster by more than the tolerance"
 BY_SOLVER = "solver: no split beats the best"
 NEAR = 0.1
 """Plans that are so much slower than the best are handed over beside the list. [1]"""
@@ -40,7 +42,7 @@ class BestFirst:
         self.paths = ShapePaths()
         self.solved, self.at = 0, 0
         self.open_bound = float("inf")
-        self.timed_out = False
+        self.stopped = ""
         with self._clocked():
             first = first_tier(workload, incumbents.most_s)
         self.space, self.table = first.space, first.table
@@ -230,7 +232,7 @@ class BestFirst:
         Returns:
             The listed plans of this variant, its bound, and what removed the rest.
         """
-        rule = "not visited: time limit" if self.timed_out else BY_BOUND
+        rule = self.stopped or BY_BOUND
         counted = self.counted + Counter({rule: self.left})
         ranked = self.incumbents.ranked()
         return SearchOutcome(
@@ -238,7 +240,7 @@ class BestFirst:
             space=self.space,
             ranked=[found for found in ranked if found.variant == self.variant],
             bound_s=self.lower_bound(),
-            timed_out=self.timed_out,
+            timed_out=self.stopped == OUT_OF_TIME,
             pruned={rule: n for rule, n in sorted(counted.items()) if n},
             solved=self.solved,
             seconds=self.seconds,

@@ -111,7 +111,7 @@ def locate(path: Path) -> Path:
     """
     if path.exists():
         return path
-    known = _known_jobs()
+    known = known_jobs()
     if str(path) in known:
         return known[str(path)]
     siblings = [str(p) for p in path.parent.glob("*.y*ml")]
@@ -121,7 +121,7 @@ def locate(path: Path) -> Path:
     )
 
 
-def _known_jobs() -> dict[str, Path]:
+def known_jobs() -> dict[str, Path]:
     """Jobs that come with planner: inside a wheel, beside a checkout."""
     inside = _PACKAGE / "configs" / "jobs"
     folder = inside if inside.is_dir() else _PACKAGE.parent / "configs" / "jobs"

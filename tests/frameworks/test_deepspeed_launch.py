@@ -36,6 +36,7 @@ BY_FORKS = (
     "both on the host",
     "pipeline, uneven",
     "pipeline, checkpointed",
+    "pipeline of experts",
     "tp",
     "ulysses",
     "ulysses under zero 3",

@@ -27,7 +27,7 @@ from planner.models.blocks import LatentAttention, Mlp, Moe  # noqa: E402
 
 pytestmark = pytest.mark.frameworks
 Run = Callable[..., subprocess.CompletedProcess[str]]
-EACH = 4
+EACH = 6
 RESHARD = {"always": 3, "never": 2}
 POLICIES = {"none": None, "selective": "SelectiveAC.Config", "full": "FullAC.Config"}
 

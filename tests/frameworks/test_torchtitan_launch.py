@@ -39,11 +39,20 @@ LAYOUTS: dict[str, tuple[int, dict[str, Any]]] = {
     "fsdp 2": (2, {"zero_stage": 3}),
     "tp 2": (2, {"tp": 2, "sp": True, "recompute": "full"}),
     "pp 2": (2, {"pp": 2}),
+    "interleaved, no layers at the ends": (
+        2,
+        {
+            "pp": 2,
+            "vpp": 2,
+            "schedule": "interleaved",
+            "stages": [{"layers": count} for count in (0, 1, 1, 0)],
+        },
+    ),
     "cp 2": (2, {"cp": 2}),
     "pp 2, replicas apart": (4, {"pp": 2, "dp_shard": 1, "order": "tp-cp-ep-pp-dp"}),
     "hsdp 2 x 2": (4, {"dp_shard": 2, "zero_stage": 2}),
 }
-SCHEDULES = {"1f1b": "Schedule1F1B"}
+SCHEDULES = {"1f1b": "Schedule1F1B", "interleaved": "ScheduleInterleaved1F1B"}
 
 
 def plan_of(gpus: int, fields: dict[str, Any]) -> Plan:
@@ -57,6 +66,8 @@ def plan_of(gpus: int, fields: dict[str, Any]) -> Plan:
     )
     (workload,) = resolve(spec, file="tiny", base=Path())
     plain = {"micro_batch": 1, "recompute": "none", "order": "tp-cp-ep-dp-pp"}
+    if "stages" in fields:
+        del plain["recompute"]
     priced = predict(workload, PartialLayout.model_validate(plain | fields))
     return Plan.model_validate(
         {
@@ -144,9 +155,12 @@ def _is_where_the_plan_says(one: dict[str, Any], plan: Plan) -> None:
         "pp": its.pp,
         "ep": its.ep,
     }
-    first = sum(its.layers_per_stage[: one["stage"]])
-    held = its.layers_per_stage[one["stage"]]
-    assert one["layers"] == list(range(first, first + held))
+    held = [
+        layer
+        for stage in range(one["stage"], its.pp * its.vpp, its.pp)
+        for layer in _layers_of(its.layers_per_stage, stage)
+    ]
+    assert one["layers"] == held
     assert one["micro_batches"] == its.grad_accum
     assert one["schedule"] == (SCHEDULES[its.schedule] if its.pp > 1 else None)
     # Stages are outermost in torchtitan's ranks; processes follow the plan's order.
@@ -156,6 +170,11 @@ def _is_where_the_plan_says(one: dict[str, Any], plan: Plan) -> None:
     assert one["whole"] == [rows, columns]
     assert one["local"] == [rows // (its.tp * its.dp_shard), columns]
     assert _sharded(one["placements"], its.tp * its.dp_shard > 1)
+
+
+def _layers_of(counts: tuple[int, ...], stage: int) -> range:
+    first = sum(counts[:stage])
+    return range(first, first + counts[stage])
 
 
 def _sharded(placements: list[str], wanted: bool) -> bool:  # noqa: FBT001  # a question

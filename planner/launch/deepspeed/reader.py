@@ -178,7 +178,7 @@ def _layout(its: Fields, trainer: Fields, file: str) -> dict[str, Any]:
     shard = _whole(zero, "zero_hpz_partition_size", file) or 1
     if shard > 1:
         found["dp_shard"] = shard
-    offload = _offload(zero)
+    offload = _offload(zero, file)
     if offload:
         found["offload"] = offload
     return found | _stages(its, trainer, file)
@@ -193,7 +193,7 @@ def _whole(its: Fields, key: str, file: str) -> int:
     """A whole number; DeepSpeed reads 1e3 and 2.0 as such too."""
     value = its.get(key, 0)
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or value != int(value) or value < 0:
+    if not number or not float(value).is_integer() or value < 0:
         raise BadInputError(
             "is no whole number", file=file, field=key, value=value, allowed="1, 2, ..."
         )
@@ -212,7 +212,7 @@ def _experts(its: Fields, file: str) -> dict[str, Any]:
     return {"ep": _whole(block, "autoep_size", file) or 1}
 
 
-def _offload(zero: Fields) -> dict[str, Any]:
+def _offload(zero: Fields, file: str) -> dict[str, Any]:
     """Shares on the host; the flags of before 2021 mean all of it in memory."""
     found: dict[str, Any] = {}
     for key, flag, name in (
@@ -223,9 +223,23 @@ def _offload(zero: Fields) -> dict[str, Any]:
         block = _block(zero, key) or old
         device = block.get("device", "none")
         if device in ("cpu", "nvme"):
-            found[name] = float(block.get("ratio", 1.0))
+            found[name] = _share(block, f"zero_optimization.{key}.ratio", file)
             found["device"] = device
     return found
+
+
+def _share(block: Fields, field: str, file: str) -> float:
+    """The part that lies on the host; all of it where nothing is said. [1]."""
+    value = block.get("ratio", 1.0)
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not 0 < value <= 1
+    ):
+        raise BadInputError(
+            "is no share", file=file, field=field, value=value, allowed="0 < ratio <= 1"
+        )
+    return float(value)
 
 
 def _stages(its: Fields, trainer: Fields, file: str) -> dict[str, Any]:
@@ -241,7 +255,8 @@ def _stages(its: Fields, trainer: Fields, file: str) -> dict[str, Any]:
     counts = pipeline.get("partition")
     if not isinstance(counts, list):
         return {"pp": stages, "recompute": kind}
-    return {"pp": stages, "stages": [_stage(n, kind) for n in counts]}
+    held = [_whole({"partition": n}, "partition", file) for n in counts]
+    return {"pp": stages, "stages": [_stage(n, kind) for n in held]}
 
 
 def _stage(count: int, kind: str) -> dict[str, Any]:

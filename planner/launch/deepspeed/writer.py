@@ -13,7 +13,7 @@ from planner.specs.layout import Layout
 CONFIG, MODEL, HOSTS, SCRIPT = "ds_config.json", "config.json", "hostfile", "train.py"
 OPTIMIZERS = {"adamw": "AdamW", "sgd": "SGD", "sgd-momentum": "SGD"}
 """optimizer.type by name; SGD is PyTorch's own. [text]"""
-STAGED = ("llama", "mistral", "qwen2", "qwen3")
+STAGED = ("llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe")
 """Model types whose blocks the script puts into stages. [text]"""
 ABSENT = ("grok-1", "kimi_k2", "nemotron-nas")
 """Model types that transformers 5.23 has no causal language model for. [text]"""
@@ -151,9 +151,7 @@ def _hosts(brief: Brief) -> str:
 
 
 def _blanks(brief: Brief) -> Iterator[Variable]:
-    tokens = brief.training.run_tokens
-    step = brief.training.sequences * brief.training.seq_len
-    steps = max(round(tokens / step), 1) if tokens else 1000
+    steps = brief.training_steps
     yield Variable(
         "DATA_PATH", "", "Tokens, a .npy file; empty trains on made-up ones."
     )

@@ -1,9 +1,9 @@
 """The model that torchtitan's settings name or build, as Hugging Face fields."""
 
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any
 
-from planner.launch.torchtitan.families import Builder, flavours
+from planner.launch.torchtitan.families import flavours
 
 COMMON = {
     "layers": "num_hidden_layers",
@@ -36,7 +36,8 @@ LATENT = {
     "renormalised": "norm_topk_prob",
 }
 """The same of latent attention and its experts. [text]"""
-OLD_NAMES = {"llama3": "llama3", "llama": "llama3", "deepseek_v3": "deepseek_v3"}
+OLD_NAMES = {"llama": "llama3"}
+"""A model's name today by that of older releases. [text]"""
 Given = Mapping[str, Any]
 
 
@@ -55,10 +56,10 @@ def fields_of(model: object, module: str = "") -> dict[str, Any]:
     kind, where, what = model
     if kind == "own":
         return _own(str(where), what)
-    name = OLD_NAMES.get(str(where or module), str(where or module))
-    if name not in get_args(Builder):
-        return {}
-    return dict(flavours()[name].get(str(what), {}))
+    named = str(where or module)
+    every = {str(name): sizes for name, sizes in flavours().items()}
+    sizes = every.get(OLD_NAMES.get(named, named), {})
+    return dict(sizes.get(str(what), {}))
 
 
 _PARTS = 3

@@ -9,7 +9,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict
 
 from planner.models.architecture import Architecture
-from planner.models.presets import from_config
+from planner.models.registry import from_config
 
 FILE = Path(__file__).with_name("families.yaml")
 VERSION = "0.3.0"

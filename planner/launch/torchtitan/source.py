@@ -201,9 +201,9 @@ LONGEST = 1 << 16
 """Entries of the longest list that a product may make. [1]"""
 
 
-def _short(left: object, right: object) -> bool:
+def _short(left: float | list[Any], right: float | list[Any]) -> bool:
     sizes = [len(one) if isinstance(one, list) else one for one in (left, right)]
-    return sizes[0] * sizes[1] <= LONGEST
+    return bool(sizes[0] * sizes[1] <= LONGEST)
 
 
 _PLAIN = (ast.Import, ast.ImportFrom, ast.Assert, ast.Pass, ast.FunctionDef)

@@ -1,10 +1,11 @@
 """A plan as a module of torchtitan's configuration registry."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from planner.launch.brief import Brief, LaunchFile, Program, Variable
 from planner.launch.render import render
+from planner.launch.torchtitan.code import Code, Keywords, call
 from planner.launch.torchtitan.families import VERSION
 from planner.launch.torchtitan.gaps import (
     MOMENTS,
@@ -21,28 +22,6 @@ KINDS = {"none": "None", "selective": "SelectiveAC.Config()", "full": "FullAC.Co
 """Activation checkpointing by kind of recompute. [text]"""
 OUTERMOST = "tp-cp-ep-dp-pp"
 """The order of torchtitan's own mesh: stages outermost. [text]"""
-
-COMMENTS = {
-    "disable_cuda_graphs": (
-        "A pipeline, or tokens on their way to experts, cannot be captured, and the",
-        "plan counts no memory for captured graphs.",
-    ),
-    "spmd_backend": ("The default, spmd_types, needs a later PyTorch than 2.13.",),
-    "local_batch_size": ("Sequences of one pipeline, or of one forward without one.",),
-    "fsdp_reshard_after_forward": (
-        "always: ZeRO-3; never: ZeRO-2; default: ZeRO-3, but 2 under a pipeline.",
-    ),
-}
-"""What is said above a keyword. [text]"""
-
-
-class Code(str):
-    """Words that are Python already; other values are written as literals."""
-
-    __slots__ = ()
-
-
-Keywords = Mapping[str, object]
 
 
 def write(brief: Brief) -> Program:
@@ -240,16 +219,16 @@ def _model(brief: Brief, model: Named | Own) -> str:
     if brief.architecture.mtp_layers:
         more["num_mtp_layers"] = brief.architecture.mtp_layers
     converters = [
-        " " * 12 + _call(f"{name}.Config", keywords, 12) + ","
+        " " * 12 + call(f"{name}.Config", keywords, 12) + ","
         for name, keywords in _converters(brief)
     ]
     if converters:
         more["converters"] = Code("\n".join(["[", *converters, "        ]"]))
     if isinstance(model, Own):
-        return _call(model.module, {**model.keywords, **more}, 4)
+        return call(model.module, {**model.keywords, **more}, 4)
     if not more:
         return f'model_registry("{model.flavour}")'
-    return _call("model_registry", {"flavor": model.flavour, **more}, 4)
+    return call("model_registry", {"flavor": model.flavour, **more}, 4)
 
 
 def _sections(brief: Brief) -> Iterator[tuple[str, str]]:
@@ -260,23 +239,23 @@ def _sections(brief: Brief) -> Iterator[tuple[str, str]]:
     yield "dataloader", "data(decoder_vocab_size(model_spec))"
     yield "optimizer", _optimizer(brief)
     warm = Code(f"int({_from_environment('WARMUP_STEPS', '200')})")
-    yield "lr_scheduler", _call("LRSchedulersContainer.Config", {"warmup_steps": warm})
-    yield "training", _call("TrainingConfig", _training(brief))
-    yield "parallelism", _call("ParallelismConfig", _parallelism(brief))
+    yield "lr_scheduler", call("LRSchedulersContainer.Config", {"warmup_steps": warm})
+    yield "training", call("TrainingConfig", _training(brief))
+    yield "parallelism", call("ParallelismConfig", _parallelism(brief))
     yield "activation_checkpoint", KINDS[_recompute(brief.layout)]
     yield "compile", f"CompileConfig(enable={compiled(brief)})"
     folder: Keywords = {
         "enable": Code('bool(os.environ.get("CHECKPOINTS"))'),
         "folder": Code('os.environ.get("CHECKPOINTS") or "checkpoint"'),
     }
-    yield "checkpoint", _call("CheckpointManager.Config", folder)
+    yield "checkpoint", call("CheckpointManager.Config", folder)
     yield "metrics", "MetricsProcessor.Config(log_freq=10)"
 
 
 def _loss(brief: Brief) -> str:
     name = "MTPLoss" if brief.architecture.mtp_layers else "CrossEntropyLoss"
     vocabulary = Code("decoder_vocab_size(model_spec)")
-    return _call(f"{name}.Config", {"global_vocab_size": vocabulary})
+    return call(f"{name}.Config", {"global_vocab_size": vocabulary})
 
 
 def _from_environment(name: str, default: str) -> str:
@@ -343,32 +322,3 @@ def _reshards(layout: Layout) -> str:
     if layout.zero_stage == usual:
         return "default"
     return "always" if layout.zero_stage == 3 else "never"
-
-
-def _call(name: str, keywords: Keywords, indent: int = 8) -> str:
-    """A call as code, a keyword a line."""
-    inside = " " * (indent + 4)
-    lines = [
-        line
-        for key, value in keywords.items()
-        for line in (*_comment(key, inside), f"{inside}{key}={_literal(value)},")
-    ]
-    return "\n".join([f"{name}(", *lines, " " * indent + ")"])
-
-
-def _comment(key: str, inside: str) -> Iterator[str]:
-    return (f"{inside}# {line}" for line in COMMENTS.get(key, ()))
-
-
-def _literal(value: object) -> str:
-    """A value as code; text in double quotes."""
-    if isinstance(value, Code):
-        return str(value)
-    if isinstance(value, str):
-        return '"' + value.encode("unicode_escape").decode().replace('"', '\\"') + '"'
-    if isinstance(value, Mapping):
-        inside = ", ".join(f"{_literal(k)}: {_literal(v)}" for k, v in value.items())
-        return "{" + inside + "}"
-    if isinstance(value, Sequence):
-        return "[" + ", ".join(map(_literal, value)) + "]"
-    return repr(value)

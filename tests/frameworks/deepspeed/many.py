@@ -19,8 +19,9 @@ os.environ["DEEPSPEED_LOG_LEVEL"] = "info"
 
 import deepspeed
 import deepspeed.pipe
-import deepspeed.runtime.sequence_parallel.ulysses_sp  # for the forks
-import transformers.models.llama.modeling_llama  # noqa: F401  # likewise
+import deepspeed.runtime.sequence_parallel.ulysses_sp
+import transformers.models.llama.modeling_llama
+import transformers.models.mixtral.modeling_mixtral  # noqa: F401  # for the forks
 
 SCRIPT = "train.py"
 

@@ -64,6 +64,7 @@ LAYOUTS: dict[str, tuple[int, dict[str, Any], dict[str, Any]]] = {
         {"pp": 4, "zero_stage": 1, "stages": [{"layers": n} for n in (1, 3, 3, 1)]},
     ),
     "pipeline, checkpointed": (4, DEEP, {"pp": 2, "zero_stage": 1, **FULL}),
+    "pipeline of experts": (2, EXPERTS, {"pp": 2, "zero_stage": 1}),
     "tp": (2, MODEL, {"tp": 2, "zero_stage": 1}),
     "tp under zero 3": (8, MODEL, {"tp": 2, "zero_stage": 3}),
     "ulysses": (2, MODEL, {"cp": 2, "zero_stage": 2}),

@@ -64,6 +64,7 @@ def is_legal(workload: Workload, row: Row) -> bool:
         and bool(sp) in (limits.sequence_parallel if tp > 1 else (False,))
         and is_exchanged(workload, tp, cp, CP_KINDS[kind])
         and is_shared(workload, row)
+        and goes_together(workload, row)
         and zero in limits.zero_stages
         and ranks % shard == 0
         and shard % cp == 0
@@ -95,6 +96,18 @@ def is_shared(workload: Workload, row: Row) -> bool:
     )
 
 
+def goes_together(workload: Workload, row: Row) -> bool:
+    """DeepSpeed: pipelines alone, Ulysses over shards, hpZ under ZeRO-3 alone."""
+    tp, _, pp, cp, _, ep, _, dp, shard, zero, *_ = row
+    if workload.framework.name != "deepspeed":
+        return True
+    return (
+        (pp == 1 or (zero < 2 and tp * cp * ep == 1))
+        and (cp == 1 or (zero > 1 and tp * ep == 1))
+        and (shard == dp * cp or (zero == 3 and tp * ep == 1))
+    )
+
+
 def is_exchanged(workload: Workload, tp: int, cp: int, kind: str) -> bool:
     """The room has the kind, and its heads divide; one rank has no kind."""
     if cp == 1:
@@ -102,10 +115,16 @@ def is_exchanged(workload: Workload, tp: int, cp: int, kind: str) -> bool:
     has = workload.framework.limits.cp_kinds
     if "+" not in kind:
         dealt = cp if kind == "ulysses" else 1
-        return kind in has and (dealt == 1 or KEYS % (tp * dealt) == 0)
+        return kind in has and (dealt == 1 or are_dealt(workload, tp * dealt))
     inner = int(kind.removeprefix("ulysses").removesuffix("+ring"))
     fits = 1 < inner < cp and cp % inner == 0
-    return "ulysses+ring" in has and fits and KEYS % (tp * inner) == 0
+    return "ulysses+ring" in has and fits and are_dealt(workload, tp * inner)
+
+
+def are_dealt(workload: Workload, ranks: int) -> bool:
+    """Whole heads of queries and keys; DeepSpeed copies keys for more ranks."""
+    copied = workload.framework.name == "deepspeed" and ranks % KEYS == 0
+    return HEADS % ranks == 0 and (KEYS % ranks == 0 or copied)
 
 
 def are_experts(workload: Workload, row: Row) -> bool:

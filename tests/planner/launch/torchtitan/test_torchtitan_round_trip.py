@@ -13,7 +13,7 @@ from planner.launch.read_plan import PlanFile
 from planner.launch.torchtitan.gaps import gaps
 from planner.launch.torchtitan.reader import read
 from planner.models.architecture import Architecture
-from planner.models.presets import from_config
+from planner.models.registry import from_config
 from planner.predict import complete
 from planner.specs.layout import PartialLayout
 

@@ -1,0 +1,161 @@
+"""Node counts worth a plan, and the first of them that is good enough."""
+
+from collections.abc import Callable, Sequence
+from math import exp, log
+
+from planner.cost.workload import Workload
+
+BITS = 5
+"""Binary digits of a sensible count. [1]"""
+OCTAVE = 8
+"""Sensible counts between one and twice as many, at most. [1]"""
+GUESSES = 5
+"""Counts that may be guessed before the interval is halved instead. [1]"""
+FAR = 50.0
+"""Natural logarithm of a ratio of counts that is beyond any. [1]"""
+STEEPEST, FLATTEST = 4.0, 0.02
+"""Limits on how a value may grow with the count, as an exponent. [1]"""
+
+
+def sensible_counts(
+    unit: int, most: int, *, gpus_per_node: int, odd: int
+) -> tuple[int, ...]:
+    """Node counts that are worth a plan search.
+
+    Whole units, a power of two of them, or so many that the odd part of their GPUs
+    divides that of the batch: then replicas take it up, and a pipeline of a power of
+    two stages still interleaves. Others are slower than the next smaller one or close
+    to it, as a factor of 3 or 7 in the pipeline forbids interleaving.
+
+    Args:
+        unit: Nodes that go together: those of one scale-up domain. [1]
+        most: Nodes that there can be at most. [1]
+        gpus_per_node: GPUs of each. [1]
+        odd: Odd part of the sequences of a step. [1]
+
+    Returns:
+        Counts of at most five binary digits before their zeros, ascending; none where
+        one unit is too many. [1]
+    """
+    return tuple(
+        unit * count
+        for count in _rounded(most // unit)
+        if odd_part(count) == 1 or odd % odd_part(count * unit * gpus_per_node) == 0
+    )
+
+
+def domain_nodes(workload: Workload) -> int:
+    """Nodes of one scale-up domain.
+
+    Args:
+        workload: The job on a cluster. [-]
+
+    Returns:
+        At least one. [1]
+    """
+    node = workload.topology.cluster.node
+    return max(node.scale_up_domain // node.gpus_per_node, 1)
+
+
+def counts_up_to(workload: Workload, most: int) -> tuple[int, ...]:
+    """Sensible counts for a job.
+
+    Args:
+        workload: The job on a cluster. [-]
+        most: Nodes that there can be. [1]
+
+    Returns:
+        Counts, ascending. [1]
+    """
+    return sensible_counts(
+        domain_nodes(workload),
+        most,
+        gpus_per_node=workload.topology.cluster.node.gpus_per_node,
+        odd=odd_part(workload.sequences),
+    )
+
+
+def odd_part(number: int) -> int:
+    """A number without its factors of two.
+
+    Args:
+        number: At least 1. [1]
+
+    Returns:
+        The odd factor. [1]
+    """
+    return number // (number & -number)
+
+
+def _rounded(most: int) -> list[int]:
+    """Numbers up to *most* of so many binary digits before their zeros."""
+    tall = 1 << (BITS - 1)
+    shifts = range(max(most.bit_length() - BITS + 1, 0))
+    long = (digit << shift for shift in shifts for digit in range(tall, 2 * tall))
+    return [count for count in (*range(1, tall), *long) if count <= most]
+
+
+def first_reaching(
+    counts: Sequence[int], value: Callable[[int], float], *, guess: float
+) -> int:
+    """Index of the first count whose value is at least 1.
+
+    The bracket holds counts of which the value is below 1 up to its lower end and at
+    least 1 from its upper end on; it closes when the two are neighbours, so the
+    answer is exact wherever the value grows with the count. The next count to look at
+    is where a power law through the last two says that the value is 1; after a few
+    such guesses the bracket is halved.
+
+    Args:
+        counts: Ascending. [1]
+        value: Of a count; 0 where it cannot do at all. It is asked as seldom as
+            possible and never twice of one count.
+        guess: Count to begin with. [1]
+
+    Returns:
+        The index; the number of counts where none reaches 1. [1]
+
+    Leaves out a value that falls as the count grows: then a smaller count than the one
+    returned may reach 1 as well, but the one before it does not.
+    """
+    low, high = -1, len(counts)
+    seen: list[tuple[int, float]] = []
+    at = _index(counts, guess)
+    while high - low > 1:
+        at = min(max(at, low + 1), high - 1)
+        seen.append((counts[at], value(counts[at])))
+        if seen[-1][1] >= 1:
+            high = at
+        else:
+            low = at
+        at = _next(counts, seen, low, high)
+    return high
+
+
+def _index(counts: Sequence[int], wanted: float) -> int:
+    """The first count that is at least as wanted, or the last."""
+    return next((at for at, n in enumerate(counts) if n >= wanted), len(counts) - 1)
+
+
+def _next(
+    counts: Sequence[int], seen: Sequence[tuple[int, float]], low: int, high: int
+) -> int:
+    """Where to look next, given what was seen."""
+    count, value = seen[-1]
+    middle = (low + high) // 2
+    if len(seen) > GUESSES:
+        return middle
+    if value <= 0:
+        return min(low + OCTAVE, max(middle, low + 1))
+    exponent = min(max(_exponent(seen), FLATTEST), STEEPEST)
+    # Farther than any count is far enough, and no overflow.
+    return _index(counts, count * exp(min(-log(value) / exponent, FAR)))
+
+
+def _exponent(seen: Sequence[tuple[int, float]]) -> float:
+    """How the value grows between the last two counts; in proportion to begin with."""
+    usable = [(count, value) for count, value in seen if value > 0]
+    if len(usable) < 2:
+        return 1.0
+    (n, v), (m, w) = usable[-2:]
+    return log(w / v) / log(m / n)

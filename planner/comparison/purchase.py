@@ -1,0 +1,60 @@
+"""The purchase file: a job, what may be bought or rented for it, and the question."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
+
+from hardware.money import PriceField
+from hardware.units import Seconds, Usd
+
+ChangeName = Literal["memory", "nic", "domain", "oversubscription"]
+"""What one step of better hardware may change."""
+
+
+def _positive(value: object) -> object:
+    if isinstance(value, str) and value.split()[:1] in (["0"], ["0.0"]):
+        raise ValueError(f"{value} buys nothing; give more than 0")
+    return value
+
+
+class CandidateSpec(BaseModel):
+    """A cluster that the job may run on, and what it costs."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = ""
+    """What the answer calls it; absent: the cluster's name."""
+    cluster: str | dict[str, object]
+    """A name in configs/clusters, a path, or inline fields."""
+    nodes: PositiveInt | None = None
+    """Nodes, fixed; absent: what the budget or the deadline asks for, else the
+    cluster's own. [1]"""
+    most_nodes: PositiveInt | None = None
+    """Nodes that can be had at most, where they are not fixed. [1]"""
+    price: PriceField | None = None
+    """For an hour of a GPU or a node, or to own one; absent: the catalogue's."""
+    source: str = ""
+    """Where the price is from."""
+    framework: str | None = None
+    """In place of the job's."""
+    stack: dict[str, object] | None = None
+    """In place of the job's."""
+
+
+class PurchaseSpec(BaseModel):
+    """One job, its candidates, and a budget or a deadline to hold."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    job: str | dict[str, object]
+    """A job file, the name of one, or its fields; its cluster is not read."""
+    candidates: tuple[CandidateSpec, ...] = Field(min_length=1)
+    budget: Annotated[Usd, BeforeValidator(_positive)] | None = None
+    """What may be signed for: the price of the hardware where it is bought, the rent
+    of the run where it is rented. [USD]"""
+    deadline: Annotated[Seconds, BeforeValidator(_positive)] | None = None
+    """Time that the run may take. [s]"""
+    changes: dict[ChangeName, PriceField] = {}
+    """Price of one step of better hardware, where it is known: of 16 GB more memory
+    and of NICs of twice the rate for every GPU, of a scale-up domain twice as wide, of
+    half the oversubscription."""

@@ -1,0 +1,127 @@
+"""The same work for every candidate: on all cores of this machine, or on Dask.
+
+Both hand back results as they are done, so that each can be kept on disk at once.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from joblib import Parallel, cpu_count, delayed
+
+from planner.errors import BadInputError
+
+Task = TypeVar("Task")
+Done = TypeVar("Done")
+
+CONNECT_S = 10.0
+"""Longest wait for a scheduler, and then for its first worker. [s]"""
+INSTALL = "pip install 'planner[distributed]'"
+
+
+class UnreachableError(BadInputError):
+    """A scheduler that does not answer, or has no worker."""
+
+
+def on_cores(
+    work: Callable[[Task], Done], tasks: Sequence[Task], *, cores: int | None = None
+) -> Iterator[tuple[int, Done]]:
+    """Do every task in processes of this machine.
+
+    Args:
+        work: A function of a module, with an argument and a result that pickle.
+        tasks: What it is done with. [-], shape (tasks,)
+        cores: Processes at most; absent: one for each core. [1]
+
+    Yields:
+        Index of a task and its result, in the order in which they are done.
+    """
+    jobs = min(cores or cpu_count(), len(tasks))
+    if jobs <= 1:
+        yield from ((at, work(task)) for at, task in enumerate(tasks))
+        return
+    parallel = Parallel(n_jobs=jobs, return_as="generator_unordered")
+    numbered = (delayed(_numbered)(work, at, task) for at, task in enumerate(tasks))
+    yield from parallel(numbered)
+
+
+def _numbered(work: Callable[[Task], Done], at: int, task: Task) -> tuple[int, Done]:
+    return at, work(task)
+
+
+def on_dask(
+    work: Callable[[Task], Done], tasks: Sequence[Task], address: str
+) -> Iterator[tuple[int, Done]]:
+    """Do every task on the workers of a Dask cluster.
+
+    A worker that is lost gives its tasks back: the scheduler hands them to another,
+    and every result is that of one whole call, so losing a worker costs time alone.
+
+    Args:
+        work: A function of a module that the workers have too.
+        tasks: What it is done with. [-], shape (tasks,)
+        address: Of the scheduler, as `tcp://host:8786`. [text]
+
+    Yields:
+        Index of a task and its result, in the order in which they are done.
+
+    Raises:
+        UnreachableError: No scheduler there, no worker in time, or it went away.
+        BadInputError: Dask is not installed.
+    """
+    client = _connected(address)
+    try:
+        yield from _gathered(client, work, tasks, address)
+    finally:
+        client.close(timeout=CONNECT_S)
+
+
+def _connected(address: str) -> Any:
+    """A client of the scheduler, once that has a worker."""
+    try:
+        from distributed import Client  # noqa: PLC0415  # an extra
+    except ImportError as error:
+        raise BadInputError(
+            "a Dask cluster needs dask and distributed",
+            field="--scheduler",
+            value=address,
+            allowed=INSTALL,
+        ) from error
+    # Its own log of a lost connection would come beside our one message.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    try:
+        client = Client(address, timeout=CONNECT_S, set_as_default=False)
+    except (OSError, ValueError, TypeError, TimeoutError) as error:
+        raise _unreachable("cannot be reached", address) from error
+    try:
+        client.wait_for_workers(1, timeout=CONNECT_S)
+    except (OSError, TimeoutError) as error:
+        client.close(timeout=CONNECT_S)
+        raise _unreachable("has no workers", address) from error
+    return client
+
+
+def _unreachable(what: str, address: str) -> UnreachableError:
+    return UnreachableError(
+        f"the scheduler {what}",
+        field="--scheduler",
+        value=address,
+        allowed="the tcp:// address of a Dask scheduler with workers, or --fall-back "
+        "to plan on this machine where it does not answer",
+    )
+
+
+def _gathered(
+    client: Any, work: Callable[[Task], Done], tasks: Sequence[Task], address: str
+) -> Iterator[tuple[int, Done]]:
+    """Results as they are done; a lost scheduler ends it with one message."""
+    from distributed import as_completed  # noqa: PLC0415
+    from distributed.client import FutureCancelledError  # noqa: PLC0415
+
+    futures = [client.submit(work, task, pure=False) for task in tasks]
+    places = {future.key: at for at, future in enumerate(futures)}
+    try:
+        for future in as_completed(futures):
+            yield places[future.key], future.result()
+    except (OSError, FutureCancelledError) as error:
+        raise _unreachable("was lost", address) from error

@@ -1,0 +1,116 @@
+"""What all charts share: colours by meaning, axes, bars."""
+
+from collections.abc import Sequence
+
+Figure = dict[str, object]
+"""`data` and `layout`, as plotly.js takes them, colours as names of the palette."""
+Trace = dict[str, object]
+Legend = tuple[tuple[str, str], ...]
+"""Name and colour of every kind of mark. [text]"""
+
+CAUSE_COLOURS = {
+    "compute": "compute",
+    "recompute": "recompute",
+    "tp_comm": "tensor",
+    "cp_comm": "context",
+    "ep_comm": "expert",
+    "pp_comm": "pipeline",
+    "dp_comm": "data",
+    "optimizer": "end",
+    "bubble": "idle",
+    "straggler": "straggler",
+    "other": "other",
+}
+"""Cause of the time breakdown to its colour."""
+MARGIN = {"t": 12, "r": 12, "b": 44, "l": 12}
+ROW = 26
+"""Height of one bar of a chart of horizontal bars. [px]"""
+
+
+def axis(title: str = "", **more: object) -> dict[str, object]:
+    """An axis with a title.
+
+    Args:
+        title: With the unit in brackets. [text]
+        more: Whatever else plotly.js has for it. [-]
+
+    Returns:
+        The axis. [-]
+    """
+    return {"title": {"text": title}, **more} if title else dict(more)
+
+
+def layout(height: int, **more: object) -> dict[str, object]:
+    """A layout of some height.
+
+    Args:
+        height: Of the whole chart. [px]
+        more: Axes, shapes and the rest. [-]
+
+    Returns:
+        The layout. [-]
+    """
+    return {"height": height, "margin": MARGIN, "showlegend": False, **more}
+
+
+def bars(names: Sequence[str], lengths: Sequence[float], **more: object) -> Trace:
+    """Horizontal bars, the first on top where the axis runs backwards.
+
+    Args:
+        names: One a bar. [text], shape (bars,)
+        lengths: As many, in any unit.
+        more: Colours, starts and texts. [-]
+
+    Returns:
+        The trace. [-]
+    """
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "y": list(names),
+        "x": list(lengths),
+        **more,
+    }
+
+
+def downwards(**more: object) -> dict[str, object]:
+    """A vertical axis whose first name is on top.
+
+    Args:
+        more: Whatever else plotly.js has for it. [-]
+
+    Returns:
+        The axis. [-]
+    """
+    return {"autorange": "reversed", "showgrid": False, **more}
+
+
+def rounded(values: Sequence[float], digits: int = 5) -> list[float]:
+    """Numbers with as many digits as an eye can use.
+
+    Args:
+        values: In any unit.
+        digits: Behind the point. [1]
+
+    Returns:
+        As many. [-]
+    """
+    return [round(float(value), digits) for value in values]
+
+
+def wrapped(words: str, width: int = 22) -> str:
+    """A label on lines short enough for a telephone.
+
+    Args:
+        words: The label. [text]
+        width: Letters of a line. [1]
+
+    Returns:
+        The same with breaks. [text]
+    """
+    lines = [""]
+    for word in words.split():
+        if lines[-1] and len(lines[-1]) + len(word) >= width:
+            lines.append("")
+        lines[-1] += f" {word}" if lines[-1] else word
+    return "<br>".join(lines)

@@ -1,0 +1,252 @@
+"""Where time, memory and peak FLOP/s go."""
+
+from planner.report.charts.look import (
+    CAUSE_COLOURS,
+    ROW,
+    Figure,
+    Legend,
+    axis,
+    bars,
+    downwards,
+    layout,
+    rounded,
+)
+from planner.report.tables import CATEGORIES
+from planner.report.timeline import Timeline, time_by_rank
+from planner.specs.estimate import Estimate, MemoryEstimate, StageMemory, TimeBreakdown
+
+SHORT = {
+    "compute": "kernels",
+    "recompute": "recompute",
+    "tp_comm": "tensor parallel",
+    "cp_comm": "context parallel",
+    "ep_comm": "expert all-to-all",
+    "pp_comm": "pipeline sends",
+    "dp_comm": "data parallel",
+    "optimizer": "optimizer",
+    "bubble": "pipeline bubble",
+    "straggler": "stragglers",
+    "other": "other",
+}
+"""Cause of the time breakdown to its name in a chart."""
+_OF_RANK = {
+    **{cause: (SHORT[cause], CAUSE_COLOURS[cause]) for cause in list(SHORT)[:5]},
+    "dp_comm": ("data parallel", "data"),
+    "other": ("other", "other"),
+    "pipeline send": ("pipeline sends", "pipeline"),
+    "gather parameters": ("gather parameters", "data"),
+    "reduce gradients": ("reduce gradients", "data"),
+    "optimizer": ("end of step", "end"),
+    "bubble": ("bubble", "idle"),
+}
+"""What a rank's step consists of: name and colour."""
+
+
+def rank_times(step: Timeline) -> tuple[Figure, Legend]:
+    """Where the step of every pipeline rank goes, work and waits.
+
+    Args:
+        step: A whole step. [-]
+
+    Returns:
+        Stacked bars that all end with the step, and what the colours mean. [s]
+    """
+    found = time_by_rank(step)
+    ranks = [str(rank) for rank in range(step.ranks)]
+    shown = [cause for cause in _OF_RANK if cause in found]
+    traces = [
+        bars(
+            ranks,
+            rounded(found[cause], 4),
+            name=_OF_RANK[cause][0],
+            marker={"color": f"@{_OF_RANK[cause][1]}"},
+            hovertemplate=f"rank %{{y}}: {_OF_RANK[cause][0]} %{{x:.3f}} s"
+            "<extra></extra>",
+        )
+        for cause in shown
+    ]
+    high = 70 + max(16, min(ROW, 560 // step.ranks)) * max(step.ranks, 2)
+    drawn = layout(
+        high,
+        barmode="stack",
+        xaxis=axis("time [s]", range=[0, step.makespan / 1e9]),
+        yaxis=axis("pipeline rank", **downwards(type="category")),
+    )
+    return {"data": traces, "layout": drawn}, tuple(
+        dict.fromkeys(_OF_RANK[cause] for cause in shown)
+    )
+
+
+def memory_stages(memory: MemoryEstimate) -> tuple[Figure, Legend]:
+    """Memory of every pipeline rank by category, against what a GPU has.
+
+    Args:
+        memory: Peak memory of every stage. [GiB]
+
+    Returns:
+        Stacked bars with the limit, and what the colours mean. [GiB]
+    """
+    names = [str(stage.stage) for stage in memory.stages]
+    traces = [
+        bars(
+            names,
+            rounded([getattr(stage, category) for stage in memory.stages], 3),
+            name=category,
+            marker={"color": f"@m-{category}"},
+            customdata=[stage.moment for stage in memory.stages],
+            hovertemplate=f"rank %{{y}}: {category} %{{x:.2f}} GiB"
+            "<br>fullest at %{customdata}<extra></extra>",
+        )
+        for category in CATEGORIES
+    ]
+    limit = {
+        "type": "line",
+        "x0": memory.capacity_gib,
+        "x1": memory.capacity_gib,
+        "y0": 0,
+        "y1": 1,
+        "yref": "paper",
+        "line": {"color": "@limit", "width": 1.5, "dash": "dash"},
+    }
+    most = max(memory.capacity_gib, *(stage.device for stage in memory.stages))
+    high = 80 + max(16, min(ROW, 560 // len(names))) * max(len(names), 2)
+    drawn = layout(
+        high,
+        barmode="stack",
+        xaxis=axis("device memory [GiB]", range=[0, most * 1.04]),
+        yaxis=axis("pipeline rank", **downwards(type="category")),
+        shapes=[limit],
+    )
+    return {"data": traces, "layout": drawn}, (
+        *((category, f"m-{category}") for category in CATEGORIES),
+        (f"limit, {memory.capacity_gib:.1f} GiB", "limit"),
+    )
+
+
+def memory_moments(stage: StageMemory) -> Figure:
+    """Memory of one pipeline rank at every moment of a run, by category.
+
+    Args:
+        stage: The rank. [GiB]
+
+    Returns:
+        Stacked bars. [GiB]
+    """
+    names = [moment.moment for moment in stage.moments]
+    traces = [
+        bars(
+            names,
+            rounded([max(getattr(m, category), 0.0) for m in stage.moments], 3),
+            marker={"color": f"@m-{category}"},
+            hovertemplate=f"%{{y}}: {category} %{{x:.2f}} GiB<extra></extra>",
+        )
+        for category in CATEGORIES
+    ]
+    drawn = layout(
+        80 + ROW * len(names),
+        barmode="stack",
+        xaxis=axis("device memory [GiB]"),
+        yaxis=downwards(),
+    )
+    return {"data": traces, "layout": drawn}
+
+
+def spent(times: TimeBreakdown) -> dict[str, float]:
+    """Causes that take any time.
+
+    Args:
+        times: Exposed time by cause. [s]
+
+    Returns:
+        Cause to time, the kernels first. [s]
+    """
+    every = dict(times)
+    return {cause: every[cause] for cause in SHORT if every[cause]}
+
+
+def waterfall(estimate: Estimate) -> Figure:
+    """From the peak of a GPU down to what the model gets of it.
+
+    A cause that takes a share of the step takes that share of the peak; kernels take
+    what they need beyond the time that the model's FLOPs would take at peak::
+
+        peak (1 - (compute / step - MFU) - other causes / step) = peak MFU
+
+    Args:
+        estimate: What is predicted of a layout. [-]
+
+    Returns:
+        Steps of a waterfall. [TFLOP/s]
+    """
+    achieved = estimate.model_tflops_per_gpu.full_attention
+    mfu = estimate.mfu.full_attention
+    peak, losses = achieved / mfu, _losses(estimate)
+    names = ["peak", *losses, "achieved"]
+    values = [peak, *(-peak * share for share in losses.values()), achieved]
+    shares = [1.0, *(-share for share in losses.values()), mfu]
+    trace = {
+        "type": "waterfall",
+        "orientation": "h",
+        "y": names,
+        "x": rounded(values, 2),
+        "measure": ["absolute", *("relative" for _ in losses), "total"],
+        "text": [f"{share:.1%}".replace("-0.0%", "0.0%") for share in shares],
+        "textposition": "outside",
+        "cliponaxis": False,
+        "hovertemplate": "%{y}: %{delta:.1f} TFLOP/s<extra></extra>",
+        "connector": {"line": {"color": "@line", "width": 1}},
+        "totals": {"marker": {"color": "@compute"}},
+        "decreasing": {"marker": {"color": "@comm"}},
+        "increasing": {"marker": {"color": "@pipeline"}},
+    }
+    return {
+        "data": [trace],
+        "layout": layout(
+            80 + 28 * len(names),
+            xaxis=axis("TFLOP/s per GPU", range=[0, peak * 1.14]),
+            yaxis=downwards(),
+        ),
+    }
+
+
+def _losses(estimate: Estimate) -> dict[str, float]:
+    """Share of the peak that every cause takes. [1]."""
+    times = spent(estimate.time_breakdown_s)
+    step = sum(times.values())
+    shares = {SHORT[cause]: time / step for cause, time in times.items()}
+    kernels = shares.pop(SHORT["compute"], 0.0) - estimate.mfu.full_attention
+    return {"slower kernels": kernels, **shares}
+
+
+def step_causes(times: TimeBreakdown) -> tuple[Figure, Legend]:
+    """The step as one stacked bar of its causes.
+
+    Args:
+        times: Exposed time by cause. [s]
+
+    Returns:
+        The bar, and what its colours mean. [s]
+    """
+    shown = spent(times)
+    step = sum(shown.values())
+    traces = [
+        bars(
+            [""],
+            [round(time, 4)],
+            marker={"color": f"@{CAUSE_COLOURS[cause]}"},
+            hovertemplate=f"{SHORT[cause]}: %{{x:.3f}} s, {time / step:.1%}"
+            "<extra></extra>",
+        )
+        for cause, time in shown.items()
+    ]
+    drawn = layout(
+        96,
+        barmode="stack",
+        bargap=0.1,
+        xaxis=axis("time of one step [s]", range=[0, step], showgrid=False),
+        yaxis={"showgrid": False},
+    )
+    return {"data": traces, "layout": drawn}, tuple(
+        (f"{SHORT[cause]} {time / step:.1%}", CAUSE_COLOURS[cause])
+        for cause, time in shown.items()
+    )

@@ -1,0 +1,128 @@
+"""What a page consists of: sections of charts, tables and sentences."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from planner.report.charts.look import Figure, Legend
+from planner.report.racks import Rack
+from planner.report.sheets import Sheet
+
+
+@dataclass
+class Chart:
+    """A figure with its legend; the page gives it its identifier."""
+
+    figure: Figure
+    title: str
+    legend: Legend = ()
+    note: str = ""
+    id: str = ""
+    kind: str = "chart"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table that can be sorted."""
+
+    sheet: Sheet
+    kind: str = "table"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Pairs of a name and its value."""
+
+    rows: Sequence[tuple[str, str]]
+    kind: str = "facts"
+
+
+@dataclass(frozen=True)
+class Notes:
+    """Sentences."""
+
+    lines: Sequence[str]
+    title: str = ""
+    kind: str = "notes"
+
+
+@dataclass(frozen=True)
+class Racks:
+    """A picture of GPUs."""
+
+    racks: Sequence[Rack]
+    kind: str = "racks"
+
+
+@dataclass(frozen=True)
+class Folded:
+    """What opens on a click."""
+
+    summary: str
+    parts: Sequence["Block"]
+    kind: str = "folded"
+
+
+Block = Chart | Table | Facts | Notes | Racks | Folded
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page with an entry in its contents."""
+
+    id: str
+    title: str
+    parts: Sequence[Block]
+    lead: str = ""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A number of the heading."""
+
+    name: str
+    value: str
+    note: str = ""
+    mood: str = ""
+    """`good`, `warn`, `bad` or none."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A whole page.
+
+    Attributes:
+        title: Of the window. [text]
+        eyebrow: What was asked, in small letters. [text]
+        answer: The answer in one sentence. [text]
+        lead: What goes with it. [text]
+        tiles: Its numbers. [-]
+        sections: In order. [-]
+    """
+
+    title: str
+    eyebrow: str
+    answer: str
+    lead: str
+    tiles: Sequence[Tile] = ()
+    sections: Sequence[Section] = field(default_factory=tuple)
+
+    def charts(self) -> list[Chart]:
+        """Every chart in reading order, each with its identifier.
+
+        Returns:
+            The charts. [-]
+        """
+        found = [c for section in self.sections for c in _charts(section.parts)]
+        for place, chart in enumerate(found):
+            chart.id = f"figure-{place}"
+        return found
+
+
+def _charts(parts: Sequence[Block]) -> list[Chart]:
+    found: list[Chart] = []
+    for part in parts:
+        if isinstance(part, Chart):
+            found.append(part)
+        elif isinstance(part, Folded):
+            found += _charts(part.parts)
+    return found

@@ -1,0 +1,251 @@
+"""The page of `planner compare`: candidates side by side, and what to sign for."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from planner.comparison.answer import CandidateAnswer, Comparison
+from planner.comparison.words import days, money
+from planner.report.charts.purchases import (
+    NEXT_LEGEND,
+    candidate_legend,
+    next_dollar,
+    side_by_side,
+    time_cost,
+)
+from planner.report.pages.blocks import (
+    Block,
+    Chart,
+    Facts,
+    Folded,
+    Notes,
+    Page,
+    Section,
+    Table,
+    Tile,
+)
+from planner.report.run import run_rows
+from planner.report.sheets import Sheet
+from planner.report.words import short_layout
+
+_MEASURES = {
+    "time": "Time to train",
+    "cost": "Cost of the run",
+    "tokens per dollar": "Tokens per dollar",
+    "energy": "Energy",
+}
+
+
+def comparison_page(answer: Comparison) -> Page:
+    """Everything that a comparison found.
+
+    Args:
+        answer: The comparison. [-]
+
+    Returns:
+        The page. [-]
+    """
+    best = next((c for c in answer.candidates if c.name == answer.best), None)
+    return Page(
+        title="planner compare",
+        eyebrow=f"{answer.title}; {_asked(answer)}",
+        answer=_answer(best) if best else "No candidate has a plan",
+        lead=f"{answer.why_best[:1].upper()}{answer.why_best[1:]}.",
+        tiles=list(_tiles(best)) if best else [],
+        sections=[
+            *_candidates(answer),
+            *_front(answer),
+            *_next(answer),
+            _plans(answer.candidates),
+            *_runs(answer.candidates),
+            _small_print(answer),
+        ],
+    )
+
+
+def _asked(answer: Comparison) -> str:
+    question = answer.question
+    parts = [f"{question.tokens / 1e12:,.4g} T tokens"]
+    if question.deadline_s is not None:
+        parts.append(f"in no more than {days(question.deadline_s)}")
+    if question.budget_usd is not None:
+        parts.append(f"for no more than {money(question.budget_usd)}")
+    return f"{len(answer.candidates)} candidates, {', '.join(parts)}"
+
+
+def _answer(best: CandidateAnswer) -> str:
+    gpus, took = best.gpus or 0, days(best.time_to_train_s or 0.0)
+    spent = "" if best.cost_usd is None else f" for {money(best.cost_usd)}"
+    return f"{best.name} on {gpus:,} GPUs: {took}{spent}"
+
+
+def _tiles(best: CandidateAnswer) -> Iterator[Tile]:
+    run, plan = best.run, best.plan
+    if run is None or plan is None:
+        return
+    time, cost = run.time_to_train_s, run.cost_usd
+    yield Tile(
+        "Time to train", days(time.value), f"{days(time.low)} to {days(time.high)}"
+    )
+    if cost is not None:
+        low, high = money(cost.total.low), money(cost.total.high)
+        yield Tile("Cost", money(cost.total.value), f"{low} to {high}")
+    yield Tile("Energy", f"{run.energy_mwh.value:,.0f}", "MWh")
+    mfu, step = plan.estimate.mfu.full_attention, plan.estimate.step_time_s.value
+    yield Tile("MFU", f"{mfu:.1%}", f"{step:.3f} s a step")
+    if best.tokens_per_usd is not None:
+        yield Tile("Tokens per dollar", f"{best.tokens_per_usd:,.0f}", best.price)
+
+
+def _candidates(answer: Comparison) -> Iterator[Section]:
+    legend = candidate_legend(answer.candidates)
+    parts: list[Block] = []
+    for measure, title in _MEASURES.items():
+        figure = side_by_side(answer.candidates, measure)
+        if _has_bars(figure):
+            note = "Whiskers are the interval of the step time, carried through."
+            parts.append(Chart(figure, title, note="" if parts else note))
+    rows = tuple(_row(one) for one in answer.candidates)
+    columns = (
+        "candidate",
+        "verdict",
+        "nodes",
+        "GPUs",
+        "time",
+        "cost",
+        "energy MWh",
+        "tokens per dollar",
+        "MFU",
+    )
+    table = Table(Sheet("", columns, rows, words=2))
+    lead = "A star: no other candidate is both faster and cheaper."
+    yield Section("candidates", "Side by side", [table, *parts], lead if legend else "")
+
+
+def _has_bars(figure: dict[str, Any]) -> bool:
+    (bars,) = figure["data"]
+    return bool(bars["x"])
+
+
+def _row(one: CandidateAnswer) -> tuple[str, ...]:
+    if one.plan is None or one.run is None:
+        return (one.name, one.why or one.status, *[""] * 7)
+    return (
+        one.name,
+        _verdict(one),
+        f"{one.nodes or 0:,}",
+        f"{one.gpus or 0:,}",
+        days(one.run.time_to_train_s.value),
+        "-" if one.cost_usd is None else money(one.cost_usd),
+        f"{one.run.energy_mwh.value:,.0f}",
+        "-" if one.tokens_per_usd is None else f"{one.tokens_per_usd:,.0f}",
+        f"{one.plan.estimate.mfu.full_attention:.1%}",
+    )
+
+
+def _verdict(one: CandidateAnswer) -> str:
+    if one.status in {"over-budget", "too-late"}:
+        return one.status.replace("-", " ")
+    if one.meets_deadline is False:
+        return "too late"
+    if one.within_budget is False:
+        return "over budget"
+    return "*" if one.pareto else ""
+
+
+def _front(answer: Comparison) -> Iterator[Section]:
+    if not answer.front:
+        return
+    rows = tuple(
+        (p.name, f"{p.nodes:,}", f"{p.gpus:,}", days(p.time_s), money(p.cost_usd))
+        for p in answer.front
+    )
+    columns = ("candidate", "nodes", "GPUs", "time", "cost")
+    yield Section(
+        "front",
+        "Time against cost",
+        [
+            Chart(
+                time_cost(answer.candidates, answer.front),
+                "Every node count that was planned",
+                candidate_legend(answer.candidates),
+                "Large: the count chosen of each candidate. The dotted stair is the "
+                "front: nothing planned is both faster and cheaper.",
+            ),
+            Folded("The front", [Table(Sheet("", columns, rows))]),
+        ],
+    )
+
+
+def _next(answer: Comparison) -> Iterator[Section]:
+    if not answer.extras:
+        return
+    rows = tuple(
+        (
+            one.change,
+            ", ".join(filter(None, [one.worth, one.note])),
+            days(one.saved_s) if one.saved_s > 0 else "-",
+            "-" if one.extra_usd is None else money(one.extra_usd),
+        )
+        for one in answer.extras
+    )
+    columns = ("change", "worth it", "saves", "adds")
+    yield Section(
+        "next",
+        "What the next dollar buys",
+        [
+            Chart(next_dollar(answer.extras), "Days saved by one step", NEXT_LEGEND),
+            Table(Sheet("", columns, rows, words=2)),
+        ],
+        f"One step of more or better hardware for {answer.best}.",
+    )
+
+
+def _plans(candidates: Sequence[CandidateAnswer]) -> Section:
+    rows = tuple(
+        (
+            one.name,
+            " ".join([part.name, short_layout(part.plan.layout)]).replace(",", ", "),
+            one.status,
+            f"{part.plan.estimate.step_time_s.value:.3f}",
+            "-" if one.gap is None else f"{one.gap:.2%}",
+            f"{part.plan.estimate.memory.peak_device_gib.value:.1f}",
+        )
+        for one in candidates
+        for part in one.plans
+    )
+    columns = ("candidate", "plan", "proof", "step s", "gap", "GiB")
+    notes = [
+        f"{one.name}: {one.nodes:,} nodes, {one.chosen}."
+        for one in candidates
+        if one.chosen and one.nodes is not None
+    ]
+    parts: list[Block] = [Table(Sheet("", columns, rows, words=3))]
+    parts += [Notes(notes, "Why so many nodes")] if notes else []
+    lead = "The gap is how much faster another plan may be, at most."
+    return Section("plans", "The plan on each", parts, lead)
+
+
+def _runs(candidates: Sequence[CandidateAnswer]) -> Iterator[Section]:
+    parts = [
+        Folded(one.name, [Facts(run_rows(one.run))])
+        for one in candidates
+        if one.run is not None
+    ]
+    if parts:
+        yield Section("runs", "The run on each", parts)
+
+
+def _small_print(answer: Comparison) -> Section:
+    prices = [f"{one.name}: {one.price}" for one in answer.candidates if one.price]
+    behind = [
+        f"{c.name}: {c.interval_from}" for c in answer.candidates if c.interval_from
+    ]
+    runs = [a for one in answer.candidates if one.run for a in one.run.assumptions]
+    lists = {
+        "Warnings": answer.warnings,
+        "Prices": prices,
+        "Behind the intervals": behind,
+        "Assumed": list(dict.fromkeys([*answer.assumptions, *runs])),
+    }
+    parts = [Notes(lines, title) for title, lines in lists.items() if lines]
+    return Section("assumptions", "Assumptions and sources", parts)

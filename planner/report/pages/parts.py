@@ -1,0 +1,284 @@
+"""Sections that pages of a plan share: layout, timeline, time, memory, assumptions."""
+
+from collections.abc import Iterator, Sequence
+
+from planner.cost.workload import Workload
+from planner.report.charts.gantt import gantt, left_out, legend, windows
+from planner.report.charts.shares import (
+    memory_moments,
+    memory_stages,
+    rank_times,
+    step_causes,
+    waterfall,
+)
+from planner.report.heading import Heading
+from planner.report.pages.blocks import (
+    Block,
+    Chart,
+    Facts,
+    Folded,
+    Notes,
+    Racks,
+    Section,
+    Table,
+    Tile,
+)
+from planner.report.racks import Ranks, hosted, level_names, picture, reaches, shares
+from planner.report.sheets import Sheet
+from planner.report.sources import constants_sheet, source_sheets
+from planner.report.tables import CATEGORIES, verdict_line
+from planner.report.timeline import Timeline, timeline
+from planner.report.words import layout_rows
+from planner.specs.estimate import Estimate, MemoryEstimate, Verdict
+from planner.specs.layout import Layout
+from planner.specs.result import RankedPlan
+
+MOODS: dict[Verdict, str] = {"fits": "good", "at-risk": "warn", "oom": "bad"}
+"""Verdict to the colour of its tile. [text]"""
+
+
+def eyebrow(title: Heading) -> str:
+    """What was asked, on one line.
+
+    Args:
+        title: The heading of the job. [-]
+
+    Returns:
+        Model, machine, framework, batch. [text]
+    """
+    return f"{title}; {title.job}"
+
+
+def tiles(estimate: Estimate) -> list[Tile]:
+    """The main numbers of an estimate.
+
+    Args:
+        estimate: What is predicted of a layout. [-]
+
+    Returns:
+        Step, throughput, MFU, memory. [-]
+    """
+    step, memory = estimate.step_time_s, estimate.memory
+    peak, mfu = memory.peak_device_gib, estimate.mfu
+    return [
+        Tile(
+            "Step time",
+            f"{step.value:.3f} s",
+            f"between {step.low:.3f} and {step.high:.3f} s",
+        ),
+        Tile(
+            "Throughput",
+            f"{estimate.tokens_per_s:,.0f}",
+            f"tokens/s, {estimate.tokens_per_s_per_gpu:,.0f} per GPU",
+        ),
+        Tile(
+            "MFU",
+            f"{mfu.full_attention:.1%}",
+            f"with full attention; {mfu.causal_attention:.1%} causal, "
+            f"{estimate.model_tflops_per_gpu.full_attention:.0f} TFLOP/s per GPU",
+        ),
+        Tile(
+            "Memory",
+            f"{peak.value:.1f} GiB",
+            f"{memory.verdict}: {peak.low:.1f} to {peak.high:.1f} of "
+            f"{memory.capacity_gib:.1f} GiB",
+            MOODS[memory.verdict],
+        ),
+    ]
+
+
+def plan_sections(workload: Workload, plan: RankedPlan) -> Iterator[Section]:
+    """Everything about one plan: where it lies, what it does, what it takes.
+
+    Args:
+        workload: The job, with the plan's settings. [-]
+        plan: The plan. [-]
+
+    Yields:
+        Sections in reading order.
+    """
+    yield layout_section(workload, plan)
+    yield timeline_section(timeline(workload, plan.layout))
+    yield memory_section(plan.estimate.memory)
+    yield time_section(plan.estimate)
+
+
+def layout_section(workload: Workload, plan: RankedPlan) -> Section:
+    """The layout, and on which parts of the cluster its ranks lie.
+
+    Args:
+        workload: The job. [-]
+        plan: The plan. [-]
+
+    Returns:
+        The section. [-]
+    """
+    rows = layout_rows(plan.layout)
+    if plan.chosen:
+        rows.append(("chosen", plan.chosen))
+    parts: list[Block] = [Facts(rows)]
+    for ranks in hosted(workload, plan.layout):
+        parts += _lying(ranks, plan.layout)
+    return Section("layout", "The layout on the topology", parts)
+
+
+def _lying(ranks: Ranks, layout: Layout) -> Iterator[Block]:
+    yield Notes(
+        shares(ranks), f"Pool {ranks.name}" if ranks.name else "Who shares what"
+    )
+    names = level_names(ranks)
+    rows = tuple(
+        (axis, f"{size:,}", *(f"{units:,}" for units in touched))
+        for axis, size, touched in reaches(ranks)
+    )
+    columns = ("group", "ranks", *(f"{name}s touched" for name in names))
+    if rows:
+        yield Table(Sheet("", columns, rows))
+    racks, hidden = picture(ranks)
+    more = f" {hidden:,} more of its {names[0]}s are not drawn." if hidden else ""
+    drawn = (gpu for rack in racks for node in rack.nodes for gpu in node.gpus)
+    mixed = any(not gpu.ours for gpu in drawn)
+    others = " Outlined GPUs belong to other replicas." if mixed else ""
+    yield Racks(racks)
+    yield Notes(
+        [
+            f"Drawn: {names[0]}s in which the first of {layout.dp:,} replicas lies. "
+            f"Each square is a GPU, its number the pipeline rank.{others}{more}"
+        ]
+    )
+
+
+def timeline_section(step: Timeline) -> Section:
+    """One step as the schedule simulator runs it.
+
+    Args:
+        step: The step. [-]
+
+    Returns:
+        Where the time of every rank goes, and the Gantt chart. [-]
+    """
+    figure, meaning = rank_times(step)
+    parts: list[Block] = [
+        Chart(
+            figure,
+            "Where the step of every pipeline rank goes",
+            meaning,
+            "End of step: the optimizer, the host's work, and what collectives took "
+            "from the kernels that they ran beside.",
+        )
+    ]
+    kinds = legend(step)
+    parts += [Chart(gantt(step, w), w.title, kinds) for w in windows(step)]
+    said = [
+        "Amber between operations is communication that a rank waits for; the thin "
+        "amber line below them is communication that hides behind kernels. Exchanges "
+        "of the tensor, context and expert axes are part of the operations."
+    ]
+    if hidden := left_out(step):
+        said.append(hidden)
+    if step.slowdown > 1:
+        said.append(
+            f"The simulated step takes {step.makespan / 1e9:.3f} s; stragglers among "
+            f"the replicas make it {step.step_s:.3f} s."
+        )
+    parts.append(Notes(said))
+    return Section(
+        "timeline",
+        "One step of the pipeline",
+        parts,
+        f"{len(step.operations):,} operations on {step.ranks} pipeline "
+        f"rank{'s' * (step.ranks > 1)}, from the simulator that prices the plan.",
+    )
+
+
+def memory_section(memory: MemoryEstimate) -> Section:
+    """Memory of every stage against the limit, and of the fullest over a run.
+
+    Args:
+        memory: Peak memory of every stage. [GiB]
+
+    Returns:
+        The section. [-]
+    """
+    figure, meaning = memory_stages(memory)
+    fullest = max(memory.stages, key=lambda stage: stage.device)
+    parts: list[Block] = [Chart(figure, "Memory of every pipeline rank", meaning)]
+    if fullest.moments:
+        title = f"Memory of rank {fullest.stage}, the fullest, over a run"
+        kinds = meaning[:-1]
+        parts.append(Chart(memory_moments(fullest), title, kinds))
+    rows = tuple(
+        (
+            f"rank {stage.stage}",
+            stage.moment,
+            *(f"{getattr(stage, name):.2f}" for name in CATEGORIES),
+            f"{stage.device:.2f}",
+        )
+        for stage in memory.stages
+    )
+    columns = ("GiB", "fullest at", *CATEGORIES, "device")
+    parts.append(Folded("Every number", [Table(Sheet("", columns, rows, words=2))]))
+    return Section("memory", "Memory", parts, _sentence(verdict_line(memory).plain))
+
+
+def _sentence(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}."
+
+
+def time_section(estimate: Estimate) -> Section:
+    """From the peak of the GPU to what the model gets of it.
+
+    Args:
+        estimate: What is predicted of a layout. [-]
+
+    Returns:
+        The section. [-]
+    """
+    figure, meaning = step_causes(estimate.time_breakdown_s)
+    return Section(
+        "time",
+        "From peak to achieved",
+        [
+            Chart(
+                waterfall(estimate),
+                "What takes the peak FLOP/s of a GPU",
+                (),
+                "A cause that takes a share of the step takes that share of the peak; "
+                "slower kernels is what they need beyond the model's FLOPs at peak. "
+                "Attention is counted in full.",
+            ),
+            Chart(figure, "The step by cause, on its busiest rank", meaning),
+        ],
+    )
+
+
+def assumptions_section(
+    workload: Workload, estimate: Estimate, warnings: Sequence[str] = ()
+) -> Section:
+    """What the prediction rests on, with sources.
+
+    Args:
+        workload: The job. [-]
+        estimate: What is predicted of a layout. [-]
+        warnings: What is legal but rarely meant. [text]
+
+    Returns:
+        The section. [-]
+    """
+    parts: list[Block] = [Notes(warnings, "Warnings")] if warnings else []
+    parts.append(Notes(estimate.assumptions, "Assumed, and left out"))
+    parts += [
+        Folded(f"{sheet.title} ({len(sheet.rows)})", [Table(_untitled(sheet))])
+        for sheet in (*source_sheets(workload), constants_sheet(estimate.stack))
+    ]
+    return Section(
+        "assumptions",
+        "Assumptions and sources",
+        parts,
+        "Every number of the hardware with its source; a question mark stands after "
+        "one that was not looked up.",
+    )
+
+
+def _untitled(sheet: Sheet) -> Sheet:
+    return Sheet("", sheet.columns, sheet.rows, sheet.words)

@@ -1,0 +1,256 @@
+"""The page of `planner plan`: the best plan, its proof, and what came close."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from planner.cost.workload import Workload
+from planner.report.charts.choices import front_chart
+from planner.report.charts.search import (
+    TRAIL_LEGEND,
+    Moment,
+    removed_chart,
+    trail_chart,
+)
+from planner.report.heading import Heading
+from planner.report.pages.blocks import (
+    Block,
+    Chart,
+    Folded,
+    Notes,
+    Page,
+    Section,
+    Table,
+    Tile,
+)
+from planner.report.pages.parts import (
+    assumptions_section,
+    eyebrow,
+    plan_sections,
+    tiles,
+)
+from planner.report.sheets import Sheet
+from planner.report.text import certificate
+from planner.report.ties import tie_sentences
+from planner.report.words import plan_difference, short_layout
+from planner.specs.explanation import FrontPoint
+from planner.specs.result import RankedPlan, Result, Tie
+
+
+@dataclass(frozen=True)
+class Extras:
+    """What a page of a plan shows beside the answer itself.
+
+    Attributes:
+        trail: What the search reported on its way. [-]
+        memory_front: Plans that none beats in step and memory. [-]
+        gpu_front: Plans that none beats in step and GPUs. [-]
+        left_out: What the time limit cut off. [text]
+    """
+
+    trail: Sequence[Moment] = ()
+    memory_front: Sequence[FrontPoint] = ()
+    gpu_front: Sequence[FrontPoint] = ()
+    left_out: Sequence[str] = ()
+
+
+def plan_page(
+    result: Result, workload: Workload, title: Heading, extras: Extras
+) -> Page:
+    """Everything that a search found, or why it found nothing.
+
+    Args:
+        result: Its answer. [-]
+        workload: The job, with the best plan's settings. [-]
+        title: The heading of the job. [-]
+        extras: How the search went, and the fronts. [-]
+
+    Returns:
+        The page. [-]
+    """
+    if not result.plans:
+        return _empty(result, title, extras)
+    best = result.plans[0]
+    step = best.estimate.step_time_s
+    return Page(
+        title=f"planner plan: {title.model}",
+        eyebrow=eyebrow(title),
+        answer=f"{title.model} on {title.on}: {step.value:.2f} s a step",
+        lead=_lead(result, best),
+        tiles=[*tiles(best.estimate), _proof(result)],
+        sections=[
+            *plan_sections(workload, best),
+            *_fronts(extras),
+            _search(result, extras),
+            *_others(result),
+            assumptions_section(workload, best.estimate, result.warnings),
+        ],
+    )
+
+
+def _lead(result: Result, best: RankedPlan) -> str:
+    proven = {
+        "optimal": f"Proven the fastest of {result.search.space:,} candidates",
+        "feasible": "The best found in the time given",
+    }[result.status]
+    if best.slower > 0:
+        proven = f"Chosen among tied plans, {best.slower:.1%} behind the fastest"
+    return f"{proven}: {short_layout(best.layout).replace(',', ', ')}."
+
+
+def _proof(result: Result) -> Tile:
+    good = result.status == "optimal"
+    said = (
+        f"gap {result.objective.gap:.2%}, {result.search.space:,} candidates, "
+        f"{result.search.seconds:.1f} s"
+    )
+    return Tile("Proof", result.status, said, "good" if good else "warn")
+
+
+def _empty(result: Result, title: Heading, extras: Extras) -> Page:
+    nothing = "nothing fits" if result.status == "infeasible" else "no plan in time"
+    reasons = result.explanation.infeasible
+    parts: list[Block] = [Notes(reasons)] if reasons else []
+    why = Section("why", "Why nothing fits", parts)
+    return Page(
+        title=f"planner plan: {title.model}",
+        eyebrow=eyebrow(title),
+        answer=f"{title.model} on {title.on}: {nothing}",
+        lead="`planner explain` says which limits clash and what would help.",
+        tiles=[_proof(result)],
+        sections=[*([why] if reasons else []), _search(result, extras)],
+    )
+
+
+def _fronts(extras: Extras) -> Iterator[Section]:
+    found = front_parts(extras.memory_front, extras.gpu_front)
+    if not found and not extras.left_out:
+        return
+    yield Section(
+        "fronts",
+        "Pareto fronts",
+        [*found, *([Notes(extras.left_out)] if extras.left_out else [])],
+        "Plans that no other beats in both measures, each the answer of a search.",
+    )
+
+
+def front_parts(
+    memory: Sequence[FrontPoint], gpus: Sequence[FrontPoint]
+) -> list[Block]:
+    """Both fronts, as far as they have more than one point.
+
+    Args:
+        memory: Step time against memory. [-]
+        gpus: Step time against GPUs. [-]
+
+    Returns:
+        A chart and a table of each. [-]
+    """
+    parts: list[Block] = []
+    pairs = (
+        (memory, "headroom_gib", "Step time against free memory"),
+        (gpus, "gpus", "Step time against GPUs"),
+    )
+    for points, measure, name in pairs:
+        if len(points) > 1:
+            parts.append(Chart(front_chart(points, measure), name))
+            parts.append(Folded("Its plans", [Table(_front_sheet(points))]))
+    return parts
+
+
+def _front_sheet(points: Sequence[FrontPoint]) -> Sheet:
+    rows = tuple(
+        (
+            short_layout(point.layout).replace(",", ", "),
+            f"{point.step_time_s:.3f}",
+            f"{point.gpus:,}",
+            f"{point.device_gib:.1f}",
+            f"{point.headroom_gib:.1f}",
+        )
+        for point in points
+    )
+    return Sheet("", ("plan", "step s", "GPUs", "GiB", "free GiB"), rows)
+
+
+def _search(result: Result, extras: Extras) -> Section:
+    parts: list[Block] = []
+    if extras.trail and result.plans:
+        parts.append(
+            Chart(
+                trail_chart(extras.trail, result),
+                "Best step and bound over time",
+                TRAIL_LEGEND,
+                "The plan is proven when the lines meet: what is left of the space "
+                "cannot be faster.",
+            )
+        )
+    if result.search.pruned:
+        parts.append(
+            Chart(removed_chart(result.search.pruned), "What removed candidates")
+        )
+        parts.append(Folded("Every rule", [Table(_rules(result))]))
+    told = certificate(result).plain
+    return Section("search", "The search", parts, f"{told[0].upper()}{told[1:]}.")
+
+
+def _rules(result: Result) -> Sheet:
+    ranked = sorted(result.search.pruned.items(), key=lambda item: (-item[1], item[0]))
+    rows = tuple((rule, f"{count:,}") for rule, count in ranked)
+    return Sheet("", ("rule", "candidates"), rows)
+
+
+def _others(result: Result) -> Iterator[Section]:
+    """Runners-up, and plans that tie."""
+    parts: list[Block] = []
+    if told := [*filter(None, [result.explanation.runner_up])]:
+        parts.append(Notes([*told, *result.explanation.binding], "Why it won"))
+    if len(result.plans) > 1:
+        parts.append(Table(_runners_up(result.plans)))
+    parts += tie_parts(result.tie, robust=result.robust)
+    if parts:
+        yield Section("others", "What came close", parts)
+
+
+def _runners_up(plans: Sequence[RankedPlan]) -> Sheet:
+    best, *others = plans
+    rows = tuple(
+        (
+            str(plan.rank),
+            plan_difference(plan, best),
+            plan.why,
+            f"{plan.estimate.step_time_s.value:.3f}",
+            f"{plan.slower:.2%}",
+            f"{plan.estimate.memory.peak_device_gib.value:.1f}",
+        )
+        for plan in others
+    )
+    columns = ("rank", "against the best", "why", "step s", "slower", "GiB")
+    return Sheet("Runners-up", columns, rows, words=3)
+
+
+def tie_parts(tie: Tie | None, *, robust: bool) -> list[Block]:
+    """A tie in words, and its plans.
+
+    Args:
+        tie: The tie, or none. [-]
+        robust: Whether the first plan was chosen among them. [-]
+
+    Returns:
+        Sentences and a table; nothing without a tie. [-]
+    """
+    if tie is None:
+        return []
+    rows = tuple(
+        (
+            short_layout(plan.layout).replace(",", ", "),
+            f"{plan.slower:+.2%}",
+            f"{plan.error:.1%}",
+            f"{plan.free_gib:.1f}",
+            str(plan.axes),
+        )
+        for plan in tie.plans
+    )
+    columns = ("plan", "slower", "off by", "free GiB", "axes")
+    return [
+        Notes(tie_sentences(tie, robust=robust), "A tie"),
+        Table(Sheet("", columns, rows)),
+    ]

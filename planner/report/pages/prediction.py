@@ -1,0 +1,43 @@
+"""The page of `planner predict`: one layout, priced."""
+
+from collections.abc import Sequence
+
+from planner.cost.workload import Workload
+from planner.report.heading import Heading
+from planner.report.pages.blocks import Page
+from planner.report.pages.parts import (
+    assumptions_section,
+    eyebrow,
+    plan_sections,
+    tiles,
+)
+from planner.report.words import short_layout
+from planner.specs.result import RankedPlan
+
+
+def prediction_page(
+    plan: RankedPlan, workload: Workload, title: Heading, warnings: Sequence[str] = ()
+) -> Page:
+    """Everything predicted of one given layout.
+
+    Args:
+        plan: The completed layout and its estimate. [-]
+        workload: The job. [-]
+        title: The heading of the job. [-]
+        warnings: What is legal but rarely meant. [text]
+
+    Returns:
+        The page. [-]
+    """
+    step = plan.estimate.step_time_s.value
+    return Page(
+        title=f"planner predict: {title.model}",
+        eyebrow=eyebrow(title),
+        answer=f"{title.model} on {title.on}: {step:.2f} s a step",
+        lead=f"As given: {short_layout(plan.layout).replace(',', ', ')}.",
+        tiles=tiles(plan.estimate),
+        sections=[
+            *plan_sections(workload, plan),
+            assumptions_section(workload, plan.estimate, warnings),
+        ],
+    )

@@ -1,0 +1,76 @@
+"""The whole run on a page, and pages of its phases as one."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from planner.report.pages.blocks import Block, Facts, Notes, Page, Section, Table, Tile
+from planner.report.run import PARTS, run_rows, stretch_rows
+from planner.report.sheets import Sheet
+from planner.specs.run import Run
+
+_DAY = 86400.0
+
+
+def phased_page(parts: Sequence[tuple[str, Page]], run: Run | None) -> Page:
+    """The page of one plan, or of one for each phase, with the run that they make.
+
+    Args:
+        parts: Name of a phase, empty where there are none, and its page. [-]
+        run: The run, None where no tokens are known. [-]
+
+    Returns:
+        The page. [-]
+    """
+    (_, first), several = parts[0], len(parts) > 1
+    sections = [s for name, page in parts for s in _named(name, page.sections)]
+    if run is None:
+        return replace(first, sections=sections)
+    whole = run_section(run)
+    tiles = [*first.tiles, _tile(run)]
+    if not several:
+        *before, last = sections
+        return replace(first, tiles=tiles, sections=[*before, whole, last])
+    days = f"{run.time_to_train_s.value / _DAY:,.1f} days"
+    return replace(
+        first,
+        answer=f"{first.answer}, {len(parts)} phases in {days}",
+        lead=" ".join(f"{name}: {page.lead}" for name, page in parts),
+        tiles=tiles,
+        sections=[whole, *sections],
+    )
+
+
+def _named(name: str, sections: Sequence[Section]) -> list[Section]:
+    """Sections with the name of their phase before their title."""
+    if not name:
+        return list(sections)
+    return [
+        replace(s, id=f"{name}-{s.id}", title=f"{name}: {s.title}") for s in sections
+    ]
+
+
+def _tile(run: Run) -> Tile:
+    time, share = run.time_to_train_s, run.effective_share
+    return Tile(
+        "Whole run",
+        f"{time.value / _DAY:,.1f} days",
+        f"between {time.low / _DAY:,.1f} and {time.high / _DAY:,.1f}; "
+        f"{share.value:.1%} of it trains",
+    )
+
+
+def run_section(run: Run) -> Section:
+    """What a run takes: time, interruptions, GPU-hours, cost, energy.
+
+    Args:
+        run: The run. [-]
+
+    Returns:
+        The section. [-]
+    """
+    parts: list[Block] = [Facts(run_rows(run))]
+    if len(run.stretches) > 1:
+        sheet = Sheet("Parts of the run", ("part", *PARTS), tuple(stretch_rows(run)))
+        parts.append(Table(sheet))
+    parts.append(Notes(run.assumptions, "Assumed of the run"))
+    return Section("run", "The whole run", parts)
