@@ -7,7 +7,7 @@ from dataclasses import replace
 from planner.errors import BadInputError, did_you_mean
 from planner.launch.brief import Brief, Gap, LaunchFile, Program
 from planner.launch.environment import environment
-from planner.launch.gaps import require_expressible
+from planner.launch.gaps import ramp_gaps, require_expressible
 from planner.launch.launchers import LAUNCHERS
 from planner.launch.read_plan import PlanFile
 from planner.launch.readme import readme
@@ -70,7 +70,7 @@ def emit_own(found: PlanFile) -> tuple[tuple[LaunchFile, ...], tuple[Gap, ...]]:
     """
     named = (one for one in TARGETS if one.name == found.spec.framework)
     target = next(named, None)
-    lacking = target.gaps(found.brief) if target else ()
+    lacking = (*ramp_gaps(found), *target.gaps(found.brief)) if target else ()
     if target is None or lacking:
         return (_plan(found),), lacking
     return emit(found, target.name), ()

@@ -47,13 +47,28 @@ def require_expressible(found: PlanFile, target: Target) -> None:
     )
 
 
-def _refuse_ramp(found: PlanFile, target: Target) -> None:
-    """No target is told of smaller batches at the start; no other layout mends that."""
-    ramp = found.brief.training.batch_ramp
-    if not ramp:
-        return
+def ramp_gaps(found: PlanFile) -> tuple[Gap, ...]:
+    """No target is told of smaller batches at the start.
+
+    Args:
+        found: The plan. [-]
+
+    Returns:
+        The ramp, where the plan's job has one. [-]
+    """
+    ramp = found.brief.training.batch_ramp or ()
     batches = ", ".join(f"{step.global_batch:,}" for step in ramp)
     gap = Gap("no batch ramp is written", "spec.training.batch_ramp", batches, "")
+    return (gap,) if ramp else ()
+
+
+def _refuse_ramp(found: PlanFile, target: Target) -> None:
+    """No other layout mends a ramp."""
+    for gap in ramp_gaps(found):
+        _refuse(gap, found, target)
+
+
+def _refuse(gap: Gap, found: PlanFile, target: Target) -> None:
     raise UnsupportedPlanError(
         f"{target.title} {target.version} cannot express this plan:\n  "
         f"{_sentence(gap, found)}\n  nearest: the same plan at its full batch; plan "

@@ -73,6 +73,8 @@ def test_a_ramp_is_planned_and_never_lost_on_the_way_out(tmp_path: Path) -> None
     line = ["plan", JOB, "--set", limits, *TOKENS, "--set", ramp, "--top", "1"]
     done = CliRunner().invoke(app, [*line, "--out", str(out), "--json", "-"])
     assert done.exit_code == 0, done.stderr
+    assert "no launch files: no batch ramp is written" in done.stderr
+    assert [path.name for path in out.iterdir()] == ["plan.json"]
     first, rest = json.loads(done.stdout)["run"]["stretches"]
     assert (first["sequences"], rest["sequences"]) == (64, 128)
     emit = ["emit", str(out / "plan.json"), "--target", "megatron"]
@@ -89,7 +91,9 @@ def test_a_plan_of_two_phases_is_two_files(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, [*line, "--out", str(out), "--json", "-"])
     assert done.exit_code == 0, done.stderr
     result = json.loads(done.stdout)
-    assert sorted(path.name for path in out.iterdir()) == ["plan-b.json", "plan.json"]
+    plans = sorted(path.name for path in out.glob("plan*.json"))
+    assert plans == ["plan-b.json", "plan.json"]
+    assert (out / "launch.sh").exists()
     later = json.loads((out / "plan-b.json").read_text())
     assert later["spec"]["training"]["seq_len"] == 16_384
     assert "phases" not in later["spec"]

@@ -211,7 +211,7 @@ def test_a_broken_search_of_many_meshes_is_caught(
 
 
 def never_late(_: Any) -> Any:
-    return lambda _together: None
+    return lambda _together, _why: None
 
 
 STOPPED: dict[str, tuple[Any, str, Break]] = {

@@ -90,7 +90,8 @@ def is_shared(workload: Workload, row: Row) -> bool:
     split = tp * cp > 1
     alone = zero == 0 or shard == cp
     return not (
-        (zero > 1 and shard == 1)
+        (tp > 1 and cp > 1)
+        or (zero > 1 and shard == 1)
         or (cp > 1 and zero == 0)
         or (split and copies > 1 and alone)
     )
