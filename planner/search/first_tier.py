@@ -61,7 +61,8 @@ def first_tier(workload: Workload, most: float) -> FirstTier:
     space = enumerate_space(workload)
     declared = _by_gpus(space)
     counted = Counter(space.removed)
-    if most < float("inf") and len(space.meshes) > PART and not workload.mixed:
+    large = len(space) > 0 and len(space.meshes) > PART and not workload.mixed
+    if large and most < float("inf"):
         space = _kept(workload, space, most, counted)
     table = price_meshes(workload, space.meshes, space.recompute)
     bounds, may_fit = _bounded(table, space)

@@ -55,6 +55,20 @@ def test_parts_keep_what_the_whole_keeps(
     assert parts.counted[first_tier.NO_FIT] + parts.counted[first_tier.BY_BOUND] == gone
 
 
+def test_parts_of_which_nothing_is_left(
+    job: Workload, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step that nothing reaches leaves a space without candidates."""
+    monkeypatch.setattr(first_tier, "PART", 7)
+    monkeypatch.setattr(first_tier, "PARALLEL_FROM", 10**9)
+
+    none = first_tier.first_tier(job, 0.0)
+
+    assert not len(none.space)
+    assert not len(none.order)
+    assert sum(none.declared.values()) > 0
+
+
 def test_several_processes_give_the_same_bounds(
     job: Workload, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -75,7 +75,7 @@ def test_the_best_of_two_thousand_jobs(name: str, part: int) -> None:
 @pytest.mark.parametrize(("name", "part"), EVERY_PART)
 def test_the_best_of_thousands_of_plans(name: str, part: int) -> None:
     """A few that hardly any limit narrows."""
-    run(check_whole, name, CAP, jobs=15, part=2 * PARTS + part)
+    run(check_whole, name, CAP, jobs=8, part=2 * PARTS + part)
 
 
 def in_parts(patch: pytest.MonkeyPatch) -> None:
@@ -98,7 +98,7 @@ def test_a_space_in_parts_has_the_same_best_plan(
 @pytest.mark.parametrize("name", NAMES)
 def test_many_more_spaces_in_parts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     in_parts(monkeypatch)
-    run(check_answer, name, 2 * SMALL, jobs=60, part=4)
+    run(check_answer, name, 2 * SMALL, jobs=40, part=4)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -143,7 +143,7 @@ def test_the_flow_returns_verified_plans_of_any_job(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_the_flow_of_many_more_jobs(name: str) -> None:
-    run(check_flow, name, SMALL, jobs=100, part=1)
+    run(check_flow, name, SMALL, jobs=30, part=1)
 
 
 def same_plans(one: SearchOutcome, other: SearchOutcome) -> bool:
