@@ -301,9 +301,16 @@ def leave_together() -> None:
     """A rank that leaves first takes a connection from the others."""
     from torch import distributed
 
-    if distributed.is_initialized():
-        distributed.barrier()
+    if not distributed.is_initialized():
+        return
+    distributed.barrier()
+    if not ON_CPU:
         distributed.destroy_process_group()
+        return
+    # A thread of gloo's that still runs would end the process with an error.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 def main() -> None:
