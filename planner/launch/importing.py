@@ -49,8 +49,23 @@ def read_launch(paths: Sequence[Path], name: str | None) -> Reading:
     Raises:
         BadInputError: A file cannot be read, or is no target's.
     """
-    files = _texts(paths)
-    where = ", ".join(map(str, paths))
+    return read_texts(_texts(paths), name, ", ".join(map(str, paths)))
+
+
+def read_texts(files: Files, name: str | None, where: str) -> Reading:
+    """Understand launch files that are at hand.
+
+    Args:
+        files: Text by name. [text]
+        name: The target whose files they are; None to recognise it. [text]
+        where: What a message calls them. [text]
+
+    Returns:
+        What they say. [-]
+
+    Raises:
+        BadInputError: They are no target's, or several's.
+    """
     if name is not None:
         return _named(name).read(files)
     able = [target for target in TARGETS if target.reads(files)]

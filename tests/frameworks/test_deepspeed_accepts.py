@@ -12,14 +12,16 @@ LAUNCH = Path(__file__).parents[1] / "planner" / "launch"
 SCRIPT = Path(__file__).parent / "deepspeed" / "accepts.py"
 sys.path.insert(0, str(LAUNCH))
 
-from deepspeed_plans import LAYOUTS, plan_file  # noqa: E402  # of the tests beside these
+from deepspeed_plans import LAYOUTS, drawn_plans, plan_file  # noqa: E402  # beside these
+from many_plans import jobs  # noqa: E402
 
 from planner.launch import PlanFile  # noqa: E402
 from planner.launch.deepspeed.known import unknown  # noqa: E402
-from planner.launch.deepspeed.writer import configuration  # noqa: E402
+from planner.launch.deepspeed.writer import configuration, gaps  # noqa: E402
 
 pytestmark = pytest.mark.frameworks
 Json = dict[str, Any]
+COUNT = 24
 MARK = "ANSWER "
 ZERO = "zero_optimization"
 WRONG: dict[str, tuple[str, Json]] = {
@@ -45,7 +47,10 @@ SILENT: dict[str, Json] = {
 @pytest.fixture(scope="module")
 def plans(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PlanFile]:
     folder = tmp_path_factory.mktemp("plans")
-    return {name: plan_file(name, folder) for name in LAYOUTS}
+    named = {name: plan_file(name, folder) for name in LAYOUTS}
+    drawn = (plan for job in jobs("deepspeed") for plan in drawn_plans(job, COUNT))
+    able = [plan for plan in drawn if not gaps(plan.brief)]
+    return named | {f"drawn {number}": plan for number, plan in enumerate(able)}
 
 
 def question(one: PlanFile, wrong: Json | None = None) -> Json:
@@ -79,7 +84,7 @@ def said(
 def test_every_axis_is_accepted_as_it_was_planned(
     plans: dict[str, PlanFile], said: dict[str, Json]
 ) -> None:
-    assert len(plans) > 15
+    assert len(plans) > 60
     for name, one in plans.items():
         assert said[name] == {"accepted": True, **expected(one)}, name
 

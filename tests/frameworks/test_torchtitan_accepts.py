@@ -55,7 +55,7 @@ def plans() -> list[PlanFile]:
 
 def test_every_plan_is_accepted_as_it_was_planned(run_in: Run, tmp_path: Path) -> None:
     every = plans()
-    assert len(every) > 30
+    assert len(every) > 60
     _every_axis_is_among(every)
     asked = [question(plan, tmp_path / str(at)) for at, plan in enumerate(every)]
     for plan, said in zip(every, answers(run_in, asked), strict=True):

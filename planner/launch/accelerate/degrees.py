@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from planner.launch.accelerate.files import Found, block, true, whole
+from planner.launch.accelerate.files import Found, block, part, true, whole
 from planner.launch.accelerate.placement import ROTATIONS
 
 KINDS = {theirs: ours for ours, theirs in ROTATIONS.items()}
@@ -120,7 +120,7 @@ def _deepspeed(its: Found) -> dict[str, Any]:
     found: dict[str, Any] = {
         "tp": whole(block(its.zero, "tensor_parallel"), "autotp_size", its.name),
         "cp": cp,
-        "zero_stage": whole(given, "stage", its.name, 0),
+        "zero_stage": whole(given, "stage", its.name, 0, least=0),
     }
     if cp > 1:
         found["cp_kind"] = "ulysses"
@@ -130,18 +130,18 @@ def _deepspeed(its: Found) -> dict[str, Any]:
     wire = its.zero.get("communication_data_type")
     if wire in ("fp32", "bf16"):
         found["comm_dtype"] = {"gradients": wire}
-    offload = _host(plugin, zero)
+    offload = _host(plugin, zero, its.name)
     return found | ({"offload": offload} if offload else {})
 
 
-def _host(plugin: dict[str, Any], zero: dict[str, Any]) -> dict[str, Any]:
+def _host(plugin: dict[str, Any], zero: dict[str, Any], file: str) -> dict[str, Any]:
     """What DeepSpeed keeps on the host or its drives."""
     found: dict[str, Any] = {}
     for name, key in (("optimizer", "optimizer"), ("parameters", "param")):
         inside = block(zero, f"offload_{key}")
         device = inside.get("device", plugin.get(f"offload_{key}_device", "none"))
         if device in ("cpu", "nvme"):
-            found |= {name: float(inside.get("ratio", 1.0)), "device": device}
+            found |= {name: part(inside, "ratio", file, 1.0), "device": device}
     return found
 
 

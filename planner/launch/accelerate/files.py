@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import nan
 from typing import Any
 
 import yaml
@@ -138,11 +139,19 @@ def _options(files: Mapping[str, str]) -> dict[str, Any]:
             if word.startswith("--") and option in known and "$" not in word + value:
                 alone = value.startswith("--")
                 given = inside or ("true" if alone else value)
-                its[option] = yaml.safe_load(given)
+                its[option] = _scalar(given)
     return its
 
 
-def whole(its: Fields, key: str, file: str, default: int = 1) -> int:
+def _scalar(text: str) -> Any:
+    """A word of a command line as YAML; as it stands where it is none."""
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+
+
+def whole(its: Fields, key: str, file: str, default: int = 1, *, least: int = 1) -> int:
     """A whole number of a file.
 
     Args:
@@ -150,6 +159,7 @@ def whole(its: Fields, key: str, file: str, default: int = 1) -> int:
         key: Its name. [text]
         file: For the message. [text]
         default: Where it is not given. [1]
+        least: It is no smaller. [1]
 
     Returns:
         The number. [1]
@@ -160,19 +170,54 @@ def whole(its: Fields, key: str, file: str, default: int = 1) -> int:
     value = its.get(key)
     if value is None or value == "auto":
         return default
-    number = value if isinstance(value, int | float) else _number(value)
-    if isinstance(value, bool) or number is None or number != int(number) or number < 0:
+    found = number(value)
+    if not found.is_integer() or found < least:
+        allowed = f"{least}, {least + 1}, ..."
         raise BadInputError(
-            "is no whole number", file=file, field=key, value=value, allowed="1, 2, ..."
+            "is no whole number", file=file, field=key, value=value, allowed=allowed
         )
-    return int(number)
+    return int(found)
 
 
-def _number(text: object) -> float | None:
+def part(its: Fields, key: str, file: str, default: float) -> float:
+    """A share of something in a file.
+
+    Args:
+        its: Content. [-]
+        key: Its name. [text]
+        file: For the message. [text]
+        default: Where it is not given. [1]
+
+    Returns:
+        The share. [1]
+
+    Raises:
+        BadInputError: It is none.
+    """
+    value = its.get(key)
+    found = default if value is None else number(value)
+    if not 0 <= found <= 1:
+        raise BadInputError(
+            "is no share", file=file, field=key, value=value, allowed="0 to 1"
+        )
+    return found
+
+
+def number(value: object) -> float:
+    """A number, as a file or a command line has it.
+
+    Args:
+        value: Of YAML or JSON. [-]
+
+    Returns:
+        The number; not-a-number for anything else. [1]
+    """
+    if isinstance(value, bool):
+        return nan
     try:
-        return float(str(text))
+        return float(str(value))
     except ValueError:
-        return None
+        return nan
 
 
 def true(value: object) -> bool:

@@ -72,10 +72,10 @@ def unknown_keys(settings: Mapping[str, object]) -> Iterator[str]:
     known = keys().accelerate
     for name, value in settings.items():
         if name not in known[""]:
-            yield name
+            yield str(name)
         elif name in known and isinstance(value, Mapping):
             prefix = PREFIXES.get(name, "")
-            for key in value:
+            for key in map(str, value):
                 full = key if key.startswith(prefix) else prefix + key
                 if full not in known[name]:
                     yield f"{name}.{key}"
@@ -91,4 +91,4 @@ def unknown_arguments(given: Mapping[str, object]) -> Iterator[str]:
         Names. [text]
     """
     known = keys().training_arguments | keys().sft_config
-    yield from (name for name in given if name not in known)
+    yield from (str(name) for name in given if name not in known)

@@ -12,6 +12,7 @@ from planner.launch.accelerate.files import (
     Found,
     block,
     found,
+    part,
     true,
     whole,
 )
@@ -97,7 +98,7 @@ def read(files: Mapping[str, str]) -> Reading:
             allowed="YAML with distributed_type or per_device_train_batch_size",
         )
     layout = degrees(its)
-    gpus = whole(its.places, "num_processes", its.name, 0) or None
+    gpus = whole(its.places, "num_processes", its.name, 0, least=0) or None
     return Reading(
         target="accelerate",
         framework="accelerate",
@@ -157,7 +158,7 @@ def _adapters(its: Found) -> dict[str, Any]:
     lora: dict[str, Any] = {
         "rank": whole(given, "r", its.name, 8),
         "targets": given.get("target_modules", "all-linear"),
-        "dropout": float(given.get("lora_dropout") or 0.0),
+        "dropout": part(given, "lora_dropout", its.name, 0.0),
     }
     if given.get("modules_to_save"):
         lora["modules_to_save"] = given["modules_to_save"]

@@ -38,7 +38,9 @@ def write(brief: Brief, program: Program) -> tuple[LaunchFile, ...]:
 
 _HEAD_TRAIN = (
     "# Kubeflow Trainer v2 (trainer.kubeflow.org/v1alpha1). Fill in the image, and\n"
-    "# mount this folder at /plan, for example from a ConfigMap or a shared volume.\n"
+    "# mount this folder at /plan, for example from a ConfigMap or a shared volume;\n"
+    "# NCCL wants more than the 64 MB that /dev/shm has by default: the runtime's\n"
+    "# pods need an emptyDir in memory there, as jobset.yaml has it.\n"
 )
 _HEAD_SET = (
     "# JobSet v1alpha2, one pod per node. Fill in the image, and mount this folder at\n"

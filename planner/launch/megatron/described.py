@@ -85,7 +85,7 @@ def described(its: Given) -> dict[str, Any]:
         Fields; empty where sizes are missing, or blocks are of a family that a preset
         says better. [-]
     """
-    family = _family(its) if its.keys() >= NEEDED else ""
+    family = _family(its) if all(its.get(name) for name in NEEDED) else ""
     if not family:
         return {}
     head = {"name": "imported", "model_type": family}

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from planner.errors import BadInputError
 from planner.launch.megatron.recompute import MODULES
 from planner.launch.megatron.stages import counts_of, plain_stages
 from planner.specs.layout import even_layers
@@ -14,6 +15,23 @@ ORDER = ("core_attn", "layernorm", "mla_up_proj", "mlp", "moe_act", "shared_expe
 """Modules in the order in which a combination names them; moe comes last. [text]"""
 SHARDING = {"no_shard": 0, "optim": 1, "optim_grads": 2, "optim_grads_params": 3}
 """ZeRO stage by --data-parallel-sharding-strategy of Megatron-FSDP. [1]"""
+COUNTS = frozenset(
+    {
+        "num_layers",
+        "tensor_model_parallel_size",
+        "pipeline_model_parallel_size",
+        "context_parallel_size",
+        "expert_model_parallel_size",
+        "expert_tensor_parallel_size",
+        "num_virtual_stages_per_pipeline_rank",
+        "num_layers_per_virtual_pipeline_stage",
+        "num_distributed_optimizer_instances",
+        "recompute_num_layers",
+    }
+)
+"""Arguments that count layers, stages or ranks. [text]"""
+MOST = 1 << 16
+"""Layers, stages or ranks of an axis. [1]"""
 USED = frozenset(
     {
         "tensor_model_parallel_size",
@@ -64,6 +82,7 @@ def placed(its: Given, file: str, gpus: int | None) -> dict[str, Any]:
     Returns:
         Fields of a partial layout. [-]
     """
+    _bounded(its, file)
     tp = its.get("tensor_model_parallel_size", 1)
     found: dict[str, Any] = {
         "tp": tp,
@@ -80,6 +99,20 @@ def placed(its: Given, file: str, gpus: int | None) -> dict[str, Any]:
     found |= _experts(its, tp) | _context(its, found["cp"])
     found |= _stages(its, found["pp"], file) | _offload(its) | _formats(its)
     return found | _shards(its, found, gpus)
+
+
+def _bounded(its: Given, file: str) -> None:
+    """Refuse a count that no run has: none at all, or more than is worth a list."""
+    for name in sorted(COUNTS & its.keys()):
+        if its[name] is not None and not 1 <= its[name] <= MOST:
+            option = "--" + name.replace("_", "-")
+            raise BadInputError(
+                "is no such count",
+                file=file,
+                field=option,
+                value=its[name],
+                allowed=f"1 to {MOST:,}",
+            )
 
 
 def _zero_stage(its: Given) -> int:
@@ -170,6 +203,9 @@ def stage_counts(its: Given, pp: int, file: str) -> tuple[int, tuple[int, ...] |
 
     Returns:
         (chunks, layers in model order or None where all stages are alike). [-]
+
+    Raises:
+        BadInputError: Layers and stages cannot be.
     """
     text = its.get("pipeline_model_parallel_layout")
     if text:
@@ -183,7 +219,15 @@ def stage_counts(its: Given, pp: int, file: str) -> tuple[int, tuple[int, ...] |
     ranks = _rank_counts(its, layers, pp)
     if ranks is None:
         return vpp, None
-    return vpp, _chunks(ranks, vpp, its)
+    counts = _chunks(ranks, vpp, its)
+    if min(counts) < 0:
+        raise BadInputError(
+            "the first and last stage take more layers than there are",
+            file=file,
+            field="--num-layers",
+            value=layers,
+        )
+    return vpp, counts
 
 
 def _rank_counts(its: Given, layers: int, pp: int) -> list[int] | None:

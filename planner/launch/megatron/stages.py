@@ -8,6 +8,8 @@ from planner.errors import BadInputError
 from planner.specs.layout import Layout, Stage
 
 EMBEDDING, DECODER, MTP, LOSS = "E", "t", "m", "L"
+LONGEST, DIGITS = 1 << 16, 5
+"""Letters of a layout that is written out, and digits of a repeat. [1]"""
 
 
 def stage_layout(counts: Sequence[int], mtp: int) -> str:
@@ -86,13 +88,16 @@ def _unrolled(text: str) -> str:
     before = ""
     while before != text:
         before = text
-        text = re.sub(
-            r"\(([^()]*)\)\*(\d+)", lambda m: m.group(1) * int(m.group(2)), text
-        )
-        text = re.sub(
-            r"([A-Za-z|])\*(\d+)", lambda m: m.group(1) * int(m.group(2)), text
-        )
+        text = re.sub(r"\(([^()]*)\)\*(\d+)", _times, text)
+        text = re.sub(r"([A-Za-z|])\*(\d+)", _times, text)
     return text
+
+
+def _times(match: re.Match[str]) -> str:
+    """A part so many times; as it stands, which is no layout, where that is absurd."""
+    part, count = match.group(1), match.group(2)
+    few = len(count) <= DIGITS and len(part) * int(count) <= LONGEST
+    return part * int(count) if few else match.group(0)
 
 
 def plain_stages(counts: Sequence[int], kind: str) -> tuple[Stage, ...]:

@@ -7,13 +7,15 @@ import yaml
 
 from planner.errors import BadInputError
 from planner.launch.brief import Reading
-from planner.launch.megatron.known import declared
+from planner.launch.megatron.known import declared, given
 from planner.launch.megatron.placed import placed
 from planner.launch.megatron.reader import ranks_of, stack_of, training_of
 from planner.launch.megatron_bridge.paths import options, paths, unknown_fields
 from planner.launch.megatron_bridge.writer import MODULES, PLAIN, PRECISIONS
 
 MARK = "tensor_model_parallel_size"
+LETTERS = {"embedding": "E", "decoder": "t", "mtp": "m", "loss": "L"}
+"""What --pipeline-model-parallel-layout calls a layer. [text]"""
 
 
 def _loaded(files: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
@@ -60,8 +62,8 @@ def read(files: Mapping[str, str]) -> Reading:
         allowed = "YAML with model.tensor_model_parallel_size"
         where = ", ".join(files)
         raise BadInputError("is no ConfigContainer", file=where, allowed=allowed)
-    values, gpus = _values(its), ranks_of(files)
-    training = training_of(values) | _adapters(its)
+    values, gpus = _values(its, name), ranks_of(files)
+    training = training_of(values) | _adapters(its, name)
     skipped = unknown_fields({k: v for k, v in its.items() if isinstance(v, Mapping)})
     return Reading(
         target="megatron-bridge",
@@ -75,15 +77,9 @@ def read(files: Mapping[str, str]) -> Reading:
     )
 
 
-def _values(its: Mapping[str, Any]) -> dict[str, Any]:
+def _values(its: Mapping[str, Any], file: str) -> dict[str, Any]:
     """Values by argument of Megatron-LM; what is null or false is not given."""
-    found: dict[str, Any] = {}
-    for path, option in options().items():
-        block, _, name = path.partition(".")
-        inside = its.get(block)
-        value = inside.get(name) if isinstance(inside, Mapping) else None
-        if value not in (None, False):
-            found[declared()[option]["dest"]] = _listed(option, value)
+    found = _checked(list(_words(its)), file)
     found |= _named(its.get("mixed_precision"))
     precise = its.get("ddp")
     if isinstance(precise, Mapping) and precise.get("grad_reduce_in_fp32") is False:
@@ -91,6 +87,38 @@ def _values(its: Mapping[str, Any]) -> dict[str, Any]:
     if "expert_model_parallel_size" in found or "num_moe_experts" in str(its):
         found.setdefault("num_experts", 1)
     return found
+
+
+def _words(its: Mapping[str, Any]) -> Iterator[str]:
+    """Fields as the words of a command line, which Megatron's own parser checks."""
+    for path, option in options().items():
+        block, _, name = path.partition(".")
+        inside = its.get(block)
+        value = inside.get(name) if isinstance(inside, Mapping) else None
+        if value is None or value is False:
+            continue
+        yield option
+        if declared()[option]["nargs"] == 0:
+            continue
+        several = declared()[option]["nargs"] == "+" and isinstance(value, list)
+        yield from map(str, value if several else [_letters(value)])
+
+
+def _letters(value: object) -> object:
+    """Stages as lists of layers' names, in the words of the option."""
+    stages = value if isinstance(value, list) else []
+    if not (stages and all(isinstance(stage, list) for stage in stages)):
+        return value
+    names = [[LETTERS.get(str(name), "?") for name in stage] for stage in stages]
+    return "|".join("".join(stage) for stage in names)
+
+
+def _checked(words: list[str], file: str) -> dict[str, Any]:
+    try:
+        return given(words)
+    except ValueError as error:
+        message = f"is not what Megatron-Bridge accepts: {error}"
+        raise BadInputError(message, file=file) from error
 
 
 def _named(recipe: object) -> dict[str, Any]:
@@ -103,18 +131,21 @@ def _named(recipe: object) -> dict[str, Any]:
     return {"fp4": "e2m1"} if plain == "nvfp4" else {plain: True} if plain else {}
 
 
-def _listed(option: str, value: Any) -> Any:
-    """A single word of an option that takes several, as a list."""
-    several = declared()[option]["nargs"] == "+"
-    return [value] if several and not isinstance(value, list) else value
-
-
-def _adapters(its: Mapping[str, Any]) -> dict[str, Any]:
+def _adapters(its: Mapping[str, Any], file: str) -> dict[str, Any]:
     peft = its.get("peft")
     if not isinstance(peft, Mapping):
         return {}
     names = {theirs: ours for ours, theirs in MODULES.items()}
-    targets = [names.get(str(t), str(t)) for t in peft.get("target_modules", [])]
+    given_names = peft.get("target_modules") or []
+    if not isinstance(given_names, list):
+        raise BadInputError(
+            "is no list of layers",
+            file=file,
+            field="peft.target_modules",
+            value=given_names,
+            allowed=", ".join(names),
+        )
+    targets = [names.get(str(target), str(target)) for target in given_names]
     lora = {"rank": peft.get("dim", 32), "targets": targets or "all"}
     if peft.get("dropout"):
         lora["dropout"] = peft["dropout"]

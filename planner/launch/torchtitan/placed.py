@@ -9,6 +9,10 @@ from planner.launch.megatron.stages import plain_stages
 from planner.launch.torchtitan.settings import Values, schedules
 from planner.launch.torchtitan.source import Built
 
+MOST = 1 << 16
+"""Ranks of an axis, layers or stages. [1]"""
+LARGEST = 1 << 40
+"""Any other number. [1]"""
 SINGLE = ("1F1B", "GPipe")
 """Schedules of one stage a rank. [text]"""
 DEFAULTS = {
@@ -38,8 +42,8 @@ class Settings:
     def __init__(
         self, values: Values, file: str, *, gpus: int | None, layers: int | None
     ) -> None:
-        self.values, self.file, self.layers = values, file, layers
-        self.gpus = gpus
+        self.values, self.file, self.gpus = values, file, gpus
+        self.layers = None if layers is None else self._layers(layers)
         self.local = self.whole("training.local_batch_size", 8, least=1)
         self.tp, self.pp, self.cp, self.ep = (
             self.degree(f"{name}_parallel_degree")
@@ -50,19 +54,36 @@ class Settings:
 
     def degree(self, name: str, least: int = 1) -> int:
         """A number of the section parallelism. [1]."""
-        return self.whole(f"parallelism.{name}", DEFAULTS[name], least=least)
+        where = f"parallelism.{name}"
+        return self.whole(where, DEFAULTS[name], least=least, most=MOST)
 
-    def whole(self, name: str, default: int, *, least: int = -1) -> int:
-        """A whole number, at least so large; what is something else is refused. [1]."""
+    def whole(
+        self, name: str, default: int, *, least: int = -1, most: int = LARGEST
+    ) -> int:
+        """A whole number within bounds; what is something else is refused. [1]."""
         value = self.values.get(name, default)
         if isinstance(value, str) and value.lstrip("-").isdigit():
             value = int(value)
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        number = isinstance(value, int) and not isinstance(value, bool)
+        if not number or not least <= value <= most:
             raise BadInputError(
-                f"is no whole number of {least} or more",
+                "is no whole number in range",
                 file=self.file,
                 field=name,
                 value=str(value),
+                allowed=f"{least} or more, up to {most:,}",
+            )
+        return int(value)
+
+    def _layers(self, value: object) -> int:
+        """Layers of the model; a number that no model has is refused. [1]."""
+        if type(value) is not int or not 1 <= value <= MOST:
+            raise BadInputError(
+                "is no number of layers",
+                file=self.file,
+                field="layers",
+                value=str(value),
+                allowed=f"1 to {MOST:,}",
             )
         return value
 
@@ -171,10 +192,28 @@ def layers_by_stage(its: Settings) -> tuple[int, ...] | None:
     Returns:
         Layers in the order of the model; None where they cannot be known. [1]
 
+    Raises:
+        BadInputError: A stage would hold less than nothing.
+
     References:
         torchtitan 0.3.0 distributed/pipeline_parallel.py, _get_pipeline_metadata and
         _generate_llm_fqn_per_model_part.
     """
+    counts = _counts(its)
+    if counts and min(counts) < 0:
+        raise BadInputError(
+            "these stages take more layers than there are",
+            file=its.file,
+            field="parallelism",
+            value=", ".join(map(str, counts[:MOST_SHOWN])),
+        )
+    return counts
+
+
+MOST_SHOWN = 16
+
+
+def _counts(its: Settings) -> tuple[int, ...] | None:
     given = its.values.get("parallelism.module_fqns_per_model_part")
     if given:
         return _given(given)
@@ -221,6 +260,6 @@ def _cut(its: Settings) -> tuple[int, ...]:
 def _count(its: Settings, whole: int) -> int:
     per_stage = "parallelism.pipeline_parallel_layers_per_stage"
     if its.values.get(per_stage) is not None:
-        return -(-whole // its.whole(per_stage, 1, least=1))
+        return -(-whole // its.whole(per_stage, 1, least=1, most=MOST))
     name = its.values.get("parallelism.pipeline_parallel_schedule", "1F1B")
     return its.pp * (1 if name in SINGLE else 2)

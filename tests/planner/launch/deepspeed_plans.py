@@ -1,7 +1,10 @@
-"""Plans for DeepSpeed, one for every axis, on a model that a laptop can train."""
+"""Plans for DeepSpeed: one for every axis on a tiny model, and many drawn ones."""
 
+import random
 from pathlib import Path
 from typing import Any
+
+from many_plans import drawn_stages, many_plans
 
 from planner.launch import PlanFile, read_plan
 from planner.predict import predict
@@ -113,3 +116,57 @@ def plan_file(name: str, folder: Path, **training: Any) -> PlanFile:
     path = folder / "plan.json"
     path.write_text(plan_of(name, **training).model_dump_json(by_alias=True, indent=2))
     return read_plan(path)
+
+
+def drawn_plans(folder: Path, count: int, seed: int = 7) -> list[PlanFile]:
+    """Legal plans of one golden folder's job.
+
+    Args:
+        folder: A golden folder, for the job. [-]
+        count: How many at most. [1]
+        seed: Of the draw. [1]
+
+    Returns:
+        Plans, no layout twice. [-]
+    """
+    return many_plans(folder, count, seed, draw=_fields)
+
+
+def _fields(found: PlanFile, rng: random.Random) -> dict[str, Any]:
+    """Fields of a layout of the job's GPUs, legal or not: one axis, or tp with ep."""
+    gpus, its = found.plan.layout.gpus, found.workload.model
+    axis = rng.choice(("", "tp", "pp", "cp", "ep"))
+    tp, pp, cp = (rng.choice((2, 4, 8)) if axis == n else 1 for n in ("tp", "pp", "cp"))
+    experts = axis == "ep" and its.expert_parameters
+    if experts:
+        tp = rng.choice((1, 1, 2))
+    dp, micro = gpus // (tp * pp * cp), rng.choice((1, 1, 2, 4))
+    zero = rng.choice((0, 1, 2, 3))
+    ranks = dp * cp if zero else 1
+    stages = drawn_stages(its.layers, pp, rng)
+    return {
+        "tp": tp,
+        "pp": pp,
+        "cp": cp,
+        "cp_kind": "ulysses" if cp > 1 else "all-gather",
+        "ep": rng.choice((2, 4, 8)) if experts else 1,
+        "dp": dp,
+        "dp_shard": ranks // rng.choice((1, 1, 2, 4)) if zero == 3 else ranks,
+        "zero_stage": zero,
+        "micro_batch": micro,
+        "grad_accum": found.workload.training.sequences // (dp * micro),
+        "comm_dtype": found.plan.layout.comm_dtype.model_dump(),
+        "offload": _drawn_offload(rng, zero),
+        "stages": stages,
+    }
+
+
+def _drawn_offload(rng: random.Random, zero: int) -> dict[str, Any]:
+    if not zero or rng.random() < 0.6:
+        return {}
+    part = rng.choice((0.25, 0.5, 1.0)) if zero == 3 else 1.0
+    return {
+        "optimizer": part,
+        "parameters": rng.choice((0.0, 1.0)) if zero == 3 else 0.0,
+        "device": rng.choice(("cpu", "cpu", "nvme")) if zero == 3 else "cpu",
+    }

@@ -1,12 +1,14 @@
 """What is written for DeepSpeed says the whole plan, and is read back as it was."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from deepspeed_plans import CLUSTERS, LAYOUTS, MODEL, plan_file
+from deepspeed_plans import CLUSTERS, LAYOUTS, MODEL, drawn_plans, plan_file
 from golden_folders import ROOT
+from many_plans import jobs
 from typer.testing import CliRunner
 
 from planner.cli.app import app
@@ -16,17 +18,19 @@ from planner.launch.deepspeed.known import unknown
 from planner.launch.deepspeed.reader import read, reads
 from planner.launch.deepspeed.writer import configuration, gaps
 from planner.launch.importing import Told, import_spec
-from planner.predict import predict
+from planner.predict import complete, predict
 from planner.resolve import resolve
 from planner.specs.job import JobSpec
-from planner.specs.layout import PartialLayout
+from planner.specs.layout import Offload, PartialLayout
 
 RUNNER = CliRunner()
+DRAWN = 24
+OURS = ("plan.json", "README.md")
 
 
 def texts(name: str, folder: Path, **training: Any) -> dict[str, str]:
     files = emit(plan_file(name, folder, **training), "deepspeed")
-    return {f.name: f.text for f in files if f.name not in ("plan.json", "README.md")}
+    return {f.name: f.text for f in files if f.name not in OURS}
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -45,6 +49,19 @@ def test_what_is_written_is_read_back(name: str, tmp_path: Path) -> None:
     assert priced.layout == found.plan.layout
     mine, its = found.plan.estimate.step_time_s, priced.estimate.step_time_s
     assert its.value == pytest.approx(mine.value)
+
+
+@pytest.mark.parametrize("folder", jobs("deepspeed"), ids=lambda path: path.name)
+def test_drawn_layouts_are_read_back(folder: Path) -> None:
+    every = [plan for plan in drawn_plans(folder, DRAWN) if not gaps(plan.brief)]
+    assert len(every) > DRAWN // 2
+    for plan in every:
+        files = {f.name: f.text for f in emit(plan, "deepspeed") if f.name not in OURS}
+        reading = read(files)
+        fresh = replace(plan.workload, offload=Offload())
+        partial = PartialLayout.model_validate(reading.layout)
+        assert complete(fresh, partial) == plan.plan.layout
+        assert (reading.unknown, reading.gpus) == ((), plan.plan.layout.gpus)
 
 
 @pytest.mark.parametrize("name", LAYOUTS)

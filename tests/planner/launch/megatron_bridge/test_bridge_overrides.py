@@ -10,6 +10,7 @@ import yaml
 from golden_folders import ROOT
 from many_plans import jobs, many_plans
 
+from planner.errors import BadInputError
 from planner.launch import emit, read_plan
 from planner.launch.brief import Brief
 from planner.launch.emit import CHECK, PLAN, README
@@ -120,3 +121,22 @@ def test_sequences_are_packed_to_the_plans_length() -> None:
     assert [gap.field for gap in gaps(replace(its, layout=layout))] == [
         "layout.micro_batch"
     ]
+
+
+def test_stages_that_are_lists_of_layers_are_read() -> None:
+    stages = [["embedding", "decoder"], ["decoder", "decoder"], ["decoder", "loss"]]
+    its = {
+        "tensor_model_parallel_size": 1,
+        "pipeline_model_parallel_size": 3,
+        "pipeline_model_parallel_layout": stages,
+    }
+    layout = read({"run_config.yaml": yaml.safe_dump({"model": its})}).layout
+    assert layout["pp"] == 3
+    assert [stage["layers"] for stage in layout["stages"]] == [1, 2, 1]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("value", ["many", [4], -2, 0])
+def test_a_degree_that_is_none_is_refused_with_its_name(value: object) -> None:
+    its = {"model": {"tensor_model_parallel_size": value, "num_layers": 4}}
+    with pytest.raises(BadInputError, match="tensor-model-parallel-size"):
+        read({"run_config.yaml": yaml.safe_dump(its)})

@@ -1,0 +1,104 @@
+"""Launch files that are broken anywhere are refused or read, never a traceback."""
+
+import random
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+from golden_folders import ROOT
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.errors import BadInputError
+from planner.launch.importing import (
+    Told,
+    import_spec,
+    read_texts,
+    report,
+    spec_text,
+)
+from planner.launch.registry import TARGETS
+
+FOLDERS = sorted(
+    path.parent
+    for target in TARGETS
+    for path in (ROOT / target.name).glob("*/plan.json")
+)
+LEFT_OUT = ("plan.json", "README.md", "check.sh")
+CLUSTER = "dgx-h100-4-nodes"
+WORDS = (
+    "0",
+    "-1",
+    "1.5",
+    ".inf",
+    ".nan",
+    "1e400",
+    "9" * 30,
+    "abc",
+    "null",
+    "true",
+    "''",
+    "[]",
+    "[1, x]",
+    "{}",
+    "{a: 1}",
+    "$UNSET",
+)
+"""What may stand where something else is meant."""
+
+
+@cache
+def folder_texts(folder: Path) -> dict[str, str]:
+    """What `planner import` sees of a folder."""
+    files = (path for path in sorted(folder.iterdir()) if path.is_file())
+    return {path.name: path.read_text() for path in files if path.name not in LEFT_OUT}
+
+
+def broken(text: str, rng: random.Random) -> str:
+    """The same with a word replaced, a line gone or doubled, or its end cut off."""
+    kind = rng.choice(("word", "word", "word", "line", "twice", "cut"))
+    if kind == "cut":
+        return text[: rng.randrange(len(text) + 1)]
+    if kind == "word":
+        words = [m.span() for m in re.finditer(r"[\w.+|*-]+", text)]
+        start, stop = rng.choice(words)
+        return text[:start] + rng.choice(WORDS) + text[stop:]
+    lines = text.splitlines(keepends=True)
+    at = rng.randrange(len(lines))
+    return "".join(
+        [*lines[:at], *([lines[at]] * 2 * (kind == "twice")), *lines[at + 1 :]]
+    )
+
+
+def read_as_a_user_does(files: dict[str, str]) -> str:
+    """Down to the job that is written, and what is said of it."""
+    reading = read_texts(files, None, "folder")
+    told = Told(model="" if reading.model else "llama-3.1-8b", cluster=CLUSTER)
+    fields = import_spec(reading, told, ("training.seq_len=4096",))
+    return spec_text(fields, reading) + report(reading, fields, "job.yaml")
+
+
+@pytest.mark.parametrize(
+    "folder", FOLDERS, ids=lambda path: f"{path.parent.name}-{path.name}"
+)
+@settings(max_examples=12)
+@given(seed=st.integers(0, 2**32))
+def test_a_broken_file_is_read_or_refused(folder: Path, seed: int) -> None:
+    rng = random.Random(seed)  # noqa: S311
+    files = dict(folder_texts(folder))
+    name = rng.choice(sorted(n for n, text in files.items() if text.strip()))
+    for _ in range(rng.choice((1, 1, 2))):
+        files[name] = broken(files[name], rng) or "\n"
+    try:
+        assert read_as_a_user_does(files)
+    except BadInputError as error:
+        assert str(error)  # noqa: PT017
+
+
+@pytest.mark.parametrize(
+    "folder", FOLDERS, ids=lambda path: f"{path.parent.name}-{path.name}"
+)
+def test_a_whole_folder_is_read(folder: Path) -> None:
+    """What is not broken is not refused, so that the test above can fail."""
+    assert folder.parent.name in read_as_a_user_does(folder_texts(folder))
