@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from planner.models.architecture import Architecture
+from planner.models.details import Details
 from planner.models.errors import ModelConfigError
 
 # A key this like a field that is absent is taken for its misspelling; real configs
@@ -62,6 +63,7 @@ class FamilyConfig(BaseModel, ABC):
         named = cls._named(config)
         cls._refuse_misspelt(named, source)
         try:
+            Details.model_validate(named)
             return cls.model_validate(named)
         except ValidationError as error:
             problems = [cls._explain(item, named) for item in error.errors()]

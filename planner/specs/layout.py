@@ -12,6 +12,8 @@ Schedule = Literal[
 ]
 Order = Literal["tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"]
 Degree = Field(default=1, ge=1, strict=True)
+MOST_LAYERS = 1 << 16
+"""Layers of a virtual stage, more than any model has. [1]"""
 
 
 class RecomputeRange(BaseModel):
@@ -19,8 +21,8 @@ class RecomputeRange(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
-    start: int = Field(alias="from", ge=0)
-    stop: int = Field(alias="to", ge=0)
+    start: int = Field(alias="from", ge=0, le=MOST_LAYERS)
+    stop: int = Field(alias="to", ge=0, le=MOST_LAYERS)
     kind: str
 
     @model_validator(mode="after")
@@ -48,7 +50,7 @@ class Stage(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    layers: int = Field(ge=0, strict=True)
+    layers: int = Field(ge=0, le=MOST_LAYERS, strict=True)
     recompute: tuple[RecomputeRange, ...] = ()
     offload: StageOffload = StageOffload()
 

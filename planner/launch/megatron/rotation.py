@@ -73,7 +73,7 @@ def _scaling(brief: Brief) -> list[Argument]:
     if isinstance(brief.architecture.kinds[0].attention, LatentAttention):
         return _latent(kind, fields)
     if kind == "llama3":
-        factor = fields.get("factor", 8.0)
+        factor = fields.get("factor") or 8.0
         return [("--use-rope-scaling", True), ("--rope-scaling-factor", factor)]
     return []
 
@@ -84,10 +84,15 @@ def _latent(kind: str, fields: Mapping[str, object]) -> list[Argument]:
         return [("--rope-type", "rope"), ("--no-rope-fusion", True)]
     return [
         ("--rope-type", "yarn"),
-        ("--rotary-scaling-factor", fields.get("factor", 40)),
-        ("--mscale", fields.get("mscale", 1.0)),
-        ("--mscale-all-dim", fields.get("mscale_all_dim", 0.0)),
+        ("--rotary-scaling-factor", fields.get("factor") or 40),
+        ("--mscale", _given(fields, "mscale", 1.0)),
+        ("--mscale-all-dim", _given(fields, "mscale_all_dim", 0.0)),
     ]
+
+
+def _given(fields: Mapping[str, object], name: str, default: float) -> object:
+    value = fields.get(name)
+    return default if value is None else value
 
 
 def rotary_gaps(brief: Brief) -> Iterator[str]:
@@ -113,5 +118,5 @@ def rotary_gaps(brief: Brief) -> Iterator[str]:
         yield f"rotary scaling of kind {kind}"
         return
     for name, value in fixed.items():
-        if name in fields and fields[name] != value:
+        if fields.get(name, value) not in (value, None):
             yield f"rotary scaling with {name} {fields[name]}, only {value}"

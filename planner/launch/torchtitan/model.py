@@ -281,21 +281,21 @@ def _scaling(model: Fields) -> dict[str, object]:
     if kind == "llama3":
         return {
             "scaling": "llama",
-            "scaling_factor": float(fields.get("factor", 8.0)),
-            "low_freq_factor": float(fields.get("low_freq_factor", 1.0)),
-            "high_freq_factor": float(fields.get("high_freq_factor", 4.0)),
+            "scaling_factor": float(fields.get("factor") or 8.0),
+            "low_freq_factor": float(fields.get("low_freq_factor") or 1.0),
+            "high_freq_factor": float(fields.get("high_freq_factor") or 4.0),
             "original_max_position_embeddings": int(
-                fields.get("original_max_position_embeddings", 8192)
+                fields.get("original_max_position_embeddings") or 8192
             ),
         }
     if kind == "yarn":
         return {
             "scaling": "yarn",
-            "rope_factor": float(fields.get("factor", 1.0)),
-            "beta_fast": float(fields.get("beta_fast", 32)),
-            "beta_slow": float(fields.get("beta_slow", 1)),
+            "rope_factor": float(fields.get("factor") or 1.0),
+            "beta_fast": float(fields.get("beta_fast") or 32),
+            "beta_slow": float(fields.get("beta_slow") or 1),
             "original_seq_len": int(
-                fields.get("original_max_position_embeddings", 4096)
+                fields.get("original_max_position_embeddings") or 4096
             ),
         }
     return {}

@@ -189,7 +189,7 @@ def test_model_type_of_a_derived_model_is_accepted() -> None:
         (
             "gpt2",
             (
-                "activation_function attn_pdrop embd_pdrop n_ctx layer_norm_epsilon "
+                "activation_function attn_pdrop embd_pdrop n_ctx initializer_range "
                 "reorder_and_upcast_attn scale_attn_weights summary_type use_cache"
             ),
         ),
@@ -197,7 +197,7 @@ def test_model_type_of_a_derived_model_is_accepted() -> None:
             "llama-3.1-8b",
             (
                 "attention_dropout hidden_act initializer_range pretraining_tp "
-                "rms_norm_eps rope_scaling rope_theta torch_dtype use_cache"
+                "bos_token_id eos_token_id torch_dtype use_cache"
             ),
         ),
         (
@@ -208,7 +208,7 @@ def test_model_type_of_a_derived_model_is_accepted() -> None:
             "deepseek-v2",
             (
                 "aux_loss_alpha ep_size norm_topk_prob num_key_value_heads "
-                "qk_head_dim head_dim routed_scaling_factor scoring_func"
+                "qk_head_dim head_dim scoring_func topk_method"
             ),
         ),
     ],
@@ -228,6 +228,24 @@ def test_name_is_the_given_one_then_the_configs() -> None:
 
 
 # --- refusals ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("rope_theta", "5e5"),
+        ("rope_theta", 0),
+        ("rms_norm_eps", float("nan")),
+        ("rope_scaling", "yarn"),
+        ("rope_scaling", {"rope_type": "llama3", "factor": [8]}),
+        ("rope_parameters", {"rope_theta": "many"}),
+    ],
+)
+def test_numbers_that_launch_files_repeat_are_checked(field: str, value: Any) -> None:
+    assert field in refusal(LLAMA | {field: value})
+    assert from_config(LLAMA | {field: None}, source="") == from_config(
+        LLAMA, source=""
+    )
 
 
 def test_unsupported_class_names_the_nearest_and_what_describes_it() -> None:
