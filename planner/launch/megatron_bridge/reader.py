@@ -16,6 +16,13 @@ from planner.launch.megatron_bridge.writer import MODULES, PLAIN, PRECISIONS
 MARK = "tensor_model_parallel_size"
 LETTERS = {"embedding": "E", "decoder": "t", "mtp": "m", "loss": "L"}
 """What --pipeline-model-parallel-layout calls a layer. [text]"""
+DTYPES = {
+    "torch.float32": "fp32",
+    "torch.bfloat16": "bf16",
+    "torch.float16": "fp16",
+    "torch.uint8": "fp8",
+}
+"""Formats of moments as a saved ConfigContainer names them. [text]"""
 
 
 def _loaded(files: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
@@ -62,7 +69,7 @@ def read(files: Mapping[str, str]) -> Reading:
         allowed = "YAML with model.tensor_model_parallel_size"
         where = ", ".join(files)
         raise BadInputError("is no ConfigContainer", file=where, allowed=allowed)
-    values, gpus = _values(its, name), ranks_of(files)
+    (values, unread), gpus = _values(its, name), ranks_of(files)
     training = training_of(values) | _adapters(its, name)
     skipped = unknown_fields({k: v for k, v in its.items() if isinstance(v, Mapping)})
     return Reading(
@@ -72,36 +79,48 @@ def read(files: Mapping[str, str]) -> Reading:
         training=training,
         stack=stack_of(values),
         ignored=tuple(_others(its)),
-        unknown=tuple(f"{path}: not in ConfigContainer" for path in skipped),
+        unknown=(*(f"{path}: not in ConfigContainer" for path in skipped), *unread),
         gpus=gpus,
     )
 
 
-def _values(its: Mapping[str, Any], file: str) -> dict[str, Any]:
-    """Values by argument of Megatron-LM; what is null or false is not given."""
-    found = _checked(list(_words(its)), file)
+def _values(its: Mapping[str, Any], file: str) -> tuple[dict[str, Any], list[str]]:
+    """Values by argument of Megatron-LM, as its own parser takes them; and the others.
+
+    What is null or false is not given.
+    """
+    found: dict[str, Any] = {}
+    unread = []
+    for path, words in _words(its):
+        try:
+            found |= given(words)
+        except ValueError as error:
+            if declared()[words[0]]["type"] == "int":
+                message = f"is not what Megatron-Bridge accepts: {error}"
+                raise BadInputError(message, file=file, field=path) from error
+            unread.append(f"{path} {' '.join(words[1:])}: not understood")
     found |= _named(its.get("mixed_precision"))
     precise = its.get("ddp")
     if isinstance(precise, Mapping) and precise.get("grad_reduce_in_fp32") is False:
         found["grad_reduce_in_bf16"] = True
     if "expert_model_parallel_size" in found or "num_moe_experts" in str(its):
         found.setdefault("num_experts", 1)
-    return found
+    return found, unread
 
 
-def _words(its: Mapping[str, Any]) -> Iterator[str]:
-    """Fields as the words of a command line, which Megatron's own parser checks."""
+def _words(its: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    """Fields as the words of a command line: an option with its values each."""
     for path, option in options().items():
         block, _, name = path.partition(".")
         inside = its.get(block)
         value = inside.get(name) if isinstance(inside, Mapping) else None
         if value is None or value is False:
             continue
-        yield option
-        if declared()[option]["nargs"] == 0:
-            continue
         several = declared()[option]["nargs"] == "+" and isinstance(value, list)
-        yield from map(str, value if several else [_letters(value)])
+        values = value if several else [_letters(value)]
+        if declared()[option]["nargs"] == 0:
+            values = []
+        yield path, [option, *(DTYPES.get(str(v), str(v)) for v in values)]
 
 
 def _letters(value: object) -> object:
@@ -111,14 +130,6 @@ def _letters(value: object) -> object:
         return value
     names = [[LETTERS.get(str(name), "?") for name in stage] for stage in stages]
     return "|".join("".join(stage) for stage in names)
-
-
-def _checked(words: list[str], file: str) -> dict[str, Any]:
-    try:
-        return given(words)
-    except ValueError as error:
-        message = f"is not what Megatron-Bridge accepts: {error}"
-        raise BadInputError(message, file=file) from error
 
 
 def _named(recipe: object) -> dict[str, Any]:

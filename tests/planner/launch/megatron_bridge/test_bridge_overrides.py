@@ -140,3 +140,18 @@ def test_a_degree_that_is_none_is_refused_with_its_name(value: object) -> None:
     its = {"model": {"tensor_model_parallel_size": value, "num_layers": 4}}
     with pytest.raises(BadInputError, match="tensor-model-parallel-size"):
         read({"run_config.yaml": yaml.safe_dump(its)})
+
+
+def test_a_saved_configuration_is_read_as_far_as_it_is_plain() -> None:
+    """Objects that were saved by their calls are reported, formats by their names."""
+    its = {
+        "model": {"tensor_model_parallel_size": 2, "num_layers": 4},
+        "optimizer": {
+            "exp_avg_dtype": "torch.bfloat16",
+            "optimizer": {"_target_": "somewhere.Adam"},
+        },
+    }
+    reading = read({"run_config.yaml": yaml.safe_dump(its)})
+    assert (reading.layout["tp"], reading.training["state_bits"]) == (2, 16)
+    (word,) = reading.unknown
+    assert word.startswith("optimizer.optimizer {'_target_'")
