@@ -17,7 +17,7 @@ from planner.specs.uncertainty import Band, Uncertainty
 MEDIAN_TO_90 = 2.44
 """90 % half width of a normal error over its median size: 1.645 / 0.674. [1]"""
 SHIPPED_WEIGHT = 4.0
-"""Rows that the shipped interval counts as beside the user's own. [1]"""
+"""Own rows beyond the first that the shipped interval weighs as much as. [1]"""
 
 
 def shipped_profile(room: str, stack: str, arch: str) -> Profile:
@@ -51,7 +51,7 @@ def deviation_of(
     """
     stack = framework.profile.name
     shipped = fitted().deviation(gpu.arch, stack)
-    fit = own and own.fit(gpu.name, stack)
+    fit = own and own.fit(gpu.name, framework.name, stack)
     if not fit:
         return shipped
     default = shipped_profile(framework.name, stack, gpu.arch)
@@ -78,6 +78,9 @@ def with_deviation(
         The same with its profile moved. [-]
     """
     moved = deviation_of(framework, gpu, own).of(framework.profile)
+    fit = own and own.fit(gpu.name, framework.name, framework.profile.name)
+    if fit:
+        moved = moved.model_copy(update={"step_factor": fit.step_factor})
     return replace(framework, profile=moved)
 
 
@@ -100,14 +103,17 @@ def with_uncertainty(
         moe=workload.model.expert_parameters > 0,
         borrowed="gemm" in workload.calibration.borrowed,
     )
-    fit = own and own.fit(workload.gpu.name, stack)
+    fit = own and own.fit(workload.gpu.name, workload.framework.name, stack)
     return replace(workload, uncertainty=_narrowed(bands, fit) if fit else bands)
 
 
 def _narrowed(bands: Uncertainty, fit: StackFit) -> Uncertainty:
-    """The shipped band of the step time, averaged with what the user's rows left."""
-    left = MEDIAN_TO_90 * fit.residual
-    share = fit.rows / (fit.rows + SHIPPED_WEIGHT)
+    """The shipped band of the step time, averaged with what the user's rows left.
+
+    The first row sets the factor and leaves nothing, so it narrows nothing.
+    """
+    left, beyond = MEDIAN_TO_90 * fit.residual, fit.rows - 1
+    share = beyond / (beyond + SHIPPED_WEIGHT)
     low = share * left - (1 - share) * log(bands.time.low)
     high = share * left + (1 - share) * log(bands.time.high)
     return bands.model_copy(

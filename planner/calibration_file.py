@@ -6,10 +6,12 @@
     gpus:                       # kernels, as `planner profile` measures them
       h200-sxm-141gb: {gemm: {bf16: {...}}, memory: {...}}
     stacks:                     # steps, as `planner calibrate` fits them
-      - {gpu: h200-sxm-141gb, stack: megatron-2024, constants: {clock: 0.93}, ...}
+      - {gpu: h200-sxm-141gb, framework: megatron, stack: megatron-2024,
+         step_factor: 1.08, constants: {clock: 0.93}, rows: 5, residual: 0.02}
 """
 
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -27,8 +29,11 @@ from hardware.calibration import GpuCalibration, calibration
 from hardware.files import CatalogError
 from hardware.remeasured import remeasured
 from planner.errors import BadInputError, did_you_mean
-from planner.specs.deviation import Constant
+from planner.frameworks import FRAMEWORKS
+from planner.frameworks.stacks import stack_names
+from planner.specs.deviation import SECONDS, Constant
 from planner.specs.invalid import explained
+from planner.specs.profile import Profile
 from planner.specs.read import read_mapping
 
 SCHEMA: Literal["planner/calibration@1"] = "planner/calibration@1"
@@ -36,12 +41,21 @@ SCHEMA: Literal["planner/calibration@1"] = "planner/calibration@1"
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
+Factor = Annotated[float, Field(ge=0.1, le=10, allow_inf_nan=False)]
+SLOWEST, FASTEST = 1e-3, 1e3
+"""Ends of what a fitted factor can mean. [1]"""
+LONGEST_OVERHEAD = 3600.0
+"""Host work of one optimizer step beyond which a file is wrong. [s]"""
+
+
 class StackFit(BaseModel):
-    """Constants of one software stack on one GPU, fitted to measured steps.
+    """What measured steps say of one software stack on one GPU.
 
     Attributes:
         gpu: Name of the GPU. [-]
+        framework: Name of its room; empty where the stack's own name is enough. [-]
         stack: Name of the stack. [-]
+        step_factor: Measured over predicted step, with `constants` in force. [1]
         constants: Constant to its fitted value; `step_overhead` in seconds, the
             others are factors. [1] or [s]
         rows: Measured steps behind them. [1]
@@ -51,18 +65,40 @@ class StackFit(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     gpu: str
+    framework: str = ""
     stack: str
-    constants: dict[Constant, NotNegative]
+    step_factor: Factor = 1.0
+    constants: dict[Constant, NotNegative] = {}
     rows: PositiveInt
     residual: NotNegative
 
     @model_validator(mode="after")
     def _check_factors(self) -> Self:
-        """Only an overhead may be nothing."""
+        """Only an overhead may be nothing, and no value is beyond all sense."""
         for name, value in self.constants.items():
-            if value == 0 and name != "step_overhead":
+            if name == SECONDS:
+                if value > LONGEST_OVERHEAD:
+                    raise ValueError(f"{name} of {value:g} s is over an hour")
+            elif value == 0:
                 raise ValueError(f"{name} is a factor, and not 0")
+            elif not SLOWEST <= value <= most(name):
+                raise ValueError(
+                    f"{name} of {value:g} is not between {SLOWEST:g} and {most(name):g}"
+                )
         return self
+
+
+def most(name: Constant) -> float:
+    """Largest value of a constant that a profile may have.
+
+    Args:
+        name: The constant. [text]
+
+    Returns:
+        Its upper end. [1] or [s]
+    """
+    ends = (getattr(m, "le", None) for m in Profile.model_fields[name].metadata)
+    return next((float(end) for end in ends if end is not None), FASTEST)
 
 
 class CalibrationFile(BaseModel):
@@ -87,9 +123,9 @@ class CalibrationFile(BaseModel):
         """Something is in it, and nothing twice."""
         if not self.gpus and not self.stacks:
             raise ValueError("has neither gpus nor stacks")
-        pairs = [(fit.gpu, fit.stack) for fit in self.stacks]
-        for gpu, stack in pairs:
-            if pairs.count((gpu, stack)) > 1:
+        fits = [(fit.gpu, fit.framework, fit.stack) for fit in self.stacks]
+        for gpu, framework, stack in fits:
+            if fits.count((gpu, framework, stack)) > 1:
                 raise ValueError(f"stacks: {stack} on {gpu} is given twice")
         return self
 
@@ -115,20 +151,22 @@ class CalibrationFile(BaseModel):
             return its
         return remeasured(its, sections, where=f"gpus.{its.name}")
 
-    def fit(self, gpu: str, stack: str) -> StackFit | None:
+    def fit(self, gpu: str, framework: str, stack: str) -> StackFit | None:
         """The fit of a stack on a GPU.
 
         Args:
             gpu: Name of the GPU. [-]
+            framework: Name of the stack's room. [-]
             stack: Name of the stack. [-]
 
         Returns:
-            The fit, None without one. [-]
+            The fit, that of no named room where the room has none; None without
+            either. [-]
         """
-        return next(
-            (f for f in self.stacks if (f.gpu, f.stack) == (gpu, stack)),
-            None,
-        )
+        found = {
+            f.framework: f for f in self.stacks if (f.gpu, f.stack) == (gpu, stack)
+        }
+        return found.get(framework, found.get(""))
 
 
 def read_calibration(path: Path) -> CalibrationFile:
@@ -166,6 +204,7 @@ def parse_calibration(fields: Mapping[str, Any], *, file: str) -> CalibrationFil
         raise explained(error, CalibrationFile, file=file) from error
     for index, fit in enumerate(held.stacks):
         _check_gpu(fit.gpu, f"stacks.{index}.gpu", file)
+        _check_stack(fit, f"stacks.{index}", file)
     for name in held.gpus:
         _check_gpu(name, f"gpus.{name}", file)
         try:
@@ -183,4 +222,24 @@ def _check_gpu(name: str, field: str, file: str) -> None:
             file=file,
             field=field,
             value=name,
+        )
+
+
+def _check_stack(fit: StackFit, field: str, file: str) -> None:
+    """A framework and a stack that are none would change nothing, without a word."""
+    rooms = {room.name: stack_names(room.name) for room in FRAMEWORKS}
+    if fit.framework and fit.framework not in rooms:
+        raise BadInputError(
+            f"no such framework; {did_you_mean(fit.framework, rooms)}",
+            file=file,
+            field=f"{field}.framework",
+            value=fit.framework,
+        )
+    known = rooms.get(fit.framework, tuple(chain(*rooms.values())))
+    if fit.stack not in known:
+        raise BadInputError(
+            f"no such stack; {did_you_mean(fit.stack, known)}",
+            file=file,
+            field=f"{field}.stack",
+            value=fit.stack,
         )

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from planner.calibrated import calibrated
-from planner.calibration_file import CalibrationFile, read_calibration
+from planner.calibration_file import read_calibration
 from planner.cli.guard import guarded
 from planner.cli.jobs import Job, load, workload_for
 from planner.cli.options import (
@@ -97,7 +96,7 @@ def validate(
     plan = log_file.with_name(PLAN)
     if plan.is_file():
         own = None if calibration is None else read_calibration(calibration)
-        answer = _compare_plan(read_plan(plan), log, log_file, own)
+        answer = _compare_plan(read_plan(plan, own), log, log_file)
         _deliver(answer, json_to, report_to)
         return
     _refuse(report_to, "--report", "there is nothing to compare the log with")
@@ -142,17 +141,15 @@ def _compare(job: Job, log: Log, log_file: Path) -> Validation:
         return validation([logged_outcome(workload, layout, log, file=log_file)])
 
 
-def _compare_plan(
-    found: PlanFile, log: Log, log_file: Path, own: CalibrationFile | None
-) -> Validation:
+def _compare_plan(found: PlanFile, log: Log, log_file: Path) -> Validation:
     """The plan beside a log, and the run as a row of a file beside it."""
-    layout, workload = found.plan.layout, calibrated(found.workload, own)
+    layout, workload = found.plan.layout, found.workload
     with about(found.path):
         outcome = logged_outcome(workload, partial_of(layout), log, file=log_file)
     row = planned_row(
         f"{found.brief.job}-{log_file.stem}",
         found.plan.spec,
-        found.workload,
+        workload,
         layout,
         log,
     )

@@ -60,9 +60,22 @@ def time_breakdown(
     causes["dp_comm"] += without_p2p - alone
     rest = whole - sum(causes.values())
     causes["bubble" if costs.pp > 1 else "compute"] += rest
-    seconds = {cause: time / 1e9 for cause, time in causes.items()}
-    straggler = whole * (costs.slowdown - 1.0) / 1e9
+    factor = own_factor(table)
+    seconds = {cause: factor * time / 1e9 for cause, time in causes.items()}
+    straggler = whole * (costs.slowdown - factor) / 1e9
     return TimeBreakdown(**seconds, straggler=straggler)
+
+
+def own_factor(table: CostTable) -> float:
+    """Factor on the step that the user's own runs gave, the largest of several pools.
+
+    Args:
+        table: Table of a layout. [-]
+
+    Returns:
+        1 without a calibration. [1]
+    """
+    return max(part.workload.profile.step_factor for part in table.each)
 
 
 def _update_ns(table: CostTable, counts: Counts, stages: list[int]) -> float:

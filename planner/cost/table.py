@@ -218,7 +218,7 @@ def fill_table(
         p2p=nanoseconds(stage_transfer(context)),
         budget=np.floor(budget_bytes(workload, meshes) / BLOCK).astype(np.int64),
         scatter_every=scatter_every(workload, meshes),
-        slowdown=straggler_factor(workload, meshes),
+        slowdown=workload.profile.step_factor * straggler_factor(workload, meshes),
         moments=moments,
         idle=tuple(IdleColumns.of(moment, meshes) for moment in moments if timed),
     )

@@ -1,9 +1,11 @@
-"""Fits a stack's constants on one GPU to a user's own measured steps.
+"""Fits what a stack on one GPU deviates by to a user's own measured steps.
 
-Least squares with a soft-L1 loss and bounds, around the shipped constants::
+One factor on the step, the median of measured over predicted, is what one to three
+rows can tell. From four on constants are freed too, where rows that are left out say
+that it helps: least squares with a soft-L1 loss and bounds, around the shipped ones::
 
-    min over c   sum_i rho((log measured_i - log T_i(c)) / NOISE)
-                 + sum_k ((c_k - c_k0) / width_k)^2
+    min over a, c   sum_i rho((log measured_i - log T_i(c) - a) / NOISE)
+                    + sum_k ((c_k - c_k0) / width_k)^2
 
 A constant stays at its default unless the rows say clearly more than its prior.
 """
@@ -14,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from planner.calibration_file import most
 from planner.errors import BadInputError
-from planner.evidence.hierarchy import NOISE
+from planner.evidence.hierarchy import NOISE, ridge
 from planner.evidence.observed import Floats
-from planner.evidence.sensitivity import Run, gradient, nudged
+from planner.evidence.sensitivity import DOCUMENTED, Run, gradient, nudged
 from planner.specs.deviation import CONSTANTS, SECONDS, Constant, Deviation
 from planner.specs.profile import Profile
 
@@ -38,6 +41,16 @@ ROUNDS = 3
 """Times that the model is made linear anew and solved. [1]"""
 TINY = 1e-9
 """Room below a start that lies on its bound, which the solver wants. [s]"""
+ENOUGH = 4
+"""Rows from which constants may be freed beside the factor. [1]"""
+WORTH = 0.01
+"""Error of rows left out, with the factor alone, that needs no constant. [1]"""
+GAIN = 0.75
+"""Share of that error that constants must leave at most. [1]"""
+FOLDS = 10
+"""Parts of which each is left out once. [1]"""
+MAD = 1.48
+"""Standard deviation over the median distance, of a normal error. [1]"""
 CONFIDENCE_90 = 1.645
 """Half width of a 90 % interval. [standard deviations]"""
 
@@ -68,12 +81,18 @@ class Calibrated:
     """The fit of one stack on one GPU.
 
     Attributes:
+        factor: Measured over predicted step, with the constants below. [1]
+        low: Lower end of its 90 % confidence interval. [1]
+        high: Upper end. [1]
         constants: All six, in the order of CONSTANTS. [-]
         rows: Measured steps. [1]
-        before: Median relative error with the shipped constants. [1]
-        residual: The same with the fitted ones. [1]
+        before: Median relative error as shipped. [1]
+        residual: The same as fitted. [1]
     """
 
+    factor: float
+    low: float
+    high: float
     constants: tuple[Constancy, ...]
     rows: int
     before: float
@@ -104,40 +123,86 @@ def solver() -> Any:
 
 
 def calibrate(runs: Sequence[Run], shipped: Profile) -> Calibrated:
-    """Fit the constants that some runs of one stack on one GPU can tell.
-
-    Constants are added while the rows narrow all of them; one run gets one
-    multiplier, the clock.
+    """Fit the factor, and the constants that some runs of one stack can tell.
 
     Args:
         runs: At least one, their workloads on the shipped constants. [-]
         shipped: The stack's profile without what single runs change of it. [-]
 
     Returns:
-        Fitted constants, with confidence intervals. [-]
+        The fit, with confidence intervals. [-]
 
     Raises:
         BadInputError: scipy is not installed.
     """
-    free, refused = _identified(runs)
-    logs, spread = _solve(runs, free)
+    before = np.array([run.log_ratio(DOCUMENTED) for run in runs])
+    free, refused = _freed(runs, before)
+    logs, spread = _solve(runs, free) if free else (np.empty(0), np.empty(0))
     at = _deviation(free, logs)
-    before = [abs(np.expm1(-run.log_ratio(Deviation()))) for run in runs]
-    after = [abs(np.expm1(-run.log_ratio(at))) for run in runs]
+    left = np.array([run.log_ratio(at) for run in runs])
+    centre = float(np.median(left))
+    half = CONFIDENCE_90 * max(NOISE, _scatter(left - centre)) / len(runs) ** 0.5
     default = {name: float(getattr(shipped, name)) for name in CONSTANTS}
     own = {
         name: (float(log), float(width))
         for name, log, width in zip(free, logs, spread, strict=True)
     }
     return Calibrated(
+        *(float(np.exp(centre + side * half)) for side in (0, -1, 1)),
         constants=tuple(
             _told(name, default[name], own.get(name, (0.0, 0.0)), refused.get(name, ""))
             for name in CONSTANTS
         ),
         rows=len(runs),
-        before=float(np.median(before)),
-        residual=float(np.median(after)),
+        before=_error(before),
+        residual=_error(left - centre),
     )
+
+
+def _error(left: Floats) -> float:
+    """Median relative error of predictions whose logs are off by so much. [1]."""
+    return float(np.median(np.abs(np.expm1(-left))))
+
+
+def _scatter(left: Floats) -> float:
+    return MAD * float(np.median(np.abs(left)))
+
+
+def _freed(
+    runs: Sequence[Run], before: Floats
+) -> tuple[tuple[Constant, ...], dict[Constant, str]]:
+    """Constants that rows left out ask for, and why the others stay."""
+    alone = _left_out(np.empty((len(runs), 0)), before, np.empty(0))
+    why = ""
+    if len(runs) < ENOUGH:
+        why = f"{len(runs)} of the {ENOUGH} rows that it needs"
+    elif alone < WORTH:
+        why = f"the factor alone leaves {alone:.1%} of rows left out"
+    if why:
+        return (), dict.fromkeys(CONSTANTS, why)
+    jacobian = np.array([gradient(run, DOCUMENTED) for run in runs])
+    free, refused = _identified(jacobian)
+    columns = jacobian[:, [CONSTANTS.index(name) for name in free]]
+    left = _left_out(columns, before, np.array([WIDTHS[name] for name in free]))
+    if free and left <= GAIN * alone:
+        return free, refused
+    why = f"rows left out are no better for it: {left:.1%}, {alone:.1%} without"
+    return (), {**dict.fromkeys(CONSTANTS, why), **refused}
+
+
+def _left_out(columns: Floats, target: Floats, widths: Floats) -> float:
+    """Median error of rows that a factor and constants were fitted without. [1]."""
+    rows = len(target)
+    fold = np.arange(rows) % FOLDS
+    errors: Floats = np.zeros(rows)
+    for part in range(min(rows, FOLDS) if rows > 1 else 0):
+        out, kept = fold == part, fold != part
+        matrix = np.column_stack([np.ones(rows), columns])
+        every = np.concatenate([[np.inf], widths])
+        values = ridge(matrix[kept], target[kept], np.ones(kept.sum()), every)
+        values[0] += np.median(target[kept] - matrix[kept] @ values)
+        errors[out] = np.abs(target[out] - matrix[out] @ values)
+    return float(np.median(errors))
 
 
 def _told(
@@ -158,23 +223,20 @@ def _told(
 
 
 def _identified(
-    runs: Sequence[Run],
+    jacobian: Floats,
 ) -> tuple[tuple[Constant, ...], dict[Constant, str]]:
-    """Constants that the runs narrow, and why the others stay."""
-    if len(runs) == 1:
-        others = CONSTANTS[1:]
-        return ("clock",), dict.fromkeys(others, "one row gives one multiplier")
+    """Constants that the runs narrow beside the factor, and why the others stay."""
     free, refused = list(CONSTANTS), dict[Constant, str]()
-    jacobian = np.array([gradient(run, Deviation()) for run in runs])
-    while len(free) > 1:
-        widths = np.array([WIDTHS[name] for name in free])
-        columns = jacobian[:, [CONSTANTS.index(name) for name in free]]
-        share = posterior(columns, widths, NOISE) / widths
+    while free:
+        picked = [CONSTANTS.index(name) for name in free]
+        columns = np.column_stack([np.ones(len(jacobian)), jacobian[:, picked]])
+        widths = np.array([np.inf, *(WIDTHS[name] for name in free)])
+        share = (posterior(columns, widths, NOISE) / widths)[1:]
         worst = int(np.argmax(share))
-        if share[worst] <= NARROWED and len(free) < len(runs):
+        if share[worst] <= NARROWED and len(free) + 1 < len(jacobian):
             break
         name = free.pop(worst)
-        condition = np.linalg.cond(columns * widths)
+        condition = np.linalg.cond(columns[:, 1:] * widths[1:])
         refused[name] = (
             f"rows narrow it to {share[worst]:.0%} of what was known "
             f"(condition number {condition:.0f})"
@@ -207,32 +269,42 @@ def _deviation(free: Sequence[Constant], logs: Floats) -> Deviation:
 
 
 def _solve(runs: Sequence[Run], free: Sequence[Constant]) -> tuple[Floats, Floats]:
-    """Gauss-Newton with a bounded robust solve inside, and the spreads at the end."""
+    """Gauss-Newton with a bounded robust solve inside, and the spreads at the end.
+
+    The first unknown is the factor, which has no prior.
+    """
     optimize = solver()
-    widths = np.array([WIDTHS[name] for name in free])
+    widths = np.array([np.inf, *(WIDTHS[name] for name in free)])
     picked = [CONSTANTS.index(name) for name in free]
-    logs = np.zeros(len(free))
-    columns = np.empty((len(runs), len(free)))
+    logs = np.zeros(len(widths))
+    columns = np.empty((len(runs), len(widths)))
     for _ in range(ROUNDS):
-        at = _deviation(free, logs)
-        columns = np.array([gradient(run, at) for run in runs])[:, picked]
-        target = np.array([run.log_ratio(at) for run in runs]) + columns @ logs
+        at = _deviation(free, logs[1:])
+        slopes = np.array([gradient(run, at) for run in runs])[:, picked]
+        columns = np.column_stack([np.ones(len(runs)), slopes])
+        ratio = np.array([run.log_ratio(at) for run in runs])
         logs = optimize.least_squares(
-            _misfit(columns, target, widths),
+            _misfit(columns, ratio + slopes @ logs[1:], widths),
             logs,
-            bounds=(_lowest(runs, free, widths), FARTHEST * widths),
+            bounds=_bounds(runs, free),
             loss=_loss(len(runs)),
         ).x
-    left = np.array([run.log_ratio(_deviation(free, logs)) for run in runs])
-    scatter = 1.48 * float(np.median(np.abs(left)))
-    return logs, posterior(columns, widths, max(NOISE, scatter))
+    left = np.array([run.log_ratio(_deviation(free, logs[1:])) for run in runs])
+    noise = max(NOISE, _scatter(left - np.median(left)))
+    return logs[1:], posterior(columns, widths, noise)[1:]
 
 
-def _lowest(runs: Sequence[Run], free: Sequence[Constant], widths: Floats) -> Floats:
-    """Lower bounds; no step overhead falls below nothing."""
-    default = runs[0].workload.profile.step_overhead
-    floors = [np.inf if name != SECONDS else default + TINY for name in free]
-    return -np.minimum(FARTHEST * widths, floors)
+def _bounds(runs: Sequence[Run], free: Sequence[Constant]) -> tuple[Floats, Floats]:
+    """What every unknown may be: the factor anything, a constant what it can mean."""
+    profile = runs[0].workload.profile
+    ends = [(-np.inf, np.inf)]
+    for name in free:
+        far, here = FARTHEST * WIDTHS[name], getattr(profile, name)
+        down = here + TINY if name == SECONDS else far
+        up = far if name == SECONDS else float(np.log(most(name) / here))
+        ends.append((-min(far, down), max(min(far, up), TINY)))
+    low, high = np.array(ends).T
+    return low, high
 
 
 def _misfit(

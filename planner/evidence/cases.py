@@ -8,6 +8,8 @@ from hardware.calibration import calibration
 from hardware.catalog import Cluster
 from hardware.files import CatalogError, UnknownNameError
 from hardware.topology import ClusterTopology
+from planner.calibrated import calibrated
+from planner.calibration_file import CalibrationFile
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.evidence.architectures import architecture_of, latent_assumed
@@ -32,12 +34,27 @@ class Case:
 
     row: Row
     workload: Workload
+    """The job: of a planned run as it is predicted, else on its stack as documented.
+    `under` has either as it is predicted. [-]"""
     layout: PartialLayout
     measured: Measured
     stack: str
     """Name of the software stack. [text]"""
     flags: tuple[str, ...]
     """What had to be assumed. [text]"""
+
+    def under(self, own: CalibrationFile | None) -> "Case":
+        """The case as `planner predict` prices its job.
+
+        Args:
+            own: What the user measured, or None. [-]
+
+        Returns:
+            The same with what measured runs say of its stack, once. [-]
+        """
+        if self.row.spec is None:
+            return replace(self, workload=calibrated(self.workload, own))
+        return replace(self, workload=planned_job(self.row, own)[0])
 
 
 def case_of(row: Row) -> Case:

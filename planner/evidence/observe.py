@@ -46,6 +46,9 @@ def observe(row: Row, fit: Fit = DOCUMENTED, *, slopes: bool = True) -> Observat
     Returns:
         The row with its price; without slopes where it has no measured step. [-]
     """
+    if row.spec is not None:
+        # A planned run is a user's own: no evidence for what everybody gets.
+        return Observation(price_row(row))
     try:
         case = case_of(row)
     except Exception:  # noqa: BLE001

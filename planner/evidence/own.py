@@ -3,22 +3,27 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import combinations, groupby
+from math import exp
 
-from planner.calibrated import calibrated, shipped_profile
+from planner.calibrated import shipped_profile
 from planner.calibration_file import CalibrationFile, StackFit
+from planner.errors import BadInputError
 from planner.evidence.calibrate import Calibrated, calibrate
 from planner.evidence.cases import Case, case_of
 from planner.evidence.outcome import Outcome
-from planner.evidence.price import price_case
+from planner.evidence.price import described
 from planner.evidence.rows import Row
-from planner.evidence.sensitivity import Run, run_of
+from planner.evidence.sensitivity import DOCUMENTED, Run, run_of
 from planner.evidence.unsupported import UnsupportedError
 
 CONTRADICTION = 1.5
 """Times between two runs of one job and layout that no noise explains. [1]"""
 
-Pair = tuple[str, str]
-"""Names of a GPU and of a stack. [text]"""
+FARTHEST = 4.0
+"""Times between measured and predicted step beyond which a row is no evidence. [1]"""
+
+Pair = tuple[str, str, str]
+"""Names of a GPU, of a framework and of its stack. [text]"""
 
 
 @dataclass
@@ -26,14 +31,12 @@ class Collected:
     """Runs that can be fitted to, and what cannot.
 
     Attributes:
-        runs: By GPU and stack. [-]
-        rooms: Framework of each pair. [text]
+        runs: By GPU, framework and stack. [-]
         skipped: Id of a row to the reason why it was left out. [text]
         contradictions: Pairs of rows that cannot both be right. [text]
     """
 
     runs: dict[Pair, list[Run]] = field(default_factory=dict)
-    rooms: dict[Pair, str] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
     contradictions: tuple[str, ...] = ()
 
@@ -46,22 +49,22 @@ def collect(rows: Iterable[Row], own: CalibrationFile | None = None) -> Collecte
         own: Kernels that the user measured, or None. [-]
 
     Returns:
-        Runs on the shipped constants; rows without a step time, suspect rows and
-        rows that have no price are skipped with a reason. [-]
+        Runs on the shipped constants; rows without a step time, suspect rows, rows
+        that have no price or lie too far from it are skipped with a reason. [-]
     """
     kernels = own and own.model_copy(update={"stacks": ()})
     found, outcomes = Collected(), []
     for row in rows:
         try:
-            case = case_of(row)
-            reason = _unfit(case)
-        except UnsupportedError as error:
-            reason = str(error)
+            case = case_of(row).under(kernels)
+            reason = _unfit(case) or _add(found, case)
+        except Exception as error:  # noqa: BLE001
+            # A fault in one row must not lose the others.
+            reason = _why(error)
         if reason:
             found.skipped[row.id] = reason
-            continue
-        _add(found, case, kernels)
-        outcomes.append(price_case(case))
+        else:
+            outcomes.append(described(case))
     found.contradictions = tuple(contradictions(outcomes))
     return found
 
@@ -75,11 +78,24 @@ def _unfit(case: Case) -> str:
     return ""
 
 
-def _add(found: Collected, case: Case, own: CalibrationFile | None) -> None:
-    workload = calibrated(case.workload, own)
-    pair = (workload.gpu.name, workload.profile.name)
-    found.rooms[pair] = workload.framework.name
-    found.runs.setdefault(pair, []).append(run_of(case, workload))
+def _why(error: Exception) -> str:
+    told = isinstance(error, UnsupportedError | BadInputError)
+    return str(error) if told else f"{type(error).__name__}: {error}"
+
+
+def _add(found: Collected, case: Case) -> str:
+    """Take a run, or say why it is too far from its price."""
+    workload = case.workload
+    run = run_of(case, workload)
+    times = exp(run.log_ratio(DOCUMENTED))
+    if not 1 / FARTHEST <= times <= FARTHEST:
+        return (
+            f"measured {run.measured_s:.4g} s, predicted {run.measured_s / times:.4g} "
+            f"s: more than {FARTHEST:g} times apart, so one of them is of another job"
+        )
+    pair = (workload.gpu.name, workload.framework.name, workload.profile.name)
+    found.runs.setdefault(pair, []).append(run)
+    return ""
 
 
 def contradictions(outcomes: Iterable[Outcome]) -> list[str]:
@@ -121,11 +137,10 @@ def fit_pairs(found: Collected) -> dict[Pair, Calibrated]:
         BadInputError: scipy is not installed.
     """
     fits = {}
-    for gpu, stack in sorted(found.runs):
-        runs = found.runs[gpu, stack]
-        arch = runs[0].workload.gpu.arch
-        shipped = shipped_profile(found.rooms[gpu, stack], stack, arch)
-        fits[gpu, stack] = calibrate(runs, shipped)
+    for pair, runs in sorted(found.runs.items(), key=lambda item: item[0]):
+        _, framework, stack = pair
+        shipped = shipped_profile(framework, stack, runs[0].workload.gpu.arch)
+        fits[pair] = calibrate(runs, shipped)
     return fits
 
 
@@ -135,7 +150,7 @@ def file_of(
     """What `--calibration` is to read.
 
     Args:
-        fits: By GPU and stack. [-]
+        fits: By GPU, framework and stack. [-]
         own: A file whose kernels are kept, or None. [-]
 
     Returns:
@@ -144,11 +159,13 @@ def file_of(
     stacks = tuple(
         StackFit(
             gpu=gpu,
+            framework=framework,
             stack=stack,
+            step_factor=round(fit.factor, 5),
             constants={name: round(value, 5) for name, value in fit.fitted.items()},
             rows=fit.rows,
             residual=round(fit.residual, 5),
         )
-        for (gpu, stack), fit in fits.items()
+        for (gpu, framework, stack), fit in fits.items()
     )
     return CalibrationFile(gpus=own.gpus if own else {}, stacks=stacks)

@@ -1,11 +1,11 @@
 """A measured run of a plan: a row that carries its whole job, and the way back."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import yaml
 
+from planner.calibration_file import CalibrationFile
 from planner.cost.workload import Workload
 from planner.evidence.logs import Log
 from planner.evidence.rows import Row
@@ -105,25 +105,25 @@ def planned_text(row: Block) -> str:
     return comment + body.rstrip()
 
 
-def planned_job(row: Row) -> tuple[Workload, PartialLayout]:
+def planned_job(
+    row: Row, own: CalibrationFile | None = None
+) -> tuple[Workload, PartialLayout]:
     """The job and the layout that a row carries.
 
     Args:
         row: A row with a job under `spec`. [-]
+        own: What the user measured, or None. [-]
 
     Returns:
-        What is priced, as its plan was. [-]
+        What is priced, as `planner predict` prices it. [-]
 
     Raises:
         UnsupportedError: The job trains under several frameworks, or not at all.
         BadInputError: A name in it is not known.
     """
     spec = JobSpec.model_validate(row.spec)
-    workloads = resolve(spec, file=row.file, base=Path(row.file).parent)
+    base = Path(row.file).parent
+    workloads = resolve(spec, file=row.file, base=base, calibration=own)
     if len(workloads) > 1:
         raise UnsupportedError("spec: a run has one framework, not any")
-    recipe = replace(
-        workloads[0].framework.recipe, resume_copies=0.0, checkpoint="shards"
-    )
-    framework = replace(workloads[0].framework, recipe=recipe)
-    return replace(workloads[0], framework=framework), spec.layout
+    return workloads[0], spec.layout

@@ -1,8 +1,5 @@
 """Prices measured rows; a row that cannot be priced says why and stops nothing."""
 
-from dataclasses import replace
-
-from planner.calibrated import calibrated
 from planner.calibration_file import CalibrationFile
 from planner.cost.estimate import flops_per_token
 from planner.evidence.cases import Case, case_of
@@ -26,8 +23,7 @@ def price_row(row: Row, own: CalibrationFile | None = None) -> Outcome:
         Prediction beside measurement, or the reason that there is none.
     """
     try:
-        case = case_of(row)
-        return price_case(replace(case, workload=calibrated(case.workload, own)))
+        return price_case(case_of(row).under(own))
     except UnsupportedError as error:
         return _unpriced(row, str(error))
     except Exception as error:  # noqa: BLE001

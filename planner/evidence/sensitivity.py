@@ -26,11 +26,13 @@ class Run:
         workload: The job on the stack to deviate from. [-]
         layout: Complete. [-]
         measured_s: Its step. [s]
+        held: Constants that the job sets by hand, which no fit moves. [text]
     """
 
     workload: Workload
     layout: Layout
     measured_s: float
+    held: frozenset[str] = frozenset()
 
     def step_s(self, deviation: Deviation) -> float:
         """Price the run with its stack's constants moved.
@@ -41,7 +43,9 @@ class Run:
         Returns:
             Step time. [s]
         """
-        return price(deviating(self.workload, deviation), self.layout).step_s
+        default = DOCUMENTED.model_dump(include=set(self.held))
+        moved = deviation.model_copy(update=default)
+        return price(deviating(self.workload, moved), self.layout).step_s
 
     def log_ratio(self, deviation: Deviation) -> float:
         """What the run was slower by than its price.
@@ -81,7 +85,9 @@ def run_of(case: Case, workload: Workload) -> Run:
         The same, with its layout completed. [-]
     """
     assert case.measured.step_s is not None
-    return Run(workload, complete(workload, case.layout), case.measured.step_s)
+    given = (case.row.spec or {}).get("stack") or {}
+    held = frozenset(given) & frozenset(CONSTANTS)
+    return Run(workload, complete(workload, case.layout), case.measured.step_s, held)
 
 
 def gradient(run: Run, at: Deviation = DOCUMENTED) -> Floats:

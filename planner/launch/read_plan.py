@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from planner.calibration_file import CalibrationFile
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.launch.brief import Brief
@@ -76,11 +77,12 @@ class PlanFile:
         return None
 
 
-def read_plan(path: Path) -> PlanFile:
+def read_plan(path: Path, calibration: CalibrationFile | None = None) -> PlanFile:
     """Read a plan, or the first plan of a result, and check that it is legal.
 
     Args:
         path: JSON that `planner plan` wrote. [-]
+        calibration: What the user measured, laid over what we know. [-]
 
     Returns:
         The plan with its job resolved. [-]
@@ -92,7 +94,9 @@ def read_plan(path: Path) -> PlanFile:
     text = _text(path)
     plan = _plan(_fields(text, path), path)
     spec = _spec(plan, path)
-    (workload,) = resolve(spec, file=str(path), base=path.parent)
+    (workload,) = resolve(
+        spec, file=str(path), base=path.parent, calibration=calibration
+    )
     found = PlanFile(str(path), text, plan, spec, workload.under(plan.layout))
     _refuse_illegal(found)
     return found

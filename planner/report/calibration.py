@@ -10,7 +10,7 @@ from planner.report.tables import section, sentences
 
 
 def calibration_report(
-    fits: Mapping[tuple[str, str], Calibrated],
+    fits: Mapping[tuple[str, str, str], Calibrated],
     skipped: Mapping[str, str],
     contradictions: Sequence[str],
     file: str,
@@ -18,7 +18,7 @@ def calibration_report(
     """What was fitted, what was refused, and which rows disagree.
 
     Args:
-        fits: By GPU and stack. [-]
+        fits: By GPU, framework and stack. [-]
         skipped: Id of a row to why it was left out. [text]
         contradictions: Sentences. [text]
         file: Where the constants are written. [text]
@@ -27,7 +27,8 @@ def calibration_report(
         For printing. [-]
     """
     parts: list[RenderableType] = [
-        section(f"{stack} on {gpu}", _body(fit)) for (gpu, stack), fit in fits.items()
+        section(f"{framework}, {stack} on {gpu}", _body(fit))
+        for (gpu, framework, stack), fit in fits.items()
     ]
     if contradictions:
         parts.append(section("Contradictions", sentences(contradictions)))
@@ -41,6 +42,9 @@ def calibration_report(
 def _body(fit: Calibrated) -> RenderableType:
     """The table of constants, and what it did for the rows."""
     table = Table("constant", "default", "fitted", "90 % confidence", "", box=None)
+    band = f"{fit.low:.4g} to {fit.high:.4g}"
+    why = "measured over predicted step"
+    table.add_row("step_factor", "1", f"{fit.factor:.4g}", band, why)
     for one in fit.constants:
         table.add_row(*_cells(one))
     rows = "1 row" if fit.rows == 1 else f"{fit.rows} rows"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from planner.cost.breakdown import work_by_rank
+from planner.cost.breakdown import own_factor, work_by_rank
 from planner.cost.estimate import Priced, price
 from planner.cost.pipeline import durations, graph_of, place_of, stage_vectors
 from planner.cost.workload import Workload
@@ -70,8 +70,9 @@ class Timeline:
         ranks: Pipeline ranks. [1]
         spans: Operations of every rank in order, then its exchanges. [-]
         makespan: End of the simulated step. [ns]
-        slowdown: Of stragglers, on all of it. [1]
+        slowdown: Of stragglers and of the user's own runs, on all of it. [1]
         work: What the passes of every rank consist of, by cause. [ns], shape (ranks,)
+        step_factor: What own runs make of the slowdown. [1]
     """
 
     ranks: int
@@ -79,6 +80,7 @@ class Timeline:
     makespan: int
     slowdown: float
     work: tuple[dict[str, float], ...]
+    step_factor: float = 1.0
 
     @cached_property
     def operations(self) -> tuple[Span, ...]:
@@ -91,8 +93,15 @@ class Timeline:
         return waits(self)
 
     @property
+    def reason(self) -> str:
+        """Why the step is not what the simulator says. [text]."""
+        if self.step_factor == 1.0:
+            return "stragglers among the replicas"
+        return f"stragglers and the {self.step_factor:.3g} of your own runs"
+
+    @property
     def step_s(self) -> float:
-        """The step with stragglers. [s]."""
+        """The step with stragglers and own runs. [s]."""
         return self.makespan * self.slowdown / 1e9
 
 
@@ -118,6 +127,7 @@ def timeline(workload: Workload, layout: Layout) -> Timeline:
         makespan=step.ends[-1],
         slowdown=priced.costs.slowdown,
         work=tuple(work),
+        step_factor=own_factor(priced.table),
     )
 
 

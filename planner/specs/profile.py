@@ -57,6 +57,8 @@ class Profile(BaseModel):
     """Factor on the bandwidth between scale-up domains. [1]"""
     step_overhead: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """Host work of an optimizer step that hides behind nothing. [s]"""
+    step_factor: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    """Factor on the whole step, that the user's own runs gave. [1]"""
     cuda_graphs: CudaGraphs = "none"
     """Launched as a graph: nothing, all but experts, every layer, or the step."""
     fp8_recipe: Fp8Recipe = "current"

@@ -359,10 +359,11 @@ class Prices:
 
     @property
     def slowdown(self) -> float:
-        """Slowest of n replicas, at most one a node: 1 + sigma sqrt(2 ln n). [1]."""
+        """Of stragglers, 1 + sigma sqrt(2 ln n), one a node, and of own runs. [1]."""
         if self.parts:
             return max(part.slowdown for part in self.parts)
         node = self.workload.topology.cluster.node.gpus_per_node
         replicas = min(self.layout.dp, max(1, self.layout.gpus // node))
         spread = math.sqrt(2 * math.log(replicas))
-        return 1 + self.workload.profile.straggler * spread
+        profile = self.workload.profile
+        return profile.step_factor * (1 + profile.straggler * spread)

@@ -48,8 +48,17 @@ def test_a_gpu_that_the_file_lacks_keeps_its_own(tmp_path: Path) -> None:
     own = read_calibration(written(tmp_path, {"stacks": [FIT]}))
     b200 = calibration("b200-sxm-180gb")
     assert own.kernels(b200) is b200
-    assert own.fit("h100-sxm5-80gb", "megatron-2024") == own.stacks[0]
-    assert own.fit("h100-sxm5-80gb", "megatron-2021") is None
+    assert own.fit("h100-sxm5-80gb", "megatron", "megatron-2024") == own.stacks[0]
+    assert own.fit("h100-sxm5-80gb", "megatron", "megatron-2021") is None
+
+
+def test_a_stack_of_one_name_in_two_rooms_is_two_stacks(tmp_path: Path) -> None:
+    base = {**FIT, "stack": "hf-trainer"}
+    fits = [{**base, "framework": "deepspeed", "rows": 4}, base]
+    own = read_calibration(written(tmp_path, {"stacks": fits}))
+    named = own.fit("h100-sxm5-80gb", "deepspeed", "hf-trainer")
+    other = own.fit("h100-sxm5-80gb", "accelerate", "hf-trainer")
+    assert (named, other) == own.stacks
 
 
 @pytest.mark.parametrize(
@@ -68,6 +77,12 @@ def test_a_gpu_that_the_file_lacks_keeps_its_own(tmp_path: Path) -> None:
         ({"stacks": [FIT, FIT]}, "megatron-2024 on h100-sxm5-80gb is given twice"),
         ({"stacks": [FIT | {"constants": {"clock": 0}}]}, "clock is a factor"),
         ({"stacks": [FIT | {"constants": {"clok": 1}}]}, "stacks.0.constants"),
+        ({"stacks": [FIT | {"constants": {"clock": 9}}]}, "clock of 9 is not between"),
+        ({"stacks": [FIT | {"constants": {"network": 1e9}}]}, "network of 1e+09"),
+        ({"stacks": [FIT | {"constants": {"step_overhead": 1e5}}]}, "over an hour"),
+        ({"stacks": [FIT | {"step_factor": 20}]}, "stacks.0.step_factor"),
+        ({"stacks": [FIT | {"stack": "megatron-204"}]}, "stacks.0.stack: no such"),
+        ({"stacks": [FIT | {"framework": "torchtita"}]}, "did you mean torchtitan"),
         ({"schema": "planner/calibration@9", "stacks": [FIT]}, "schema: "),
     ],
 )

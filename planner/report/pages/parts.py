@@ -176,10 +176,10 @@ def timeline_section(step: Timeline) -> Section:
     ]
     if hidden := left_out(step):
         said.append(hidden)
-    if step.slowdown > 1:
+    if step.slowdown != 1:
         said.append(
-            f"The simulated step takes {step.makespan / 1e9:.3f} s; stragglers among "
-            f"the replicas make it {step.step_s:.3f} s."
+            f"The simulated step takes {step.makespan / 1e9:.3f} s; {step.reason} make "
+            f"it {step.step_s:.3f} s."
         )
     parts.append(Notes(said))
     return Section(

@@ -56,27 +56,52 @@ def fitted(runs: list[Run]) -> Calibrated:
     return calibrate(runs, runs[0].workload.profile)
 
 
-def test_a_slower_clock_is_found(tmp_path: Path) -> None:
-    fit = fitted(runs_of(Deviation(clock=0.85), tmp_path))
-    assert fit.residual < 0.03 < fit.before
-    (clock,) = (one for one in fit.constants if one.name == "clock")
-    default = clock.default
-    assert clock.value / default == pytest.approx(0.85, abs=0.06)
-    assert clock.low < clock.value < clock.high
+@pytest.mark.parametrize("times", [0.7, 1.0, 1.5])
+@pytest.mark.parametrize("rows", [1, 2, len(LAYOUTS)])
+def test_rows_that_are_all_slower_alike_give_one_factor(
+    rows: int, times: float, tmp_path: Path
+) -> None:
+    runs = runs_of(Deviation(), tmp_path)[:rows]
+    fit = fitted([replace(run, measured_s=run.measured_s * times) for run in runs])
+    assert fit.factor == pytest.approx(times, rel=1e-6)
+    assert (fit.residual, fit.fitted) == (pytest.approx(0, abs=1e-6), {})
+    assert fit.low < fit.factor < fit.high
+
+
+def test_one_odd_row_among_three_pulls_nothing(tmp_path: Path) -> None:
+    runs = runs_of(Deviation(), tmp_path)[:3]
+    odd = replace(runs[0], measured_s=runs[0].measured_s * 3)
+    assert fitted([odd, *runs[1:]]).factor == pytest.approx(1.0)
+
+
+def test_a_constant_that_rows_left_out_ask_for_is_found(tmp_path: Path) -> None:
+    fit = fitted(runs_of(Deviation(clock=0.85, memory_traffic=3.0), tmp_path))
+    assert fit.residual < 0.01 < fit.before
+    (traffic,) = (one for one in fit.constants if one.name == "memory_traffic")
+    assert traffic.value / traffic.default == pytest.approx(3.0, rel=0.4)
+    assert traffic.low < traffic.value < traffic.high
 
 
 def test_what_the_rows_cannot_tell_keeps_its_default(tmp_path: Path) -> None:
-    fit = fitted(runs_of(Deviation(clock=0.85), tmp_path))
+    fit = fitted(runs_of(Deviation(clock=0.85, memory_traffic=3.0), tmp_path))
     (network,) = (one for one in fit.constants if one.name == "network")
     assert network.value == network.default
     assert "condition number" in network.refused
     assert "network" not in fit.fitted
 
 
-def test_one_row_gives_one_multiplier(tmp_path: Path) -> None:
-    fit = fitted(runs_of(Deviation(clock=0.9), tmp_path)[:1])
-    assert list(fit.fitted) == ["clock"]
-    assert fit.residual < fit.before
+def test_noise_frees_no_constant(tmp_path: Path) -> None:
+    fit = fitted(runs_of(Deviation(clock=0.9), tmp_path, noise=0.05))
+    assert fit.fitted == {}
+    assert all(one.refused for one in fit.constants)
+
+
+def test_a_row_of_another_job_is_left_out_by_name(tmp_path: Path) -> None:
+    file = tmp_path / "rows.yaml"
+    file.write_text(yaml.safe_dump([row("far", 2, 1, 1, 1e4), row("b", 2, 1, 1, 16)]))
+    found = collect(read_rows([file]).rows)
+    assert "4 times apart" in found.skipped["far"]
+    assert [len(runs) for runs in found.runs.values()] == [1]
 
 
 def test_a_constant_that_no_row_depends_on_keeps_its_prior() -> None:
@@ -96,7 +121,7 @@ def test_rows_that_contradict_each_other_are_named(tmp_path: Path) -> None:
 def test_the_file_prices_as_fitted(tmp_path: Path) -> None:
     runs = runs_of(Deviation(clock=0.85), tmp_path)
     found = collect(read_rows([tmp_path / "rows.yaml"]).rows)
-    found.runs[GPU, STACK] = runs
+    found.runs[GPU, "megatron", STACK] = runs
     held = file_of(fit_pairs(found))
     own = CalibrationFile.model_validate(held.model_dump())
     documented = replace(
@@ -107,7 +132,7 @@ def test_the_file_prices_as_fitted(tmp_path: Path) -> None:
         ),
     )
     priced = calibrated(documented, own)
-    assert priced.profile.clock == pytest.approx(held.stacks[0].constants["clock"])
+    assert priced.profile.step_factor == held.stacks[0].step_factor > 1.05
     assert "your own" in priced.uncertainty.why
 
 
