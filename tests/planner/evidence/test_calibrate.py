@@ -12,7 +12,7 @@ from planner.calibrated import calibrated, shipped_profile
 from planner.calibration_file import CalibrationFile, StackFit, read_calibration
 from planner.cli.app import app
 from planner.evidence.calibrate import Calibrated, calibrate, posterior
-from planner.evidence.own import collect, contradictions, file_of, fit_pairs
+from planner.evidence.own import Collected, collect, contradictions, file_of, fit_pairs
 from planner.evidence.rows import read_rows
 from planner.evidence.sensitivity import Run
 from planner.specs.deviation import Deviation
@@ -39,12 +39,22 @@ def row(name: str, tp: int, pp: int, mb: int, step: float, layers: int = 32) -> 
     }  # fmt: skip
 
 
-def runs_of(truth: Deviation, folder: Path, noise: float = 0.0) -> list[Run]:
-    """Runs whose measured step is the price under some constants."""
+@pytest.fixture(scope="module")
+def shipped(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
+    """Rows of one job in several layouts and with two batches, as runs."""
     items = [row(str(n), *layout, 10.0) for n, layout in enumerate(LAYOUTS)]
-    file = folder / "rows.yaml"
+    small = [row(f"small {n}", *layout, 1.4) for n, layout in enumerate(LAYOUTS[:4])]
+    for item in small:
+        item["job"]["global_batch"] = 8
+    items += small
+    file = tmp_path_factory.mktemp("own") / "rows.yaml"
     file.write_text(yaml.safe_dump(items))
     (runs,) = collect(read_rows([file]).rows).runs.values()
+    return runs
+
+
+def under(truth: Deviation, runs: list[Run], noise: float = 0.0) -> list[Run]:
+    """Runs whose measured step is the price under some constants."""
     random = np.random.default_rng(0)
     return [
         replace(run, measured_s=run.step_s(truth) * np.exp(noise * random.normal()))
@@ -59,39 +69,35 @@ def fitted(runs: list[Run]) -> Calibrated:
 @pytest.mark.parametrize("times", [0.7, 1.0, 1.5])
 @pytest.mark.parametrize("rows", [1, 2, len(LAYOUTS)])
 def test_rows_that_are_all_slower_alike_give_one_factor(
-    rows: int, times: float, tmp_path: Path
+    rows: int, times: float, shipped: list[Run]
 ) -> None:
-    runs = runs_of(Deviation(), tmp_path)[:rows]
+    runs = under(Deviation(), shipped[:rows])
     fit = fitted([replace(run, measured_s=run.measured_s * times) for run in runs])
     assert fit.factor == pytest.approx(times, rel=1e-6)
     assert (fit.residual, fit.fitted) == (pytest.approx(0, abs=1e-6), {})
     assert fit.low < fit.factor < fit.high
 
 
-def test_one_odd_row_among_three_pulls_nothing(tmp_path: Path) -> None:
-    runs = runs_of(Deviation(), tmp_path)[:3]
+def test_one_odd_row_among_three_pulls_nothing(shipped: list[Run]) -> None:
+    runs = under(Deviation(), shipped[:3])
     odd = replace(runs[0], measured_s=runs[0].measured_s * 3)
     assert fitted([odd, *runs[1:]]).factor == pytest.approx(1.0)
 
 
-def test_a_constant_that_rows_left_out_ask_for_is_found(tmp_path: Path) -> None:
-    fit = fitted(runs_of(Deviation(clock=0.85, memory_traffic=3.0), tmp_path))
-    assert fit.residual < 0.01 < fit.before
-    (traffic,) = (one for one in fit.constants if one.name == "memory_traffic")
-    assert traffic.value / traffic.default == pytest.approx(3.0, rel=0.4)
-    assert traffic.low < traffic.value < traffic.high
-
-
-def test_what_the_rows_cannot_tell_keeps_its_default(tmp_path: Path) -> None:
-    fit = fitted(runs_of(Deviation(clock=0.85, memory_traffic=3.0), tmp_path))
+def test_a_constant_is_freed_that_rows_left_out_ask_for(shipped: list[Run]) -> None:
+    fit = fitted(under(Deviation(clock=0.85, step_overhead=0.15), shipped))
+    assert fit.residual < 0.03 < fit.before
+    (added,) = (one for one in fit.constants if one.name == "step_overhead")
+    assert 0.05 < added.value - added.default < 0.15
+    assert added.low < added.value < added.high
     (network,) = (one for one in fit.constants if one.name == "network")
     assert network.value == network.default
     assert "condition number" in network.refused
     assert "network" not in fit.fitted
 
 
-def test_noise_frees_no_constant(tmp_path: Path) -> None:
-    fit = fitted(runs_of(Deviation(clock=0.9), tmp_path, noise=0.05))
+def test_noise_frees_no_constant(shipped: list[Run]) -> None:
+    fit = fitted(under(Deviation(clock=0.9), shipped, noise=0.05))
     assert fit.fitted == {}
     assert all(one.refused for one in fit.constants)
 
@@ -118,10 +124,9 @@ def test_rows_that_contradict_each_other_are_named(tmp_path: Path) -> None:
     assert contradictions([]) == []
 
 
-def test_the_file_prices_as_fitted(tmp_path: Path) -> None:
-    runs = runs_of(Deviation(clock=0.85), tmp_path)
-    found = collect(read_rows([tmp_path / "rows.yaml"]).rows)
-    found.runs[GPU, "megatron", STACK] = runs
+def test_the_file_prices_as_fitted(shipped: list[Run]) -> None:
+    runs = under(Deviation(clock=0.85), shipped)
+    found = Collected(runs={(GPU, "megatron", STACK): runs})
     held = file_of(fit_pairs(found))
     own = CalibrationFile.model_validate(held.model_dump())
     documented = replace(
@@ -144,8 +149,8 @@ def _documented(run: Run):  # noqa: ANN202
     return with_stack(MEGATRON, STACK).profile
 
 
-def test_a_fit_replaces_the_shipped_value(tmp_path: Path) -> None:
-    run = runs_of(Deviation(), tmp_path)[0]
+def test_a_fit_replaces_the_shipped_value(shipped: list[Run]) -> None:
+    run = shipped[0]
     fit = StackFit(
         gpu=GPU, stack=STACK, constants={"clock": 0.7}, rows=3, residual=0.01
     )
@@ -153,18 +158,19 @@ def test_a_fit_replaces_the_shipped_value(tmp_path: Path) -> None:
     workload = replace(run.workload, framework=documented)
     priced = calibrated(workload, CalibrationFile(stacks=(fit,)))
     assert priced.profile.clock == pytest.approx(0.7)
-    shipped = shipped_profile("megatron", STACK, "ampere")
-    assert calibrated(workload).profile.clock == pytest.approx(shipped.clock)
+    ours = shipped_profile("megatron", STACK, "ampere")
+    assert calibrated(workload).profile.clock == pytest.approx(ours.clock)
 
 
 def test_the_command_writes_what_it_prints(tmp_path: Path) -> None:
     file, out = tmp_path / "rows.yaml", tmp_path / "mine.yaml"
-    runs_of(Deviation(), tmp_path)
+    items = [row(str(n), *LAYOUTS[n], 10.0) for n in range(2)]
+    file.write_text(yaml.safe_dump(items))
     answer = CliRunner().invoke(app, ["calibrate", str(file), "--out", str(out)])
     assert answer.exit_code == 0, answer.output
     assert STACK in answer.stdout
     (fit,) = read_calibration(out).stacks
-    assert (fit.gpu, fit.stack, fit.rows) == (GPU, STACK, len(LAYOUTS))
+    assert (fit.gpu, fit.stack, fit.rows) == (GPU, STACK, len(items))
 
 
 def test_rows_without_a_time_are_bad_input(tmp_path: Path) -> None:
