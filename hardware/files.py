@@ -13,16 +13,17 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
+
+from hardware.yaml_text import parse_yaml
 
 Model = TypeVar("Model", bound=BaseModel)
 K = TypeVar("K")
 T = TypeVar("T")
 
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 SUFFIXES = (".yaml", ".yml")
 """How the name of a file of facts ends."""
 
@@ -32,25 +33,6 @@ _forget: list[Callable[[], None]] = []
 """Empty the caches of what was read."""
 _layers: list[Path] = []
 """The user's folder, if one is laid over ours."""
-
-
-def parse_facts(text: str) -> Any:
-    """YAML of our own facts as plain data, by the parser in C where there is one.
-
-    Args:
-        text: YAML without tags. [text]
-
-    Returns:
-        Mappings, lists, numbers and text. [-]
-
-    Raises:
-        YAMLError: It is no YAML.
-    """
-    try:
-        return yaml.load(text, Loader=_LOADER)  # noqa: S506  # both are safe
-    except yaml.YAMLError:
-        # The slow parser says better where a file is wrong.
-        return yaml.safe_load(text)
 
 
 class CatalogError(ValueError):
@@ -255,7 +237,7 @@ def load(path: Traversable) -> object:
         CatalogError: Unreadable, or no YAML; names file, line and column.
     """
     try:
-        return parse_facts(path.read_text(encoding="utf-8"))
+        return parse_yaml(path.read_text(encoding="utf-8"))
     except (yaml.YAMLError, OSError, ValueError) as error:
         raise CatalogError(f"{path}: {error}") from error
 

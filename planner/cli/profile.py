@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-import yaml
 
 from hardware import catalog
 from hardware.specs import Dtype
+from hardware.yaml_text import parse_yaml
 from planner.calibration_file import parse_calibration
 from planner.cli.guard import guarded
 from planner.cli.options import Hardware, lay_over
@@ -99,7 +99,7 @@ def profile(
     today = datetime.now(tz=UTC).date()
     origin = f"measured {today} on {device.name}, {device.software}"
     text = profile_text(its, timings, origin=origin, link=link)
-    parse_calibration(yaml.safe_load(text), file=str(out))
+    parse_calibration(parse_yaml(text), file=str(out))
     write_whole(out, text)
     print(f"{its.name}: {', '.join(_summary(timings))}; written to {out}")
 

@@ -6,9 +6,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict
 
+from hardware.yaml_text import parse_yaml
 from planner.eager.case import EagerCase, Unsupported
 
 Norm = Literal["rms", "rms_plus_one", "rms_outside", "layer", "layer_fixed"]
@@ -83,7 +83,7 @@ class Architecture(BaseModel):
 @cache
 def _table() -> dict[str, Any]:
     text = files("planner.eager").joinpath("families.yaml").read_text()
-    table: dict[str, Any] = yaml.safe_load(text)
+    table: dict[str, Any] = parse_yaml(text)
     return table
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
+from hardware.yaml_text import parse_yaml
 from planner.errors import BadInputError
 from planner.evidence.blocks import (
     HardwareBlock,
@@ -24,7 +25,6 @@ from planner.specs.invalid import explained
 
 SUFFIXES = (".yaml", ".yml")
 """How the name of a file of rows ends."""
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Row(BaseModel):
@@ -143,7 +143,7 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
 
 def _entries(file: Path) -> Iterator[Row | InvalidRow]:
     try:
-        content = yaml.load(file.read_text(encoding="utf-8"), Loader=_LOADER)  # noqa: S506
+        content = parse_yaml(file.read_text(encoding="utf-8"))
     except (yaml.YAMLError, OSError, ValueError, RecursionError) as error:
         yield InvalidRow(str(file), "", f"cannot be read: {_one_line(error)}")
         return

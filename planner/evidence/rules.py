@@ -3,10 +3,10 @@
 from functools import cache
 from importlib.resources import files
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
 
 from hardware.specs import FabricKind
+from hardware.yaml_text import parse_yaml
 from planner.evidence.words import ShardingWord
 
 
@@ -220,4 +220,4 @@ def rules() -> Rules:
         The rules. [-]
     """
     text = (files("planner.evidence") / "rules.yaml").read_text("utf-8")
-    return Rules.model_validate(yaml.safe_load(text))
+    return Rules.model_validate(parse_yaml(text))

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 import yaml
 
+from hardware.yaml_text import parse_yaml
 from planner.evidence.logs import Log
 
 Block = dict[str, object]
@@ -115,7 +116,7 @@ def measured_block(log: Log) -> Block:
 def _value(arguments: Mapping[str, str], name: str) -> object:
     """An argument as a number, a truth or a text; None for Python's None."""
     text = arguments.get(name, "None")
-    return None if text == "None" else yaml.safe_load(text)
+    return None if text == "None" else parse_yaml(text)
 
 
 def _kv_heads(arguments: Mapping[str, str]) -> object:

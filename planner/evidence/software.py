@@ -5,9 +5,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict
 
+from hardware.yaml_text import parse_yaml
 from planner.evidence.rows import Row
 from planner.specs.layout import Order
 
@@ -68,7 +68,7 @@ def table() -> Table:
         The rules. [-]
     """
     text = (files("planner.evidence") / "frameworks.yaml").read_text("utf-8")
-    return Table.model_validate(yaml.safe_load(text))
+    return Table.model_validate(parse_yaml(text))
 
 
 def stack_rule(row: Row, arch: str) -> StackRule:

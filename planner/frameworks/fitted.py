@@ -8,7 +8,7 @@ from importlib.resources import files
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from hardware.files import parse_facts
+from hardware.yaml_text import parse_yaml
 from planner.specs.deviation import Deviation
 from planner.specs.uncertainty import UNMEASURED, Band, Uncertainty
 
@@ -126,7 +126,7 @@ def group_keys(
 
 
 def _read(name: str) -> object:
-    return parse_facts((files("planner.frameworks") / name).read_text())
+    return parse_yaml((files("planner.frameworks") / name).read_text())
 
 
 @lru_cache

@@ -2,7 +2,7 @@
 
 from importlib.resources import files
 
-from hardware.files import parse_facts
+from hardware.yaml_text import parse_yaml
 from planner.specs.formats import Formats
 from planner.specs.framework import Option
 from planner.specs.profile import Profile
@@ -19,7 +19,7 @@ def read_profile(room: str) -> Profile:
         The default software stack of that framework.
     """
     text = (files("planner.frameworks") / room / "profile.yaml").read_text()
-    return Profile.model_validate(parse_facts(text))
+    return Profile.model_validate(parse_yaml(text))
 
 
 def read_options(room: str) -> dict[str, dict[str, Option]]:
@@ -32,7 +32,7 @@ def read_options(room: str) -> dict[str, dict[str, Option]]:
         What every word of every setting changes. [-]
     """
     text = (files("planner.frameworks") / room / "options.yaml").read_text("utf-8")
-    given: dict[str, dict[str, object]] = parse_facts(text)
+    given: dict[str, dict[str, object]] = parse_yaml(text)
     return {
         name: {word: Option.model_validate(entry) for word, entry in words.items()}
         for name, words in given.items()
@@ -49,7 +49,7 @@ def read_formats(room: str) -> Formats:
         What gradients and parameters can be sent in.
     """
     text = (files("planner.frameworks") / room / "formats.yaml").read_text("utf-8")
-    return Formats.model_validate(parse_facts(text))
+    return Formats.model_validate(parse_yaml(text))
 
 
 def read_modules(room: str) -> dict[str, RecomputeModule]:
@@ -62,5 +62,5 @@ def read_modules(room: str) -> dict[str, RecomputeModule]:
         What recomputing each module of a layer does, in the file's order. [-]
     """
     text = (files("planner.frameworks") / room / "modules.yaml").read_text("utf-8")
-    given: dict[str, object] = parse_facts(text)
+    given: dict[str, object] = parse_yaml(text)
     return {name: RecomputeModule.model_validate(m) for name, m in given.items()}

@@ -9,9 +9,9 @@ from importlib.resources import files
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from hardware.files import parse_facts
 from hardware.measured import Fraction, Measured
 from hardware.units import FlopPerSecond
+from hardware.yaml_text import parse_yaml
 from planner.specs.comparison import Comparison
 
 RECORDS = "records.yaml"
@@ -88,7 +88,7 @@ def record_key(*, arch: str, precision: str, method: str) -> str:
 
 
 def _read(name: str) -> object:
-    return parse_facts((files("planner.frameworks") / name).read_text())
+    return parse_yaml((files("planner.frameworks") / name).read_text())
 
 
 @lru_cache

@@ -7,7 +7,7 @@ from importlib.resources.abc import Traversable
 
 from pydantic import BaseModel, ConfigDict
 
-from hardware.files import parse_facts
+from hardware.yaml_text import parse_yaml
 from planner.errors import BadInputError, did_you_mean
 from planner.specs.context import CpFamily
 from planner.specs.formats import Formats
@@ -134,7 +134,7 @@ def read_stack(room: str, name: str) -> Stack:
             allowed=", ".join(known),
         )
     return Stack.model_validate(
-        parse_facts((_folder(room) / f"{name}.yaml").read_text())
+        parse_yaml((_folder(room) / f"{name}.yaml").read_text())
     )
 
 

@@ -5,7 +5,7 @@ from importlib.resources import files
 
 from pydantic import BaseModel, ConfigDict, NonNegativeFloat, PositiveFloat, PositiveInt
 
-from hardware.files import parse_facts
+from hardware.yaml_text import parse_yaml
 
 
 class _Fact(BaseModel):
@@ -114,4 +114,4 @@ def formats() -> Formats:
         Formats of weights and caches, and the runtime. [-]
     """
     text = (files("planner.inference") / "formats.yaml").read_text("utf-8")
-    return Formats.model_validate(parse_facts(text))
+    return Formats.model_validate(parse_yaml(text))

@@ -4,10 +4,10 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from hardware.catalog import Cluster
+from hardware.yaml_text import parse_yaml
 from planner.launch.brief import Brief, Program, Variable
 
 FILE = Path(__file__).with_name("environment.yaml")
@@ -59,7 +59,7 @@ class _File(BaseModel):
 @cache
 def known_variables() -> tuple[Known, ...]:
     """All variables of the file, in its order."""
-    return _File.model_validate(yaml.safe_load(FILE.read_text())).variables
+    return _File.model_validate(parse_yaml(FILE.read_text())).variables
 
 
 def environment(brief: Brief, program: Program) -> tuple[Variable, ...]:

@@ -7,12 +7,14 @@ from typing import Any
 
 import yaml
 
+from hardware.files import SUFFIXES
+from hardware.yaml_text import DuplicateKeyError, parse_yaml
 from planner.errors import BadInputError, did_you_mean
 from planner.launch.brief import Reading
 from planner.launch.registry import TARGETS
 from planner.launch.target import Files, Target
 from planner.models.presets import load_model
-from planner.specs.read import assigned
+from planner.specs.read import assigned, given_twice
 
 LARGEST = 1 << 20
 """Files above this are no configuration. [B]"""
@@ -102,6 +104,7 @@ def _texts(paths: Sequence[Path]) -> Files:
         for file in inside:
             if file.is_file() and (not path.is_dir() or _may_be(file)):
                 texts[file.name] = _text(file)
+                _refuse_twins(file, texts[file.name])
         if not path.exists():
             raise BadInputError("no such file", file=str(path))
     return texts
@@ -111,6 +114,18 @@ def _may_be(file: Path) -> bool:
     """Whether a file of a folder can hold settings; ours that do not are left out."""
     ours = file.name in ("plan.json", "README.md", "check.sh")
     return not ours and file.stat().st_size < LARGEST
+
+
+def _refuse_twins(file: Path, text: str) -> None:
+    """Refuse YAML with a key twice; what is no YAML is the reader's to judge."""
+    if file.suffix not in SUFFIXES:
+        return
+    try:
+        parse_yaml(text)
+    except DuplicateKeyError as error:
+        raise given_twice(error, str(file)) from error
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return
 
 
 def _text(path: Path) -> str:

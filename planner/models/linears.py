@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-import yaml
-
+from hardware.yaml_text import parse_yaml
 from planner.models.attention import Attention
 from planner.models.blocks import LayerKind
 from planner.models.feedforward import Mlp
@@ -137,5 +136,5 @@ def _dense_parts(
 def _families() -> Mapping[str, Mapping[str, list[list[str]]]]:
     """The table of names, by family."""
     text = files("planner.models").joinpath("linears.yaml").read_text("utf-8")
-    table: dict[str, Mapping[str, list[list[str]]]] = yaml.safe_load(text)["families"]
+    table: dict[str, Mapping[str, list[list[str]]]] = parse_yaml(text)["families"]
     return table

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError
 
-from hardware.files import parse_facts
+from hardware.yaml_text import parse_yaml
 from planner.models.architecture import Architecture
 from planner.models.errors import ModelConfigError
 from planner.models.hub import hub_config, is_hub_id
@@ -74,7 +74,7 @@ def read_preset(name: str) -> Preset:
         raise ModelConfigError(f"no model is named {name!r}; {_nearest(name)}")
     path = _directory() / f"{name}.yaml"
     try:
-        return Preset.model_validate(parse_facts(path.read_text("utf-8")))
+        return Preset.model_validate(parse_yaml(path.read_text("utf-8")))
     except (yaml.YAMLError, ValidationError) as error:
         raise ModelConfigError(f"{path}: {error}") from error
 

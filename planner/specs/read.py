@@ -8,6 +8,7 @@ import yaml
 from pydantic import ValidationError
 
 from hardware import catalog
+from hardware.yaml_text import DuplicateKeyError, parse_yaml
 from planner.errors import BadInputError, did_you_mean
 from planner.specs.invalid import explained
 from planner.specs.job import JobSpec
@@ -163,7 +164,9 @@ def read_mapping(file: Path) -> Fields:
 def _parse(text: str, file: str) -> Any:
     """YAML as Python data, with the line of a syntax error."""
     try:
-        return yaml.safe_load(text)
+        return parse_yaml(text)
+    except DuplicateKeyError as error:
+        raise given_twice(error, file) from error
     except yaml.MarkedYAMLError as error:
         line = f"line {error.problem_mark.line + 1}" if error.problem_mark else None
         problem = f"is no YAML: {error.problem or error.context}"
@@ -171,6 +174,25 @@ def _parse(text: str, file: str) -> Any:
     # Dates that do not exist, digits beyond Python's limit, endless nesting.
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise BadInputError(f"is no YAML: {error}", file=file) from error
+
+
+def given_twice(error: DuplicateKeyError, file: str) -> BadInputError:
+    """The refusal of a file that has a key twice in one block.
+
+    Args:
+        error: What the parser said. [-]
+        file: As the user named it. [text]
+
+    Returns:
+        The complaint: file, line, key. [-]
+    """
+    return BadInputError(
+        f"the key is given twice in one block, first on line {error.first}",
+        file=file,
+        field=f"line {error.second}",
+        value=error.key,
+        allowed="each key once",
+    )
 
 
 def _assign(fields: Fields, assignment: str, base: Path) -> None:

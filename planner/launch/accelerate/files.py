@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from hardware.yaml_text import parse_yaml
 from planner.errors import BadInputError
 from planner.launch.accelerate.known import keys
 from planner.launch.shell import Script
@@ -96,7 +97,7 @@ def parsed(text: str) -> dict[str, Any]:
         Its content. [-]
     """
     try:
-        its = yaml.safe_load(text)
+        its = parse_yaml(text)
     except yaml.YAMLError:
         try:
             its = json.loads(text)
@@ -146,7 +147,7 @@ def _options(files: Mapping[str, str]) -> dict[str, Any]:
 def _scalar(text: str) -> Any:
     """A word of a command line as YAML; as it stands where it is none."""
     try:
-        return yaml.safe_load(text)
+        return parse_yaml(text)
     except yaml.YAMLError:
         return text
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from hardware.yaml_text import parse_yaml
 from planner.errors import BadInputError
 from planner.launch.brief import Reading
 from planner.launch.deepspeed.known import unknown
@@ -81,7 +82,7 @@ def _parsed(text: str) -> dict[str, Any]:
         its = json.loads(text)
     except json.JSONDecodeError:
         try:
-            its = yaml.safe_load(text)
+            its = parse_yaml(text)
         except yaml.YAMLError:
             return {}
     return its if isinstance(its, dict) else {}

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-import yaml
 from pydantic import BaseModel, ConfigDict
+
+from hardware.yaml_text import parse_yaml
 
 FILE = Path(__file__).with_name("families.yaml")
 Options = dict[str, str | float | bool]
@@ -41,7 +42,7 @@ class _File(BaseModel):
 
 @cache
 def _file() -> _File:
-    return _File.model_validate(yaml.safe_load(FILE.read_text()))
+    return _File.model_validate(parse_yaml(FILE.read_text()))
 
 
 def families() -> Mapping[str, Family]:

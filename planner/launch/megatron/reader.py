@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 
+from hardware.yaml_text import parse_yaml
 from planner.errors import BadInputError
 from planner.launch.brief import Reading
 from planner.launch.megatron.described import OTHERS, SIZES, described
@@ -226,7 +227,7 @@ def ranks_of(files: Mapping[str, str]) -> int | None:
 def _yaml_words(text: str) -> list[str] | None:
     """MODEL_ARGS of a model_config.yaml as words."""
     try:
-        its = yaml.safe_load(text)
+        its = parse_yaml(text)
     except yaml.YAMLError:
         return None
     arguments = its.get("MODEL_ARGS") if isinstance(its, dict) else None

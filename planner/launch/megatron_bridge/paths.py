@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-import yaml
 from pydantic import BaseModel, ConfigDict
+
+from hardware.yaml_text import parse_yaml
 
 VERSION = "0.6.0"
 """The release that overrides are written for. [text]"""
@@ -35,7 +36,7 @@ class Fields(BaseModel):
 @cache
 def paths() -> Paths:
     """Fields of ConfigContainer by option of Megatron-LM. [-]."""
-    return Paths.model_validate(yaml.safe_load((_FOLDER / "paths.yaml").read_text()))
+    return Paths.model_validate(parse_yaml((_FOLDER / "paths.yaml").read_text()))
 
 
 @cache

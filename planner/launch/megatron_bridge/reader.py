@@ -5,6 +5,7 @@ from typing import Any
 
 import yaml
 
+from hardware.yaml_text import parse_yaml
 from planner.errors import BadInputError
 from planner.launch.brief import Reading
 from planner.launch.megatron.known import declared, given
@@ -31,7 +32,7 @@ def _loaded(files: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
         if not name.endswith((".yaml", ".yml")) or MARK not in text:
             continue
         try:
-            its = yaml.safe_load(text)
+            its = parse_yaml(text)
         except yaml.YAMLError:
             continue
         model = its.get("model") if isinstance(its, dict) else None

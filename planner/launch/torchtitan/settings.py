@@ -5,8 +5,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from pydantic import BaseModel, ConfigDict
+
+from hardware.yaml_text import parse_yaml
 
 FILE = Path(__file__).with_name("settings.yaml")
 Kind = Literal["used", "harmless", "unknown"]
@@ -53,7 +54,7 @@ class _File(BaseModel):
 
 @cache
 def _file() -> _File:
-    return _File.model_validate(yaml.safe_load(FILE.read_text()))
+    return _File.model_validate(parse_yaml(FILE.read_text()))
 
 
 def schedules() -> Mapping[str, str]:

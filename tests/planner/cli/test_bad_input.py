@@ -17,6 +17,15 @@ CASES = {
     "a list": ("[1, 2]", ["list", "allowed: a mapping"]),
     "a scalar": ("42", ["single value", "allowed: a mapping"]),
     "a syntax error": ("a: [1\nb: }", ["line 2", "is no YAML"]),
+    "a key twice": (
+        GOOD + "model: gpt2",
+        ["line 5: the key is given twice", "first on line 2", "'model'"],
+    ),
+    "a key twice in a block": (
+        GOOD + "layout: {tp: 8, pp: 1, tp: 4}",
+        ["line 5", "'tp'", "allowed: each key once"],
+    ),
+    "endless nesting": ("model: " + "[" * 100_000, ["line 1", "is no YAML", "inside"]),
     "a date that does not exist": ("a: 2024-99-99", ["is no YAML"]),
     "a misspelt block": (GOOD + "serch: {}", ["serch", "did you mean search"]),
     "a misspelt key": (

@@ -1,0 +1,98 @@
+"""Reads YAML text: plain data, no key twice, no endless nesting.
+
+A YAML file says each key of a block once (YAML 1.2, section 3.2.1.3); PyYAML takes the
+last of two without a word.
+"""
+
+from collections.abc import Hashable, Iterator
+from typing import Any
+
+import yaml
+
+DEEPEST = 100
+"""Blocks inside each other; no file of facts or jobs has ten. [1]"""
+_FAST = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_WORDS = yaml.resolver.Resolver()
+
+
+class DuplicateKeyError(yaml.MarkedYAMLError):
+    """A block says one key twice; its mark is the second place."""
+
+    def __init__(self, key: str, first: yaml.Mark, second: yaml.Mark) -> None:
+        self.key, self.first, self.second = key, first.line + 1, second.line + 1
+        problem = f"key {key!r} is given twice, first on line {self.first}"
+        super().__init__(problem=problem, problem_mark=second)
+
+
+class NestingError(yaml.MarkedYAMLError):
+    """Blocks stand inside each other beyond all sense."""
+
+
+def parse_yaml(text: str) -> Any:
+    """YAML as plain data, by the parser in C where there is one.
+
+    Args:
+        text: YAML without tags. [text]
+
+    Returns:
+        Mappings, lists, numbers, dates and text; None for an empty text. [-]
+
+    Raises:
+        YAMLError: No YAML; a MarkedYAMLError has its line. DuplicateKeyError where a
+            block has one key twice, NestingError beyond DEEPEST.
+        ValueError: A date that does not exist, or a number with too many digits.
+    """
+    try:
+        _check(yaml.parse(text, Loader=_FAST))
+        return yaml.load(text, Loader=_FAST)  # noqa: S506  # both are safe
+    except (DuplicateKeyError, NestingError):
+        raise
+    except yaml.YAMLError:
+        # The slow parser says better where a text is wrong.
+        return yaml.safe_load(text)
+
+
+class _Block:
+    """A list or mapping that is open: the keys so far, and whose turn it is."""
+
+    def __init__(self, *, mapping: bool) -> None:
+        self.keys: dict[Hashable, yaml.Mark] | None = {} if mapping else None
+        self.at_key = True
+
+    def step(self, event: yaml.NodeEvent) -> None:
+        """Count a node of the block, and refuse a key that was there."""
+        if self.keys is None:
+            return
+        if self.at_key and isinstance(event, yaml.ScalarEvent):
+            key = (_tag(event), event.value)
+            if key in self.keys:
+                first = self.keys[key]
+                raise DuplicateKeyError(event.value, first, event.start_mark)
+            self.keys[key] = event.start_mark
+        self.at_key = not self.at_key
+
+
+def _check(events: Iterator[yaml.Event]) -> None:
+    """Refuse keys that are there twice, and nesting that no parser survives."""
+    inside: list[_Block] = []
+    for event in events:
+        if isinstance(event, yaml.CollectionEndEvent):
+            inside.pop()
+        if not isinstance(event, yaml.NodeEvent):
+            continue
+        if inside:
+            inside[-1].step(event)
+        if isinstance(event, yaml.CollectionStartEvent):
+            inside.append(_Block(mapping=isinstance(event, yaml.MappingStartEvent)))
+        if len(inside) > DEEPEST:
+            raise NestingError(
+                problem=f"more than {DEEPEST} blocks stand inside each other",
+                problem_mark=event.start_mark,
+            )
+
+
+def _tag(event: yaml.ScalarEvent) -> str:
+    """Type of a scalar: `1` and `"1"` are two keys, `a` and `"a"` are one."""
+    if event.tag is not None:
+        return str(event.tag)
+    return str(_WORDS.resolve(yaml.ScalarNode, event.value, event.implicit))
