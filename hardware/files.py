@@ -18,7 +18,7 @@ from typing import TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from hardware.yaml_text import parse_yaml
+from hardware.documents import plain_yaml, read_text
 
 Model = TypeVar("Model", bound=BaseModel)
 K = TypeVar("K")
@@ -237,8 +237,8 @@ def load(path: Traversable) -> object:
         CatalogError: Unreadable, or no YAML; names file, line and column.
     """
     try:
-        return parse_yaml(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, OSError, ValueError) as error:
+        return plain_yaml(read_text(path), dates=True)
+    except (yaml.YAMLError, ValueError) as error:
         raise CatalogError(f"{path}: {error}") from error
 
 

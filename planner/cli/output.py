@@ -3,14 +3,37 @@
 import os
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 
 from planner.errors import BadInputError
+from planner.specs.escape import shown
 
 PLAIN_WIDTH = 100
 """Columns of a report that goes to a file or a pipe. [1]"""
+
+
+class _Console(Console):
+    """A console on which text of a user moves nothing: only rich itself does."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Segments of a report, characters that are not shown spelt out.
+
+        Args:
+            renderable: What to print. [-]
+            options: Of rich. [-]
+
+        Yields:
+            Segments. [-]
+        """
+        for segment in super().render(renderable, options):
+            text, style, control = segment
+            yield segment if control else Segment(shown(text, keep="\n"), style)
 
 
 def show(report: RenderableType) -> None:
@@ -21,7 +44,7 @@ def show(report: RenderableType) -> None:
     """
     terminal = sys.stdout.isatty()
     width = None if terminal else PLAIN_WIDTH
-    console = Console(width=width, markup=False, highlight=False, emoji=False)
+    console = _Console(width=width, markup=False, highlight=False, emoji=False)
     if terminal:
         console.print(report)
         return

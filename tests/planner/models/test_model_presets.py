@@ -115,7 +115,7 @@ def test_folder_without_config_json(tmp_path: Path) -> None:
 
 def test_broken_json(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"a": ')
-    with pytest.raises(ModelConfigError, match="not readable as JSON"):
+    with pytest.raises(ModelConfigError, match="is no JSON"):
         load_model(str(tmp_path))
 
 
