@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from hardware.names import is_strange
 from hardware.yaml_text import DEEPEST, parse_yaml
@@ -64,6 +64,33 @@ def is_file(path: Path) -> bool:
         False of folders, devices and what is not there.
     """
     return is_there(path) and path.is_file()
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a path leads to a folder.
+
+    Args:
+        path: Any path, of any length. [-]
+
+    Returns:
+        False of files, devices and what is not there.
+    """
+    return is_there(path) and path.is_dir()
+
+
+def yaml_files(folder: Path) -> list[str]:
+    """YAML files of a folder, to name the nearest of them in a message.
+
+    Args:
+        folder: Any path, of any length. [-]
+
+    Returns:
+        Paths; none where the folder cannot be read. [text]
+    """
+    try:
+        return [str(path) for path in folder.glob("*.y*ml")]
+    except (OSError, ValueError):
+        return []
 
 
 def beside(base: Path, reference: str) -> Path:
@@ -146,17 +173,13 @@ def plain_json(text: str) -> Any:
         DocumentError: It is no JSON, or holds what cannot be used.
     """
     try:
-        return plain(json.loads(text, parse_constant=_no_number))
+        return plain(json.loads(text))
     except RecursionError as error:
         raise DocumentError("is nested too deeply") from error
     except DocumentError:
         raise
     except ValueError as error:
         raise DocumentError(f"is no JSON: {_reason(error)}") from error
-
-
-def _no_number(word: str) -> NoReturn:
-    raise DocumentError(f"is no JSON: {word} is no number there")
 
 
 def _reason(error: ValueError) -> str:

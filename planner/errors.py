@@ -12,7 +12,7 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-LONGEST_VALUE = 120
+LONGEST_VALUE = 60
 """Characters of a value in a message. [1]"""
 
 
@@ -50,7 +50,7 @@ class BadInputError(PlannerError):
 def _short(value: object) -> str:
     """A value as Python writes it, cut where it no longer helps to find it."""
     text = repr(value)
-    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]} ..."
+    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 10]} ..."
 
 
 class InfeasibleError(PlannerError):

@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
+from hardware.documents import is_folder, is_there
 from planner.errors import BadInputError
 from planner.specs.escape import shown
 
@@ -82,9 +83,9 @@ def check_new(folder: Path) -> None:
     Raises:
         BadInputError: It is a file, or it holds something.
     """
-    if folder.is_dir() and any(folder.iterdir()):
+    if is_folder(folder) and any(folder.iterdir()):
         raise BadInputError("is not empty", file=str(folder), allowed="a new folder")
-    if folder.exists() and not folder.is_dir():
+    if is_there(folder) and not folder.is_dir():
         raise BadInputError("is no folder", file=str(folder), allowed="a new folder")
 
 
@@ -99,7 +100,7 @@ def write_whole(path: Path, text: str) -> None:
         BadInputError: It cannot be written.
     """
     try:
-        if path.exists() and not path.is_file():
+        if is_there(path) and not path.is_file():
             # A pipe or a device is written to; renaming would replace it.
             path.write_text(text + "\n", encoding="utf-8")
         else:

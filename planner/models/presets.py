@@ -24,6 +24,8 @@ from planner.models.hub import hub_config, is_hub_id
 from planner.models.registry import from_config
 
 _PACKAGE = Path(__file__).resolve().parents[1]
+MOST_SHOWN = 12
+"""Names in a message where none is near. [1]"""
 _PARAMETERS = re.compile(r"^published_parameters:\s*(\d+)", re.MULTILINE)
 
 
@@ -147,8 +149,8 @@ def find_config(reference: str, base: Path | None = None) -> Path:
     if is_hub_id(reference):
         return hub_config(reference)
     raise ModelConfigError(
-        f"model {reference!r} is neither a preset nor a file: {file} does not "
-        f"exist; {_nearest(reference)}"
+        f"model {reference!r} is neither a preset nor a file: {file} "
+        f"{'is no file' if is_there(file) else 'does not exist'}; {_nearest(reference)}"
     )
 
 
@@ -185,5 +187,6 @@ def _directory() -> Path:
 def _nearest(name: str) -> str:
     names = preset_names()
     near = get_close_matches(name.lower(), names, n=3)
-    label = "nearest" if near else "known"
-    return f"{label}: {', '.join(near or names)}"
+    if near:
+        return f"nearest: {', '.join(near)}"
+    return f"known: {', '.join(names[:MOST_SHOWN])}, ... (planner catalog models)"

@@ -54,7 +54,10 @@ class JobSpec(BaseModel):
     def _plainly_named(cls, value: str | dict[str, object]) -> str | dict[str, object]:
         """A name that is given goes into files and scripts."""
         if isinstance(value, dict) and value.get("name") is not None:
-            plain_name(str(value["name"]))
+            try:
+                plain_name(str(value["name"]))
+            except ValueError as error:
+                raise ValueError(f"name: {error}") from error
         return value
 
     @field_validator("inference", mode="before")

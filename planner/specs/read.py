@@ -14,6 +14,7 @@ from hardware.documents import (
     is_there,
     plain_yaml,
     read_text,
+    yaml_files,
 )
 from hardware.names import LONGEST_NAME
 from hardware.yaml_text import DuplicateKeyError
@@ -125,9 +126,9 @@ def locate(path: Path) -> Path:
     known = known_jobs()
     if str(path) in known:
         return known[str(path)]
-    siblings = [str(p) for p in path.parent.glob("*.y*ml")]
+    near = did_you_mean(str(path), [*known, *yaml_files(path.parent)])
     raise BadInputError(
-        f"no such file or job; {did_you_mean(str(path), [*known, *siblings])}",
+        f"no such file or job; {near}",
         file=str(path),
     )
 
