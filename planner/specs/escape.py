@@ -12,7 +12,7 @@ import yaml
 
 from hardware.names import is_strange
 
-_DOUBLE_QUOTED = re.compile(r'([\\"$`}])')
+_PLAIN = re.compile(r"[\w@%+=:,./-]*", re.ASCII)
 _MARKDOWN = re.compile(r"([\\`<>|*\[\]])")
 WIDTH = 88
 """Columns of YAML that is written. [1]"""
@@ -57,16 +57,21 @@ def shell_words(words: Sequence[object]) -> str:
     return shlex.join(str(word) for word in words)
 
 
-def shell_default(text: object) -> str:
-    """The default in a shell's ``"${NAME:-default}"``, taken as it stands.
+def shell_default(name: str, text: object) -> str:
+    """A shell's value of a variable, or a default that is taken as it stands.
 
     Args:
-        text: Any value. [-]
+        name: Of the variable. [text]
+        text: The default, any value. [-]
 
     Returns:
-        The text, what a shell would expand or end at behind a backslash. [text]
+        ``"${NAME:-text}"`` for plain text; else the text stands in quotes of its own,
+        and what is around it in none, as an assignment allows. [text]
     """
-    return _DOUBLE_QUOTED.sub(r"\\\1", shown(text))
+    default = shown(text)
+    if _PLAIN.fullmatch(default):
+        return f'"${{{name}:-{default}}}"'
+    return f"${{{name}:-{shlex.quote(default)}}}"
 
 
 def yaml_text(
