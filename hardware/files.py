@@ -18,7 +18,7 @@ from typing import TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from hardware.yaml_text import parse_yaml
+from hardware.documents import is_folder, plain_yaml, read_text
 
 Model = TypeVar("Model", bound=BaseModel)
 K = TypeVar("K")
@@ -26,6 +26,8 @@ T = TypeVar("T")
 
 SUFFIXES = (".yaml", ".yml")
 """How the name of a file of facts ends."""
+SHOWN = 4
+"""Wrong fields that one message names. [1]"""
 
 _readers: dict[str, Callable[[str], object]] = {}
 """Kind to what reads one entry of it."""
@@ -197,7 +199,7 @@ def _lay(layers: list[Path]) -> None:
 
 def _check_folder(path: Path) -> None:
     """Refuse a folder that is none, or that has nothing of ours in it."""
-    if not path.is_dir():
+    if not is_folder(path):
         raise CatalogError(f"{path}: no such folder")
     inside = sorted(p.name for p in path.iterdir() if p.is_dir())
     kinds = tuple(sorted(_readers))
@@ -237,9 +239,9 @@ def load(path: Traversable) -> object:
         CatalogError: Unreadable, or no YAML; names file, line and column.
     """
     try:
-        return parse_yaml(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, OSError, ValueError) as error:
-        raise CatalogError(f"{path}: {error}") from error
+        return plain_yaml(read_text(path), dates=True)
+    except (yaml.YAMLError, ValueError) as error:
+        raise CatalogError(f"{path}: {' '.join(str(error).split())}") from error
 
 
 def parse(path: str, data: object, model: type[Model]) -> Model:
@@ -259,8 +261,9 @@ def parse(path: str, data: object, model: type[Model]) -> Model:
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        lines = (_line(path, e["loc"], e["msg"]) for e in error.errors())
-        raise CatalogError("\n".join(lines)) from error
+        lines = [_line(path, e["loc"], e["msg"]) for e in error.errors()]
+        more = f"; {len(lines) - SHOWN} more" if len(lines) > SHOWN else ""
+        raise CatalogError("; ".join(lines[:SHOWN]) + more) from error
 
 
 def _line(path: str, where: tuple[int | str, ...], message: str) -> str:

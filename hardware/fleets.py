@@ -12,6 +12,7 @@ from pydantic import (
     model_validator,
 )
 
+from hardware.names import Name
 from hardware.specs import Sourced
 from hardware.units import BytesPerSecond
 
@@ -32,7 +33,7 @@ class TierSpec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: str
+    name: Name
     gpus: PositiveInt
     oversubscription: float = Field(allow_inf_nan=False)
     units: tuple[PositiveInt, ...] = ()

@@ -15,6 +15,7 @@ from pydantic import (
     model_validator,
 )
 
+from hardware.names import Line, Name
 from hardware.units import Bytes, BytesPerSecond, FlopPerSecond, Watts
 
 Dtype = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "fp4"]
@@ -48,8 +49,8 @@ class Sourced(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: str = Field(min_length=1)
-    sources: Mapping[str, str] = Field(default_factory=dict)
+    name: Name
+    sources: Mapping[str, Line] = Field(default_factory=dict)
     unverified: tuple[str, ...] = ()
 
     def unsourced(self) -> list[str]:

@@ -12,6 +12,9 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+LONGEST_VALUE = 60
+"""Characters of a value in a message. [1]"""
+
 
 class PlannerError(Exception):
     """A run that cannot go on; carries the exit code of the command line."""
@@ -39,9 +42,15 @@ class BadInputError(PlannerError):
 
     def __str__(self) -> str:
         place = ": ".join(part for part in (self.file, self.field) if part)
-        given = "" if self.value is None else f" (given: {self.value!r})"
+        given = "" if self.value is None else f" (given: {_short(self.value)})"
         allowed = "" if self.allowed is None else f"; allowed: {self.allowed}"
         return f"{place + ': ' if place else ''}{self.message}{given}{allowed}"
+
+
+def _short(value: object) -> str:
+    """A value as Python writes it, cut where it no longer helps to find it."""
+    text = repr(value)
+    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 10]} ..."
 
 
 class InfeasibleError(PlannerError):

@@ -34,7 +34,7 @@ Out = Annotated[
     typer.Option("--out", metavar="DIR", help="New folder.", show_default=False),
 ]
 Force = Annotated[
-    bool, typer.Option("--force", help="Replace a folder that holds something.")
+    bool, typer.Option("--force", help="Replace a folder that holds a plan of ours.")
 ]
 
 

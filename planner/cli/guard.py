@@ -10,10 +10,12 @@ from typing import ParamSpec
 import typer
 
 from planner.errors import PlannerError
+from planner.specs.escape import shown
 
 INTERRUPTED = 130
 """What a shell reports of a command stopped by Ctrl-C: 128 + SIGINT."""
 
+NEWLINE = "\n"
 P = ParamSpec("P")
 
 
@@ -44,11 +46,11 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
 def _tell(error: Exception) -> int:
     """Say what went wrong, and with which code to leave."""
     if isinstance(error, PlannerError) and error.exit_code != PlannerError.exit_code:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {shown(error, keep=NEWLINE)}", file=sys.stderr)
         return error.exit_code
     if os.environ.get("PLANNER_DEBUG") == "1":
         traceback.print_exception(error)
-    last = traceback.format_exception_only(error)[-1].strip()
+    last = shown(traceback.format_exception_only(error)[-1].strip())
     print(f"error: this is a bug of planner, please report it: {last}", file=sys.stderr)
     print("set PLANNER_DEBUG=1 for the whole traceback", file=sys.stderr)
     return PlannerError.exit_code

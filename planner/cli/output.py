@@ -3,14 +3,38 @@
 import os
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 
+from hardware.documents import is_folder, is_there
 from planner.errors import BadInputError
+from planner.specs.escape import shown
 
 PLAIN_WIDTH = 100
 """Columns of a report that goes to a file or a pipe. [1]"""
+
+
+class _Console(Console):
+    """A console on which text of a user moves nothing: only rich itself does."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Segments of a report, characters that are not shown spelt out.
+
+        Args:
+            renderable: What to print. [-]
+            options: Of rich. [-]
+
+        Yields:
+            Segments. [-]
+        """
+        for segment in super().render(renderable, options):
+            text, style, control = segment
+            yield segment if control else Segment(shown(text, keep="\n"), style)
 
 
 def show(report: RenderableType) -> None:
@@ -21,7 +45,7 @@ def show(report: RenderableType) -> None:
     """
     terminal = sys.stdout.isatty()
     width = None if terminal else PLAIN_WIDTH
-    console = Console(width=width, markup=False, highlight=False, emoji=False)
+    console = _Console(width=width, markup=False, highlight=False, emoji=False)
     if terminal:
         console.print(report)
         return
@@ -59,9 +83,9 @@ def check_new(folder: Path) -> None:
     Raises:
         BadInputError: It is a file, or it holds something.
     """
-    if folder.is_dir() and any(folder.iterdir()):
+    if is_folder(folder) and any(folder.iterdir()):
         raise BadInputError("is not empty", file=str(folder), allowed="a new folder")
-    if folder.exists() and not folder.is_dir():
+    if is_there(folder) and not folder.is_dir():
         raise BadInputError("is no folder", file=str(folder), allowed="a new folder")
 
 
@@ -76,7 +100,7 @@ def write_whole(path: Path, text: str) -> None:
         BadInputError: It cannot be written.
     """
     try:
-        if path.exists() and not path.is_file():
+        if is_there(path) and not path.is_file():
             # A pipe or a device is written to; renaming would replace it.
             path.write_text(text + "\n", encoding="utf-8")
         else:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from hardware.documents import is_folder, is_there
 from planner.cli.output import show, write_whole
 from planner.cli.phases import Phase
 from planner.errors import BadInputError
@@ -66,16 +67,19 @@ def check_writable(**options: Path | None) -> None:
 
 def _obstacle(path: Path) -> str:
     """Why a file cannot be written, empty where nothing stands against it."""
-    if path.is_dir():
+    if is_folder(path):
         return "it is a folder"
-    if path.exists() and not path.is_file():
+    if is_there(path) and not path.is_file():
         return "" if os.access(path, os.W_OK) else "no permission"
     folder = path.parent
-    while not folder.exists() and folder != folder.parent:
+    while not is_there(folder) and folder != folder.parent:
         folder = folder.parent
-    if not folder.is_dir():
+    if not is_folder(folder):
         return f"{folder} is no folder"
     try:
+        longest = os.pathconf(folder, "PC_NAME_MAX")
+        if len(os.fsencode(path.name)) > longest:
+            return f"its name is longer than the {longest} bytes of a name there"
         with tempfile.TemporaryFile(dir=folder):
             return ""
     except OSError as error:

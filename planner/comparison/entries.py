@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from hardware.documents import beside, is_file, is_there, yaml_files
 from planner.comparison.purchase import CandidateSpec
 from planner.errors import BadInputError, did_you_mean
 from planner.specs.read import (
@@ -69,11 +70,11 @@ def located(path: Path) -> Path:
         BadInputError: Neither; names the nearest.
     """
     known = purchases()
-    if path.exists() or str(path) not in known:
+    if is_there(path) or str(path) not in known:
         try:
             return locate(path)
         except BadInputError as error:
-            names = [*known, *known_jobs(), *map(str, path.parent.glob("*.y*ml"))]
+            names = [*known, *known_jobs(), *yaml_files(path.parent)]
             near = did_you_mean(str(path), names)
             raise BadInputError(
                 f"no such file, purchase or job; {near}", file=str(path)
@@ -152,8 +153,8 @@ def job_of(given: str | Fields, file: Path, name: str) -> tuple[Fields, Path]:
     if not isinstance(given, str):
         return dict(given), file.parent
     try:
-        beside = file.parent / given
-        its = beside if beside.is_file() else locate(Path(given))
+        named = beside(file.parent, given)
+        its = named if is_file(named) else locate(Path(given))
     except BadInputError as error:
         error.file, error.field, error.value = name, "job", given
         raise

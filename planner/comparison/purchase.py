@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
 
 from hardware.money import PriceField
+from hardware.names import Line, Name
 from hardware.units import Seconds, Usd
 
 ChangeName = Literal["memory", "nic", "domain", "oversubscription"]
@@ -22,9 +23,9 @@ class CandidateSpec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: str = ""
+    name: Name = ""
     """What the answer calls it; absent: the cluster's name."""
-    cluster: str | dict[str, object]
+    cluster: Line | dict[str, object]
     """A name in configs/clusters, a path, or inline fields."""
     nodes: PositiveInt | None = None
     """Nodes, fixed; absent: what the budget or the deadline asks for, else the
@@ -33,7 +34,7 @@ class CandidateSpec(BaseModel):
     """Nodes that can be had at most, where they are not fixed. [1]"""
     price: PriceField | None = None
     """For an hour of a GPU or a node, or to own one; absent: the catalogue's."""
-    source: str = ""
+    source: Line = ""
     """Where the price is from."""
     framework: str | None = None
     """In place of the job's."""
@@ -46,7 +47,7 @@ class PurchaseSpec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    job: str | dict[str, object]
+    job: Line | dict[str, object]
     """A job file, the name of one, or its fields; its cluster is not read."""
     candidates: tuple[CandidateSpec, ...] = Field(min_length=1)
     budget: Annotated[Usd, BeforeValidator(_positive)] | None = None

@@ -3,9 +3,6 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-import yaml
-
-from planner.calibration_file import CalibrationFile
 from planner.cost.workload import Workload
 from planner.evidence.logs import Log
 from planner.evidence.rows import Row
@@ -13,6 +10,7 @@ from planner.evidence.skeleton import Block, measured_block
 from planner.evidence.unsupported import UnsupportedError
 from planner.models.architecture import Architecture
 from planner.resolve import resolve
+from planner.specs.escape import yaml_text
 from planner.specs.job import JobSpec
 from planner.specs.layout import Layout, PartialLayout
 from planner.specs.training import TrainingSpec
@@ -98,11 +96,8 @@ def planned_text(row: Block) -> str:
     Returns:
         YAML, a list of one row. [text]
     """
-    comment = (
-        "# For planner calibrate FILE --out mine.yaml, or planner validate FILE.\n"
-    )
-    body = yaml.safe_dump([row], sort_keys=False, default_flow_style=None, width=88)
-    return comment + body.rstrip()
+    head = "For planner calibrate FILE --out mine.yaml, or planner validate FILE."
+    return yaml_text([row], [head], short_in_one_line=True).rstrip()
 
 
 def planned_job(

@@ -18,6 +18,7 @@ from planner.evidence.profile_fit import (
     waves,
 )
 from planner.evidence.profile_timings import AttentionTiming, Timings
+from planner.specs.escape import comment
 
 Block = dict[str, Any]
 """Fields of one block of YAML."""
@@ -51,7 +52,7 @@ def _notes(timings: Timings, origin: str) -> str:
         f"{host.to_device / 1e9:.1f} GB/s to the GPU, {host.to_host / 1e9:.1f} back",
         *(f"not measured: {what}" for what in timings.skipped),
     ]
-    return "".join(f"# {' '.join(line.split())}\n" for line in lines)
+    return "".join(f"# {comment(line)}\n" for line in lines)
 
 
 def sections(

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
+from hardware.documents import is_file, is_there
 from hardware.yaml_text import parse_yaml
 from planner.errors import BadInputError
 from planner.evidence.blocks import (
@@ -128,10 +129,10 @@ def read_rows(paths: Iterable[Path]) -> Reading:
 
 def _files(paths: Iterable[Path]) -> Iterator[Path]:
     for path in paths:
-        if path.is_file():
+        if is_file(path):
             yield path
             continue
-        if not path.exists():
+        if not is_there(path):
             raise BadInputError("no such file or folder", file=str(path))
         found = sorted(p for p in path.rglob("*") if p.suffix in SUFFIXES)
         if not found:

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Mapping
 
-import yaml
-
 from hardware.yaml_text import parse_yaml
 from planner.evidence.logs import Log
+from planner.specs.escape import yaml_text
 
 Block = dict[str, object]
 
@@ -51,14 +50,11 @@ def skeleton_text(log: Log, name: str) -> str:
     Returns:
         YAML, a list of one row, with a comment that says what to do. [text]
     """
-    comment = (
-        f"# From {log.readings} readings of a log of {log.framework}.\n"
-        "# State what is null, then: planner validate FILE\n"
+    head = (
+        f"From {log.readings} readings of a log of {log.framework}.",
+        "State what is null, then: planner validate FILE",
     )
-    body = yaml.safe_dump(
-        [skeleton(log, name)], sort_keys=False, default_flow_style=None, width=88
-    )
-    return comment + body.rstrip()
+    return yaml_text([skeleton(log, name)], head, short_in_one_line=True).rstrip()
 
 
 def skeleton(log: Log, name: str) -> Block:

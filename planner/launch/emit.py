@@ -1,6 +1,5 @@
 """A plan becomes a folder that starts the run."""
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -161,15 +160,3 @@ def _check(brief: Brief, program: Program) -> str:
         capacity=f"{memory.capacity_gib:.1f}",
         words=" ".join(program.check),
     )
-
-
-def quoted(*words: object) -> str:
-    """Words as a shell reads them back.
-
-    Args:
-        words: Any values. [-]
-
-    Returns:
-        One line. [text]
-    """
-    return shlex.join(str(word) for word in words)

@@ -5,26 +5,57 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from hardware.documents import DocumentError, is_there, plain_json, read_text
 from planner.errors import BadInputError
 from planner.launch.brief import LaunchFile
+from planner.launch.read_plan import PLAN
+
+PLAN_FILE = "plan.json"
+"""The file of a folder that says who wrote it. [text]"""
 
 
 def check_folder(out: Path, *, force: bool) -> None:
-    """Refuse a folder that holds something, unless told to replace it.
+    """Refuse a folder that holds something, unless told to replace one of ours.
 
     Args:
         out: Where the files are to go. [-]
         force: Replace what is there. [-]
 
     Raises:
-        BadInputError: It is a file, or it holds something.
+        BadInputError: It is a file, or it holds something that no plan of ours is
+            part of.
     """
-    if out.exists() and not out.is_dir():
+    if is_there(out) and not out.is_dir():
         raise BadInputError("is no folder", file=str(out), allowed="a new folder")
-    if out.is_dir() and any(out.iterdir()) and not force:
+    if not is_there(out) or _is_empty(out):
+        return
+    if not force:
         raise BadInputError(
             "is not empty", file=str(out), allowed="a new folder, or --force"
         )
+    if not _is_ours(out):
+        raise BadInputError(
+            f"holds no {PLAN_FILE} of planner ({PLAN}), so --force does not delete it",
+            file=str(out),
+            field="--force",
+            allowed="a new folder, or one that `planner emit` wrote",
+        )
+
+
+def _is_empty(out: Path) -> bool:
+    try:
+        return not any(out.iterdir())
+    except OSError as error:
+        raise BadInputError(f"cannot be read: {error}", file=str(out)) from error
+
+
+def _is_ours(out: Path) -> bool:
+    """Whether a plan of ours lies in a folder."""
+    try:
+        fields = plain_json(read_text(out / PLAN_FILE))
+    except DocumentError:
+        return False
+    return isinstance(fields, dict) and fields.get("schema") == PLAN
 
 
 def write_folder(out: Path, contents: Sequence[LaunchFile], *, force: bool) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from hardware.documents import DocumentError, is_file, is_there, plain
 from hardware.files import SUFFIXES
 from hardware.yaml_text import DuplicateKeyError, parse_yaml
 from planner.errors import BadInputError, did_you_mean
@@ -14,7 +15,9 @@ from planner.launch.brief import Reading
 from planner.launch.registry import TARGETS
 from planner.launch.target import Files, Target
 from planner.models.presets import load_model
-from planner.specs.read import assigned, given_twice
+from planner.resolve import about
+from planner.specs.escape import comment, yaml_text
+from planner.specs.read import assigned, given_twice, user_text
 
 LARGEST = 1 << 20
 """Files above this are no configuration. [B]"""
@@ -68,6 +71,12 @@ def read_texts(files: Files, name: str | None, where: str) -> Reading:
     Raises:
         BadInputError: They are no target's, or several's.
     """
+    with about(where):
+        return _read(files, name)
+
+
+def _read(files: Files, name: str | None) -> Reading:
+    """Files as their target reads them."""
     if name is not None:
         return _named(name).read(files)
     able = [target for target in TARGETS if target.reads(files)]
@@ -78,7 +87,6 @@ def read_texts(files: Files, name: str | None, where: str) -> Reading:
     found = "several" if able else "none"
     raise BadInputError(
         f"{found} of the known targets write files like these; say which",
-        file=where,
         field="--target",
         allowed=", ".join(target.name for target in able or TARGETS),
     )
@@ -100,20 +108,27 @@ def _texts(paths: Sequence[Path]) -> Files:
     """Text by name; of a folder every file that is small enough to be settings."""
     texts: dict[str, str] = {}
     for path in paths:
-        inside = sorted(path.iterdir()) if path.is_dir() else [path]
-        for file in inside:
-            if file.is_file() and (not path.is_dir() or _may_be(file)):
-                texts[file.name] = _text(file)
-                _refuse_twins(file, texts[file.name])
-        if not path.exists():
+        if not is_there(path):
             raise BadInputError("no such file", file=str(path))
+        inside = [f for f in _inside(path) if _may_be(f)] if path.is_dir() else [path]
+        for file in inside:
+            texts[file.name] = user_text(file)
+            _refuse_twins(file, texts[file.name])
     return texts
+
+
+def _inside(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise BadInputError(f"cannot be read: {reason}", file=str(folder)) from error
 
 
 def _may_be(file: Path) -> bool:
     """Whether a file of a folder can hold settings; ours that do not are left out."""
     ours = file.name in ("plan.json", "README.md", "check.sh")
-    return not ours and file.stat().st_size < LARGEST
+    return not ours and is_file(file) and file.stat().st_size < LARGEST
 
 
 def _refuse_twins(file: Path, text: str) -> None:
@@ -126,13 +141,6 @@ def _refuse_twins(file: Path, text: str) -> None:
         raise given_twice(error, str(file)) from error
     except (yaml.YAMLError, ValueError, RecursionError):
         return
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInputError(f"cannot be read: {error}", file=str(path)) from error
 
 
 def import_spec(
@@ -157,8 +165,19 @@ def import_spec(
     for name in assignments:
         fields.setdefault(name.partition(".")[0].partition("=")[0], {})
     _require(fields, assignments)
+    _refuse_strange(fields)
     assigned(fields, assignments, Path(), reading.target)
     return fields
+
+
+def _refuse_strange(fields: dict[str, Any]) -> None:
+    """What a file says in a language of its own may be no number of ours."""
+    try:
+        plain(fields)
+    except DocumentError as error:
+        raise BadInputError(
+            f"the files give what cannot be used: {error.problem}", field=error.field
+        ) from error
 
 
 def _same_model(reading: Reading, told: Told) -> None:
@@ -251,15 +270,14 @@ def spec_text(fields: Mapping[str, object], reading: Reading) -> str:
     Returns:
         YAML with comments. [text]
     """
-    head = [f"# Read from {reading.target} files by `planner import`."]
+    head = [f"Read from {reading.target} files by `planner import`."]
     for title, words in (
         ("Not understood, and left out", reading.unknown),
         ("Changes no layout, time or memory", reading.ignored),
     ):
         if words:
-            head += [f"# {title}:", *(f"#   {word}" for word in words)]
-    body = yaml.safe_dump(dict(fields), sort_keys=False, width=88)
-    return "\n".join(head) + "\n" + body
+            head += [f"{title}:", *(f"  {comment(word)}" for word in words)]
+    return yaml_text(dict(fields), head)
 
 
 def report(reading: Reading, fields: Mapping[str, object], out: str) -> str:
@@ -279,7 +297,7 @@ def report(reading: Reading, fields: Mapping[str, object], out: str) -> str:
     lines = [f"{out}: a job for {reading.framework}", "  layout: " + ", ".join(degrees)]
     if reading.unknown:
         lines += ["  not understood, and left out:"]
-        lines += [f"    {word}" for word in reading.unknown]
+        lines += [f"    {comment(word)}" for word in reading.unknown]
     if reading.ignored:
         lines.append(
             f"  {len(reading.ignored)} settings change no layout, time or memory"

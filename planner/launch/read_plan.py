@@ -1,6 +1,5 @@
 """A plan file back into everything that a writer needs, checked as if it were new."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from planner.calibration_file import CalibrationFile
+from hardware.documents import DocumentError, plain_json
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.launch.brief import Brief
@@ -16,6 +15,7 @@ from planner.resolve import resolve
 from planner.specs.invalid import explained
 from planner.specs.job import JobSpec
 from planner.specs.layout import Layout, PartialLayout
+from planner.specs.read import user_text
 from planner.specs.result import Plan
 from planner.verify.legality import rule_violations
 
@@ -91,7 +91,7 @@ def read_plan(path: Path, calibration: CalibrationFile | None = None) -> PlanFil
         BadInputError: No such file, another schema, or a layout that its job, its
             cluster or its framework does not allow.
     """
-    text = _text(path)
+    text = user_text(path)
     plan = _plan(_fields(text, path), path)
     spec = _spec(plan, path)
     (workload,) = resolve(
@@ -102,21 +102,16 @@ def read_plan(path: Path, calibration: CalibrationFile | None = None) -> PlanFil
     return found
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInputError(f"cannot be read: {error}", file=str(path)) from error
-
-
 def _fields(text: str, path: Path) -> dict[str, Any]:
     """The file as JSON; an object of a schema that is known."""
     try:
-        fields = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise BadInputError(f"is no JSON: {error}", file=str(path)) from error
+        fields = plain_json(text)
+    except DocumentError as error:
+        raise BadInputError(
+            error.problem, file=str(path), field=error.field or None
+        ) from error
     schema = fields.get("schema") if isinstance(fields, dict) else None
-    if schema not in (PLAN, RESULT):
+    if schema not in [PLAN, RESULT]:
         raise BadInputError(
             "is no plan of this version",
             file=str(path),
@@ -131,10 +126,7 @@ def _fields(text: str, path: Path) -> dict[str, Any]:
 def _plan(fields: dict[str, Any], path: Path) -> Plan:
     """A plan, or a result's first."""
     if fields["schema"] == RESULT:
-        plans = fields.get("plans") or []
-        if not plans:
-            raise BadInputError("has no plan in it", file=str(path), field="plans")
-        first = plans[0]
+        first = _first(fields.get("plans"), path)
         fields = {
             "schema": PLAN,
             "spec": fields.get("spec", {}),
@@ -146,6 +138,26 @@ def _plan(fields: dict[str, Any], path: Path) -> Plan:
         return Plan.model_validate(fields)
     except ValidationError as error:
         raise explained(error, Plan, file=str(path), inside="") from error
+
+
+def _first(plans: object, path: Path) -> dict[str, Any]:
+    """The first plan of a result."""
+    if not isinstance(plans, list):
+        raise BadInputError(
+            "is no list of plans", file=str(path), field="plans", value=plans
+        )
+    if not plans:
+        raise BadInputError("has no plan in it", file=str(path), field="plans")
+    first = plans[0]
+    if not isinstance(first, dict):
+        raise BadInputError(
+            "is no plan",
+            file=str(path),
+            field="plans.0",
+            value=first,
+            allowed="a block with layout and estimate",
+        )
+    return first
 
 
 def _spec(plan: Plan, path: Path) -> JobSpec:

@@ -4,12 +4,14 @@ from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from planner.specs.escape import comment, markdown, shell_default
+
 
 @cache
 def _environment() -> Environment:
-    # Scripts and Markdown: nothing of it is HTML, and values are quoted where they
-    # are put together.
-    return Environment(  # noqa: S701
+    # Scripts and Markdown: nothing of it is HTML, and a filter for each language
+    # keeps text text.
+    environment = Environment(  # noqa: S701
         loader=PackageLoader("planner.launch"),
         undefined=StrictUndefined,
         trim_blocks=False,
@@ -19,6 +21,12 @@ def _environment() -> Environment:
         comment_start_string="{##",
         comment_end_string="##}",
     )
+    environment.filters |= {
+        "comment": comment,
+        "markdown": markdown,
+        "shell_default": shell_default,
+    }
+    return environment
 
 
 def render(template: str, **values: object) -> str:

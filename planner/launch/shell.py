@@ -4,6 +4,8 @@ import re
 import shlex
 from collections.abc import Iterator
 
+from planner.errors import BadInputError
+
 _ASSIGNED = re.compile(
     r"^\s*(?:export\s+|declare\s+-[aA]\s+|local\s+)?([A-Za-z_]\w*)(\+?)=(.*)$",
     re.DOTALL,
@@ -12,6 +14,8 @@ _DEFAULTED = re.compile(r'^\s*:\s+"?\$\{(\w+):?=([^}]*)\}"?')
 _USED = re.compile(r"\$\{(\w+)(?:\[[@*]\])?(?::?-([^}]*))?\}|\$(\w+)")
 DEPTH = 8
 """Variables within variables that are followed. [1]"""
+MOST = 1 << 14
+"""Variables that are filled in; a real script has some hundred. [1]"""
 
 
 class Script:
@@ -25,6 +29,7 @@ class Script:
         self.scalars: dict[str, str] = {}
         self.arrays: dict[str, list[str]] = {}
         self.lines: list[str] = []
+        self.left = MOST
         for line in logical_lines(text):
             self._read(line)
 
@@ -67,24 +72,29 @@ class Script:
             Words; one that stays unknown keeps its dollar sign. [text]
         """
         found = [word for line in self.lines for word in split(line)]
-        used = {name for word in found for name in self._names(word)}
+        used: set[str] = set()
+        for word in found:
+            self._use(word, used)
         loose = [a for name, a in self.arrays.items() if name not in used]
         every = [*found, *(word for array in loose for word in array)]
         return [filled for word in every for filled in self._filled(word, DEPTH)]
 
-    def _names(self, word: str) -> Iterator[str]:
-        for match in _USED.finditer(word):
-            name = match.group(1) or match.group(3)
-            yield name
-            for inner in self.arrays.get(name, []):
-                if inner != word:
-                    yield from self._names(inner)
+    def _use(self, word: str, used: set[str]) -> None:
+        """Add the variables of a word, and of the arrays among them, each once."""
+        waiting = [word]
+        while waiting:
+            for match in _USED.finditer(waiting.pop()):
+                name = match.group(1) or match.group(3)
+                if name not in used:
+                    used.add(name)
+                    waiting += self.arrays.get(name, [])
 
     def _filled(self, word: str, depth: int) -> list[str]:
         """A word with its variables; one that is a variable alone may be several."""
         alone = _USED.fullmatch(word)
         if depth and alone:
             name = alone.group(1) or alone.group(3)
+            self._count(word)
             if name in self.arrays:
                 return [
                     w for v in self.arrays[name] for w in self._filled(v, depth - 1)
@@ -96,12 +106,21 @@ class Script:
             return [word]
         return [self._inside(word, depth)]
 
+    def _count(self, text: str) -> None:
+        """Refuse variables that fill each other without end."""
+        self.left -= 1 + len(text) // 64
+        if self.left < 0:
+            raise BadInputError(
+                f"shell variables fill each other in more than {MOST:,} times"
+            )
+
     def _inside(self, word: str, depth: int) -> str:
         def value(match: re.Match[str]) -> str:
             name = match.group(1) or match.group(3)
             found = self.scalars.get(name, match.group(2))
             if found is None or found == word:
                 return match.group(0)
+            self._count(found)
             return self._inside(found, depth - 1) if depth else found
 
         return _USED.sub(value, word)

@@ -11,10 +11,15 @@ from pydantic_core import ErrorDetails
 from planner.models.architecture import Architecture
 from planner.models.details import Details
 from planner.models.errors import ModelConfigError
+from planner.specs.layout import MOST_LAYERS
 
 # A key this like a field that is absent is taken for its misspelling; real configs
 # hold many foreign keys, and none of those of the supported families is this close.
 _MISSPELT = 0.9
+
+
+LARGEST_SIZE = (1 << 31) - 1
+"""Rows, columns or heads of one layer: what a 32-bit index of a kernel holds. [1]"""
 
 
 class FamilyConfig(BaseModel, ABC):
@@ -62,6 +67,7 @@ class FamilyConfig(BaseModel, ABC):
         """
         named = cls._named(config)
         cls._refuse_misspelt(named, source)
+        cls._refuse_absurd(named, source)
         try:
             Details.model_validate(named)
             return cls.model_validate(named)
@@ -95,6 +101,17 @@ class FamilyConfig(BaseModel, ABC):
                 raise ModelConfigError(
                     f"{source}: {key!r} is not a field of a {cls.family} config; "
                     f"did you mean {meant[0]!r}?"
+                )
+
+    @classmethod
+    def _refuse_absurd(cls, config: Mapping[str, Any], source: str) -> None:
+        """Sizes are those of tensors; layers are listed one by one."""
+        for name in cls.model_fields:
+            value = config.get(name)
+            most = MOST_LAYERS if "layer" in name else LARGEST_SIZE
+            if isinstance(value, int) and value > most:
+                raise ModelConfigError(
+                    f"{source}: {name} is {value}; at most {most:,} is read"
                 )
 
     @classmethod

@@ -1,6 +1,5 @@
 """Models known by name, and models described by a file."""
 
-import json
 import re
 from difflib import get_close_matches
 from functools import cache
@@ -10,6 +9,14 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError
 
+from hardware.documents import (
+    DocumentError,
+    beside,
+    is_file,
+    is_there,
+    plain_json,
+    read_text,
+)
 from hardware.yaml_text import parse_yaml
 from planner.models.architecture import Architecture
 from planner.models.errors import ModelConfigError
@@ -17,6 +24,8 @@ from planner.models.hub import hub_config, is_hub_id
 from planner.models.registry import from_config
 
 _PACKAGE = Path(__file__).resolve().parents[1]
+MOST_SHOWN = 12
+"""Names in a message where none is near. [1]"""
 _PARAMETERS = re.compile(r"^published_parameters:\s*(\d+)", re.MULTILINE)
 
 
@@ -114,7 +123,7 @@ def load_model(reference: str, base: Path | None = None) -> Architecture:
     if reference in preset_names():
         return preset(reference)
     file = find_config(reference, base)
-    if is_hub_id(reference) and not _local(reference, base).is_file():
+    if is_hub_id(reference) and not is_file(_local(reference, base)):
         source = f"Hugging Face {reference}, config.json"
         return from_config(_read_json(file), source=source, name=reference)
     name = file.parent.name if file.name == "config.json" else file.stem
@@ -135,27 +144,26 @@ def find_config(reference: str, base: Path | None = None) -> Path:
         ModelConfigError: There is no such file, and the hub does not give one.
     """
     file = _local(reference, base)
-    if file.is_file():
+    if is_file(file):
         return file
     if is_hub_id(reference):
         return hub_config(reference)
     raise ModelConfigError(
-        f"model {reference!r} is neither a preset nor a file: {file} does not "
-        f"exist; {_nearest(reference)}"
+        f"model {reference!r} is neither a preset nor a file: {file} "
+        f"{'is no file' if is_there(file) else 'does not exist'}; {_nearest(reference)}"
     )
 
 
 def _local(reference: str, base: Path | None) -> Path:
-    path = (base or Path()) / Path(reference).expanduser()
-    return path / "config.json" if path.is_dir() else path
+    path = beside(base or Path(), reference)
+    return path / "config.json" if is_there(path) and path.is_dir() else path
 
 
 def _read_json(file: Path) -> dict[str, Any]:
     try:
-        config = json.loads(file.read_text("utf-8"))
-    # Broken JSON and broken UTF-8 are ValueErrors both.
-    except (OSError, ValueError) as error:
-        raise ModelConfigError(f"{file}: not readable as JSON: {error}") from error
+        config = plain_json(read_text(file))
+    except DocumentError as error:
+        raise ModelConfigError(f"{file}: {error}") from error
     if not isinstance(config, dict):
         raise ModelConfigError(
             f"{file}: holds a {type(config).__name__}; it has to be a JSON object with "
@@ -179,5 +187,6 @@ def _directory() -> Path:
 def _nearest(name: str) -> str:
     names = preset_names()
     near = get_close_matches(name.lower(), names, n=3)
-    label = "nearest" if near else "known"
-    return f"{label}: {', '.join(near or names)}"
+    if near:
+        return f"nearest: {', '.join(near)}"
+    return f"known: {', '.join(names[:MOST_SHOWN])}, ... (planner catalog models)"

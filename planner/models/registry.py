@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
 
+from hardware.names import name_like
 from planner.models.architecture import Architecture
 from planner.models.bloom import BloomConfig
 from planner.models.cohere import Cohere2Config, CohereConfig
@@ -77,6 +78,9 @@ FAMILIES: tuple[type[FamilyConfig], ...] = (
     DeepseekV3Config,
 )
 
+MOST_PARAMETERS = 10**15
+"""Of a model; the largest that was published has about 10^12. [1]"""
+
 
 def from_config(
     config: Mapping[str, Any], *, source: str, name: str | None = None
@@ -101,7 +105,13 @@ def from_config(
     config = _text_part(config)
     family = _family(config, source)
     known = name or config.get("_name_or_path") or family.family
-    return family.read(config, source).architecture(str(known), source)
+    found = family.read(config, source).architecture(name_like(str(known)), source)
+    if found.parameters > MOST_PARAMETERS:
+        raise ModelConfigError(
+            f"{source}: the model has {found.parameters:.3g} parameters; at most "
+            f"{MOST_PARAMETERS:.0e} are priced, a thousand times the largest"
+        )
+    return found
 
 
 def _family(config: Mapping[str, Any], source: str) -> type[FamilyConfig]:

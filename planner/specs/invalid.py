@@ -25,7 +25,6 @@ _URGENCY = {"extra_forbidden": 0, "value_error": 1, "missing": 3}
 _OTHER_URGENCY = 2
 _UNION_TAGS = {"bool", "int", "str", "Span"}
 """Parts of a pydantic location that name a member of a union, not a field."""
-_LONGEST_VALUE = 60
 
 
 def explained(
@@ -131,13 +130,13 @@ def _nearest(error: ErrorDetails) -> str:
 
 
 def _shown(error: ErrorDetails) -> object:
-    """The value if it is short enough to read in a message."""
+    """The value, where it helps to find the place."""
     value = error["input"]
     if error["type"] == "missing" or isinstance(value, dict):
         return None
     if value is None:
         return "null"
-    return value if len(repr(value)) <= _LONGEST_VALUE else f"{value!r:.50} ..."
+    return value
 
 
 def _block_at(model: type[BaseModel], path: Sequence[str | int]) -> type[BaseModel]:

@@ -12,6 +12,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticKnownError
 
+from hardware.names import Line, plain_name
 from planner.specs.economics import EconomicsSpec
 from planner.specs.inference import InferenceSpec
 from planner.specs.layout import PartialLayout
@@ -31,8 +32,8 @@ class JobSpec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    model: str | dict[str, object]
-    cluster: str | dict[str, object]
+    model: Line | dict[str, object]
+    cluster: Line | dict[str, object]
     inference: InferenceSpec | None = None
     """Generating text, in place of training; `planner memory` alone prices it."""
     training: TrainingSpec | None = Field(default=None, validate_default=True)
@@ -47,6 +48,17 @@ class JobSpec(BaseModel):
     phases: tuple[PhaseSpec, ...] = ()
     """Parts of one run that differ in sequence length and batch, each with a plan of
     its own; the training block says what they share."""
+
+    @field_validator("model", "cluster")
+    @classmethod
+    def _plainly_named(cls, value: str | dict[str, object]) -> str | dict[str, object]:
+        """A name that is given goes into files and scripts."""
+        if isinstance(value, dict) and value.get("name") is not None:
+            try:
+                plain_name(str(value["name"]))
+            except ValueError as error:
+                raise ValueError(f"name: {error}") from error
+        return value
 
     @field_validator("inference", mode="before")
     @classmethod

@@ -1,6 +1,6 @@
 """A layout: how a model lies on a mesh of GPUs, complete or in part."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -11,9 +11,18 @@ Schedule = Literal[
     "gpipe", "1f1b", "interleaved", "zb-h1", "zb-v", "dualpipe-v", "dualpipe"
 ]
 Order = Literal["tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"]
-Degree = Field(default=1, ge=1, strict=True)
+MOST_RANKS = 1 << 24
+"""Ranks of one axis, more than any cluster has. [1]"""
+MOST_SEQUENCES = 1 << 40
+"""Sequences or micro-batches of one step, more than any run has. [1]"""
 MOST_LAYERS = 1 << 16
-"""Layers of a virtual stage, more than any model has. [1]"""
+"""Layers of a virtual stage, or such stages, more than any model has. [1]"""
+Degree = Field(default=1, ge=1, le=MOST_RANKS, strict=True)
+Count = Field(default=1, ge=1, le=MOST_SEQUENCES, strict=True)
+GivenDegree = Annotated[int, Field(ge=1, le=MOST_RANKS, strict=True)] | None
+"""A degree that a user may leave open. [1]"""
+GivenCount = Annotated[int, Field(ge=1, le=MOST_SEQUENCES, strict=True)] | None
+"""A number of sequences or micro-batches that a user may leave open. [1]"""
 
 
 class RecomputeRange(BaseModel):
@@ -75,9 +84,9 @@ class PoolStages(BaseModel):
     """Its name in the cluster."""
     stages: tuple[int, ...] = Field(min_length=1)
     """Pipeline ranks. [1]"""
-    tp: int | None = Field(default=None, ge=1, strict=True)
+    tp: GivenDegree = None
     """Its own degrees; absent in a given layout: the layout's. [1]"""
-    dp: int | None = Field(default=None, ge=1, strict=True)
+    dp: GivenDegree = None
 
 
 class Offload(BaseModel):
@@ -125,14 +134,19 @@ class Layout(BaseModel):
     dp: int = Degree
     dp_shard: int = Degree
     zero_stage: int = Field(default=0, ge=0, le=3, strict=True)
-    micro_batch: int = Degree
-    grad_accum: int = Degree
+    micro_batch: int = Count
+    grad_accum: int = Count
     schedule: Schedule = "1f1b"
     order: Order = "tp-cp-ep-dp-pp"
     comm_dtype: CommDtype = CommDtype()
     offload: Offload = Offload()
     stages: tuple[Stage, ...] = ()
     pools: tuple[PoolStages, ...] = ()
+
+    @model_validator(mode="after")
+    def _stages_can_be_listed(self) -> Self:
+        _refuse_endless(self.pp, self.vpp)
+        return self
 
     @property
     def gpus(self) -> int:
@@ -199,19 +213,19 @@ class PartialLayout(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    tp: int | None = Field(default=None, ge=1, strict=True)
+    tp: GivenDegree = None
     sp: bool | None = None
-    pp: int | None = Field(default=None, ge=1, strict=True)
-    vpp: int | None = Field(default=None, ge=1, strict=True)
-    cp: int | None = Field(default=None, ge=1, strict=True)
+    pp: GivenDegree = None
+    vpp: GivenDegree = None
+    cp: GivenDegree = None
     cp_kind: CpKind | None = None
-    ep: int | None = Field(default=None, ge=1, strict=True)
-    etp: int | None = Field(default=None, ge=1, strict=True)
-    dp: int | None = Field(default=None, ge=1, strict=True)
-    dp_shard: int | None = Field(default=None, ge=1, strict=True)
+    ep: GivenDegree = None
+    etp: GivenDegree = None
+    dp: GivenDegree = None
+    dp_shard: GivenDegree = None
     zero_stage: int | None = Field(default=None, ge=0, le=3, strict=True)
-    micro_batch: int | None = Field(default=None, ge=1, strict=True)
-    grad_accum: int | None = Field(default=None, ge=1, strict=True)
+    micro_batch: GivenCount = None
+    grad_accum: GivenCount = None
     schedule: Schedule | None = None
     order: Order | None = None
     comm_dtype: CommDtype | None = None
@@ -221,6 +235,11 @@ class PartialLayout(BaseModel):
     stages: tuple[Stage, ...] | Literal["even"] | None = None
     pools: tuple[PoolStages, ...] = ()
 
+    @model_validator(mode="after")
+    def _stages_can_be_listed(self) -> Self:
+        _refuse_endless(self.pp or 1, self.vpp or 1)
+        return self
+
     def given(self) -> dict[str, object]:
         """Fields that the user set, by name."""
         return {
@@ -228,6 +247,14 @@ class PartialLayout(BaseModel):
             for name in type(self).model_fields
             if (value := getattr(self, name)) is not None and value != ()
         }
+
+
+def _refuse_endless(pp: int, vpp: int) -> None:
+    if pp * vpp > MOST_LAYERS:
+        raise ValueError(
+            f"pp {pp} times vpp {vpp} are {pp * vpp:,} virtual stages; at most "
+            f"{MOST_LAYERS:,} are listed"
+        )
 
 
 def even_layers(layers: int, stages: int) -> tuple[int, ...]:

@@ -5,13 +5,16 @@ from pydantic import BaseModel, ConfigDict, Field
 from planner.specs.layout import PartialLayout
 from planner.specs.training import RampStep, Tokens, TrainingSpec
 
+LONGEST = 64
+"""Characters of a phase's name; a file's has 255 with what goes round it. [1]"""
+
 
 class PhaseSpec(BaseModel):
     """One phase; what is absent is as in the training block."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=LONGEST)
     """Of letters, digits, dots and dashes: a file may be named after it."""
     tokens: Tokens
     """Trained in this phase. [token]"""

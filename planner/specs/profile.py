@@ -4,6 +4,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from hardware.names import Line
+
 GatheredInputs = Literal["saved", "regathered"]
 CudaGraphs = Literal["none", "dense", "layer", "full"]
 ExpertDispatch = Literal["all-to-all", "deduplicated"]
@@ -20,7 +22,7 @@ class Profile(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
-    version: str
+    version: Line
     attention_kernel: dict[str, str] | str
     """Attention kernel by GPU architecture, or one for all."""
     memory_traffic: float = Field(gt=0)

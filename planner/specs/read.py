@@ -8,7 +8,16 @@ import yaml
 from pydantic import ValidationError
 
 from hardware import catalog
-from hardware.yaml_text import DuplicateKeyError, parse_yaml
+from hardware.documents import (
+    DocumentError,
+    beside,
+    is_there,
+    plain_yaml,
+    read_text,
+    yaml_files,
+)
+from hardware.names import LONGEST_NAME
+from hardware.yaml_text import DuplicateKeyError
 from planner.errors import BadInputError, did_you_mean
 from planner.specs.invalid import explained
 from planner.specs.job import JobSpec
@@ -26,6 +35,8 @@ EXCLUSIVE = {
 }
 """A field that can be set, and its rival in the same block, which that clears."""
 
+_CHANGED = " (changed)"
+"""What follows the name of a cluster with a field set on the command line."""
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
@@ -110,14 +121,14 @@ def locate(path: Path) -> Path:
     Raises:
         BadInputError: Neither; names the nearest.
     """
-    if path.exists():
+    if is_there(path):
         return path
     known = known_jobs()
     if str(path) in known:
         return known[str(path)]
-    siblings = [str(p) for p in path.parent.glob("*.y*ml")]
+    near = did_you_mean(str(path), [*known, *yaml_files(path.parent)])
     raise BadInputError(
-        f"no such file or job; {did_you_mean(str(path), [*known, *siblings])}",
+        f"no such file or job; {near}",
         file=str(path),
     )
 
@@ -141,14 +152,7 @@ def read_mapping(file: Path) -> Fields:
     Raises:
         BadInputError: Unreadable, empty, no YAML, or no mapping.
     """
-    try:
-        text = file.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise BadInputError("is not UTF-8 text", file=str(file)) from error
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise BadInputError(f"cannot be read: {reason}", file=str(file)) from error
-    content = _parse(text, str(file))
+    content = _parse(user_text(file), str(file))
     if content is None:
         raise BadInputError("the file is empty", file=str(file))
     if not isinstance(content, dict):
@@ -161,18 +165,38 @@ def read_mapping(file: Path) -> Fields:
     return content
 
 
+def user_text(file: Path) -> str:
+    """Text of a file that a user names.
+
+    Args:
+        file: The file. [-]
+
+    Returns:
+        Its text. [text]
+
+    Raises:
+        BadInputError: Unreadable, no UTF-8, or too large.
+    """
+    try:
+        return read_text(file)
+    except DocumentError as error:
+        raise BadInputError(error.problem, file=str(file)) from error
+
+
 def _parse(text: str, file: str) -> Any:
     """YAML as Python data, with the line of a syntax error."""
     try:
-        return parse_yaml(text)
+        return plain_yaml(text)
+    except DocumentError as error:
+        place = error.field or None
+        raise BadInputError(error.problem, file=file, field=place) from error
     except DuplicateKeyError as error:
         raise given_twice(error, file) from error
     except yaml.MarkedYAMLError as error:
         line = f"line {error.problem_mark.line + 1}" if error.problem_mark else None
         problem = f"is no YAML: {error.problem or error.context}"
         raise BadInputError(problem, file=file, field=line) from error
-    # Dates that do not exist, digits beyond Python's limit, endless nesting.
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except yaml.YAMLError as error:
         raise BadInputError(f"is no YAML: {error}", file=file) from error
 
 
@@ -232,7 +256,8 @@ def _enter(block: Fields, key: str, dotted: str, base: Path) -> Fields:
         inner = {}
     if dotted == "cluster" and isinstance(inner, str):
         inner = cluster_fields(inner, base)
-        inner["name"] = f"{inner.get('name', key)} (changed)"
+        named = str(inner.get("name", key))[: LONGEST_NAME - len(_CHANGED)]
+        inner["name"] = named + _CHANGED
     if not isinstance(inner, dict):
         raise BadInputError(
             "holds one value, so no field inside it can be set",
@@ -261,8 +286,8 @@ def cluster_fields(reference: str, base: Path) -> Fields:
     known = catalog.names("clusters")
     if reference in known:
         return catalog.cluster(reference).model_dump(mode="json")
-    path = base / Path(reference).expanduser()
-    if path.exists():
+    path = beside(base, reference)
+    if is_there(path):
         return read_mapping(path)
     raise BadInputError(
         f"no cluster of this name, and no such file; {did_you_mean(reference, known)}",

@@ -1,6 +1,5 @@
 """Finds among launch files which is which."""
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from hardware.documents import DocumentError, plain_json
 from hardware.yaml_text import parse_yaml
 from planner.errors import BadInputError
 from planner.launch.accelerate.known import keys
@@ -98,10 +98,10 @@ def parsed(text: str) -> dict[str, Any]:
     """
     try:
         its = parse_yaml(text)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError):
         try:
-            its = json.loads(text)
-        except json.JSONDecodeError:
+            its = plain_json(text)
+        except DocumentError:
             return {}
     return its if isinstance(its, dict) else {}
 
@@ -148,7 +148,7 @@ def _scalar(text: str) -> Any:
     """A word of a command line as YAML; as it stands where it is none."""
     try:
         return parse_yaml(text)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError):
         return text
 
 

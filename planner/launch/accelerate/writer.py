@@ -4,8 +4,6 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import yaml
-
 from planner.launch.accelerate.arguments import arguments
 from planner.launch.accelerate.known import (
     DEEPSPEED,
@@ -26,6 +24,7 @@ from planner.launch.accelerate.run import run
 from planner.launch.accelerate.zero import zero
 from planner.launch.brief import Brief, LaunchFile, Program, Variable
 from planner.launch.render import render
+from planner.specs.escape import yaml_text
 
 SCRIPT, PLACES = "train.py", "accelerate.yaml"
 TRAINING, RUN, MODEL = "training.yaml", "run.yaml", "config.json"
@@ -71,8 +70,7 @@ def _files(brief: Brief) -> Iterator[LaunchFile]:
 
 
 def _yaml(name: str, content: Mapping[str, Any]) -> str:
-    body = yaml.safe_dump(dict(content), sort_keys=False, width=88)
-    return f"# {HEADS[name]}\n{body}"
+    return yaml_text(dict(content), [HEADS[name]])
 
 
 def _versions(brief: Brief) -> Iterator[str]:

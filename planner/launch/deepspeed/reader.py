@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from hardware.documents import DocumentError, plain_json
 from hardware.yaml_text import parse_yaml
 from planner.errors import BadInputError
 from planner.launch.brief import Reading
@@ -79,11 +80,11 @@ def reads(files: Mapping[str, str]) -> bool:
 def _parsed(text: str) -> dict[str, Any]:
     """JSON or YAML with names at the top; empty for anything else."""
     try:
-        its = json.loads(text)
-    except json.JSONDecodeError:
+        its = plain_json(text)
+    except DocumentError:
         try:
             its = parse_yaml(text)
-        except yaml.YAMLError:
+        except (yaml.YAMLError, ValueError):
             return {}
     return its if isinstance(its, dict) else {}
 

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-import yaml
-
 from planner.launch.brief import Brief, LaunchFile, Program
 from planner.launch.target import Launcher
+from planner.specs.escape import yaml_text
 
 TRAIN_JOB, JOB_SET = "trainjob.yaml", "jobset.yaml"
 RESOURCE = {
@@ -31,25 +30,21 @@ def write(brief: Brief, program: Program) -> tuple[LaunchFile, ...]:
     """
     del program
     return (
-        LaunchFile(TRAIN_JOB, _yaml(_train_job(brief), _HEAD_TRAIN)),
-        LaunchFile(JOB_SET, _yaml(_job_set(brief), _HEAD_SET)),
+        LaunchFile(TRAIN_JOB, yaml_text(_train_job(brief), _HEAD_TRAIN)),
+        LaunchFile(JOB_SET, yaml_text(_job_set(brief), _HEAD_SET)),
     )
 
 
 _HEAD_TRAIN = (
-    "# Kubeflow Trainer v2 (trainer.kubeflow.org/v1alpha1). Fill in the image, and\n"
-    "# mount this folder at /plan, for example from a ConfigMap or a shared volume;\n"
-    "# NCCL wants more than the 64 MB that /dev/shm has by default: the runtime's\n"
-    "# pods need an emptyDir in memory there, as jobset.yaml has it.\n"
+    "Kubeflow Trainer v2 (trainer.kubeflow.org/v1alpha1). Fill in the image, and",
+    "mount this folder at /plan, for example from a ConfigMap or a shared volume;",
+    "NCCL wants more than the 64 MB that /dev/shm has by default: the runtime's",
+    "pods need an emptyDir in memory there, as jobset.yaml has it.",
 )
 _HEAD_SET = (
-    "# JobSet v1alpha2, one pod per node. Fill in the image, and mount this folder at\n"
-    "# /plan, for example from a ConfigMap or a shared volume.\n"
+    "JobSet v1alpha2, one pod per node. Fill in the image, and mount this folder at",
+    "/plan, for example from a ConfigMap or a shared volume.",
 )
-
-
-def _yaml(value: dict[str, Any], head: str) -> str:
-    return head + yaml.safe_dump(value, sort_keys=False, width=88)
 
 
 def _resources(brief: Brief) -> dict[str, Any]:

@@ -228,7 +228,7 @@ def _yaml_words(text: str) -> list[str] | None:
     """MODEL_ARGS of a model_config.yaml as words."""
     try:
         its = parse_yaml(text)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError):
         return None
     arguments = its.get("MODEL_ARGS") if isinstance(its, dict) else None
     if not isinstance(arguments, dict):

@@ -1,15 +1,13 @@
 """A plan as launch files of Megatron-LM's pretrain_gpt.py."""
 
-import shlex
 from collections.abc import Iterator, Sequence
 from itertools import chain
-
-import yaml
 
 from planner.launch.brief import Brief, LaunchFile, Program, Variable
 from planner.launch.megatron.arguments import Group, arguments, words
 from planner.launch.megatron.known import VERSION
 from planner.launch.megatron.rotation import base_of
+from planner.specs.escape import shell_words, yaml_text
 
 SCRIPT, YAML_FILE = "arguments.sh", "arguments.yaml"
 
@@ -130,7 +128,7 @@ def _script(groups: Sequence[Group], brief: Brief) -> str:
     ]
     for title, given in groups:
         lines += [f"  # {title}"] if given else []
-        lines += ["  " + shlex.join(words(argument)) for argument in given]
+        lines += ["  " + shell_words(words(argument)) for argument in given]
     # NullTokenizer adds a token of its own to those that it is given.
     data = _DATA.replace("{vocabulary}", str(brief.architecture.vocab - 1))
     return "\n".join([*lines, ")"]) + "\n" + data
@@ -138,9 +136,8 @@ def _script(groups: Sequence[Group], brief: Brief) -> str:
 
 def _yaml(groups: Sequence[Group]) -> str:
     every = chain.from_iterable(given for _, given in groups)
-    body = {"MODEL_ARGS": dict(every)}
     head = (
-        "# The same arguments as YAML, the form of Megatron-LM's own "
-        "model_config.yaml files.\n"
+        "The same arguments as YAML, the form of Megatron-LM's own "
+        "model_config.yaml files."
     )
-    return head + yaml.safe_dump(body, sort_keys=False, width=88)
+    return yaml_text({"MODEL_ARGS": dict(every)}, [head])

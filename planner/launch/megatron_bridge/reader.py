@@ -33,7 +33,7 @@ def _loaded(files: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
             continue
         try:
             its = parse_yaml(text)
-        except yaml.YAMLError:
+        except (yaml.YAMLError, ValueError):
             continue
         model = its.get("model") if isinstance(its, dict) else None
         if isinstance(model, dict) and MARK in model:

@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
-import yaml
-
 from planner.errors import did_you_mean
 from planner.launch.brief import Brief, Gap, LaunchFile, Program, Variable
 from planner.launch.megatron.arguments import fp8_recipe, run_arguments
@@ -15,6 +13,7 @@ from planner.launch.megatron.model import dispatcher
 from planner.launch.megatron.writer import core_environment
 from planner.launch.megatron_bridge.paths import VERSION, fields, paths
 from planner.launch.render import render
+from planner.specs.escape import yaml_text
 
 TRAIN, OVERRIDES, CONFIG = "train.py", "overrides.yaml", "model/config.json"
 PRECISIONS = {
@@ -100,12 +99,11 @@ def write(brief: Brief) -> Program:
     Returns:
         The script, its overrides and the model's config, and how they start. [-]
     """
-    body = yaml.safe_dump(overrides(brief), sort_keys=False, width=88)
-    head = "# Overrides of Megatron-Bridge's ConfigContainer; train.py merges them.\n"
+    head = "Overrides of Megatron-Bridge's ConfigContainer; train.py merges them."
     return Program(
         files=(
             LaunchFile(TRAIN, _train(brief)),
-            LaunchFile(OVERRIDES, head + body),
+            LaunchFile(OVERRIDES, yaml_text(overrides(brief), [head])),
             LaunchFile(CONFIG, _config(brief)),
         ),
         starter="torchrun",

@@ -25,7 +25,7 @@ def is_legacy(text: str) -> bool:
     """
     try:
         found = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return False
     return sum(section in found for section in SECTIONS) > 1
 
@@ -45,7 +45,7 @@ def from_toml(name: str, text: str) -> Values:
     """
     try:
         tree = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise BadInputError(f"is no TOML: {error}", file=name) from error
     return modern(dict(_leaves(tree, "")))
 

@@ -2,15 +2,18 @@
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
 from golden_folders import ROOT
 
+from hardware.fleets import TierSpec
+from hardware.topology import ClusterTopology
+from planner.errors import BadInputError
 from planner.launch import emit, read_plan, write_folder
-from planner.launch.read_plan import PlanFile
 
 SCHEMAS = Path(__file__).with_name("kubernetes_fields.yaml")
 SCRIPTS = sorted(
@@ -52,17 +55,53 @@ def test_objects_have_fields_of_their_schemas(name: str) -> None:
 
 
 def hostile(tmp_path: Path, target: str) -> Path:
-    """A folder of a plan whose names and texts would run commands if they could."""
+    """A folder of a plan whose names and texts would run commands if they could.
+
+    No file gives such a plan, see the test below; the writers are safe without that.
+    """
+    found = read_plan(ROOT / "slurm" / "llama-3.1-70b-32-h100" / "plan.json")
+    plan, cluster = found.plan, found.workload.topology.cluster
+    model = {**cast("dict[str, object]", plan.spec["model"]), "name": HOSTILE}
+    tier = TierSpec(name="leaf", gpus=16, oversubscription=2)
+    tier = tier.model_copy(update={"name": HOSTILE})
+    spec = cluster.spec.model_copy(update={"name": HOSTILE, "tiers": (tier,)})
+    stack = {**plan.estimate.stack, "name": HOSTILE, "version": HOSTILE}
+    texts = {"stack": stack, "assumptions": (HOSTILE,)}
+    evil = {
+        "spec": {**plan.spec, "model": model},
+        "versions": {"planner": HOSTILE},
+        "estimate": plan.estimate.model_copy(update=texts),
+    }
+    topology = ClusterTopology(replace(cluster, spec=spec))
+    changed = replace(
+        found,
+        plan=plan.model_copy(update=evil),
+        workload=replace(found.workload, topology=topology),
+    )
+    out = tmp_path / "out"
+    write_folder(out, emit(changed, target), force=False)
+    return out
+
+
+@pytest.mark.parametrize("place", ["model", "cluster", "tier"])
+def test_a_plan_with_a_hostile_name_is_refused(tmp_path: Path, place: str) -> None:
     path = tmp_path / "plan.json"
     fields = json.loads(
-        (ROOT / "megatron" / "llama-3-8b-8-a100" / "plan.json").read_text()
+        (ROOT / "slurm" / "llama-3.1-70b-32-h100" / "plan.json").read_text()
     )
-    fields["spec"]["model"]["name"] = HOSTILE
+    named = fields["spec"]["cluster" if place == "tier" else place]
+    if place == "tier":
+        named["tiers"] = [{"gpus": 16, "oversubscription": 2}]
+        named = named["tiers"][0]
+    named["name"] = "rack\ntouch owned\n"
     path.write_text(json.dumps(fields))
-    found: PlanFile = read_plan(path)
-    out = tmp_path / "out"
-    write_folder(out, emit(found, target), force=False)
-    return out
+    with pytest.raises(BadInputError) as refused:
+        read_plan(path)
+    message = str(refused.value)
+    assert str(path) in message
+    assert "is no name" in message
+    assert "nearest: rack" in message
+    assert "\n" not in message
 
 
 @pytest.mark.parametrize("target", ["slurm", "torchrun", "kubernetes"])
@@ -74,7 +113,8 @@ def test_hostile_names_run_nothing(tmp_path: Path, target: str) -> None:
         )
         assert done.returncode == 0, (script.name, done.stderr)
         for line in script.read_text().splitlines():
-            assert "touch owned" not in line, (script.name, line)
+            live = "touch owned" in line and not line.startswith("# ")
+            assert not live, (script.name, line)
     for thing in out.glob("*job*.yaml"):
         name = yaml.safe_load(thing.read_text())["metadata"]["name"]
         assert name.replace("-", "").isalnum()
