@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from planner.calibration_file import CalibrationFile
 from planner.cost.workload import Workload
 from planner.evidence.logs import Log
 from planner.evidence.rows import Row

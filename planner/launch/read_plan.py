@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from hardware.documents import DocumentError, plain_json
+from planner.calibration_file import CalibrationFile
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.launch.brief import Brief
