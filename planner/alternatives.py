@@ -106,10 +106,24 @@ def _priced(
         "device_gib": held and held.memory.peak_device_gib.value,
         "largest_model": largest_model(workload, place),
         "gpus_needed": fewest and fewest.layout.gpus,
+        "nodes_needed": fewest and nodes_of(workload, fewest.layout.gpus),
         "layout": fewest and fewest.layout,
         "reason": "" if fewest else "no number of these GPUs holds it",
     }
     return answer.model_copy(update=found)
+
+
+def nodes_of(workload: Workload, gpus: int) -> int:
+    """Nodes of the job's kind that hold so many of its GPUs.
+
+    Args:
+        workload: The job. [-]
+        gpus: How many. [1]
+
+    Returns:
+        Nodes, the last one perhaps in part. [1]
+    """
+    return -(-gpus // workload.topology.cluster.node.gpus_per_node)
 
 
 def _judged(workload: Workload, given: Layout | None) -> Held | None:
