@@ -5,7 +5,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from planner.cost.checkpoint import saved_bytes
+from planner.cost.meshes import Meshes
 from planner.cost.room import context_bytes
+from planner.cost.states import unsaved_bytes
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.frugal import Held, fewest_gpus, most_frugal, weigh
@@ -104,10 +106,24 @@ def _priced(
         "device_gib": held and held.memory.peak_device_gib.value,
         "largest_model": largest_model(workload, place),
         "gpus_needed": fewest and fewest.layout.gpus,
+        "nodes_needed": fewest and nodes_of(workload, fewest.layout.gpus),
         "layout": fewest and fewest.layout,
         "reason": "" if fewest else "no number of these GPUs holds it",
     }
     return answer.model_copy(update=found)
+
+
+def nodes_of(workload: Workload, gpus: int) -> int:
+    """Nodes of the job's kind that hold so many of its GPUs.
+
+    Args:
+        workload: The job. [-]
+        gpus: How many. [1]
+
+    Returns:
+        Nodes, the last one perhaps in part. [1]
+    """
+    return -(-gpus // workload.topology.cluster.node.gpus_per_node)
 
 
 def _judged(workload: Workload, given: Layout | None) -> Held | None:
@@ -203,12 +219,19 @@ def _least_bytes(workload: Workload) -> float:
     offload, training = workload.offload, workload.training
     if training.frozen:
         return 0.0 if offload.parameters else LEAST_FROZEN[training.method]
-    entry = workload.recipe.states[max(workload.recipe.states)]
-    each, saved = entry.gradients + entry.sharded_gradients, saved_bytes(workload)
-    gradients = 0.0 if training.optimizer_in_backward else each * saved.parameters
+    stages = workload.framework.limits.zero_stages
+    return min(_stage_bytes(workload, stage) for stage in stages)
+
+
+def _stage_bytes(workload: Workload, stage: int) -> float:
+    """The same at one ZeRO stage, all of it trained. [B]."""
+    offload, saved = workload.offload, saved_bytes(workload, stage)
+    alone = Meshes.of_layout(Layout(zero_stage=stage))
+    each = float(unsaved_bytes(workload, alone).gradients[0])
+    kept = not workload.training.optimizer_in_backward
     here = (
         (1.0 - offload.parameters) * saved.weights
         + (1.0 - offload.optimizer) * saved.optimizer
-        + (1.0 - offload.gradients) * gradients
+        + kept * (1.0 - offload.gradients) * each * saved.parameters
     )
     return here / workload.model.trained_parameters

@@ -12,7 +12,7 @@ from planner.cost.meshes import Floats
 from planner.cost.mixed import price_meshes
 from planner.cost.table import CostTable
 from planner.cost.workload import Workload
-from planner.reasons import recompute_words
+from planner.reasons import gpus_words, recompute_words
 from planner.search.outcome import SearchOutcome
 from planner.search.paths import even_counts, in_class
 from planner.search.space import Space, enumerate_space
@@ -161,9 +161,9 @@ def _remedies(footprint: Footprint) -> tuple[str, ...]:
     states = stage.weights + stage.gradients + stage.optimizer
     gpus = workload.gpus
     if states > stage.activations + stage.transient:
-        more = (
-            f"about {int(np.ceil(gpus * excess))} GPUs of this size instead of {gpus}"
-        )
+        node = workload.topology.cluster.node.gpus_per_node
+        nodes = int(np.ceil(gpus * excess / node))
+        more = f"about {gpus_words(nodes * node, node)} of this size instead of {gpus}"
         return (f"States are {states:.1f} GiB of it: {more} would hold them.",)
     limits = workload.search.limits()
     freed = ", ".join(f"{axis} {value}" for axis, value in limits.items())

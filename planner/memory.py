@@ -1,7 +1,7 @@
 """The flow of `planner memory`: does it fit, and what is the most that does."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache, partial
 
@@ -70,6 +70,8 @@ def training_memory(
     return TrainingMemory(
         gpus=layout.gpus,
         gpus_needed=methods[0].gpus_needed,
+        nodes_needed=methods[0].nodes_needed,
+        gpus_per_node=workload.topology.cluster.node.gpus_per_node,
         positions=workload.model.max_position,
         memory=memory,
         layout=layout,
@@ -175,9 +177,18 @@ def _assumptions(
             if routed
             else ()
         ),
-        "fewest GPUs: one sequence a micro-batch, full recompute where there is "
-        "one, even stages; time plays no part",
+        f"fewest GPUs: {_counted(workload.topology.cluster)}; one sequence a "
+        "micro-batch, full recompute where there is one, even stages; time plays no "
+        "part",
     )
+
+
+def _counted(cluster: Cluster) -> str:
+    """Units that a cluster is used by, in words."""
+    node = cluster.node.gpus_per_node
+    if cluster.spec.partial or node == 1:
+        return "single GPUs of one node, then whole nodes" if node > 1 else "nodes of 1"
+    return f"whole nodes of {node}, as the cluster does not say partial: true"
 
 
 def inference_memory(
@@ -197,11 +208,14 @@ def inference_memory(
         BadInputError: The model cannot be split so, or the GPU lacks the format.
     """
     _refuse(model, cluster, spec)
-    capacity = cluster.gpu.memory_capacity
+    capacity, node = cluster.gpu.memory_capacity, cluster.node.gpus_per_node
     heads = max(kind.attention.heads for kind in model.kinds)
+    needed = gpus_to_serve(model, spec, capacity, _groups(model, cluster, heads))
     return InferenceMemory(
         gpus=spec.tp,
-        gpus_needed=gpus_to_serve(model, spec, capacity, heads),
+        gpus_needed=needed,
+        nodes_needed=needed and -(-needed // node),
+        gpus_per_node=node,
         positions=model.max_position,
         memory=serving_estimate(model, spec, capacity),
         largest=largest_request(model, spec, capacity),
@@ -212,9 +226,17 @@ def inference_memory(
     )
 
 
+def _groups(model: Architecture, cluster: Cluster, most: int) -> Iterator[int]:
+    """Groups that the model splits over and that fill nodes, or some GPUs of one."""
+    node, partial = cluster.node.gpus_per_node, cluster.spec.partial
+    for tp in legal_groups(model, most):
+        if node % tp == 0 or tp % node == 0 or (partial and tp < node):
+            yield tp
+
+
 def _refuse(model: Architecture, cluster: Cluster, spec: InferenceSpec) -> None:
     """A group that cannot be, or a format that the GPU cannot compute with."""
-    legal = list(legal_groups(model, cluster.gpus))
+    legal = list(_groups(model, cluster, cluster.gpus))
     if spec.tp not in legal:
         raise BadInputError(
             f"{model.name} on {cluster.gpus} GPUs cannot be split so",

@@ -26,6 +26,28 @@ NO_DIFFERENCE = "equal in every cause"
 SHOWN = 0.0005
 """Differences below this share of the step go unmentioned. [1]"""
 
+
+def gpus_words(gpus: int, per_node: int = 0) -> str:
+    """A number of GPUs in words, and of the nodes that they are in.
+
+    Args:
+        gpus: How many. [1]
+        per_node: Of a whole node; 0 leaves the nodes out. [1]
+
+    Returns:
+        For example `1 GPU`, `16 GPUs (2 nodes of 8)` or `3 GPUs (of a node of 8)`.
+        [text]
+    """
+    words = f"{gpus:,} GPU{'s' * (gpus != 1)}"
+    if not per_node:
+        return words
+    nodes = gpus // per_node
+    if gpus % per_node:
+        where = f"{-(-gpus // per_node):,} nodes" if nodes else f"a node of {per_node}"
+        return f"{words} (of {where})"
+    return f"{words} ({nodes:,} node{'s' * (nodes != 1)} of {per_node})"
+
+
 SEVERAL = " and "
 """Between the recompute kinds of one layout. [text]"""
 

@@ -192,7 +192,8 @@ def checkpoint_gb(model: str, **changes: object) -> float:
     Returns:
         Size. [GB]
     """
-    return saved_bytes(job(model, **changes)).total / GB  # type: ignore[arg-type]
+    found = job(model, **changes)  # type: ignore[arg-type]
+    return saved_bytes(found, found.framework.limits.default_zero_stage).total / GB
 
 
 @dataclass(frozen=True)

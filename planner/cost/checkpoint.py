@@ -8,7 +8,12 @@ import numpy as np
 from planner.cost.layouts import counts_of, recompute_kinds
 from planner.cost.meshes import Meshes
 from planner.cost.owned import Owned, embedding_owned, head_owned, layer_owned
-from planner.cost.states import held_bytes, state_bytes
+from planner.cost.states import (
+    held_bytes,
+    state_bytes,
+    unsaved_bytes,
+    weights_divided,
+)
 from planner.cost.workload import Workload
 from planner.specs.layout import Layout, Offload
 from planner.specs.memory import Checkpoint
@@ -45,15 +50,17 @@ class Saved:
         return self.weights + self.optimizer
 
 
-def saved_bytes(workload: Workload) -> Saved:
+def saved_bytes(workload: Workload, zero_stage: int) -> Saved:
     """What a framework saves of a whole model: weights, master copies, moments.
 
-    What one rank alone would hold of the trained parameters at the framework's
-    highest ZeRO stage, where no second copy is held to compute with; gradients are
-    not saved. Megatron-Core with Adam 2 + 12 bytes a parameter, FSDP2 4 + 8.
+    What one rank alone would hold of the trained parameters at a ZeRO stage, without
+    a second copy to compute with; gradients are not saved, in whatever format.
+    Megatron-Core with Adam 2 + 12 bytes a parameter, FSDP2 4 + 8, DDP around a model
+    that was loaded in bf16 2 + 4.
 
     Args:
         workload: The job: model, method, optimizer, recipe. [-]
+        zero_stage: Stage of the layout. [1]
 
     Returns:
         Bytes and parameters; of a frozen model those of its adapters. [B]
@@ -62,8 +69,7 @@ def saved_bytes(workload: Workload) -> Saved:
         Megatron-LM docs/user-guide/features/dist_optimizer.md; PyTorch distributed
         checkpoint of FSDP2's fp32 shards.
     """
-    zero = max(workload.framework.limits.zero_stages)
-    alone = Meshes.of_layout(Layout(zero_stage=zero, grad_accum=2))
+    alone = _alone(zero_stage)
     total = _unit(workload, embedding_owned(workload, alone), alone)
     total += _unit(workload, head_owned(workload, alone), alone)
     for kind, count in workload.model.runs:
@@ -71,15 +77,20 @@ def saved_bytes(workload: Workload) -> Saved:
     return total
 
 
+def _alone(zero_stage: int) -> Meshes:
+    """One rank with everything, under the rules of a ZeRO stage."""
+    return Meshes.of_layout(Layout(zero_stage=zero_stage, grad_accum=2))
+
+
 def _unit(workload: Workload, owned: Owned, alone: Meshes) -> Saved:
     """The same of one unit."""
     here = replace(workload, offload=Offload())
-    states = state_bytes(here, owned, alone)
-    weights = states.weights - held_bytes(here, owned, alone)
+    states, unsaved = state_bytes(here, owned, alone), unsaved_bytes(here, alone)
     parameters = np.asarray(owned.dense + owned.expert)
-    return Saved(
-        *(float(np.asarray(x)[0]) for x in (parameters, weights, states.optimizer))
-    )
+    weights = states.weights - held_bytes(here, owned, alone)
+    weights = weights - parameters * unsaved.weights
+    optimizer = states.optimizer - parameters * unsaved.optimizer
+    return Saved(*(float(np.asarray(x)[0]) for x in (parameters, weights, optimizer)))
 
 
 def checkpoint(workload: Workload, layout: Layout) -> Checkpoint:
@@ -100,7 +111,7 @@ def checkpoint(workload: Workload, layout: Layout) -> Checkpoint:
     Leaves out the state of data loaders and of random numbers, and the frozen model
     under adapters, which nobody saves again.
     """
-    saved = saved_bytes(workload)
+    saved = saved_bytes(workload, layout.zero_stage)
     return Checkpoint(
         weights_gib=saved.weights / GIB,
         optimizer_gib=saved.optimizer / GIB,
@@ -127,10 +138,9 @@ def _rank_bytes(workload: Workload, layout: Layout) -> Iterator[float]:
 
 def _written(workload: Workload, owned: Owned, layout: Layout) -> float:
     """Bytes that one rank writes of one unit. [B]."""
-    zero = max(workload.framework.limits.zero_stages)
-    alone = Meshes.of_layout(Layout(zero_stage=zero, grad_accum=2))
-    saved, meshes = _unit(workload, owned, alone), Meshes.of_layout(layout)
-    divided = workload.recipe.states[layout.zero_stage].sharded_weights > 0
+    meshes = Meshes.of_layout(layout)
+    saved = _unit(workload, owned, _alone(layout.zero_stage))
+    divided = bool(weights_divided(workload, meshes)[0])
     dense, expert = (float(np.asarray(n)[0]) for n in (owned.dense, owned.expert))
     total = 0.0
     for count, shard in ((dense, meshes.dp_shard), (expert, meshes.expert_shard)):

@@ -21,7 +21,6 @@ from planner.specs.estimate import (
     Interval,
     MemoryEstimate,
     StageMemory,
-    Verdict,
 )
 from planner.specs.layout import Layout
 from planner.specs.table import StageCosts
@@ -219,27 +218,25 @@ def memory_estimate(priced: Priced) -> MemoryEstimate:
         ),
         peak_device_gib=device,
         capacity_gib=capacity,
-        verdict=_verdict(device, capacity),
+        verdict=device.verdict(capacity),
         stages=stages,
         host=host_memory(priced.table, priced.costs, priced.counts, priced.layout),
     )
 
 
 def _device_interval(workload: Workload, stage: StageMemory) -> Interval:
-    """What the driver reports, under both bounds of its band. [GiB]."""
+    """What the driver reports, under both bounds of its band, states at least. [GiB].
+
+    Parameters times bytes are counted: no band makes them less.
+    """
     fixed = (stage.communication + stage.context) * GIB
     band = workload.uncertainty.memory
     low, high = (
         device_bytes(workload, stage.allocated * GIB, fixed, scale) / GIB
         for scale in (band.low, band.high)
     )
-    return Interval(value=stage.device, low=low, high=high)
-
-
-def _verdict(device: Interval, capacity: float) -> Verdict:
-    if device.low > capacity:
-        return "oom"
-    return "at-risk" if device.high > capacity else "fits"
+    found = Interval(value=stage.device, low=low, high=high)
+    return found.at_least(stage.counted)
 
 
 def idle_nodes(workload: Workload, layout: Layout) -> tuple[str, ...]:

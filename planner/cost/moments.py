@@ -26,6 +26,7 @@ from planner.cost.owned import Owned
 from planner.cost.room import root_bytes
 from planner.cost.states import States, late_gradients, state_bytes
 from planner.cost.workload import Workload
+from planner.specs.estimate import STEP
 from planner.specs.table import BLOCK, IdleMoment
 
 START = "start-up"
@@ -33,7 +34,6 @@ STEADY = "steady"
 LOSS = "loss backward"
 BACKWARD = "backward"
 BACKWARD_END = "end of backward"
-STEP = "optimizer step"
 GATHER = "parameter gather"
 SAVE = "checkpoint save"
 RESUME = "resume load"

@@ -8,6 +8,7 @@ from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.explain.case import GIB, Case, without_host_limit, without_memory_limit
 from planner.frameworks import FRAMEWORKS
+from planner.reasons import gpus_words
 from planner.specs.explanation import Limit
 from planner.specs.search import limit_words, listed
 
@@ -179,18 +180,6 @@ def _gpus(case: Case) -> InForce:
     """The size of the cluster; asked about apart, since any size may do."""
     words = gpus_words(case.workloads[0].gpus)
     return _limit(GPUS, words, lambda same: [same])
-
-
-def gpus_words(gpus: int) -> str:
-    """A number of GPUs in words.
-
-    Args:
-        gpus: How many. [1]
-
-    Returns:
-        For example `1 GPU` or `1,024 GPUs`. [text]
-    """
-    return f"{gpus:,} GPU{'s' * (gpus != 1)}"
 
 
 def other_sizes(case: Case) -> Iterator[Case]:

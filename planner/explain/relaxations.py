@@ -12,12 +12,12 @@ from planner.explain.case import Case, Clock
 from planner.explain.limits import (
     GPUS,
     MEMORY,
-    gpus_words,
     limits_in_force,
     other_sizes,
     widened,
 )
 from planner.optimize import optimize
+from planner.reasons import gpus_words
 from planner.specs.explanation import Limit, Relaxation
 from planner.specs.result import Result
 
@@ -127,7 +127,8 @@ def _more_gpus(case: Case) -> Iterator[Option]:
     )
     wanted = nodes if nodes is not None and nodes > own else next(nearest, None)
     if wanted is not None:
-        change = f"{gpus_words(wanted * per_node)} in place of {own * per_node:,}"
+        there = gpus_words(wanted * per_node, per_node)
+        change = f"{there} in place of {own * per_node:,}"
         yield Option(change, (f"cluster.nodes={wanted}",), BOUGHT)
 
 

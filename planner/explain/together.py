@@ -9,10 +9,11 @@ from planner.errors import BadInputError
 from planner.explain.ask import is_legal, variants_of
 from planner.explain.case import Case
 from planner.explain.conflict import legal_conflict
-from planner.explain.limits import GPUS, gpus_words, other_sizes, widened
+from planner.explain.limits import GPUS, other_sizes, widened
 from planner.expressible import WORDED, able, lacking
 from planner.frameworks import FRAMEWORKS
 from planner.models.blocks import LayerKind, Mlp
+from planner.reasons import gpus_words
 from planner.search.emptiness import thin
 from planner.search.space import Space, enumerate_space
 from planner.specs.explanation import Contradiction, Limit

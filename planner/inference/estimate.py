@@ -1,6 +1,6 @@
 """Memory of a GPU that serves a model: moments, verdict, the most that fits."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from planner.inference.cache import cache_bytes, token_bytes
 from planner.inference.formats import formats
@@ -8,7 +8,7 @@ from planner.inference.weights import largest_linear, weight_bytes
 from planner.inference.workspace import pass_bytes
 from planner.largest import largest
 from planner.models.architecture import Architecture
-from planner.specs.estimate import Interval, Verdict
+from planner.specs.estimate import Interval
 from planner.specs.inference import InferenceSpec
 from planner.specs.memory import LargestRequest, ServingEstimate, ServingMemory
 from planner.specs.uncertainty import UNMEASURED
@@ -79,22 +79,18 @@ def serving_estimate(
     moments = [serving_memory(model, spec, moment) for moment in MOMENTS]
     worst = max(moments, key=lambda held: held.device)
     band, room = UNMEASURED.memory, capacity / GIB
-    device = Interval.around(worst.device, band)
+    device = Interval.around(worst.device, band).at_least(worst.counted)
     return ServingEstimate(
-        peak_allocated_gib=Interval.around(worst.allocated, band),
+        peak_allocated_gib=Interval.around(worst.allocated, band).at_least(
+            worst.counted
+        ),
         peak_reserved_gib=worst.allocated,
         peak_device_gib=device,
         capacity_gib=room,
-        verdict=_verdict(device, room),
+        verdict=device.verdict(room),
         stages=(worst,),
         moments={held.moment: held.device for held in moments},
     )
-
-
-def _verdict(device: Interval, capacity: float) -> Verdict:
-    if device.low > capacity:
-        return "oom"
-    return "at-risk" if device.high > capacity else "fits"
 
 
 def serves(model: Architecture, spec: InferenceSpec, capacity: float) -> bool:
@@ -160,7 +156,7 @@ def _splits(heads: int, kind: object, tp: int) -> bool:
 
 
 def gpus_to_serve(
-    model: Architecture, spec: InferenceSpec, capacity: float, most: int
+    model: Architecture, spec: InferenceSpec, capacity: float, groups: Iterable[int]
 ) -> int | None:
     """Fewest GPUs of one tensor-parallel group that hold the job.
 
@@ -168,12 +164,12 @@ def gpus_to_serve(
         model: The model. [-]
         spec: Formats, batch, context. [-]
         capacity: Memory of a GPU. [B]
-        most: Largest group: a scale-up domain. [1]
+        groups: Sizes that may be, ascending. [1]
 
     Returns:
-        GPUs, or None where no group up to the largest holds it. [1]
+        GPUs, or None where no group holds it. [1]
     """
-    for tp in legal_groups(model, most):
+    for tp in groups:
         if serves(model, spec.model_copy(update={"tp": tp}), capacity):
             return tp
     return None

@@ -1,8 +1,11 @@
 """Reads launch scripts without running them: variables, arrays, words of a command."""
 
+import ast
+import operator
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NoReturn
 
 from planner.errors import BadInputError
 
@@ -12,6 +15,9 @@ _ASSIGNED = re.compile(
 )
 _DEFAULTED = re.compile(r'^\s*:\s+"?\$\{(\w+):?=([^}]*)\}"?')
 _USED = re.compile(r"\$\{(\w+)(?:\[[@*]\])?(?::?-([^}]*))?\}|\$(\w+)")
+_SUM = re.compile(r"\$\(\(([^()]*)\)\)")
+_TERMS = re.compile(r"\d{1,9}(?:[-+*/%]\d{1,9}){0,8}")
+"""Sums that are worked out: a few plain numbers. [text]"""
 DEPTH = 8
 """Variables within variables that are followed. [1]"""
 MOST = 1 << 14
@@ -115,13 +121,26 @@ class Script:
             )
 
     def _inside(self, word: str, depth: int) -> str:
+        return _SUM.sub(self._computed, self._replaced(word, depth))
+
+    def _computed(self, match: re.Match[str]) -> str:
+        """The value of `$((...))` where all its variables are whole numbers."""
+
+        def number(name: re.Match[str]) -> str:
+            return self._replaced(f"${name.group(0)}", DEPTH)
+
+        plain = re.sub(r"[A-Za-z_]\w*", number, match.group(1))
+        value = _arithmetic(plain)
+        return match.group(0) if value is None else str(value)
+
+    def _replaced(self, word: str, depth: int) -> str:
         def value(match: re.Match[str]) -> str:
             name = match.group(1) or match.group(3)
             found = self.scalars.get(name, match.group(2))
             if found is None or found == word:
                 return match.group(0)
             self._count(found)
-            return self._inside(found, depth - 1) if depth else found
+            return self._replaced(found, depth - 1) if depth else found
 
         return _USED.sub(value, word)
 
@@ -136,6 +155,7 @@ def logical_lines(text: str) -> Iterator[str]:
         Lines that say something. [text]
     """
     joined = re.sub(r"\\\n", " ", _without_comments(text))
+    joined = _SUM.sub(lambda match: re.sub(r"\s", "", match.group(0)), joined)
     pending = ""
     for line in joined.splitlines():
         pending = f"{pending} {line.strip()}" if pending else line.strip()
@@ -161,6 +181,93 @@ def _closed(line: str) -> bool:
     """Whether the bracket of an array is closed, outside of quotes."""
     bare = re.sub(r"\"[^\"]*\"|'[^']*'", "", line)
     return bare.count("(") <= bare.count(")")
+
+
+def _arithmetic(text: str) -> int | None:
+    """Value of a sum as a shell has it; none where it is more than plain numbers."""
+    if not _TERMS.fullmatch(text):
+        return None
+    try:
+        return int(_value(ast.parse(text, mode="eval").body))
+    except ZeroDivisionError:
+        return None
+
+
+def _value(node: ast.expr) -> int:
+    if isinstance(node, ast.BinOp):
+        return _OPERATORS[type(node.op)](_value(node.left), _value(node.right))
+    return int(ast.unparse(node))
+
+
+_OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+
+
+def unset(text: str) -> tuple[str, ...]:
+    """Variables that no script sets, or what only the run knows, in a filled word.
+
+    Args:
+        text: Words as `Script.words` gives them. [text]
+
+    Returns:
+        Names; `$(...)` for the output of a command. [text]
+    """
+    names = [match.group(1) or match.group(3) for match in _USED.finditer(text)]
+    commands = ["$(...)"] if "$(" in text or "`" in text else []
+    return tuple(dict.fromkeys([*names, *commands]))
+
+
+def fill_words(names: Iterable[str]) -> str:
+    """How a user fills variables that no file sets.
+
+    Args:
+        names: Of `unset`. [text]
+
+    Returns:
+        Options of `planner import`. [text]
+    """
+    plain = [name for name in names if not name.startswith("$(")]
+    each = [f"--env {name}=VALUE" for name in plain]
+    return " ".join(each) or "a script with the value in place of the command"
+
+
+def refuse_unset(field: str, value: str, *, file: str) -> NoReturn:
+    """Refuse a setting whose value the files do not hold.
+
+    Args:
+        field: The option. [text]
+        value: As it is written. [text]
+        file: Where it is from. [text]
+
+    Raises:
+        BadInputError: Always; names the variables, and what fills them.
+    """
+    raise BadInputError(
+        "is set by no file",
+        file=file,
+        field=field,
+        value=value,
+        allowed=fill_words(unset(value)),
+    )
+
+
+def with_variables(text: str, variables: Mapping[str, str]) -> str:
+    """A script in whose environment some variables are set.
+
+    Args:
+        text: The script. [text]
+        variables: Values by name; what the script itself assigns wins. [text]
+
+    Returns:
+        The script. [text]
+    """
+    given = "".join(f': "${{{name}:={value}}}"\n' for name, value in variables.items())
+    return given + text
 
 
 def split(text: str) -> list[str]:

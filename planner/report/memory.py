@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from planner import __version__
+from planner.reasons import gpus_words
 from planner.report.heading import Heading
 from planner.report.tables import (
     VERDICT_STYLES,
@@ -120,7 +121,8 @@ def _fewest(answer: TrainingMemory) -> str:
     layout = answer.methods[0].layout
     if layout is None or answer.gpus_needed is None:
         return answer.methods[0].reason or "none"
-    return f"{answer.gpus_needed:,}: {short_layout(layout)}"
+    needed = gpus_words(answer.gpus_needed, answer.gpus_per_node)
+    return f"{needed}: {short_layout(layout)}"
 
 
 def _most_served(answer: InferenceMemory) -> list[tuple[str, str]]:
@@ -132,9 +134,18 @@ def _most_served(answer: InferenceMemory) -> list[tuple[str, str]]:
             f"context at batch {asked['batch']}",
             _tokens(largest.context, answer.positions),
         ),
-        ("fewest GPUs", "no legal group holds it" if needed is None else f"{needed:,}"),
+        ("fewest GPUs", _group(needed, answer.gpus_per_node)),
         ("cache", f"{cached:,.1f} KiB a token and GPU"),
     ]
+
+
+def _group(gpus: int | None, per_node: int) -> str:
+    """Fewest GPUs that serve one copy of a model."""
+    if gpus is None:
+        return "no legal group holds it"
+    copies = per_node // gpus
+    each = f", {copies} such groups to a node" if copies > 1 else ""
+    return f"{gpus_words(gpus, per_node)}, tensor degree {gpus}{each}"
 
 
 def _tokens(number: int, positions: int | None) -> str:
@@ -164,6 +175,7 @@ def methods_table(methods: Sequence[MethodAnswer]) -> Table:
     table.add_column("verdict")
     table.add_column("largest model")
     table.add_column("fewest GPUs", justify="right")
+    table.add_column("nodes", justify="right")
     for answer in methods:
         verdict = answer.verdict
         style = VERDICT_STYLES[verdict] if verdict else "dim"
@@ -173,6 +185,7 @@ def methods_table(methods: Sequence[MethodAnswer]) -> Table:
             Text(verdict or answer.reason or "not on these GPUs", style=style),
             answer.largest_model or "none",
             "none" if answer.gpus_needed is None else f"{answer.gpus_needed:,}",
+            _NONE if answer.nodes_needed is None else f"{answer.nodes_needed:,}",
         )
     return table
 

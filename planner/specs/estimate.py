@@ -7,6 +7,9 @@ from pydantic import BaseModel, ConfigDict
 from planner.specs.uncertainty import Band
 
 Verdict = Literal["fits", "at-risk", "oom"]
+"""What an interval says of a capacity; see :meth:`Interval.verdict`."""
+STEP = "optimizer step"
+"""Moment of a run at which all of a parameter's states are there."""
 
 
 class Interval(BaseModel):
@@ -30,6 +33,32 @@ class Interval(BaseModel):
             The interval, in the unit of the value.
         """
         return cls(value=value, low=value * band.low, high=value * band.high)
+
+    def at_least(self, known: float) -> "Interval":
+        """Raise the lower bound to what is counted, not estimated.
+
+        Args:
+            known: A part of the value that has no uncertainty, in its unit.
+
+        Returns:
+            The interval with a lower bound between this part and the value.
+        """
+        low = min(max(self.low, known), self.value)
+        return self.model_copy(update={"low": low})
+
+    def verdict(self, capacity: float) -> Verdict:
+        """Sentence on a memory of which the interval is the need.
+
+        Args:
+            capacity: What there is, in the unit of the interval.
+
+        Returns:
+            ``oom`` where even the lower bound is too much, ``at-risk`` where the
+            upper one is.
+        """
+        if self.low > capacity:
+            return "oom"
+        return "at-risk" if self.high > capacity else "fits"
 
 
 class ByConvention(BaseModel):
@@ -78,10 +107,14 @@ class MomentMemory(BaseModel):
     context: float
 
     @property
+    def states(self) -> float:
+        """Weights, gradients and optimizer. [GiB]."""
+        return self.weights + self.gradients + self.optimizer
+
+    @property
     def allocated(self) -> float:
         """What ``torch.cuda.max_memory_allocated`` would say. [GiB]."""
-        states = self.weights + self.gradients + self.optimizer
-        return states + self.activations + self.transient
+        return self.states + self.activations + self.transient
 
     @property
     def reserved(self) -> float:
@@ -100,6 +133,15 @@ class StageMemory(MomentMemory):
     stage: int
     moments: tuple[MomentMemory, ...] = ()
     """Every moment in the order of a run, the fullest among them."""
+
+    @property
+    def counted(self) -> float:
+        """Weights, gradients and optimizer at an optimizer's step. [GiB].
+
+        Parameters times bytes, without anything that is estimated.
+        """
+        steps = [moment for moment in self.moments if moment.moment == STEP]
+        return max((moment.states for moment in steps), default=0.0)
 
 
 class HostMemory(BaseModel):

@@ -87,6 +87,10 @@ class StateBytes:
     """Width of the optimizer's moments at this stage; none: the recipe's. [bit]"""
     replica_buckets: float = 0.0
     """A second form of every gradient, where replicas reduce them. [B]"""
+    computing: float = 0.0
+    """Of ``weights``, a copy to compute with beside what the optimizer updates. [B]"""
+    step_gradients: float = 0.0
+    """Of the optimizer's bytes, gradients in the format of its step. [B]"""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,10 @@ class _Answer(BaseModel):
     """GPUs that the memory is of. [1]"""
     gpus_needed: int | None
     """Fewest GPUs of this type that hold the job; null where none found. [1]"""
+    nodes_needed: int | None = None
+    """Nodes that those are in: whole ones, unless the cluster is partial. [1]"""
+    gpus_per_node: int
+    """Of a whole node. [1]"""
     positions: int | None = None
     """Longest sequence that the model's source states, where it does. [token]"""
     stack: dict[str, object] = {}
@@ -68,6 +72,7 @@ class MethodAnswer(BaseModel):
     largest_model: str | None = None
     """Largest preset that fits these GPUs; null where none does."""
     gpus_needed: int | None = None
+    nodes_needed: int | None = None
     layout: Layout | None = None
     """The layout that needs the fewest GPUs."""
     reason: str = ""
@@ -100,9 +105,14 @@ class ServingMemory(BaseModel):
     context: float
 
     @property
+    def counted(self) -> float:
+        """Weights and cache: parameters and tokens times bytes. [GiB]."""
+        return self.weights + self.kv_cache
+
+    @property
     def allocated(self) -> float:
         """What ``torch.cuda.max_memory_allocated`` would say. [GiB]."""
-        return self.weights + self.kv_cache + self.activations
+        return self.counted + self.activations
 
     @property
     def device(self) -> float:

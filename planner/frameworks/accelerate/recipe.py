@@ -33,7 +33,7 @@ KINDS = {
 RECIPE = Recipe(
     states={
         0: StateBytes(weights=2, gradients=2, state_bits=16, replica_buckets=2),
-        2: StateBytes(weights=2, sharded_weights=4, sharded_gradients=4),
+        2: StateBytes(weights=2, sharded_weights=4, sharded_gradients=4, computing=2),
         3: StateBytes(sharded_weights=4, sharded_gradients=4),
     },
     kinds=KINDS,

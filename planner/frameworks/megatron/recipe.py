@@ -29,8 +29,8 @@ RECIPE = Recipe(
         3: StateBytes(sharded_weights=2, sharded_gradients=4, sharded_optimizer=4),
     },
     fp16_states={
-        0: StateBytes(weights=2, gradients=2, optimizer=8),
-        1: StateBytes(weights=2, gradients=2, sharded_optimizer=8),
+        0: StateBytes(weights=2, gradients=2, optimizer=8, step_gradients=4),
+        1: StateBytes(weights=2, gradients=2, sharded_optimizer=8, step_gradients=4),
     },
     kinds=KINDS,
     modules=read_modules("megatron"),

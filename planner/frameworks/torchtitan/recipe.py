@@ -39,9 +39,9 @@ KINDS = {
 
 RECIPE = Recipe(
     states={
-        0: StateBytes(weights=6, gradients=4),
-        1: StateBytes(weights=2, gradients=4, sharded_weights=4),
-        2: StateBytes(weights=2, sharded_weights=4, sharded_gradients=4),
+        0: StateBytes(weights=6, gradients=4, computing=2),
+        1: StateBytes(weights=2, gradients=4, sharded_weights=4, computing=2),
+        2: StateBytes(weights=2, sharded_weights=4, sharded_gradients=4, computing=2),
         3: StateBytes(sharded_weights=4, sharded_gradients=4),
     },
     kinds=KINDS,

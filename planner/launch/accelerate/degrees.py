@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from planner.launch.accelerate.files import Found, block, part, true, whole
+from planner.launch.accelerate.files import Found, block, part, whole
 from planner.launch.accelerate.placement import ROTATIONS
+from planner.launch.trainer import true
 
 KINDS = {theirs: ours for ours, theirs in ROTATIONS.items()}
 STRATEGIES = {
@@ -34,7 +35,7 @@ def degrees(its: Found) -> dict[str, Any]:
     found: dict[str, Any] = {"pp": 1, "ep": 1, **_batch(its)}
     if kind == "DEEPSPEED" or its.zero:
         found |= _deepspeed(its)
-    elif kind == "FSDP" or true(its.training.get("fsdp")):
+    elif kind == "FSDP" or _words(its):
         found |= _fsdp(its)
     else:
         found |= {"zero_stage": 0, "tp": 1, "cp": 1} | _own_mesh(its)
@@ -73,16 +74,30 @@ def _fsdp(its: Found) -> dict[str, Any]:
     found: dict[str, Any] = {
         "tp": whole(mesh, "tp_size", its.name),
         "cp": cp,
-        "zero_stage": _stage(plugin),
+        "zero_stage": _strategy(its, plugin),
     }
     if cp > 1:
         found["cp_kind"] = KINDS.get(str(mesh.get("cp_comm_strategy", "")), "ring")
     shard = whole(mesh, "dp_shard_size", its.name) * cp
     if shard > 1:
         found["dp_shard"] = shard
-    if true(plugin.get("offload_params", plugin.get("cpu_offload"))):
+    offloads = plugin.get("offload_params", plugin.get("cpu_offload"))
+    if true(offloads) or "offload" in _words(its):
         found["offload"] = dict.fromkeys(("optimizer", "parameters", "gradients"), 1.0)
     return found
+
+
+def _words(its: Found) -> list[str]:
+    """Words of TrainingArguments.fsdp; empty where it is off."""
+    given = its.training.get("fsdp")
+    words = given if isinstance(given, list) else str(given or "").split()
+    return [str(word).lower() for word in words if str(word).lower() != "false"]
+
+
+def _strategy(its: Found, plugin: dict[str, Any]) -> int:
+    """ZeRO stage by TrainingArguments.fsdp where it names one, else the plugin's."""
+    named = [STRATEGIES[word] for word in _words(its) if word in STRATEGIES]
+    return named[0] if named else _stage(plugin)
 
 
 def _stage(plugin: dict[str, Any]) -> int:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
+from functools import cache
 from math import nan
 from typing import Any
 
@@ -13,7 +13,7 @@ from hardware.documents import DocumentError, plain_json
 from hardware.yaml_text import parse_yaml
 from planner.errors import BadInputError
 from planner.launch.accelerate.known import keys
-from planner.launch.shell import Script
+from planner.launch.trainer import SCRIPTS, Options, options_of, true
 
 Fields = Mapping[str, Any]
 OURS = frozenset({"trainer", "seq_len", "weights", "attention"})
@@ -27,18 +27,15 @@ MARKS = frozenset(
     }
 )
 """Arguments of which one is in every file of a trainer. [text]"""
-OF_SCRIPTS = frozenset(
-    {
-        "max_seq_length",
-        "attn_implementation",
-        "use_peft",
-        "lora_r",
-        "lora_alpha",
-        "lora_dropout",
-        "lora_target_modules",
-    }
-)
-"""Options of TRL's and transformers' own scripts beyond the trainer's. [text]"""
+BLOCKS = ("fsdp_config", "deepspeed_config", "parallelism_config")
+"""Blocks of accelerate.yaml whose keys are options of its launcher too. [text]"""
+SWITCHES = {
+    "use_fsdp": "FSDP",
+    "use_deepspeed": "DEEPSPEED",
+    "multi_gpu": "MULTI_GPU",
+    "use_megatron_lm": "MEGATRON_LM",
+}
+"""What accelerate's launcher calls a distributed_type. [text]"""
 ZERO = frozenset({"zero_optimization", "train_micro_batch_size_per_gpu"})
 """Keys of which one is in every ds_config.json. [text]"""
 
@@ -54,6 +51,7 @@ class Found:
         zero: ds_config.json. [-]
         model: A Hugging Face config. [-]
         name: File that a message is about. [text]
+        options: Of launch scripts. [-]
     """
 
     places: Fields = field(default_factory=dict)
@@ -62,6 +60,7 @@ class Found:
     zero: Fields = field(default_factory=dict)
     model: Fields = field(default_factory=dict)
     name: str = ""
+    options: Options = field(default_factory=Options)
 
 
 def found(files: Mapping[str, str]) -> Found:
@@ -81,10 +80,58 @@ def found(files: Mapping[str, str]) -> Found:
             its[kind] = content
             if kind in ("places", "training"):
                 its.setdefault("name", name)
-    words = _options(files)
-    if words:
-        its["training"] = {**its.get("training", {}), **words}
-    return Found(**its)
+    options = options_of(files, _launcher())
+    given = dict(options.given)
+    places = _launched(files, given)
+    if places:
+        its["places"] = _joined(its.get("places", {}), places)
+    if any(_by_trl(text) for name, text in files.items() if name.endswith(SCRIPTS)):
+        given = {"gradient_checkpointing": True} | given
+    scripts = [name for name in files if name.endswith(SCRIPTS)]
+    its.setdefault("name", next(iter(scripts), ""))
+    if given:
+        its["training"] = {**its.get("training", {}), **given}
+    return Found(**its, options=options)
+
+
+_LAUNCH = re.compile(r"accelerate(\.commands\.|\s+)launch")
+
+
+@cache
+def _launcher() -> frozenset[str]:
+    """Options of `accelerate launch` that places are read from."""
+    blocks = frozenset[str]().union(*(keys().accelerate[name] for name in BLOCKS))
+    plain = {"mixed_precision", "num_processes", "use_cpu", *SWITCHES}
+    return blocks - keys().training_arguments | plain
+
+
+def _launched(files: Fields, given: dict[str, Any]) -> dict[str, Any]:
+    """What a command line of `accelerate launch` says in place of accelerate.yaml.
+
+    Its options are taken out of those of the program.
+    """
+    options = {name: given.pop(name) for name in _launcher() & given.keys()}
+    if not any(_LAUNCH.search(text) for text in files.values()):
+        return {}
+    its: dict[str, Any] = {}
+    for name, value in options.items():
+        inside = next((b for b in BLOCKS if name in keys().accelerate[b]), None)
+        if name in SWITCHES:
+            its |= {"distributed_type": SWITCHES[name]} if true(value) else {}
+        elif inside:
+            its.setdefault(inside, {})[name] = value
+        else:
+            its[name] = value
+    return its
+
+
+def _joined(places: Fields, launched: Fields) -> dict[str, Any]:
+    """accelerate.yaml with the options of its launcher, which win."""
+    both = {**places, **launched}
+    for name in BLOCKS:
+        if isinstance(places.get(name), Mapping) and name in launched:
+            both[name] = {**places[name], **launched[name]}
+    return both
 
 
 def parsed(text: str) -> dict[str, Any]:
@@ -124,32 +171,6 @@ def _by_trl(text: str) -> bool:
     return bool(
         re.search(r"trl/scripts/\w+\.py|\btrl (sft|dpo|grpo|kto|reward)\b", text)
     )
-
-
-def _options(files: Mapping[str, str]) -> dict[str, Any]:
-    """Arguments of a trainer that a launch script gives on its command line."""
-    known = keys().training_arguments | keys().sft_config | OF_SCRIPTS
-    its: dict[str, Any] = {}
-    for name, text in files.items():
-        if not name.endswith(".sh"):
-            continue
-        if _by_trl(text):
-            its["gradient_checkpointing"] = True
-        for word, value in pairwise([*Script(text).words(), "--"]):
-            option, _, inside = word.removeprefix("--").partition("=")
-            if word.startswith("--") and option in known and "$" not in word + value:
-                alone = value.startswith("--")
-                given = inside or ("true" if alone else value)
-                its[option] = _scalar(given)
-    return its
-
-
-def _scalar(text: str) -> Any:
-    """A word of a command line as YAML; as it stands where it is none."""
-    try:
-        return parse_yaml(text)
-    except (yaml.YAMLError, ValueError):
-        return text
 
 
 def whole(its: Fields, key: str, file: str, default: int = 1, *, least: int = 1) -> int:
@@ -219,11 +240,6 @@ def number(value: object) -> float:
         return float(str(value))
     except ValueError:
         return nan
-
-
-def true(value: object) -> bool:
-    """Whether a value of YAML or of a command line means yes. [-]."""
-    return value is True or str(value).lower() in ("true", "1", "yes")
 
 
 def block(its: Fields, name: str, prefix: str = "") -> dict[str, Any]:

@@ -8,17 +8,23 @@ from planner.launch.accelerate.arguments import OPTIMIZERS, OVER_SHARDS
 from planner.launch.accelerate.degrees import degrees
 from planner.launch.accelerate.files import (
     MARKS,
-    OF_SCRIPTS,
     Found,
     block,
     found,
     part,
-    true,
     whole,
 )
-from planner.launch.accelerate.known import unknown_arguments, unknown_keys
+from planner.launch.accelerate.known import unknown_keys
 from planner.launch.accelerate.plan import DEEPSPEED_STACK
 from planner.launch.brief import Reading
+from planner.launch.trainer import (
+    LENGTHS,
+    adapters_of,
+    ignored,
+    refuse_quantised,
+    told,
+    true,
+)
 
 NAMES = {theirs: ours for ours, theirs in OPTIMIZERS.items()} | {
     "sgd": "sgd",
@@ -28,29 +34,6 @@ NAMES = {theirs: ours for ours, theirs in OPTIMIZERS.items()} | {
     OVER_SHARDS["adamw-8bit"]: "adamw-8bit",
 }
 """The planner's name of an optimizer by TrainingArguments.optim. [text]"""
-LENGTHS = ("max_length", "max_seq_length", "model_max_length", "cutoff_len")
-"""Names of the length of a sequence. [text]"""
-READ = frozenset(
-    {
-        "per_device_train_batch_size",
-        "gradient_accumulation_steps",
-        "bf16",
-        "fp16",
-        "tf32",
-        "optim",
-        "optim_args",
-        "gradient_checkpointing",
-        "activation_checkpointing",
-        "activation_offloading",
-        "fsdp",
-        "fsdp_config",
-        "deepspeed",
-        "use_liger_kernel",
-        "accelerator_config",
-        *LENGTHS,
-    }
-)
-"""Arguments that a layout, a training block or a stack is read from. [text]"""
 PLACED = frozenset(
     {
         "distributed_type",
@@ -145,16 +128,12 @@ def _precision(its: Found) -> str:
 
 def _adapters(its: Found) -> dict[str, Any]:
     """LoraConfig of run.yaml, or the options of TRL's own scripts."""
-    given = block(its.run, "adapters")
-    if not given and true(its.training.get("use_peft")):
-        given = {
-            "r": its.training.get("lora_r", 16),
-            "target_modules": its.training.get("lora_target_modules", "all-linear"),
-            "lora_dropout": its.training.get("lora_dropout", 0.05),
-        }
+    given, bits = block(its.run, "adapters"), block(its.run, "quantization")
+    if not given:
+        refuse_quantised(its.training, its.name)
+        given, bits = adapters_of(its.training)
     if not given:
         return {}
-    bits = block(its.run, "quantization")
     lora: dict[str, Any] = {
         "rank": whole(given, "r", its.name, 8),
         "targets": given.get("target_modules", "all-linear"),
@@ -215,19 +194,19 @@ def _weights(its: Found) -> dict[str, Any]:
 
 
 def _ignored(its: Found) -> Iterator[str]:
-    strange = {*unknown_keys(its.places), *unknown_arguments(its.training)}
+    strange = set(unknown_keys(its.places))
     yield from (f"{k} {v}" for k, v in its.places.items() if k not in PLACED | strange)
-    skipped = READ | strange | OF_SCRIPTS
-    yield from (f"{k} {v}" for k, v in its.training.items() if k not in skipped)
+    yield from ignored(its.training, its.options)
 
 
 def _unknown(its: Found) -> Iterator[str]:
     """What nobody reads, and what changes time or memory without a word for it."""
     for path in unknown_keys(its.places):
         yield f"{path}: no key of accelerate"
-    for name in unknown_arguments(its.training):
-        if name not in OF_SCRIPTS and name not in LENGTHS:
-            yield f"{name}: no argument of Trainer or SFTTrainer"
+    yield from told(its.training, its.options)
+    fsdp = its.training.get("fsdp_config")
+    if isinstance(fsdp, str):
+        yield f"fsdp_config {fsdp}: the file is not among these"
     name = str(its.training.get("optim", "adamw_torch"))
     if name not in NAMES:
         yield f"optim {name}: not priced"

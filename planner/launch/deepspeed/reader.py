@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from typing import Any
 
 import yaml
@@ -13,7 +12,7 @@ from hardware.yaml_text import parse_yaml
 from planner.errors import BadInputError
 from planner.launch.brief import Reading
 from planner.launch.deepspeed.known import unknown
-from planner.launch.shell import Script
+from planner.launch.trainer import LENGTHS, ignored, options_of, told, true
 from planner.specs.layout import Stage
 
 Fields = Mapping[str, Any]
@@ -105,19 +104,22 @@ def read(files: Mapping[str, str]) -> Reading:
         BadInputError: None is a configuration of DeepSpeed, or a value is wrong.
     """
     name, its = _settings(files)
-    trainer = _trainer(files)
+    options = options_of(files, _WORDS)
+    trainer = _trainer(files) | dict(options.given)
     filled, left = _filled(its, trainer)
-    gpus = _slots(files)
+    gpus = _slots(files) or _launched(trainer)
     layout = _layout(filled, trainer, name)
     return Reading(
         target="deepspeed",
         framework="deepspeed",
         layout=layout,
-        training=_training(filled, trainer, _words(files), layout, gpus),
+        training=_training(filled, trainer, layout, gpus, name),
         model=_model(files),
-        ignored=tuple(_ignored(its, trainer)),
+        ignored=(*_ignored(its), *ignored(_others(trainer), options)),
         unknown=(
             *unknown(its),
+            *told(_others(trainer), options),
+            *_unplaced(trainer, files),
             *(f"{path}: auto, and no argument of Trainer says it" for path in left),
             *_unpriced(its),
         ),
@@ -156,7 +158,10 @@ def _filled(its: Fields, trainer: Fields) -> tuple[dict[str, Any], list[str]]:
     for name in ("bf16", "fp16"):
         given = found.get(name)
         if isinstance(given, dict) and given.get("enabled") == AUTO:
-            found[name] = given | {"enabled": bool(trainer.get(name))}
+            found[name] = given | {"enabled": true(trainer.get(name))}
+        # accelerate's DeepSpeedPlugin.set_mixed_precision adds a block that is absent.
+        if given is None and true(trainer.get(name)):
+            found[name] = {"enabled": True}
     if found.get("train_batch_size") == AUTO:
         del found["train_batch_size"]
     left = [key for key in TRAINER if found.get(key) == AUTO]
@@ -249,7 +254,7 @@ def _stages(its: Fields, trainer: Fields, file: str) -> dict[str, Any]:
     pipeline = _block(its, "pipeline")
     every = _whole(pipeline, "activation_checkpoint_interval", file)
     count = _block(its, "activation_checkpointing").get("number_checkpoints")
-    full = bool(every or count or trainer.get("gradient_checkpointing"))
+    full = bool(every or count or true(trainer.get("gradient_checkpointing")))
     kind = "full" if full else "none"
     stages = pipeline.get("stages", 1)
     if not isinstance(stages, int) or stages == 1:
@@ -270,9 +275,9 @@ def _stage(count: int, kind: str) -> dict[str, Any]:
 def _training(
     its: Fields,
     trainer: Fields,
-    words: list[str],
     layout: Fields,
     gpus: int | None,
+    file: str,
 ) -> dict[str, Any]:
     precision = "fp32"
     for name in ("bf16", "fp16"):
@@ -282,7 +287,7 @@ def _training(
     total = _global_batch(its, layout, gpus)
     if total:
         found["global_batch"] = total
-    length = _length(trainer, words)
+    length = _length(trainer, file)
     if length:
         found["seq_len"] = length
     name = str(_block(its, "optimizer").get("type", trainer.get("optim", "adamw")))
@@ -303,24 +308,49 @@ def _global_batch(its: Fields, layout: Fields, gpus: int | None) -> int | None:
     return int(replicas * layout["micro_batch"] * layout.get("grad_accum", 1))
 
 
-def _length(trainer: Fields, words: list[str]) -> int | None:
-    for name in ("max_length", "max_seq_length", "model_max_length", "cutoff_len"):
-        if isinstance(trainer.get(name), int):
-            return int(trainer[name])
-    for option, value in pairwise(words):
-        if option in ("--seq-length", "--max_seq_length", "--block_size"):
-            return int(value) if value.isdigit() else None
+def _length(trainer: Fields, file: str) -> int | None:
+    for name in (*LENGTHS, "seq_length", "block_size"):
+        if trainer.get(name) is not None:
+            return _whole(trainer, name, file)
     return None
 
 
-def _words(files: Mapping[str, str]) -> list[str]:
-    """Words of the scripts; Python is not one."""
-    return [
-        word
-        for name, text in files.items()
-        if name.endswith(".sh")
-        for word in Script(text).words()
-    ]
+def _launched(trainer: Fields) -> int | None:
+    """Ranks that the launcher is told to start; it takes one node by itself. [1]."""
+    ranks = next((trainer[n] for n in _RANKS if n in trainer), None)
+    nodes = next((trainer[n] for n in _NODES if n in trainer), 1)
+    if not isinstance(ranks, int) or not isinstance(nodes, int):
+        return None
+    return ranks * nodes or None
+
+
+def _others(trainer: Fields) -> dict[str, Any]:
+    """Arguments but those of launchers."""
+    return {k: v for k, v in trainer.items() if k not in _WORDS}
+
+
+def _unplaced(trainer: Fields, files: Mapping[str, str]) -> Iterator[str]:
+    """Arguments of Trainer that DeepSpeed's own room has no words for."""
+    for name in ("use_peft", "load_in_4bit", "load_in_8bit"):
+        if true(trainer.get(name)):
+            yield f"{name} {trainer[name]}: read with --target accelerate"
+    for name in ("use_liger_kernel", "activation_offloading"):
+        if true(trainer.get(name)):
+            yield f"{name} {trainer[name]}: changes memory, and is not read"
+    kernel = trainer.get("attn_implementation")
+    if kernel not in (None, "sdpa", "flash_attention_2"):
+        yield f"attn_implementation {kernel}: priced as flash attention"
+    name = trainer.get("optim")
+    if name is not None and str(name).lower() not in OPTIMIZERS:
+        yield f"optim {name}: not priced"
+    wanted = trainer.get("deepspeed")
+    if isinstance(wanted, str) and wanted.rpartition("/")[2] not in files:
+        yield f"deepspeed {wanted}: the file is not among these"
+
+
+_RANKS, _NODES = ("num_gpus", "nproc_per_node"), ("num_nodes", "nnodes")
+_WORDS = frozenset({*_RANKS, *_NODES, "seq_length", "block_size"})
+"""Options of launchers, and of other scripts, that are read. [text]"""
 
 
 def _slots(files: Mapping[str, str]) -> int | None:
@@ -340,15 +370,11 @@ def _model(files: Mapping[str, str]) -> dict[str, Any]:
     return {}
 
 
-def _ignored(its: Fields, trainer: Fields) -> Iterator[str]:
+def _ignored(its: Fields) -> Iterator[str]:
     strange = set(unknown(its))
     for key, value in its.items():
         if key not in LAYOUT and key not in strange:
             yield f"{key} {json.dumps(value)}"
-    ours = {*TRAINER.values(), "bf16", "fp16", "gradient_checkpointing", "optim"}
-    for key, value in trainer.items():
-        if key not in ours:
-            yield f"{key} {value}"
 
 
 def _unpriced(its: Fields) -> Iterator[str]:

@@ -5,18 +5,27 @@ from pathlib import Path
 import pytest
 
 from planner.cost.checkpoint import checkpoint, saved_bytes
+from planner.cost.meshes import Meshes
+from planner.cost.owned import layer_owned
+from planner.cost.states import state_bytes
 from planner.cost.workload import Workload
+from planner.frameworks import FRAMEWORKS
+from planner.frameworks.stacks import stack_names
 from planner.models import preset
 from planner.predict import complete
 from planner.resolve import resolve
 from planner.specs.job import JobSpec
+from planner.specs.layout import Layout
 from planner.specs.read import read_layout
 
 GIB = 2.0**30
 
 
-def job(framework: str = "torchtitan", **training: object) -> Workload:
+def job(
+    framework: str = "torchtitan", stack: str | None = None, **training: object
+) -> Workload:
     spec = {
+        "stack": {"name": stack} if stack else {},
         "model": "llama-2-70b",
         "cluster": "dgx-h100-8-nodes",
         "framework": framework,
@@ -39,9 +48,73 @@ def test_a_framework_saves_its_bytes_of_every_parameter(
     framework: str, optimizer: str, each: float
 ) -> None:
     """Megatron-LM dist_optimizer.md: bf16 2, fp32 master 4, moments 8; FSDP2 4 + 8."""
-    saved = saved_bytes(job(framework, optimizer=optimizer))
+    workload = job(framework, optimizer=optimizer)
+    saved = saved_bytes(workload, workload.framework.limits.default_zero_stage)
     assert saved.parameters == preset("llama-2-70b").parameters
     assert saved.total / saved.parameters == pytest.approx(each, rel=0.02)
+
+
+BY_HAND = {
+    ("accelerate", None): {0: (2, 4), 2: (4, 8), 3: (4, 8)},
+    ("accelerate", "hf-amp"): {0: (4, 8), 2: (4, 8), 3: (4, 8)},
+    ("accelerate", "hf-bf16"): {0: (2, 4), 2: (2, 4), 3: (2, 4)},
+    ("accelerate", "hf-trainer"): dict.fromkeys(range(4), (2, 12)),
+    ("deepspeed", None): dict.fromkeys(range(4), (2, 12)),
+    ("megatron", None): {0: (2, 12), 1: (2, 12)},
+    ("megatron", "oneflow"): {0: (2, 12), 1: (2, 12)},
+    ("torchtitan", None): {2: (4, 8), 3: (4, 8)},
+    ("torchtitan", "torchtune"): {2: (2, 4), 3: (2, 4)},
+}
+"""Weights and optimizer of a parameter by room, stack and ZeRO stage. [B]"""
+CASES = [
+    (room, stack, zero, each)
+    for (room, stack), stages in BY_HAND.items()
+    for zero, each in stages.items()
+]
+
+
+@pytest.mark.parametrize(("room", "stack", "zero", "each"), CASES)
+def test_a_checkpoint_is_of_the_stage_of_its_layout(
+    room: str, stack: str | None, zero: int, each: tuple[float, float]
+) -> None:
+    """A model under DDP is saved as it was loaded, FSDP2's shards in fp32."""
+    workload = job(room, stack=stack)
+    layout = complete(
+        workload, read_layout(f"tp=1,zero_stage={zero},stages=even,recompute=full")
+    )
+    found = checkpoint(workload, layout)
+    parameters = preset("llama-2-70b").parameters / GIB
+    assert found.weights_gib / parameters == pytest.approx(each[0])
+    assert found.optimizer_gib / parameters == pytest.approx(each[1])
+
+
+@pytest.mark.parametrize(
+    ("room", "stack"),
+    [(room.name, stack) for room in FRAMEWORKS for stack in stack_names(room.name)],
+)
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_no_checkpoint_is_larger_than_what_is_held(
+    room: str, stack: str, precision: str
+) -> None:
+    """Every stage of every stack: one rank alone holds all that it saves."""
+    workload = job(room, stack=stack, precision=precision)
+    for zero in workload.framework.limits.zero_stages:
+        saved = saved_bytes(workload, zero)
+        alone = Meshes.of_layout(Layout(zero_stage=zero, grad_accum=2))
+        kind = workload.kinds[0]
+        owned = layer_owned(workload, kind, alone)
+        held = state_bytes(workload, owned, alone)
+        each = float(((held.weights + held.optimizer) / owned.dense)[0])
+        least = workload.recipe.states[zero].computing
+        assert 0 < saved.total / saved.parameters <= each - least + 1e-9
+
+
+@pytest.mark.parametrize("zero", [0, 1])
+def test_gradients_of_the_step_are_not_saved(zero: int) -> None:
+    """Megatron in fp16: 2 + 4 + 8 B, without the fp32 copy of its gradients."""
+    saved = saved_bytes(job("megatron", precision="fp16"), zero)
+    assert saved.weights / saved.parameters == pytest.approx(2)
+    assert saved.optimizer / saved.parameters == pytest.approx(12)
 
 
 def test_weights_and_optimizer_add_up() -> None:
@@ -93,12 +166,12 @@ def test_adapters_alone_are_saved_of_a_frozen_model() -> None:
     shapes = [(h, h + 2 * kv), (h, h), (h, 2 * f), (f, h)]
     adapters = 80 * 16 * sum(i + o for i, o in shapes)
     workload = job("torchtitan", method="lora")
-    saved = saved_bytes(workload)
+    saved = saved_bytes(workload, 3)
     assert saved.parameters == pytest.approx(adapters)
     layout = complete(workload, read_layout("tp=1,stages=even,recompute=full"))
     found = checkpoint(workload, layout)
     assert found.adapters_only
-    assert found.total_gib < 0.02 * saved_bytes(job()).total / GIB
+    assert found.total_gib < 0.02 * saved_bytes(job(), 3).total / GIB
 
 
 def test_offloaded_states_are_saved_all_the_same() -> None:

@@ -72,12 +72,14 @@ def test_nothing_fits_where_the_weights_do_not() -> None:
     ("weights", "gpus"), [("bf16", 2), ("fp8", 1), ("int4", 1), ("fp32", 4)]
 )
 def test_70b_needs_the_gpus_that_its_weights_fill(weights: str, gpus: int) -> None:
-    found = gpus_to_serve(preset("llama-3.1-70b"), asked(weights=weights), H100, 8)
+    found = gpus_to_serve(
+        preset("llama-3.1-70b"), asked(weights=weights), H100, (1, 2, 4, 8)
+    )
     assert found == gpus
 
 
 def test_no_group_holds_405b_in_16_bits_on_eight() -> None:
-    assert gpus_to_serve(preset("llama-3.1-405b"), asked(), H100, 8) is None
+    assert gpus_to_serve(preset("llama-3.1-405b"), asked(), H100, [1, 2, 4, 8]) is None
 
 
 def test_groups_divide_the_heads() -> None:
