@@ -243,7 +243,7 @@ def _with_stack(
         stacked = Profile.model_validate(merged)
     except ValidationError as error:
         raise explained(error, Profile, file=file, inside="stack") from error
-    return replace(framework, profile=stacked, recipe=recipe)
+    return replace(framework, profile=stacked, recipe=recipe, words=dict(stack))
 
 
 def _named_stack(framework: Framework, given: Fields) -> Framework:

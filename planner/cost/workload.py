@@ -12,6 +12,7 @@ from hardware.specs import GpuSpec
 from hardware.topology import ClusterTopology
 from planner.cost.meshes import Meshes
 from planner.models.architecture import Architecture
+from planner.models.asked import Asked
 from planner.models.blocks import LayerKind
 from planner.specs.formats import FORMAT_AXES, CommDtype
 from planner.specs.framework import Framework, Recipe
@@ -222,6 +223,29 @@ class Workload:
             if full or self.search.choices(axis):
                 found[axis] = getattr(self.sends, name)
         return found
+
+    @property
+    def asked(self) -> Asked:
+        """What writers of launch files are asked about."""
+        return Asked(
+            framework=self.framework.name,
+            fields=self.model.fields,
+            model=self.model,
+            training=self.training,
+            words=self.framework.words,
+            stack=self.profile.model_dump(),
+            gpus_per_node=self.topology.cluster.node.gpus_per_node,
+        )
+
+    def unwritten(self) -> "Workload":
+        """The same job, whatever the writers of launch files have words for.
+
+        Returns:
+            A job of layouts that run but need not be written. [-]
+        """
+        if not self.framework.writers:
+            return self
+        return replace(self, framework=replace(self.framework, writers=()))
 
     @property
     def gpus(self) -> int:

@@ -6,6 +6,7 @@ from typing import Literal
 
 from hardware.catalog import Cluster
 from planner.models.architecture import Architecture
+from planner.models.asked import Asked
 from planner.specs.estimate import Estimate
 from planner.specs.job import JobSpec
 from planner.specs.layout import Layout
@@ -42,6 +43,19 @@ class Brief:
     estimate: Estimate
     stack: Mapping[str, object]
     versions: Mapping[str, str]
+
+    @property
+    def asked(self) -> Asked:
+        """What decides whether a target has words for the plan, its layout apart."""
+        return Asked(
+            framework=self.spec.framework,
+            fields=self.model,
+            model=self.architecture,
+            training=self.training,
+            words=self.spec.stack,
+            stack=self.stack,
+            gpus_per_node=self.cluster.node.gpus_per_node,
+        )
 
     @property
     def framework(self) -> str:

@@ -1,6 +1,7 @@
 """The model families, and the choice among them that a config makes."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -101,7 +102,8 @@ def from_config(
     config = _text_part(config)
     family = _family(config, source)
     known = name or config.get("_name_or_path") or family.family
-    return family.read(config, source).architecture(str(known), source)
+    found = family.read(config, source).architecture(str(known), source)
+    return replace(found, fields=config)
 
 
 def _family(config: Mapping[str, Any], source: str) -> type[FamilyConfig]:

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from planner.errors import BadInputError
-from planner.launch.accelerate.known import keys
+from planner.frameworks.accelerate.known import keys
 from planner.launch.shell import Script
 
 Fields = Mapping[str, Any]

@@ -6,14 +6,14 @@ from typing import Any
 
 import yaml
 
-from planner.launch.accelerate.arguments import arguments
-from planner.launch.accelerate.known import (
+from planner.frameworks.accelerate.known import (
     DEEPSPEED,
     PEFT,
     TRANSFORMERS,
     TRL,
     VERSION,
 )
+from planner.launch.accelerate.arguments import arguments
 from planner.launch.accelerate.placement import DS_FILE, placement
 from planner.launch.accelerate.plan import (
     deepspeed,
