@@ -15,7 +15,7 @@ from planner.models.architecture import Architecture
 from planner.models.asked import Asked
 from planner.models.blocks import LayerKind
 from planner.specs.formats import FORMAT_AXES, CommDtype
-from planner.specs.framework import Framework, Recipe
+from planner.specs.framework import Framework, Recipe, StateBytes
 from planner.specs.layout import Layout, Offload
 from planner.specs.profile import Profile
 from planner.specs.search import SearchSpec
@@ -275,6 +275,19 @@ class Workload:
         if self.comm_dtype is None:
             return self.framework.recipe
         return self.framework.sending(self.comm_dtype)
+
+    @property
+    def states(self) -> dict[int, StateBytes]:
+        """Bytes per parameter by ZeRO stage, in the format that is computed in."""
+        narrow = self.training.precision == "fp16" and self.recipe.fp16_states
+        return self.recipe.states | (narrow or {})
+
+    @property
+    def replay(self) -> str:
+        """Precision policy of the eager operators that are replayed. [text]."""
+        if self.training.precision != "fp16":
+            return self.recipe.replay
+        return "none" if self.training.frozen else self.recipe.fp16_replay
 
     @property
     def sends(self) -> CommDtype:

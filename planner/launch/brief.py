@@ -7,6 +7,7 @@ from typing import Literal
 from hardware.catalog import Cluster
 from planner.models.architecture import Architecture
 from planner.models.asked import Asked
+from planner.models.presets import weights_of
 from planner.specs.estimate import Estimate
 from planner.specs.job import JobSpec
 from planner.specs.layout import Layout
@@ -73,6 +74,12 @@ class Brief:
         return self.layout.gpus // self.gpus_per_node
 
     @property
+    def weights(self) -> str:
+        """Hub id or folder of its weights; empty where none is known. [text]."""
+        fields = {k: v for k, v in self.model.items() if k != "name"}
+        return weights_of(fields, str(self.model.get("name", "")))
+
+    @property
     def training_steps(self) -> int:
         """Optimizer steps of the job's tokens; 1000 where it names none. [1]."""
         step = self.training.sequences * self.training.seq_len
@@ -103,11 +110,13 @@ class Variable:
         name: Of the variable. [text]
         value: What it is set to; the user's own setting wins. [text]
         why: One sentence. [text]
+        required: Without a value the run does not start, but to try it on a CPU. [-]
     """
 
     name: str
     value: str
     why: str
+    required: bool = False
 
 
 @dataclass(frozen=True)

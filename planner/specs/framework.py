@@ -137,6 +137,8 @@ class Recipe:
     replay: ReplayPolicy = "none"
     """Precision policy whose eager operators are replayed for activations; ``none``
     where formulas count them. [text]"""
+    fp16_replay: ReplayPolicy = "none"
+    """The same in fp16 where no part is frozen. [text]"""
     loss: LossForm = "hf"
     """How the replayed loss is computed. [text]"""
     optimizer_kernel: OptimizerKernel = "fused"
@@ -258,6 +260,8 @@ class RecipeOverrides(BaseModel):
     """Format of the whole gradients that wait. [B]"""
     replay: ReplayPolicy | None = None
     """Precision policy whose eager operators are replayed for activations. [text]"""
+    fp16_replay: ReplayPolicy | None = None
+    """The same in fp16 where no part is frozen. [text]"""
     loss: LossForm | None = None
     """How the replayed loss is computed. [text]"""
     vocab_multiple: int | None = Field(default=None, ge=1)

@@ -96,11 +96,11 @@ def parsed(text: str) -> dict[str, Any]:
         Its content. [-]
     """
     try:
-        its = yaml.safe_load(text)
-    except yaml.YAMLError:
+        its = json.loads(text)
+    except json.JSONDecodeError:
         try:
-            its = json.loads(text)
-        except json.JSONDecodeError:
+            its = yaml.safe_load(text)
+        except yaml.YAMLError:
             return {}
     return its if isinstance(its, dict) else {}
 

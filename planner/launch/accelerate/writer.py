@@ -106,13 +106,15 @@ def _environment(brief: Brief) -> Iterator[Variable]:
 
 
 def _blanks(brief: Brief) -> Iterator[Variable]:
+    tuned = brief.training.method != "full"
     model = "Hugging Face name or folder of the weights; empty: new ones."
-    if brief.training.method == "qlora":
-        model = "Hugging Face name or folder of the weights, which are quantised."
+    if tuned:
+        model = "Hugging Face name or folder of the weights that adapters lie beside."
     data = "Your tokens, a .npy file; empty: made-up ones."
     if with_trl(brief):
         data = "Your texts or messages, JSON lines, or tokens, .npy; empty: made up."
-    yield Variable("MODEL", "", model)
+    # A full run starts anew; adapters beside new weights would learn nothing.
+    yield Variable("MODEL", brief.weights if tuned else "", model, required=tuned)
     yield Variable("DATA_PATH", "", data)
     yield Variable("CHECKPOINTS", "", "Folder for checkpoints; empty: none.")
     yield Variable("TRAIN_STEPS", str(brief.training_steps), "Optimizer steps.")

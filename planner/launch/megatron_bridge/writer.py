@@ -89,8 +89,8 @@ def _blanks(brief: Brief) -> tuple[Variable, ...]:
         model = "Hugging Face name or folder of the model and its tokenizer."
         base = "Its weights as Megatron-Bridge's convert_checkpoints.py writes them."
         return (
-            Variable("HF_MODEL", "./model", model),
-            Variable("PRETRAINED", "./checkpoints/base", base),
+            Variable("HF_MODEL", brief.weights, model, required=True),
+            Variable("PRETRAINED", "", base, required=True),
             *common,
         )
     return (
