@@ -1,6 +1,7 @@
 """Search limits against what frameworks can express: in words, before any search."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from planner.cost.workload import Workload
 from planner.errors import BadInputError, did_you_mean
@@ -8,6 +9,7 @@ from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import read_stack, stack_names
 from planner.specs.context import cp_family
 from planner.specs.framework import Framework
+from planner.specs.lacks import Lack
 from planner.specs.limits import Limits
 from planner.specs.recompute import block_of
 from planner.specs.search import SearchSpec, limit_words
@@ -182,3 +184,59 @@ def refuse_unknown_words(search: SearchSpec) -> None:
                     value=word,
                     allowed=", ".join(sorted(shown)) + more * (axis == "recompute"),
                 )
+
+
+def unwritable(workload: Workload) -> tuple[Lack, ...]:
+    """What of a job no writer of its framework has words for, whatever the layout.
+
+    Args:
+        workload: The job under one framework. [-]
+
+    Returns:
+        Records of the writer that lacks least; none where one has words for the job,
+        and where its stack has no writer. [-]
+    """
+    every = [
+        tuple(lack for lack in writer.lacks(workload.asked) if lack.when is None)
+        for writer in workload.framework.writers
+    ]
+    return min(every, key=len, default=())
+
+
+def refuse_unwritable(workloads: Sequence[Workload]) -> None:
+    """Refuse a job that no framework of it has words for.
+
+    Args:
+        workloads: The job under each framework and training block. [-]
+
+    Raises:
+        BadInputError: Names what each framework lacks, and those that have it.
+    """
+    lacks = [(workload, unwritable(workload)) for workload in workloads]
+    if not all(each for _, each in lacks):
+        return
+    told = dict.fromkeys(
+        f"{workload.framework.name} cannot run this job: {_lacking(each[0])}"
+        for workload, each in lacks
+    )
+    able = {
+        framework.name: None
+        for framework in FRAMEWORKS
+        for workload in workloads
+        if not unwritable(_on(workload, framework))
+    }
+    lack = lacks[0][1][0]
+    raise BadInputError(
+        f"{'; '.join(told)}; frameworks that can: {', '.join(able) or 'none'}",
+        field=lack.field.removeprefix("spec."),
+        value=lack.value,
+        allowed=lack.allowed or None,
+    )
+
+
+def _on(workload: Workload, framework: Framework) -> Workload:
+    return replace(workload, framework=framework)
+
+
+def _lacking(lack: Lack) -> str:
+    return f"{lack.feature} ({lack.field.removeprefix('spec.')} {lack.value})"

@@ -104,7 +104,8 @@ def complete(workload: Workload, partial: PartialLayout) -> Layout:
         BadInputError: No legal layout has those degrees.
     """
     _refuse_formats(workload, partial)
-    workload = on_pools(workload, partial.pools)
+    # A layout that was run elsewhere is priced, whoever wrote its files.
+    workload = on_pools(workload.unwritten(), partial.pools)
     workload = replace(
         workload,
         offload=partial.offload or workload.offload,

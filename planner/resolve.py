@@ -25,17 +25,17 @@ from planner.frameworks.stacks import stack_names, with_stack
 from planner.methods import check_method, frozen_model
 from planner.models import (
     Architecture,
-    find_config,
     from_config,
     load_model,
     preset_names,
+    read_config,
     read_preset,
 )
 from planner.specs.framework import Framework, Recipe, RecipeOverrides
 from planner.specs.invalid import explained
 from planner.specs.job import JobSpec
 from planner.specs.profile import Profile
-from planner.specs.read import Fields, cluster_fields, read_mapping
+from planner.specs.read import Fields, cluster_fields
 from planner.specs.training import TrainingSpec
 from planner.variants import trainings
 
@@ -243,7 +243,7 @@ def _with_stack(
         stacked = Profile.model_validate(merged)
     except ValidationError as error:
         raise explained(error, Profile, file=file, inside="stack") from error
-    return replace(framework, profile=stacked, recipe=recipe)
+    return replace(framework, profile=stacked, recipe=recipe, words=dict(stack))
 
 
 def _named_stack(framework: Framework, given: Fields) -> Framework:
@@ -391,4 +391,4 @@ def _model_fields(spec: JobSpec, name: str, base: Path) -> Fields:
         return {"name": name, **spec.model}
     if spec.model in preset_names():
         return {"name": name, **read_preset(spec.model).config}
-    return {**read_mapping(find_config(spec.model, base)), "name": name}
+    return {**read_config(spec.model, base), "name": name}

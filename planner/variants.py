@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
+from planner.expressible import refuse_unwritable, unwritable
 from planner.methods import frozen_model
 from planner.precisions import can_compute, refuse_precisions
 from planner.search.fleet import arrangements
@@ -37,7 +38,8 @@ def variants(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
         [-], shape (variants,)
 
     Raises:
-        BadInputError: A listed setting is impossible under every framework.
+        BadInputError: A listed setting is impossible under every framework, or no
+            framework of the job can run it.
     """
     _refuse_impossible(workloads)
     refuse_precisions(workloads)
@@ -47,6 +49,8 @@ def variants(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
         for training in trainings(workload.training, workload.search)
         if can_compute(workload, training.precision)
     ]
+    refuse_unwritable(under)
+    under = [workload for workload in under if not unwritable(workload)]
     refuse_formats(under)
     every = [
         replace(workload.sending(formats), offload=offload)

@@ -1,6 +1,5 @@
 """`planner plan`: search, print the best plan with its proof."""
 
-import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -35,7 +34,7 @@ from planner.cli.pictures import (
 )
 from planner.cli.progress import search_progress
 from planner.errors import InfeasibleError, TimeLimitError
-from planner.launch import emit_own, read_plan, write_folder
+from planner.launch import emit_own, read_plan, require_written, write_folder
 from planner.launch.brief import LaunchFile
 from planner.launch.emit import PLAN
 from planner.optimize import optimize
@@ -107,6 +106,7 @@ def plan(
         BadInputError: The limits leave no legal layout.
         InfeasibleError: No layout fits the memory.
         TimeLimitError: No layout was found in time.
+        UnsupportedPlanError: Launch files are asked for, and cannot say the plan.
     """
     if out is not None:
         check_new(out)
@@ -116,6 +116,8 @@ def plan(
     phases = phases_of(job, spec, calibration)
     for phase in phases:
         refuse_contradiction(phase.job, calibration)
+        if out is not None:
+            require_written(phase.job.workloads, phase.job.file)
     trails: list[list[Moment]] = [[] for _ in phases]
     found = [
         _search(phase.job, top, time_limit, robust=robust == "on", trail=trail)
@@ -149,21 +151,16 @@ def _report_of(job: Job, result: Result) -> RenderableType:
 
 
 def _write_plans(out: Path, result: Result) -> None:
-    """The plan, or the first phase's, with what starts it; further plans by name.
-
-    A plan that its framework lacks words for stands alone.
-    """
+    """The plan, or the first phase's, with what starts it; further plans by name."""
     with TemporaryDirectory() as scratch:
         path = Path(scratch) / PLAN
         path.write_text(_plan_json(result), encoding="utf-8")
-        files, lacking = emit_own(read_plan(path))
+        files = emit_own(read_plan(path))
     later = tuple(
         LaunchFile(f"plan-{its.name}.json", _plan_json(its.result) + "\n")
         for its in result.phases[1:]
     )
     write_folder(out, (*files, *later), force=False)
-    for gap in lacking:
-        print(f"no launch files: {gap.feature} ({gap.field})", file=sys.stderr)
 
 
 def _search(

@@ -164,7 +164,7 @@ def counted_bytes(
             total += keep * _tensor_bytes(workload, layer, tensor, kind, meshes)
     if kind.keeps_output:
         total += ELEMENT * layer.hidden * tokens(workload, meshes)
-    if workload.recipe.replay == "amp_bf16" and not kind.rebuilds_layer:
+    if workload.replay == "amp_bf16" and not kind.rebuilds_layer:
         total += (meshes.zero == 0) * ELEMENT * linear_weights(layer, meshes)
     return total + _beside_bytes(workload, layer, kind, meshes)
 

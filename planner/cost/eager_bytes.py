@@ -33,6 +33,8 @@ NOTHING = "none"
 """Recompute kind that keeps everything, and policy that replays nothing. [text]"""
 REPLAYED_KINDS = frozenset({"none", "full", "selective"})
 """Recompute kinds that the replay has. [text]"""
+HALF = ("bf16", "fp16")
+"""Compute formats of 16 bits, whose tensors are of one size. [text]"""
 UNKNOWN = float("nan")
 """Where the formulas count. [B]"""
 
@@ -168,7 +170,7 @@ def _cases(
     """Distinct cases of the meshes that can be replayed, each with its rows."""
     eager, legal = is_unfused(workload), _may_replay(workload, meshes)
     # FSDP2 computes in bf16 whatever its shards are kept in.
-    cast = (meshes.zero >= 2) | (workload.recipe.replay == "bf16")
+    cast = (meshes.zero >= 2) | (workload.replay == "bf16")
     length = workload.training.seq_len // meshes.cp
     # Only explicit scores know where one sequence ends and the next begins.
     rows_of = meshes.micro_batch if eager else np.ones(len(meshes), dtype=np.int64)
@@ -178,7 +180,7 @@ def _cases(
     for key in np.unique(columns[legal], axis=0):
         sequences, tokens, in_bf16, tp, sp = (int(value) for value in key)
         rows = np.flatnonzero(legal & (columns == key).all(axis=1))
-        policy = "bf16" if in_bf16 else workload.recipe.replay
+        policy = "bf16" if in_bf16 else workload.replay
         case = EagerCase.model_validate(
             {
                 "model": _fields(workload),
@@ -215,7 +217,7 @@ def is_replayed(workload: Workload, meshes: Meshes) -> npt.NDArray[np.bool_]:
 def _may_replay(workload: Workload, meshes: Meshes) -> npt.NDArray[np.bool_]:
     """The same before the replay is asked whether it has the operators."""
     training, model = workload.training, workload.model
-    known = workload.recipe.replay != NOTHING and training.precision == "bf16"
+    known = workload.replay != NOTHING and training.precision in HALF
     known = known and model.family in families() and not model.mtp_layers
     known = known and not _special(workload)
     plain = (meshes.tp == 1) | (not training.frozen)

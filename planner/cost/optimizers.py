@@ -90,10 +90,10 @@ def rank_moments(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
 def _stage_width(workload: Workload, meshes: Meshes) -> Floats:
     """Width of the moments at a ZeRO stage over the recipe's, where both are free."""
     recipe, training = workload.recipe, workload.training
-    values = np.ones(max(recipe.states) + 1)
+    values = np.ones(max(workload.states) + 1)
     if training.state_bits is None and not training.optimizer.endswith("-8bit"):
         fp32 = training.frozen and training.lora.precision == "fp32"
-        for stage, entry in recipe.states.items():
+        for stage, entry in workload.states.items():
             bits = 32 if fp32 else entry.state_bits or recipe.state_bits
             values[stage] = bits / recipe.state_bits
     return values[meshes.zero]

@@ -195,14 +195,11 @@ def weights_divided(workload: Workload, meshes: Meshes) -> npt.NDArray[np.bool_]
 
 def _by_stage(workload: Workload, meshes: Meshes, name: str) -> Floats:
     """Bytes per parameter of one entry of the recipe, by each mesh's ZeRO stage."""
-    recipe = workload.recipe
-    states: dict[int, StateBytes] = recipe.states
-    if workload.training.precision == "fp16" and recipe.fp16_states:
-        states = recipe.fp16_states
+    states = workload.states
     if workload.training.frozen and workload.training.lora.precision == "fp32":
-        states = FP32_ADAPTERS
-    values = np.zeros(max(recipe.states) + 1)
-    for stage, entry in (recipe.states | states).items():
+        states = states | FP32_ADAPTERS
+    values = np.zeros(max(states) + 1)
+    for stage, entry in states.items():
         values[stage] = getattr(entry, name)
     return values[meshes.zero]
 

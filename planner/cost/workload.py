@@ -12,9 +12,10 @@ from hardware.specs import GpuSpec
 from hardware.topology import ClusterTopology
 from planner.cost.meshes import Meshes
 from planner.models.architecture import Architecture
+from planner.models.asked import Asked
 from planner.models.blocks import LayerKind
 from planner.specs.formats import FORMAT_AXES, CommDtype
-from planner.specs.framework import Framework, Recipe
+from planner.specs.framework import Framework, Recipe, StateBytes
 from planner.specs.layout import Layout, Offload
 from planner.specs.profile import Profile
 from planner.specs.search import SearchSpec
@@ -224,6 +225,29 @@ class Workload:
         return found
 
     @property
+    def asked(self) -> Asked:
+        """What writers of launch files are asked about."""
+        return Asked(
+            framework=self.framework.name,
+            fields=self.model.fields,
+            model=self.model,
+            training=self.training,
+            words=self.framework.words,
+            stack=self.profile.model_dump(),
+            gpus_per_node=self.topology.cluster.node.gpus_per_node,
+        )
+
+    def unwritten(self) -> "Workload":
+        """The same job, whatever the writers of launch files have words for.
+
+        Returns:
+            A job of layouts that run but need not be written. [-]
+        """
+        if not self.framework.writers:
+            return self
+        return replace(self, framework=replace(self.framework, writers=()))
+
+    @property
     def gpus(self) -> int:
         """Ranks of the cluster. [1]."""
         return self.topology.gpus
@@ -251,6 +275,19 @@ class Workload:
         if self.comm_dtype is None:
             return self.framework.recipe
         return self.framework.sending(self.comm_dtype)
+
+    @property
+    def states(self) -> dict[int, StateBytes]:
+        """Bytes per parameter by ZeRO stage, in the format that is computed in."""
+        narrow = self.training.precision == "fp16" and self.recipe.fp16_states
+        return self.recipe.states | (narrow or {})
+
+    @property
+    def replay(self) -> str:
+        """Precision policy of the eager operators that are replayed. [text]."""
+        if self.training.precision != "fp16":
+            return self.recipe.replay
+        return "none" if self.training.frozen else self.recipe.fp16_replay
 
     @property
     def sends(self) -> CommDtype:

@@ -77,6 +77,8 @@ class Stack(BaseModel):
         recipe: Memory habits that differ. [-]
         limits: Fields of the room's limits that differ. [-]
         formats: What can be sent in place of the room's formats, where it differs. [-]
+        nearest_target: Target nearest to a stack that no files are written for; none
+            where those of the room are its own. [text]
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -89,6 +91,7 @@ class Stack(BaseModel):
     recipe: RecipeOverrides = RecipeOverrides()
     limits: StackLimits = StackLimits()
     formats: Formats | None = None
+    nearest_target: str = ""
 
 
 def _folder(room: str) -> Traversable:
@@ -160,4 +163,6 @@ def with_stack(framework: Framework, name: str) -> Framework:
         recipe=stack.recipe.on(framework.recipe),
         limits=stack.limits.on(framework.limits),
         formats=framework.formats if stack.formats is None else stack.formats,
+        writers=() if stack.nearest_target else framework.writers,
+        nearest_target=stack.nearest_target,
     )

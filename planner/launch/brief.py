@@ -6,6 +6,8 @@ from typing import Literal
 
 from hardware.catalog import Cluster
 from planner.models.architecture import Architecture
+from planner.models.asked import Asked
+from planner.models.presets import weights_of
 from planner.specs.estimate import Estimate
 from planner.specs.job import JobSpec
 from planner.specs.layout import Layout
@@ -44,6 +46,19 @@ class Brief:
     versions: Mapping[str, str]
 
     @property
+    def asked(self) -> Asked:
+        """What decides whether a target has words for the plan, its layout apart."""
+        return Asked(
+            framework=self.spec.framework,
+            fields=self.model,
+            model=self.architecture,
+            training=self.training,
+            words=self.spec.stack,
+            stack=self.stack,
+            gpus_per_node=self.cluster.node.gpus_per_node,
+        )
+
+    @property
     def framework(self) -> str:
         """The room that the plan was made for. [text]."""
         return self.spec.framework
@@ -57,6 +72,12 @@ class Brief:
     def nodes(self) -> int:
         """Nodes that the layout fills. [1]."""
         return self.layout.gpus // self.gpus_per_node
+
+    @property
+    def weights(self) -> str:
+        """Hub id or folder of its weights; empty where none is known. [text]."""
+        fields = {k: v for k, v in self.model.items() if k != "name"}
+        return weights_of(fields, str(self.model.get("name", "")))
 
     @property
     def training_steps(self) -> int:
@@ -89,11 +110,13 @@ class Variable:
         name: Of the variable. [text]
         value: What it is set to; the user's own setting wins. [text]
         why: One sentence. [text]
+        required: Without a value the run does not start, but to try it on a CPU. [-]
     """
 
     name: str
     value: str
     why: str
+    required: bool = False
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from planner.errors import BadInputError, did_you_mean
-from planner.launch.brief import Brief, Gap, LaunchFile, Program
+from planner.launch.brief import Brief, LaunchFile, Program
 from planner.launch.environment import environment
-from planner.launch.gaps import ramp_gaps, require_expressible
+from planner.launch.gaps import require_expressible, require_written
 from planner.launch.launchers import LAUNCHERS
 from planner.launch.read_plan import PlanFile
 from planner.launch.readme import readme
@@ -57,22 +57,23 @@ def emit(found: PlanFile, name: str) -> tuple[LaunchFile, ...]:
     return _each_once((LaunchFile(README, text), *every))
 
 
-def emit_own(found: PlanFile) -> tuple[tuple[LaunchFile, ...], tuple[Gap, ...]]:
-    """Write a plan for its own framework, as far as that has a target.
+def emit_own(found: PlanFile) -> tuple[LaunchFile, ...]:
+    """Write a plan for its own framework, by the first target that has its words.
 
     Args:
         found: The plan. [-]
 
     Returns:
-        The folder's files, only the plan where there is no such target or it lacks
-        words; and what it lacks. [-]
+        The folder's files. [-]
+
+    Raises:
+        UnsupportedPlanError: No target of the framework can express the plan, or none
+            is written for its stack.
     """
-    named = (one for one in TARGETS if one.name == found.spec.framework)
-    target = next(named, None)
-    lacking = (*ramp_gaps(found), *target.gaps(found.brief)) if target else ()
-    if target is None or lacking:
-        return (_plan(found),), lacking
-    return emit(found, target.name), ()
+    require_written([found.workload], found.path)
+    own = [one for one in TARGETS if one.framework == found.spec.framework]
+    able = [one for one in own if not one.gaps(found.brief)]
+    return emit(found, (able or own)[0].name)
 
 
 def _plan(found: PlanFile) -> LaunchFile:

@@ -20,6 +20,11 @@ KEPT = ("tp", "pp", "vpp", "cp", "ep", "micro_batch", "zero_stage", "recompute")
 """Axes of a plan that the nearest one should share, most important first. [text]"""
 SECONDS = 20.0
 """Time for each search for a nearest plan. [s]"""
+AT_FULL_BATCH = (
+    "nearest: the same plan at its full batch; plan without training.batch_ramp, or "
+    "give the smaller batches as phases"
+)
+"""What a job with a batch ramp can have. [text]"""
 TOP = 8
 """Plans of a search that are tried for words. [1]"""
 
@@ -47,6 +52,32 @@ def require_expressible(found: PlanFile, target: Target) -> None:
     )
 
 
+def require_written(workloads: Sequence[Workload], file: str) -> None:
+    """Refuse a job that no target's files start, before any search.
+
+    Args:
+        workloads: The job under each framework that may run it. [-]
+        file: The job's file. [text]
+
+    Raises:
+        UnsupportedPlanError: Every framework's stack has no target, or the job has a
+            batch ramp; names the nearest target.
+    """
+    if workloads[0].training.batch_ramp:
+        raise UnsupportedPlanError(
+            f"{file}: no target's files start at smaller batches "
+            f"(spec.training.batch_ramp)\n  {AT_FULL_BATCH}"
+        )
+    if any(workload.framework.writers for workload in workloads):
+        return
+    room = workloads[0].framework
+    raise UnsupportedPlanError(
+        f"{file}: no launch files are written for stack {room.profile.name} of "
+        f"{room.name}\n  nearest: target {room.nearest_target}; plan without "
+        "stack.name, or leave --out away"
+    )
+
+
 def ramp_gaps(found: PlanFile) -> tuple[Gap, ...]:
     """No target is told of smaller batches at the start.
 
@@ -71,8 +102,7 @@ def _refuse_ramp(found: PlanFile, target: Target) -> None:
 def _refuse(gap: Gap, found: PlanFile, target: Target) -> None:
     raise UnsupportedPlanError(
         f"{target.title} {target.version} cannot express this plan:\n  "
-        f"{_sentence(gap, found)}\n  nearest: the same plan at its full batch; plan "
-        "without training.batch_ramp, or give the smaller batches as phases"
+        f"{_sentence(gap, found)}\n  {AT_FULL_BATCH}"
     )
 
 
@@ -88,7 +118,7 @@ def _framework_gaps(found: PlanFile, target: Target) -> tuple[Gap, ...]:
     if found.spec.framework == target.framework:
         return ()
     workload = _under(found, target)
-    broken = rule_violations(workload, found.plan.layout)
+    broken = rule_violations(workload.unwritten(), found.plan.layout)
     return tuple(
         Gap(sentence, _field_of(sentence), _value(found.plan.layout, sentence), "")
         for sentence in broken
@@ -128,6 +158,9 @@ def _nearest(found: PlanFile, target: Target, gaps: Sequence[Gap]) -> str:
         changes = "; ".join(f"{gap.field}: {gap.allowed or 'another'}" for gap in stuck)
         return f"nearest: plan the job again with {changes}"
     workload = replace(_under(found, target), offload=type(found.plan.layout.offload)())
+    room = workload.framework
+    own = tuple(writer for writer in room.writers if writer.target == target.name)
+    workload = replace(workload, framework=replace(room, writers=own))
     broken = {gap.field.removeprefix("layout.") for gap in gaps}
     kept = [axis for axis in KEPT if axis not in broken]
     for count in range(len(kept), -1, -1):

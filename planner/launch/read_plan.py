@@ -170,7 +170,7 @@ def _spec(plan: Plan, path: Path) -> JobSpec:
 
 def _refuse_illegal(found: PlanFile) -> None:
     """A plan edited by hand into something that cannot run is no plan."""
-    wrong = rule_violations(found.workload, found.plan.layout)
+    wrong = rule_violations(found.workload.unwritten(), found.plan.layout)
     if wrong:
         raise BadInputError(
             "the layout is not legal: " + "; ".join(wrong[:3]),

@@ -1,9 +1,11 @@
 """The frameworks that plans are written for; a new one is registered in this tuple."""
 
+from planner.frameworks.accelerate.known import VERSION as ACCELERATE_VERSION
+from planner.frameworks.megatron.bridge import VERSION as BRIDGE_VERSION
+from planner.frameworks.torchtitan.families import VERSION as TITAN_VERSION
 from planner.launch.accelerate import gaps as accelerate_gaps
 from planner.launch.accelerate import reader as accelerate_reader
 from planner.launch.accelerate import writer as accelerate_writer
-from planner.launch.accelerate.known import VERSION as ACCELERATE_VERSION
 from planner.launch.deepspeed import reader as deepspeed_reader
 from planner.launch.deepspeed import writer as deepspeed_writer
 from planner.launch.deepspeed.known import VERSION as DEEPSPEED_VERSION
@@ -13,12 +15,10 @@ from planner.launch.megatron import writer as megatron_writer
 from planner.launch.megatron.known import VERSION as MEGATRON_VERSION
 from planner.launch.megatron_bridge import reader as bridge_reader
 from planner.launch.megatron_bridge import writer as bridge_writer
-from planner.launch.megatron_bridge.paths import VERSION as BRIDGE_VERSION
 from planner.launch.target import Target
 from planner.launch.torchtitan import gaps as titan_gaps
 from planner.launch.torchtitan import reader as titan_reader
 from planner.launch.torchtitan import writer as titan_writer
-from planner.launch.torchtitan.families import VERSION as TITAN_VERSION
 
 TARGETS: tuple[Target, ...] = (
     Target(

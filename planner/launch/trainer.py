@@ -8,7 +8,7 @@ import yaml
 
 from hardware.yaml_text import parse_yaml
 from planner.errors import BadInputError
-from planner.launch.accelerate.known import keys, unknown_arguments
+from planner.frameworks.accelerate.known import keys, unknown_arguments
 from planner.launch.shell import Script, fill_words, refuse_unset, unset
 
 LENGTHS = ("max_length", "max_seq_length", "model_max_length", "cutoff_len")

@@ -20,7 +20,9 @@ from planner.models.presets import (
     preset,
     preset_names,
     preset_sizes,
+    read_config,
     read_preset,
+    weights_of,
 )
 from planner.models.registry import FAMILIES, from_config
 
@@ -45,5 +47,7 @@ __all__ = [
     "preset",
     "preset_names",
     "preset_sizes",
+    "read_config",
     "read_preset",
+    "weights_of",
 ]

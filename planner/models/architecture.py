@@ -1,7 +1,7 @@
 """A model: runs of layer kinds between an embedding and a head."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Literal
 
@@ -45,6 +45,7 @@ class Architecture:
         max_position: Longest sequence the source states; None if it does not. [1]
         embedding_norm: A norm after the embedding.
         logit_cap: Bound of the head's logits, by tanh; None for no bound. [1]
+        fields: The config that described it; no part of what it is. [-]
     """
 
     name: str
@@ -60,6 +61,7 @@ class Architecture:
     max_position: int | None
     embedding_norm: bool = False
     logit_cap: float | None = None
+    fields: Mapping[str, object] = field(default_factory=dict, compare=False)
 
     @property
     def layers(self) -> int:

@@ -1,6 +1,7 @@
 """Models known by name, and models described by a file."""
 
 import re
+from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -26,6 +27,9 @@ from planner.models.registry import from_config
 _PACKAGE = Path(__file__).resolve().parents[1]
 MOST_SHOWN = 12
 """Names in a message where none is near. [1]"""
+_ON_HUB = re.compile(r"Hugging Face ([^\s,]+/[^\s,]+), config\.json")
+_FOLDER = re.compile(r"/[\w./+@-]+")
+_WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 _PARAMETERS = re.compile(r"^published_parameters:\s*(\d+)", re.MULTILINE)
 
 
@@ -43,6 +47,17 @@ class Preset(BaseModel):
     source: str
     published_parameters: PositiveInt
     config: dict[str, Any]
+
+    @property
+    def hub_id(self) -> str:
+        """Owner and name of its weights on the Hugging Face hub.
+
+        Returns:
+            The id that the source names first; empty where the fields are from
+            elsewhere. [text]
+        """
+        found = _ON_HUB.match(self.source)
+        return found[1] if found else ""
 
 
 def preset_names() -> tuple[str, ...]:
@@ -152,6 +167,49 @@ def find_config(reference: str, base: Path | None = None) -> Path:
         f"model {reference!r} is neither a preset nor a file: {file} "
         f"{'is no file' if is_there(file) else 'does not exist'}; {_nearest(reference)}"
     )
+
+
+def read_config(reference: str, base: Path | None = None) -> dict[str, Any]:
+    """Fields of a model which is no preset, as its config.json has them.
+
+    Where weights lie beside it, `_name_or_path` is that folder.
+
+    Args:
+        reference: Path of a config.json or of its folder, or a hub id.
+        base: Folder that relative paths start from; the working directory if None.
+
+    Returns:
+        Hugging Face fields.
+
+    Raises:
+        ModelConfigError: There is no such file, or it holds no JSON object.
+    """
+    file = find_config(reference, base)
+    config = _read_json(file)
+    if any(any(file.parent.glob(pattern)) for pattern in _WEIGHTS):
+        config["_name_or_path"] = str(file.parent.resolve())
+    return config
+
+
+def weights_of(config: Mapping[str, Any], name: str) -> str:
+    """Name or folder of the weights that a model's fields and name stand for.
+
+    Args:
+        config: Hugging Face fields.
+        name: What the model is called: a preset, a hub id, or anything else.
+
+    Returns:
+        A preset's hub id where the fields are the preset's, the name where it is a hub
+        id, `_name_or_path` where it is one or a whole path; else empty. [text]
+    """
+    if name in preset_names():
+        found = read_preset(name)
+        if found.config == dict(config):
+            return found.hub_id
+    for said in (name, config.get("_name_or_path")):
+        if isinstance(said, str) and (is_hub_id(said) or _FOLDER.fullmatch(said)):
+            return said
+    return ""
 
 
 def _local(reference: str, base: Path | None) -> Path:

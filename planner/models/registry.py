@@ -1,6 +1,7 @@
 """The model families, and the choice among them that a config makes."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -111,7 +112,7 @@ def from_config(
             f"{source}: the model has {found.parameters:.3g} parameters; at most "
             f"{MOST_PARAMETERS:.0e} are priced, a thousand times the largest"
         )
-    return found
+    return replace(found, fields=config)
 
 
 def _family(config: Mapping[str, Any], source: str) -> type[FamilyConfig]:

@@ -41,6 +41,7 @@ from planner.search.schedules import (
     schedule_rows,
 )
 from planner.search.together import clash_of
+from planner.search.writable import written
 from planner.specs.offload import CATEGORIES, LEAST_ZERO
 from planner.specs.recompute import BLOCK_KINDS
 from planner.specs.search import SearchSpec
@@ -105,6 +106,8 @@ class Enumerator:
             removed={},
             hostings=hostings,
         )
+        if len(space) and self.workload.framework.writers:
+            space = space.take(written(self.workload, space, self.removed))
         if len(space) and leaves_the_gpus(self.workload):
             space = space.take(hosts_hold(self.workload, space, self.removed))
         return replace(space, removed=dict(self.removed))

@@ -4,15 +4,17 @@ A framework is a value of these types; cost and search receive it and never
 learn its name.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from planner.specs.formats import WIRE_BYTES, CommDtype, Formats, WireFormat
+from planner.specs.lacks import Writer
 from planner.specs.limits import Limits
 from planner.specs.profile import Profile
-from planner.specs.recompute import RecomputeModule, combination
+from planner.specs.recompute import SAVED_TENSORS, RecomputeModule, combination
 
 ReplayPolicy = Literal["none", "bf16", "amp_bf16", "master_bf16"]
 LossForm = Literal["hf", "chunked", "liger"]
@@ -21,27 +23,6 @@ CheckpointForm = Literal["shards", "units", "model"]
 
 FP32, FP8 = 4, 1
 """Bytes of one number. [B]"""
-SAVED_TENSORS = frozenset(
-    {
-        "attention_norm_input",
-        "attention_norm_output",
-        "latents",
-        "qkv",
-        "attention_output",
-        "logsumexp",
-        "ffn_norm_input",
-        "ffn_norm_output",
-        "fc1_output",
-        "activation",
-        "router",
-        "expert_input",
-        "expert_fc1_output",
-        "expert_activation",
-        "shared_fc1_output",
-        "shared_activation",
-    }
-)
-"""Every tensor that a layer may keep for its backward pass."""
 
 
 @dataclass(frozen=True)
@@ -160,6 +141,8 @@ class Recipe:
     replay: ReplayPolicy = "none"
     """Precision policy whose eager operators are replayed for activations; ``none``
     where formulas count them. [text]"""
+    fp16_replay: ReplayPolicy = "none"
+    """The same in fp16 where no part is frozen. [text]"""
     loss: LossForm = "hf"
     """How the replayed loss is computed. [text]"""
     optimizer_kernel: OptimizerKernel = "fused"
@@ -281,6 +264,8 @@ class RecipeOverrides(BaseModel):
     """Format of the whole gradients that wait. [B]"""
     replay: ReplayPolicy | None = None
     """Precision policy whose eager operators are replayed for activations. [text]"""
+    fp16_replay: ReplayPolicy | None = None
+    """The same in fp16 where no part is frozen. [text]"""
     loss: LossForm | None = None
     """How the replayed loss is computed. [text]"""
     vocab_multiple: int | None = Field(default=None, ge=1)
@@ -355,6 +340,12 @@ class Framework:
     """Settings of its own in the ``stack:`` block: name, word, what it changes."""
     formats: Formats = field(default_factory=Formats)
     """What it lets its user send gradients and parameters in."""
+    writers: tuple[Writer, ...] = ()
+    """Targets that its launch files are written for; none where its stack has none."""
+    words: Mapping[str, object] = field(default_factory=dict)
+    """The ``stack:`` block of the job. [-]"""
+    nearest_target: str = ""
+    """The target nearest to a stack that no files are written for. [text]"""
 
     @property
     def own_formats(self) -> CommDtype:

@@ -12,6 +12,7 @@ from hardware.documents import (
     DocumentError,
     beside,
     is_there,
+    plain_json,
     plain_yaml,
     read_text,
     yaml_files,
@@ -152,7 +153,8 @@ def read_mapping(file: Path) -> Fields:
     Raises:
         BadInputError: Unreadable, empty, no YAML, or no mapping.
     """
-    content = _parse(user_text(file), str(file))
+    text = user_text(file)
+    content = _json(text, file) if file.suffix == ".json" else _parse(text, str(file))
     if content is None:
         raise BadInputError("the file is empty", file=str(file))
     if not isinstance(content, dict):
@@ -181,6 +183,15 @@ def user_text(file: Path) -> str:
         return read_text(file)
     except DocumentError as error:
         raise BadInputError(error.problem, file=str(file)) from error
+
+
+def _json(text: str, file: Path) -> Any:
+    """JSON as Python data: YAML would take its 1e-05 for a word."""
+    try:
+        return plain_json(text)
+    except DocumentError as error:
+        place = error.field or None
+        raise BadInputError(error.problem, file=str(file), field=place) from error
 
 
 def _parse(text: str, file: str) -> Any:

@@ -19,6 +19,27 @@ BLOCK_JOINER = ":"
 """Between a kind and the layers of a virtual stage that it is limited to. [text]"""
 BLOCK_KINDS = ("full", "none")
 """Kinds of the first layers of a virtual stage under a block, and of the others."""
+SAVED_TENSORS = frozenset(
+    {
+        "attention_norm_input",
+        "attention_norm_output",
+        "latents",
+        "qkv",
+        "attention_output",
+        "logsumexp",
+        "ffn_norm_input",
+        "ffn_norm_output",
+        "fc1_output",
+        "activation",
+        "router",
+        "expert_input",
+        "expert_fc1_output",
+        "expert_activation",
+        "shared_fc1_output",
+        "shared_activation",
+    }
+)
+"""Every tensor that a layer may keep for its backward pass."""
 
 
 class RecomputeModule(BaseModel):

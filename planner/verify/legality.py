@@ -12,6 +12,7 @@ from planner.specs.search import AXES, SETTINGS
 from planner.verify.fleet import ranks
 from planner.verify.offload import offload_breaches
 from planner.verify.recompute import kinds_used, recompute_breaches
+from planner.verify.writable import writer_breaches
 
 Sentences = Iterator[str]
 
@@ -318,5 +319,6 @@ RULES: tuple[Callable[[Workload, Layout], Sentences], ...] = (
     offload_breaches,
     _settings,
     _formats,
+    writer_breaches,
 )
 """Every rule, in order of its sentences."""

@@ -2,6 +2,7 @@
 
 from planner.frameworks.accelerate.limits import LIMITS
 from planner.frameworks.accelerate.recipe import RECIPE
+from planner.frameworks.accelerate.writers import WRITERS
 from planner.frameworks.profiles import read_options, read_profile
 from planner.specs.framework import Framework
 
@@ -12,5 +13,6 @@ ACCELERATE = Framework(
     recipe=RECIPE,
     profile=read_profile("accelerate"),
     options=read_options("accelerate"),
+    writers=WRITERS,
 )
 """accelerate 1.15 with transformers 5.23 on PyTorch 2.13: Trainer, TRL, PEFT."""

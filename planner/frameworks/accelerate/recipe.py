@@ -1,6 +1,7 @@
 """What Hugging Face's Trainer keeps in memory under eager PyTorch."""
 
-from planner.specs.framework import SAVED_TENSORS, Recipe, RecomputeKind, StateBytes
+from planner.specs.framework import Recipe, RecomputeKind, StateBytes
+from planner.specs.recompute import SAVED_TENSORS
 
 KINDS = {
     "none": RecomputeKind(name="none", keeps=dict.fromkeys(SAVED_TENSORS, 1.0)),
@@ -36,6 +37,7 @@ RECIPE = Recipe(
         2: StateBytes(weights=2, sharded_weights=4, sharded_gradients=4, computing=2),
         3: StateBytes(sharded_weights=4, sharded_gradients=4),
     },
+    fp16_states={0: StateBytes(weights=4, gradients=4, replica_buckets=4)},
     kinds=KINDS,
     gradient_bytes=2,
     gather_bytes=2,
@@ -52,13 +54,17 @@ RECIPE = Recipe(
     whole_embedding_gradient=True,
     reduces_units=True,
     replay="bf16",
+    fp16_replay="amp_bf16",
     head_stays_whole=False,
     embedding_stays_whole=False,
     shards_freed=True,
     workspace_mib={"ampere": 8, "hopper": 32, "blackwell": 32},
     source="transformers 5 loads weights in the format of their checkpoint, bf16, "
     "and Adam's moments are made in the format of the weights: 2 + 2 + 4 B on one GPU "
-    "and under DDP, whose reducer has a bucket for every gradient. Under FSDP2 "
+    "and under DDP, whose reducer has a bucket for every gradient. In fp16 Trainer "
+    "trains fp32 weights under autocast: its GradScaler refuses gradients in fp16 "
+    "(torch/amp/grad_scaler.py, Attempting to unscale FP16 gradients): 4 + 4 + 8 B and "
+    "autocast's 16-bit copies. Under FSDP2 "
     "accelerate 1.15 (utils/fsdp_utils.py) raises what trains to fp32 shards, "
     "computes and reduces in bf16, and makes units of the embedding and of the final "
     "norm with the head, which stay whole over the loss. Gradients are set to "

@@ -2,6 +2,7 @@
 
 from planner.frameworks.deepspeed.limits import LIMITS
 from planner.frameworks.deepspeed.recipe import RECIPE
+from planner.frameworks.deepspeed.writers import WRITERS
 from planner.frameworks.profiles import read_profile
 from planner.specs.framework import Framework
 
@@ -11,5 +12,6 @@ DEEPSPEED = Framework(
     limits=LIMITS,
     recipe=RECIPE,
     profile=read_profile("deepspeed"),
+    writers=WRITERS,
 )
 """DeepSpeed 0.19.8 with transformers 5.23 on PyTorch 2.13."""

@@ -11,6 +11,7 @@ LIMITS = Limits(
     orders=("tp-cp-ep-dp-pp",),
     recompute=("none", "full"),
     recompute_scope="plan",
+    precisions=("bf16", "fp16", "fp32"),
     hybrid_sharding=True,
     sequence_parallel=(False,),
     expert_tensor=False,

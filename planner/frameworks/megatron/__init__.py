@@ -2,6 +2,7 @@
 
 from planner.frameworks.megatron.limits import LIMITS
 from planner.frameworks.megatron.recipe import RECIPE
+from planner.frameworks.megatron.writers import WRITERS
 from planner.frameworks.profiles import read_formats, read_options, read_profile
 from planner.specs.framework import Framework
 
@@ -13,5 +14,6 @@ MEGATRON = Framework(
     profile=read_profile("megatron"),
     options=read_options("megatron"),
     formats=read_formats("megatron"),
+    writers=WRITERS,
 )
 """Megatron-LM / Megatron-Core 0.16 and later."""

@@ -3,6 +3,7 @@
 from planner.frameworks.profiles import read_formats, read_options, read_profile
 from planner.frameworks.torchtitan.limits import LIMITS
 from planner.frameworks.torchtitan.recipe import RECIPE
+from planner.frameworks.torchtitan.writers import WRITERS
 from planner.specs.framework import Framework
 
 TORCHTITAN = Framework(
@@ -13,5 +14,6 @@ TORCHTITAN = Framework(
     profile=read_profile("torchtitan"),
     options=read_options("torchtitan"),
     formats=read_formats("torchtitan"),
+    writers=WRITERS,
 )
 """torchtitan 0.3 on PyTorch 2.13."""

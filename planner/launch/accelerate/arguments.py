@@ -2,6 +2,11 @@
 
 from typing import Any
 
+from planner.frameworks.accelerate.stack import (
+    OF_BITSANDBYTES,
+    OPTIMIZERS,
+    OVER_SHARDS,
+)
 from planner.launch.accelerate.plan import (
     deepspeed,
     fsdp,
@@ -14,21 +19,6 @@ from planner.launch.accelerate.plan import (
 )
 from planner.launch.brief import Brief
 
-OPTIMIZERS = {
-    "adamw": "adamw_torch_fused",
-    "adamw-8bit": "adamw_bnb_8bit",
-    "paged-adamw": "paged_adamw_32bit",
-    "paged-adamw-8bit": "paged_adamw_8bit",
-    "lion": "lion_32bit",
-    "sgd": "sgd",
-    "sgd-momentum": "sgd",
-    "adafactor": "adafactor",
-}
-"""TrainingArguments.optim by name. [text]"""
-OF_BITSANDBYTES = ("adamw-8bit", "paged-adamw", "paged-adamw-8bit", "lion")
-"""Optimizers whose kernels know no DTensor. [text]"""
-OVER_SHARDS = {"adamw-8bit": "adamw_torch_8bit"}
-"""What takes their place there: torchao's. [text]"""
 LIGER = ("rope", "swiglu", "rms_norm", "cross_entropy")
 """Kernels of Liger that the plan does not price. [text]"""
 

@@ -12,7 +12,7 @@ import yaml
 from hardware.documents import DocumentError, plain_json
 from hardware.yaml_text import parse_yaml
 from planner.errors import BadInputError
-from planner.launch.accelerate.known import keys
+from planner.frameworks.accelerate.known import keys
 from planner.launch.trainer import SCRIPTS, Options, options_of, true
 
 Fields = Mapping[str, Any]
@@ -144,11 +144,11 @@ def parsed(text: str) -> dict[str, Any]:
         Its content. [-]
     """
     try:
-        its = parse_yaml(text)
-    except (yaml.YAMLError, ValueError):
+        its = plain_json(text)
+    except DocumentError:
         try:
-            its = plain_json(text)
-        except DocumentError:
+            its = parse_yaml(text)
+        except (yaml.YAMLError, ValueError):
             return {}
     return its if isinstance(its, dict) else {}
 

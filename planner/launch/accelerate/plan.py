@@ -1,13 +1,8 @@
 """How a plan's parts are named in the world of accelerate."""
 
+from planner.frameworks.accelerate import stack as room
 from planner.launch.brief import Brief
-from planner.models.blocks import Moe
 from planner.specs.layout import Layout
-
-DEEPSPEED_STACK = "hf-trainer"
-"""The stack that runs under accelerate's plugin of DeepSpeed. [text]"""
-STACKS = ("hf-fsdp2", "hf-bf16", "hf-amp", DEEPSPEED_STACK)
-"""Stacks that files can be written for. [text]"""
 
 
 def stack(brief: Brief) -> str:
@@ -19,11 +14,7 @@ def stack(brief: Brief) -> str:
     Returns:
         A name. [text]
     """
-    return str(brief.stack.get("name", "")) if _own(brief) else STACKS[0]
-
-
-def _own(brief: Brief) -> bool:
-    return brief.framework == "accelerate"
+    return room.stack(brief.asked)
 
 
 def option(brief: Brief, name: str, default: str) -> str:
@@ -37,12 +28,12 @@ def option(brief: Brief, name: str, default: str) -> str:
     Returns:
         The word. [text]
     """
-    return str(brief.spec.stack.get(name, default)) if _own(brief) else default
+    return room.option(brief.asked, name, default)
 
 
 def deepspeed(brief: Brief) -> bool:
     """Whether DeepSpeed shards. [-]."""
-    return stack(brief) == DEEPSPEED_STACK
+    return room.deepspeed(brief.asked)
 
 
 def own_mesh(brief: Brief) -> bool:
@@ -75,13 +66,13 @@ def recompute(its: Layout) -> str:
 def mixed_precision(brief: Brief) -> str:
     """`no`, `fp16`, `bf16` or `fp8`, as accelerate names it. [text]."""
     precision = brief.training.precision
-    wide = precision in ("fp32", "tf32") or stack(brief) == "hf-bf16"
+    wide = precision in ("fp32", "tf32") or stack(brief) == room.BF16_STACK
     return "no" if wide else precision
 
 
 def with_trl(brief: Brief) -> bool:
     """Whether TRL's trainer is the one that has what the plan asks for. [-]."""
-    chunked = option(brief, "loss", "hf") == "chunked"
+    chunked = room.chunked(brief.asked)
     return brief.training.method != "full" or chunked or offloads_by_trl(brief)
 
 
@@ -95,8 +86,3 @@ def offloads_checkpoints(brief: Brief) -> bool:
     """Whether FSDP2's checkpointing keeps its inputs in host memory. [-]."""
     its = brief.layout
     return bool(its.offload.activations) and fsdp(brief) and recompute(its) == "full"
-
-
-def routed(brief: Brief) -> bool:
-    """Whether some layer has routed experts. [-]."""
-    return any(isinstance(kind.ffn, Moe) for kind in brief.architecture.kinds)

@@ -4,7 +4,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from planner.errors import BadInputError
-from planner.launch.accelerate.arguments import OPTIMIZERS, OVER_SHARDS
+from planner.frameworks.accelerate.known import unknown_keys
+from planner.frameworks.accelerate.stack import (
+    DEEPSPEED_STACK,
+    OPTIMIZERS,
+    OVER_SHARDS,
+)
 from planner.launch.accelerate.degrees import degrees
 from planner.launch.accelerate.files import (
     MARKS,
@@ -14,8 +19,6 @@ from planner.launch.accelerate.files import (
     part,
     whole,
 )
-from planner.launch.accelerate.known import unknown_keys
-from planner.launch.accelerate.plan import DEEPSPEED_STACK
 from planner.launch.brief import Reading
 from planner.launch.trainer import (
     LENGTHS,

@@ -2,7 +2,9 @@
 
 from typing import Any
 
+from planner.frameworks.accelerate.writers import targets
 from planner.launch.accelerate.plan import (
+    deepspeed,
     fsdp,
     option,
     own_mesh,
@@ -11,12 +13,7 @@ from planner.launch.accelerate.plan import (
     with_trl,
 )
 from planner.launch.brief import Brief
-from planner.models.linears import linears
 
-GEMMS = {"qkv": ("qkv",), "proj": ("attention_out",), "fc1": ("fc1",), "fc2": ("fc2",)}
-"""GEMMs of a block by the name that Megatron gives its linear layer. [text]"""
-LATENT = ("q", "q_a", "q_b", "kv_a", "kv_b")
-"""GEMMs that make queries, keys and values in latent attention. [text]"""
 HALF = {"bf16": "bfloat16", "fp16": "float16", "fp8": "bfloat16"}
 """Formats of weights by precision. [text]"""
 
@@ -58,7 +55,12 @@ def weights(brief: Brief) -> str:
         Name of a torch.dtype. [text]
     """
     sharded = own_mesh(brief) and brief.layout.zero_stage > 1
-    if stack(brief) == "hf-amp" or (sharded and stack(brief) != "hf-bf16"):
+    scaled = brief.training.precision == "fp16" and brief.training.method == "full"
+    alone = not (fsdp(brief) or deepspeed(brief))
+    if stack(brief) == "hf-amp" or (scaled and alone):
+        # The gradient scaler refuses fp16 gradients: autocast makes fp16 copies.
+        return "float32"
+    if sharded and stack(brief) != "hf-bf16":
         return "float32"
     return HALF.get(brief.training.precision, "float32")
 
@@ -86,36 +88,13 @@ def _adapters(brief: Brief) -> dict[str, Any]:
         "r": its.rank,
         "lora_alpha": 2 * its.rank,
         "lora_dropout": its.dropout,
-        "target_modules": targets(brief),
+        "target_modules": targets(brief.asked),
         "bias": "none",
         "task_type": "CAUSAL_LM",
     }
     if its.modules_to_save:
         found["modules_to_save"] = list(its.modules_to_save)
     return found
-
-
-def targets(brief: Brief) -> str | list[str]:
-    """Linear layers that carry an adapter, as the model's code names them.
-
-    Args:
-        brief: The plan. [-]
-
-    Returns:
-        Names, or all-linear; none of a name that the model lacks. [text]
-    """
-    its = brief.training.lora
-    if its.targets == "all-linear":
-        return "all-linear"
-    family = brief.architecture.family
-    there = [x for kind in brief.architecture.kinds for x in linears(kind, family)]
-    found: dict[str, None] = {}
-    for name in its.modules:
-        gemms = GEMMS.get(name, ()) + (LATENT if name == "qkv" else ())
-        shared = tuple(f"shared_{gemm}" for gemm in gemms)
-        its_own = [x.name for x in there if x.name == name or x.gemm in gemms + shared]
-        found |= dict.fromkeys(its_own)
-    return list(found)
 
 
 def _quantization(brief: Brief) -> dict[str, Any]:

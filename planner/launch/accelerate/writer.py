@@ -4,14 +4,14 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from planner.launch.accelerate.arguments import arguments
-from planner.launch.accelerate.known import (
+from planner.frameworks.accelerate.known import (
     DEEPSPEED,
     PEFT,
     TRANSFORMERS,
     TRL,
     VERSION,
 )
+from planner.launch.accelerate.arguments import arguments
 from planner.launch.accelerate.placement import DS_FILE, placement
 from planner.launch.accelerate.plan import (
     deepspeed,
@@ -104,13 +104,15 @@ def _environment(brief: Brief) -> Iterator[Variable]:
 
 
 def _blanks(brief: Brief) -> Iterator[Variable]:
+    tuned = brief.training.method != "full"
     model = "Hugging Face name or folder of the weights; empty: new ones."
-    if brief.training.method == "qlora":
-        model = "Hugging Face name or folder of the weights, which are quantised."
+    if tuned:
+        model = "Hugging Face name or folder of the weights that adapters lie beside."
     data = "Your tokens, a .npy file; empty: made-up ones."
     if with_trl(brief):
         data = "Your texts or messages, JSON lines, or tokens, .npy; empty: made up."
-    yield Variable("MODEL", "", model)
+    # A full run starts anew; adapters beside new weights would learn nothing.
+    yield Variable("MODEL", brief.weights if tuned else "", model, required=tuned)
     yield Variable("DATA_PATH", "", data)
     yield Variable("CHECKPOINTS", "", "Folder for checkpoints; empty: none.")
     yield Variable("TRAIN_STEPS", str(brief.training_steps), "Optimizer steps.")

@@ -4,26 +4,14 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from planner.frameworks.deepspeed.writers import OPTIMIZERS, PRESETS, deepspeed
 from planner.launch.brief import Brief, Gap, LaunchFile, Program, Variable
 from planner.launch.deepspeed.known import VERSION
 from planner.launch.render import render
-from planner.models.blocks import Attention
+from planner.launch.said import gaps_of
 from planner.specs.layout import Layout
 
 CONFIG, MODEL, HOSTS, SCRIPT = "ds_config.json", "config.json", "hostfile", "train.py"
-OPTIMIZERS = {"adamw": "AdamW", "sgd": "SGD", "sgd-momentum": "SGD"}
-"""optimizer.type by name; SGD is PyTorch's own. [text]"""
-STAGED = ("llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe")
-"""Model types whose blocks the script puts into stages. [text]"""
-ABSENT = ("grok-1", "kimi_k2", "nemotron-nas")
-"""Model types that transformers 5.23 has no causal language model for. [text]"""
-PRESETS = {
-    "mixtral": "mixtral",
-    "qwen3_moe": "qwen3_moe",
-    "deepseek_v2": "deepseek_v2",
-    "deepseek_v3": "deepseek_v3",
-}
-"""expert_parallel.preset_model by model type. [text]"""
 DRIVES = "/local_nvme"
 
 
@@ -36,51 +24,11 @@ def gaps(brief: Brief) -> tuple[Gap, ...]:
     Returns:
         One gap for each, none where all of it can be said. [-]
     """
-    return (*_training_gaps(brief), *_model_gaps(brief), *_layout_gaps(brief))
-
-
-def _training_gaps(brief: Brief) -> Iterator[Gap]:
-    its = brief.training
-    where = "spec.training."
-    if its.method != "full":
-        allowed = "full; accelerate has adapters"
-        yield Gap("no adapters", f"{where}method", its.method, allowed)
-    if its.optimizer not in OPTIMIZERS:
-        allowed = ", ".join(OPTIMIZERS)
-        yield Gap("no such optimizer", f"{where}optimizer", its.optimizer, allowed)
-    if its.precision not in ("bf16", "fp16", "fp32"):
-        allowed = "bf16, fp16, fp32"
-        yield Gap("no such format", f"{where}precision", its.precision, allowed)
-    if its.state_bits not in (None, 32):
-        yield Gap("no narrow moments", f"{where}state_bits", its.state_bits, "32")
-    if its.document:
-        yield Gap("no packed documents", f"{where}document", its.document, "")
-    if its.optimizer_in_backward:
-        yield Gap("no step in backward", f"{where}optimizer_in_backward", "true", "")
-    if its.freeze != type(its.freeze)():
-        yield Gap("nothing is frozen", f"{where}freeze", "parts of the model", "")
-
-
-def _model_gaps(brief: Brief) -> Iterator[Gap]:
-    kind, its = _kind(brief), brief.layout
-    if kind in ABSENT:
-        yield Gap("transformers has no such model", "spec.model", kind, "")
-    if its.pp > 1 and kind not in STAGED:
-        allowed = f"pp 1, or a model of {', '.join(STAGED)}"
-        yield Gap("its blocks are not put into stages", "layout.pp", its.pp, allowed)
-    if its.ep > 1 and kind not in PRESETS:
-        allowed = f"ep 1, or a model of {', '.join(PRESETS)}"
-        yield Gap("AutoEP has no preset for its experts", "layout.ep", its.ep, allowed)
-    if brief.architecture.mtp_layers:
-        what = f"{brief.architecture.mtp_layers} layers"
-        yield Gap("no multi-token prediction", "spec.model", what, "none")
-
-
-def _kind(brief: Brief) -> str:
-    return str(brief.model.get("model_type", ""))
+    return (*gaps_of(brief, deepspeed), *_layout_gaps(brief))
 
 
 def _layout_gaps(brief: Brief) -> Iterator[Gap]:
+    """Layouts outside the room's limits, made by hand or for another framework."""
     its = brief.layout
     if its.offload.activations or its.offload.gradients:
         what = "activations" if its.offload.activations else "gradients"
@@ -89,19 +37,8 @@ def _layout_gaps(brief: Brief) -> Iterator[Gap]:
     if 0 < its.offload.parameters < 1:
         value = its.offload.parameters
         yield Gap("parameters go to the host whole", "layout.offload", value, "1")
-    groups = _key_heads(brief)
-    if its.cp > 1 and groups % its.cp and its.cp % groups:
-        allowed = f"a divisor or a multiple of the {groups} key heads"
-        yield Gap("Ulysses divides key heads", "layout.cp", its.cp, allowed)
-    if its.gpus % brief.gpus_per_node:
-        yield Gap("nodes are filled whole", "layout.dp", its.dp, "")
-
-
-def _key_heads(brief: Brief) -> int:
-    attention = brief.architecture.kinds[0].attention
-    if isinstance(attention, Attention):
-        return attention.kv_heads
-    return attention.heads
+    if its.pools:
+        yield Gap("one kind of node alone", "layout.pools", "several", "none")
 
 
 def write(brief: Brief) -> Program:
@@ -268,7 +205,7 @@ def _axes(brief: Brief) -> dict[str, Any]:
         found["expert_parallel"] = {
             "enabled": True,
             "autoep_size": its.ep,
-            "preset_model": PRESETS.get(_kind(brief)),
+            "preset_model": PRESETS.get(brief.asked.model_type),
         }
     if its.pp > 1:
         found["pipeline"] = {

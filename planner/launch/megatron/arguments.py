@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import chain
 
+from planner.frameworks.megatron.writers import MOMENTS, OPTIMIZERS
 from planner.launch.brief import Brief
 from planner.launch.megatron.model import model_arguments
 from planner.launch.megatron.recompute import offload_arguments, recompute_arguments
@@ -12,11 +13,7 @@ from planner.specs.layout import Layout
 
 CP_TYPES = {"ring": "p2p", "all-gather": "all_gather", "ulysses": "a2a"}
 """--cp-comm-type by kind of context parallelism. [text]"""
-OPTIMIZERS = {"adamw": "adam", "sgd": "sgd", "sgd-momentum": "sgd", "muon": "muon"}
-"""--optimizer by name. [text]"""
 MOMENTUM = {"sgd": 0.0, "sgd-momentum": 0.9}
-MOMENTS = {None: None, 32: None, 16: "bf16"}
-"""--exp-avg-dtype by width of the moments. [text]"""
 RECIPES = {"delayed": "delayed", "current": "tensorwise", "blockwise": "blockwise"}
 """--fp8-recipe by the stack's. [text]"""
 Group = tuple[str, list[Argument]]

@@ -1,17 +1,16 @@
 """A model in Megatron's arguments."""
 
-from collections.abc import Iterator
-
-from planner.launch.brief import Brief, Gap
-from planner.launch.megatron.families import (
+from planner.frameworks.megatron.families import (
     Options,
     activation_of,
     activations,
     families,
 )
-from planner.launch.megatron.rotation import Argument, rotary_arguments, rotary_gaps
+from planner.frameworks.megatron.model import dense_of
+from planner.launch.brief import Brief
+from planner.launch.megatron.rotation import Argument, rotary_arguments
 from planner.models.architecture import Architecture
-from planner.models.blocks import Attention, LatentAttention, LayerKind, Mlp, Moe
+from planner.models.blocks import Attention, LatentAttention, Moe
 
 GROUPS = {
     "n_group": "--moe-router-num-groups",
@@ -19,71 +18,6 @@ GROUPS = {
     "routed_scaling_factor": "--moe-router-topk-scaling-factor",
 }
 """Options of a router whose choice is limited to groups of experts. [text]"""
-
-
-def model_gaps(brief: Brief) -> Iterator[Gap]:
-    """What of a model Megatron-Core's GPTModel has no arguments for.
-
-    Args:
-        brief: The plan. [-]
-
-    Yields:
-        One gap for each.
-    """
-    family = families().get(brief.architecture.family)
-    if family is None:
-        known = "the families " + ", ".join(families())
-        name = brief.architecture.family
-        yield Gap("pretrain_gpt.py has no such blocks", "spec.model", name, known)
-        return
-    for what in (*_block_gaps(brief.architecture), *rotary_gaps(brief)):
-        yield _gap(what, brief.architecture.family)
-    activation = activation_of(family, brief.model)
-    its = activations().get(activation)
-    gated = _dense(brief.architecture).gated
-    if its is None or its.gated != gated:
-        yield _gap(f"activation {activation} here", brief.architecture.family)
-
-
-def _block_gaps(model: Architecture) -> Iterator[str]:
-    kinds = model.kinds
-    if len({kind.attention for kind in kinds}) > 1:
-        yield "layers whose attentions differ"
-    if any(kind.parallel for kind in kinds):
-        yield "attention and MLP side by side"
-    if model.embedding_norm:
-        yield "norm after the embedding"
-    if model.logit_cap is not None or any(_cap(kind) for kind in kinds):
-        yield "capped logits"
-    if any(kind.norms > 2 for kind in kinds):
-        yield "norms after the halves of a layer"
-    if any(kind.norm in ("layernorm-plain", "layernorm-no-bias") for kind in kinds):
-        yield "LayerNorm without all of its weights"
-    if _uneven_biases(model):
-        yield "biases on some linear layers and not on others"
-    if len({k.ffn for k in kinds if isinstance(k.ffn, Mlp)}) > 1:
-        yield "layers whose MLPs differ in width"
-    if len({k.ffn for k in kinds if isinstance(k.ffn, Moe)}) > 1:
-        yield "layers whose experts differ"
-
-
-def _uneven_biases(model: Architecture) -> bool:
-    """--add-bias-linear is of all linears, --add-qkv-bias of that one alone."""
-    every = {
-        bool(flag)
-        for kind in model.kinds
-        for flag in (getattr(kind.attention, "out_bias", False), kind.ffn.bias)
-    }
-    qkv = {bool(getattr(kind.attention, "qkv_bias", False)) for kind in model.kinds}
-    return len(every) > 1 or (every == {True} and qkv == {False})
-
-
-def _gap(what: str, family: str) -> Gap:
-    return Gap(f"pretrain_gpt.py has no {what}", "spec.model", family, "")
-
-
-def _cap(kind: LayerKind) -> float | None:
-    return getattr(kind.attention, "logit_cap", None)
 
 
 def model_arguments(brief: Brief) -> list[Argument]:
@@ -96,7 +30,7 @@ def model_arguments(brief: Brief) -> list[Argument]:
         (option, value), in the order of Megatron's own groups. [-]
     """
     model = brief.architecture
-    its = _dense(model)
+    its = dense_of(model)
     tied = [] if model.tied_embeddings else ["--untie-embeddings-and-output-weights"]
     depth = [("--mtp-num-layers", model.mtp_layers)] if model.mtp_layers else []
     return [
@@ -121,16 +55,6 @@ def _flag(option: str) -> Argument:
 
 def _options(given: Options) -> list[Argument]:
     return list(given.items())
-
-
-def _dense(model: Architecture) -> Mlp:
-    """The dense MLP; of a model that is all experts the width of one of them."""
-    for kind in model.kinds:
-        if isinstance(kind.ffn, Mlp):
-            return kind.ffn
-    first = model.kinds[0].ffn
-    assert isinstance(first, Moe)
-    return first.expert
 
 
 def _attention(block: Attention | LatentAttention) -> list[Argument]:
@@ -193,7 +117,7 @@ def _mlp(brief: Brief) -> list[Argument]:
     family = families()[brief.architecture.family]
     found = _options(activations()[activation_of(family, brief.model)].arguments)
     attention = brief.architecture.kinds[0].attention
-    biased = _dense(brief.architecture).bias or getattr(attention, "out_bias", False)
+    biased = dense_of(brief.architecture).bias or getattr(attention, "out_bias", False)
     return found if biased else [*found, _flag("--disable-bias-linear")]
 
 

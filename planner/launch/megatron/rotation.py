@@ -1,35 +1,13 @@
 """Rotary positions of a model in Megatron's arguments."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
+from planner.frameworks.megatron.families import families
 from planner.launch.brief import Brief
-from planner.launch.megatron.families import families
 from planner.models.blocks import LatentAttention
+from planner.models.rotary import scaling_of
 
 Argument = tuple[str, object]
-LLAMA3 = {
-    "low_freq_factor": 1.0,
-    "high_freq_factor": 4.0,
-    "original_max_position_embeddings": 8192,
-}
-"""What --use-rope-scaling is fixed to. [-]"""
-YARN = {"original_max_position_embeddings": 4096, "beta_fast": 32, "beta_slow": 1}
-"""What MLATransformerConfig is fixed to where no argument sets it. [-]"""
-
-
-def scaling_of(model: Mapping[str, object]) -> tuple[str, Mapping[str, object]]:
-    """Kind and fields of a model's rotary scaling.
-
-    Args:
-        model: Hugging Face fields. [-]
-
-    Returns:
-        (kind, fields); kind `default` where positions are not scaled. [-]
-    """
-    given = model.get("rope_scaling") or model.get("rope_parameters") or {}
-    fields: Mapping[str, object] = given if isinstance(given, Mapping) else {}
-    kind = str(fields.get("rope_type") or fields.get("type") or "default")
-    return kind, fields
 
 
 def base_of(brief: Brief) -> float | None:
@@ -93,30 +71,3 @@ def _latent(kind: str, fields: Mapping[str, object]) -> list[Argument]:
 def _given(fields: Mapping[str, object], name: str, default: float) -> object:
     value = fields.get(name)
     return default if value is None else value
-
-
-def rotary_gaps(brief: Brief) -> Iterator[str]:
-    """What of a model's rotary positions Megatron has no options for.
-
-    Args:
-        brief: The plan. [-]
-
-    Yields:
-        Half a sentence each.
-
-    References:
-        Megatron-LM core_v0.16.1 megatron/core/models/common/embeddings/
-        rotary_pos_embedding.py, apply_llama3_scaling; transformer_config.py,
-        MLATransformerConfig.
-    """
-    kind, fields = scaling_of(brief.model)
-    latent = isinstance(brief.architecture.kinds[0].attention, LatentAttention)
-    fixed = {"llama3": LLAMA3, "yarn": YARN if latent else None, "default": {}}.get(
-        kind
-    )
-    if fixed is None or (latent and kind == "llama3"):
-        yield f"rotary scaling of kind {kind}"
-        return
-    for name, value in fixed.items():
-        if fields.get(name, value) not in (value, None):
-            yield f"rotary scaling with {name} {fields[name]}, only {value}"

@@ -1,6 +1,5 @@
 """ConfigContainer's fields, and which option of Megatron-LM each of them is."""
 
-import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -8,9 +7,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from hardware.yaml_text import parse_yaml
+from planner.frameworks.megatron.bridge import fields
 
-VERSION = "0.6.0"
-"""The release that overrides are written for. [text]"""
 _FOLDER = Path(__file__).parent
 
 
@@ -23,27 +21,10 @@ class Paths(BaseModel):
     flags: list[str]
 
 
-class Fields(BaseModel):
-    """What ConfigContainer's blocks hold, and the models that it can convert."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    source: str
-    architectures: list[str]
-    blocks: dict[str, list[str]]
-
-
 @cache
 def paths() -> Paths:
     """Fields of ConfigContainer by option of Megatron-LM. [-]."""
     return Paths.model_validate(parse_yaml((_FOLDER / "paths.yaml").read_text()))
-
-
-@cache
-def fields() -> Fields:
-    """Fields of every block, and Hugging Face classes that have a bridge. [-]."""
-    path = _FOLDER / f"megatron-bridge-{VERSION}-fields.json"
-    return Fields.model_validate(json.loads(path.read_text()))
 
 
 def options() -> Mapping[str, str]:

@@ -1,18 +1,19 @@
 """A plan as overrides of a Megatron-Bridge recipe."""
 
 import json
-from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
-from planner.errors import did_you_mean
+from planner.frameworks.megatron.bridge import VERSION
+from planner.frameworks.megatron.writers import MODULES, architecture_of, bridge
 from planner.launch.brief import Brief, Gap, LaunchFile, Program, Variable
 from planner.launch.megatron.arguments import fp8_recipe, run_arguments
 from planner.launch.megatron.gaps import layout_gaps
 from planner.launch.megatron.model import dispatcher
 from planner.launch.megatron.writer import core_environment
-from planner.launch.megatron_bridge.paths import VERSION, fields, paths
+from planner.launch.megatron_bridge.paths import paths
 from planner.launch.render import render
+from planner.launch.said import gaps_of
 from planner.specs.escape import yaml_text
 
 TRAIN, OVERRIDES, CONFIG = "train.py", "overrides.yaml", "model/config.json"
@@ -24,13 +25,6 @@ PRECISIONS = {
 }
 """Recipe of number formats by --fp8-recipe. [text]"""
 PLAIN = {"bf16": "bf16_mixed", "fp16": "fp16_mixed", "nvfp4": "bf16_with_nvfp4_mixed"}
-MODULES = {
-    "qkv": "linear_qkv",
-    "proj": "linear_proj",
-    "fc1": "linear_fc1",
-    "fc2": "linear_fc2",
-}
-"""Linear layers that carry an adapter, by the planner's name. [text]"""
 
 
 def gaps(brief: Brief) -> tuple[Gap, ...]:
@@ -42,52 +36,7 @@ def gaps(brief: Brief) -> tuple[Gap, ...]:
     Returns:
         One gap for each, none where all of it can be said. [-]
     """
-    return (*_model_gaps(brief), *_adapter_gaps(brief), *layout_gaps(brief))
-
-
-def _model_gaps(brief: Brief) -> Iterator[Gap]:
-    known = fields().architectures
-    if architecture_of(brief) not in known:
-        what = "none of the bridges converts this model"
-        name = architecture_of(brief)
-        yield Gap(
-            what, "spec.model", name, f"{len(known)}; {did_you_mean(name, known)}"
-        )
-
-
-def architecture_of(brief: Brief) -> str:
-    """Hugging Face class of a model.
-
-    Args:
-        brief: The plan. [-]
-
-    Returns:
-        Its name; the model type where the fields name none. [text]
-    """
-    named = brief.model.get("architectures")
-    if isinstance(named, (list, tuple)) and named:
-        return str(named[0])
-    return str(brief.model.get("model_type", brief.architecture.family))
-
-
-def _adapter_gaps(brief: Brief) -> Iterator[Gap]:
-    its = brief.training
-    where = "spec.training.lora"
-    if its.method == "qlora":
-        yield Gap("no 4-bit base", "spec.training.method", "qlora", "full, lora")
-    if its.method == "full":
-        return
-    if not its.lora.modules or set(its.lora.modules) - set(MODULES):
-        allowed = ", ".join(MODULES)
-        yield Gap("adapters on these layers", where, its.lora.targets, allowed)
-    if brief.layout.micro_batch > 1:
-        what = "adapters train on packed sequences, one at a time"
-        yield Gap(what, "layout.micro_batch", brief.layout.micro_batch, "1")
-    if its.lora.modules_to_save:
-        saved = ", ".join(its.lora.modules_to_save)
-        yield Gap("tables that train beside adapters", where, saved, "none")
-    if its.lora.precision != "bf16":
-        yield Gap("adapters in this format", where, its.lora.precision, "bf16")
+    return (*gaps_of(brief, bridge), *layout_gaps(brief))
 
 
 def write(brief: Brief) -> Program:
@@ -138,8 +87,8 @@ def _blanks(brief: Brief) -> tuple[Variable, ...]:
         model = "Hugging Face name or folder of the model and its tokenizer."
         base = "Its weights as Megatron-Bridge's convert_checkpoints.py writes them."
         return (
-            Variable("HF_MODEL", "./model", model),
-            Variable("PRETRAINED", "./checkpoints/base", base),
+            Variable("HF_MODEL", brief.weights, model, required=True),
+            Variable("PRETRAINED", "", base, required=True),
             *common,
         )
     return (
@@ -170,7 +119,7 @@ def _precision(brief: Brief) -> str:
 
 def _config(brief: Brief) -> str:
     its = {k: v for k, v in brief.model.items() if k != "name"}
-    its.setdefault("architectures", [architecture_of(brief)])
+    its.setdefault("architectures", [architecture_of(brief.asked)])
     return json.dumps(its, indent=2) + "\n"
 
 

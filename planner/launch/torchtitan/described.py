@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from planner.launch.torchtitan.families import flavours
+from planner.frameworks.torchtitan.families import flavours
 
 COMMON = {
     "layers": "num_hidden_layers",

@@ -4,16 +4,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from planner.launch.brief import Brief, Gap
-from planner.launch.torchtitan.families import (
+from planner.frameworks.torchtitan.families import (
     Builder,
     Router,
     families,
     flavours,
     shapes,
 )
+from planner.frameworks.torchtitan.model import module_of
+from planner.launch.brief import Brief
 from planner.models.architecture import Architecture
-from planner.models.blocks import Attention, LatentAttention, LayerKind, Mlp, Moe
+from planner.models.blocks import Attention, LatentAttention, Mlp, Moe
+from planner.models.rotary import scaling_of
 
 Fields = Mapping[str, Any]
 LLAMA3 = (
@@ -53,119 +55,6 @@ class Own:
     keywords: Mapping[str, object] = field(default_factory=dict)
 
 
-def model_gaps(brief: Brief) -> Iterator[Gap]:
-    """What of a model no torchtitan model has.
-
-    Args:
-        brief: The plan. [-]
-
-    Yields:
-        One gap for each.
-    """
-    name = brief.architecture.family
-    if name not in families():
-        known = "the families " + ", ".join(families())
-        yield Gap("no model has such blocks", "spec.model", name, known)
-        return
-    for what in (*_block_gaps(brief.architecture), *_field_gaps(brief)):
-        yield Gap(f"its {families()[name].builder} model has no {what}", *_at(name))
-
-
-def _at(family: str) -> tuple[str, str, str]:
-    return "spec.model", family, ""
-
-
-def _block_gaps(model: Architecture) -> Iterator[str]:
-    attentions = {kind.attention for kind in model.kinds}
-    if len(attentions) > 1:
-        yield "layers whose attentions differ"
-    if any(_odd(kind.attention) for kind in model.kinds):
-        yield "biases, windows, sinks or caps in attention"
-    if any(kind.parallel or kind.norms != 2 for kind in model.kinds):
-        yield "other halves than attention and MLP, a norm before each"
-    if any(kind.norm != "rmsnorm" for kind in model.kinds):
-        yield "LayerNorm"
-    if model.embedding_norm or model.logit_cap is not None or model.learned_positions:
-        yield "norm after the embedding, capped logits or learned positions"
-    if any(not _plain(kind) for kind in model.kinds):
-        yield "MLP without a gate, or with biases"
-    yield from _mixture_gaps(model)
-
-
-def _odd(block: Attention | LatentAttention) -> bool:
-    if isinstance(block, LatentAttention):
-        return block.window is not None
-    flags = (block.qkv_bias, block.out_bias, block.wide_qk_norm, block.sinks)
-    return any(flags) or block.window is not None or block.logit_cap is not None
-
-
-def _plain(kind: LayerKind) -> bool:
-    shared = isinstance(kind.ffn, Moe) and kind.ffn.shared_gate
-    return kind.ffn.gated and not kind.ffn.bias and not shared
-
-
-def _mixture_gaps(model: Architecture) -> Iterator[str]:
-    """Only DeepSeek's blocks mix dense layers with experts, and share experts."""
-    routed = [kind for kind in model.kinds if isinstance(kind.ffn, Moe)]
-    if not routed or families()[model.family].builder == "deepseek_v3":
-        return
-    if len(model.kinds) > 1:
-        yield "dense layers among layers with experts"
-    if any(isinstance(kind.ffn, Moe) and kind.ffn.shared_ffn for kind in routed):
-        yield "shared experts"
-
-
-def _field_gaps(brief: Brief) -> Iterator[str]:
-    """What only the fields of a model tell: activation and rotary positions."""
-    activation = brief.model.get("hidden_act") or "silu"
-    if activation != "silu":
-        yield f"activation {activation}"
-    kind, _ = scaling_of(brief.model)
-    module = module_of(brief)
-    able = {"llama3": ("default", "llama3", "yarn"), "qwen3": ("default", "yarn")}
-    if kind not in able.get(module, ("default", "yarn")):
-        yield f"rotary scaling of kind {kind}"
-    part = brief.model.get("partial_rotary_factor")
-    if part and float(str(part)) < 1:
-        yield "positions on a part of a head"
-
-
-def module_of(brief: Brief) -> Builder:
-    """The torchtitan model whose blocks the plan's model has.
-
-    Args:
-        brief: The plan. [-]
-
-    Returns:
-        A module; Qwen 3's where heads have a width of their own. [text]
-    """
-    model = brief.architecture
-    builder = families()[model.family].builder
-    block = model.kinds[0].attention
-    wide = isinstance(block, Attention) and block.heads * block.head_dim != block.hidden
-    return "qwen3" if wide and builder == "llama3" else builder
-
-
-def scaling_of(model: Fields) -> tuple[str, Fields]:
-    """Kind and fields of a model's rotary scaling.
-
-    Args:
-        model: Hugging Face fields. [-]
-
-    Returns:
-        (kind, fields); kind `default` where positions are not scaled. [-]
-    """
-    given = model.get("rope_scaling") or model.get("rope_parameters") or {}
-    fields = given if isinstance(given, Mapping) else {}
-    return str(fields.get("rope_type") or fields.get("type") or "default"), fields
-
-
-def _base(model: Fields, default: float) -> float:
-    parameters = model.get("rope_parameters")
-    inside = parameters.get("rope_theta") if isinstance(parameters, Mapping) else None
-    return float(str(model.get("rope_theta") or inside or default))
-
-
 def model_of(brief: Brief) -> Named | Own:
     """The plan's model: a flavour where one has its layers, positions and length.
 
@@ -180,7 +69,7 @@ def model_of(brief: Brief) -> Named | Own:
         fields = flavours()[module][name]
         if _shape(shape) == plain and _turns_alike(brief, fields):
             return Named(module, name)
-    return Own(module_of(brief), dict(_keywords(brief)))
+    return Own(module_of(brief.architecture), dict(_keywords(brief)))
 
 
 def _shape(model: Architecture) -> Architecture:
@@ -207,6 +96,12 @@ def _turns_alike(brief: Brief, fields: Fields) -> bool:
     )
 
 
+def _base(model: Fields, default: float) -> float:
+    parameters = model.get("rope_parameters")
+    inside = parameters.get("rope_theta") if isinstance(parameters, Mapping) else None
+    return float(str(model.get("rope_theta") or inside or default))
+
+
 def _keywords(brief: Brief) -> Iterator[tuple[str, object]]:
     model, block = brief.architecture, brief.architecture.kinds[0].attention
     yield from (("layers", model.layers), ("dim", model.hidden))
@@ -219,7 +114,12 @@ def _keywords(brief: Brief) -> Iterator[tuple[str, object]]:
     yield "positions", max(model.max_position or 0, brief.training.seq_len)
     yield "theta", _base(brief.model, families()[model.family].base)
     yield "scaling", _scaling(brief.model)
-    yield "eps", float(str(brief.model.get("rms_norm_eps") or _EPS[module_of(brief)]))
+    yield (
+        "eps",
+        float(
+            str(brief.model.get("rms_norm_eps") or _EPS[module_of(brief.architecture)])
+        ),
+    )
 
 
 _EPS = {"llama3": 1e-5, "qwen3": 1e-6, "deepseek_v3": 1e-6}
@@ -228,7 +128,7 @@ _EPS = {"llama3": 1e-5, "qwen3": 1e-6, "deepseek_v3": 1e-6}
 
 def _grouped(brief: Brief, block: Attention) -> Iterator[tuple[str, object]]:
     yield "kv_heads", block.kv_heads
-    if module_of(brief) == "qwen3":
+    if module_of(brief.architecture) == "qwen3":
         yield from (("head_dim", block.head_dim), ("qk_norm", block.qk_norm))
     yield "tied", brief.architecture.tied_embeddings
 

@@ -3,17 +3,17 @@
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from planner.launch.brief import Brief, LaunchFile, Program, Variable
-from planner.launch.render import render
-from planner.launch.torchtitan.code import Code, Keywords, call
-from planner.launch.torchtitan.families import VERSION
-from planner.launch.torchtitan.gaps import (
+from planner.frameworks.torchtitan.families import VERSION
+from planner.frameworks.torchtitan.writers import (
     MOMENTS,
     SCHEDULES,
     compiled,
     dispatcher,
     has_experts,
 )
+from planner.launch.brief import Brief, LaunchFile, Program, Variable
+from planner.launch.render import render
+from planner.launch.torchtitan.code import Code, Keywords, call
 from planner.launch.torchtitan.model import Named, Own, model_of
 from planner.specs.layout import Layout
 
@@ -201,21 +201,21 @@ def _converters(brief: Brief) -> Iterator[tuple[str, Keywords]]:
     prefix = {"fp8": "Float8", "mxfp8": "MXFP8"}.get(precision)
     if prefix is None:
         return
-    common: Keywords = {"model_compile_enabled": compiled(brief)}
+    common: Keywords = {"model_compile_enabled": compiled(brief.asked)}
     which: Keywords = (
         {"filter_fqns": ["lm_head", "router.gate"]}
         if precision == "fp8"
         else {"fqns": ["attention.", "feed_forward.", "shared_experts."]}
     )
     yield f"{prefix}LinearConverter", {**which, **common}
-    if has_experts(brief):
+    if has_experts(brief.asked):
         yield f"{prefix}GroupedExpertsConverter", common
 
 
 def _model(brief: Brief, model: Named | Own) -> str:
     more: dict[str, object] = {}
-    if has_experts(brief):
-        more["moe_comm_backend"] = dispatcher(brief)
+    if has_experts(brief.asked):
+        more["moe_comm_backend"] = dispatcher(brief.asked, brief.layout.ep)
     if brief.architecture.mtp_layers:
         more["num_mtp_layers"] = brief.architecture.mtp_layers
     converters = [
@@ -243,7 +243,7 @@ def _sections(brief: Brief) -> Iterator[tuple[str, str]]:
     yield "training", call("TrainingConfig", _training(brief))
     yield "parallelism", call("ParallelismConfig", _parallelism(brief))
     yield "activation_checkpoint", KINDS[_recompute(brief.layout)]
-    yield "compile", f"CompileConfig(enable={compiled(brief)})"
+    yield "compile", f"CompileConfig(enable={compiled(brief.asked)})"
     folder: Keywords = {
         "enable": Code('bool(os.environ.get("CHECKPOINTS"))'),
         "folder": Code('os.environ.get("CHECKPOINTS") or "checkpoint"'),

@@ -11,10 +11,11 @@ from golden_folders import ROOT
 from many_plans import jobs, many_plans
 
 from planner.errors import BadInputError
+from planner.frameworks.megatron.bridge import fields
 from planner.launch import emit, read_plan
 from planner.launch.brief import Brief
 from planner.launch.emit import CHECK, PLAN, README
-from planner.launch.megatron_bridge.paths import fields, paths, unknown_fields
+from planner.launch.megatron_bridge.paths import paths, unknown_fields
 from planner.launch.megatron_bridge.reader import read, reads
 from planner.launch.megatron_bridge.writer import gaps, overrides
 from planner.launch.read_plan import PlanFile

@@ -1,0 +1,27 @@
+"""Fields of Megatron-Bridge's ConfigContainer, and the models that it can convert."""
+
+import json
+from functools import cache
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+VERSION = "0.6.0"
+"""The release that overrides are written for. [text]"""
+_FILE = Path(__file__).with_name(f"megatron-bridge-{VERSION}-fields.json")
+
+
+class Fields(BaseModel):
+    """What ConfigContainer's blocks hold, and the models that it can convert."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    source: str
+    architectures: list[str]
+    blocks: dict[str, list[str]]
+
+
+@cache
+def fields() -> Fields:
+    """Fields of every block, and Hugging Face classes that have a bridge. [-]."""
+    return Fields.model_validate(json.loads(_FILE.read_text()))

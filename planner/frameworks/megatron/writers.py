@@ -1,0 +1,182 @@
+"""What Megatron-LM's arguments and Megatron-Bridge's recipes have no words for."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from planner.errors import did_you_mean
+from planner.frameworks.megatron.bridge import fields
+from planner.frameworks.megatron.limits import LIMITS
+from planner.frameworks.megatron.model import model_lacks
+from planner.models.asked import Asked
+from planner.models.blocks import Moe
+from planner.specs.lacks import Lack, Writer
+from planner.specs.recompute import parts_of_kind
+from planner.specs.training import FreezeSpec
+
+OPTIMIZERS = {"adamw": "adam", "sgd": "sgd", "sgd-momentum": "sgd", "muon": "muon"}
+"""--optimizer by name. [text]"""
+MOMENTS = {None: None, 32: None, 16: "bf16"}
+"""--exp-avg-dtype by width of the moments. [text]"""
+MODULES = {
+    "qkv": "linear_qkv",
+    "proj": "linear_proj",
+    "fc1": "linear_fc1",
+    "fc2": "linear_fc2",
+}
+"""Megatron-Bridge's linear layers that carry an adapter, by our name. [text]"""
+SCALED = {"layernorm", "moe_act"}
+"""Modules that delayed scaling of fp8 does not recompute. [text]"""
+
+
+def megatron(asked: Asked) -> Iterator[Lack]:
+    """What of a job pretrain_gpt.py has no words for.
+
+    Args:
+        asked: The job. [-]
+
+    Yields:
+        One record for each.
+    """
+    if asked.training.method != "full":
+        allowed = "full; megatron-bridge and accelerate have adapters"
+        method = asked.training.method
+        yield Lack("no adapters", "spec.training.method", method, allowed)
+    yield from model_lacks(asked)
+    yield from _core(asked)
+
+
+def bridge(asked: Asked) -> Iterator[Lack]:
+    """What of a job Megatron-Bridge's recipes have no words for.
+
+    Args:
+        asked: The job. [-]
+
+    Yields:
+        One record for each.
+    """
+    known, name = fields().architectures, architecture_of(asked)
+    if name not in known:
+        allowed = f"{len(known)}; {did_you_mean(name, known)}"
+        what = "none of the bridges converts this model"
+        yield Lack(what, "spec.model", name, allowed)
+    yield from _adapters(asked)
+    yield from _core(asked)
+
+
+def architecture_of(asked: Asked) -> str:
+    """Hugging Face class of a model.
+
+    Args:
+        asked: The job. [-]
+
+    Returns:
+        Its name; the model type where the fields name none. [text]
+    """
+    named = asked.fields.get("architectures")
+    if isinstance(named, (list, tuple)) and named:
+        return str(named[0])
+    return asked.model_type
+
+
+def _adapters(asked: Asked) -> Iterator[Lack]:
+    its = asked.training
+    where = "spec.training.lora"
+    if its.method == "qlora":
+        yield Lack("no 4-bit base", "spec.training.method", "qlora", "full, lora")
+    if its.method == "full":
+        return
+    if not its.lora.modules or set(its.lora.modules) - set(MODULES):
+        allowed = ", ".join(MODULES)
+        yield Lack("adapters on these layers", where, its.lora.targets, allowed)
+    what = "adapters train on packed sequences, one at a time"
+    yield Lack(
+        what, "layout.micro_batch", allowed="1", when=lambda its: its.micro_batch > 1
+    )
+    if its.lora.modules_to_save:
+        saved = ", ".join(its.lora.modules_to_save)
+        yield Lack("tables that train beside adapters", where, saved, "none")
+    if its.lora.precision != "bf16":
+        yield Lack("adapters in this format", where, its.lora.precision, "bf16")
+
+
+def _core(asked: Asked) -> Iterator[Lack]:
+    """Numbers, optimizers and layouts that Megatron-Core lacks."""
+    yield from _numbers(asked)
+    yield from _optimizer(asked)
+    if not asked.model.expert_parameters:
+        return
+    yield Lack(
+        "copies of the optimizer share the replicas of experts evenly",
+        "layout.dp_shard",
+        allowed="copies that divide them",
+        when=lambda its: (
+            (its.zero_stage > 0) & (expert_data_ranks(its) % instances(its) != 0)
+        ),
+    )
+    if any(isinstance(k.ffn, Moe) and k.ffn.bias for k in asked.model.kinds):
+        what = "experts with biases are not split over tensor ranks"
+        yield Lack(what, "layout.etp", allowed="1", when=lambda its: its.etp > 1)
+
+
+def instances(its: object) -> object:
+    """Copies of the sharded optimizer states.
+
+    Args:
+        its: A layout at ZeRO 1, or columns of layouts. [-]
+
+    Returns:
+        Copies. [1]
+    """
+    return np.maximum(its.dp * its.cp // its.dp_shard, 1)  # type: ignore[attr-defined]
+
+
+def expert_data_ranks(its: object) -> object:
+    """Ranks that hold the same experts, a stage and an expert shard each.
+
+    Args:
+        its: A layout, or columns of layouts. [-]
+
+    Returns:
+        Ranks. [1]
+    """
+    return its.tp * its.cp * its.dp // (its.etp * its.ep)  # type: ignore[attr-defined]
+
+
+def _numbers(asked: Asked) -> Iterator[Lack]:
+    precision = asked.training.precision
+    if precision not in LIMITS.precisions:
+        allowed = ", ".join(LIMITS.precisions)
+        yield Lack("no such format", "spec.training.precision", precision, allowed)
+    if precision != "fp8" or asked.stack.get("fp8_recipe", "current") != "delayed":
+        return
+    refused = [k for k in LIMITS.recompute_modules if SCALED & {*parts_of_kind(k)}]
+    yield Lack(
+        "delayed fp8 scaling recomputes neither layernorm nor moe_act",
+        "layout.stages.recompute",
+        allowed="another recipe or module",
+        when=lambda its: np.isin(its.recompute, refused),
+        of_layers=True,
+    )
+
+
+def _optimizer(asked: Asked) -> Iterator[Lack]:
+    its, where = asked.training, "spec.training."
+    if its.optimizer not in OPTIMIZERS:
+        allowed = ", ".join(OPTIMIZERS)
+        yield Lack("no such optimizer", f"{where}optimizer", its.optimizer, allowed)
+    if its.optimizer == "muon":
+        what = "muon shards no optimizer states"
+        at = "layout.zero_stage"
+        yield Lack(what, at, allowed="0", when=lambda its: its.zero_stage > 0)
+    if its.state_bits not in MOMENTS:
+        yield Lack("no such moments", f"{where}state_bits", its.state_bits, "32, 16")
+    if its.optimizer_in_backward:
+        at = f"{where}optimizer_in_backward"
+        yield Lack("updates come after the backward", at, "true", "false")
+    if its.freeze != FreezeSpec():
+        yield Lack("nothing is frozen", f"{where}freeze", "parts of the model", "none")
+
+
+WRITERS = (Writer("megatron", megatron), Writer("megatron-bridge", bridge))
+"""Targets of the room, the preferred first."""

@@ -1,0 +1,35 @@
+"""A job as the writers of launch files are asked about it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from planner.models.architecture import Architecture
+from planner.specs.training import TrainingSpec
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What of a job decides whether a target has words for it, its layout apart.
+
+    Attributes:
+        framework: The room that the job or its plan is for. [text]
+        fields: Hugging Face fields of the model. [-]
+        model: The same as layers that know their sizes. [-]
+        training: The training block. [-]
+        words: The stack block as the user gave it. [-]
+        stack: The software that is priced, by key of its profile. [-]
+        gpus_per_node: Ranks of one whole node. [1]
+    """
+
+    framework: str
+    fields: Mapping[str, object]
+    model: Architecture
+    training: TrainingSpec
+    words: Mapping[str, object]
+    stack: Mapping[str, object]
+    gpus_per_node: int
+
+    @property
+    def model_type(self) -> str:
+        """Model type of transformers; the family where the fields name none."""
+        return str(self.fields.get("model_type") or self.model.family)

@@ -1,0 +1,84 @@
+"""Candidates that some writer of the framework has words for."""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.cost.meshes import Ints, Meshes
+from planner.cost.workload import Workload
+from planner.search.declared import Space
+from planner.specs.context import CP_KINDS
+from planner.specs.lacks import Lack
+
+Flags = npt.NDArray[np.bool_]
+MIXED = "mixed"
+"""Recompute of a candidate whose layers differ. [text]"""
+
+
+class _Columns:
+    """Meshes as the conditions of records read them, column by column."""
+
+    def __init__(self, workload: Workload, meshes: Meshes, recompute: Any) -> None:
+        self._meshes = meshes
+        self.offload, self.comm_dtype = workload.offload, workload.sends
+        self.recompute = recompute
+
+    def __getattr__(self, name: str) -> Ints:
+        column: Ints = getattr(self._meshes, "zero" if name == "zero_stage" else name)
+        return column
+
+    @property
+    def cp_kind(self) -> Any:
+        """Kind of context parallelism. [text], shape (meshes,)."""
+        return np.array(CP_KINDS)[self._meshes.cp_kind]
+
+
+def written(workload: Workload, space: Space, removed: Counter[str]) -> Ints:
+    """Candidates that the job's writer has words for.
+
+    A job that no writer has words for at all keeps every candidate: it is refused
+    before any search, or its stack has none. No writer has words for a mixed fleet.
+
+    Args:
+        workload: The job. [-]
+        space: Its declared space. [-]
+        removed: Counts by rule, to which those of the rules here are added.
+
+    Returns:
+        Indices. [1], shape (kept,)
+    """
+    kept = np.ones(len(space), dtype=bool)
+    for lack in () if workload.mixed else _lacks(workload):
+        missing = _missing(workload, space, lack) & kept
+        if missing.any():
+            rule = f"{workload.framework.name} has no words for it: {lack.feature}"
+            removed[rule] += int(missing.sum())
+            kept &= ~missing
+    return np.flatnonzero(kept)
+
+
+def _lacks(workload: Workload) -> tuple[Lack, ...]:
+    """What the first writer that has words for the job lacks of its layouts."""
+    for writer in workload.framework.writers:
+        lacks = tuple(writer.lacks(workload.asked))
+        if all(lack.when for lack in lacks):
+            return lacks
+    return ()
+
+
+def _missing(workload: Workload, space: Space, lack: Lack) -> Flags:
+    """Candidates that ask for what is lacking. [bool], shape (candidates,)."""
+    if not lack.of_layers:
+        of_meshes = _holds(workload, space.meshes, lack, MIXED)
+        return of_meshes[space.mesh]
+    names = np.array([*space.recompute, MIXED])
+    entry = np.where(space.menu < 0, len(space.recompute), space.menu)
+    return _holds(workload, space.meshes.take(space.mesh), lack, names[entry])
+
+
+def _holds(workload: Workload, meshes: Meshes, lack: Lack, recompute: Any) -> Flags:
+    assert lack.when is not None
+    found = lack.when(_Columns(workload, meshes, recompute))
+    return np.broadcast_to(np.asarray(found, dtype=bool), (len(meshes),))

@@ -1,0 +1,29 @@
+"""Layouts that a writer of the framework has words for."""
+
+from collections.abc import Iterator
+
+from planner.cost.workload import Workload
+from planner.specs.lacks import View
+from planner.specs.layout import Layout
+
+
+def writer_breaches(workload: Workload, layout: Layout) -> Iterator[str]:
+    """Some writer that has words for the job has them for the layout too.
+
+    Args:
+        workload: The job.
+        layout: A complete layout.
+
+    Yields:
+        What the preferred writer lacks; nothing for a mixed fleet, which none has
+        words for, and for a job that has no writer.
+    """
+    if workload.mixed or layout.pools:
+        return
+    asked, view = workload.asked, View(layout)
+    every = [tuple(writer.lacks(asked)) for writer in workload.framework.writers]
+    able = [lacks for lacks in every if all(lack.when for lack in lacks)]
+    missing = [[lack for lack in lacks if lack.holds(view)] for lacks in able]
+    for lack in min(missing, key=len, default=[]):
+        asked_for = f"{lack.field} = {lack.shown(view)}"
+        yield f"{workload.framework.name} has no words for {asked_for}: {lack.feature}"
