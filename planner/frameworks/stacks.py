@@ -32,6 +32,18 @@ class StackLimits(BaseModel):
     """Whether a schedule that splits the backward may recompute activations."""
     zero_stages: tuple[int, ...] | None = None
     """ZeRO stages. [1]"""
+    sequence_parallel: tuple[bool, ...] | None = None
+    """Legal values of ``sp`` where tp > 1."""
+    orders: tuple[str, ...] | None = None
+    """Rank orders. [text]"""
+    recompute: tuple[str, ...] | None = None
+    """Kinds of recompute. [text]"""
+    expert_parallel: bool | None = None
+    """Whether ep may differ from 1."""
+    expert_tensor: bool | None = None
+    """Whether etp may differ from 1."""
+    context_parallel: bool | None = None
+    """Whether cp may differ from 1."""
     cp_kinds: tuple[CpFamily, ...] | None = None
     """Kinds of context parallelism. [text]"""
     ulysses_copies_keys: bool | None = None
@@ -156,6 +168,7 @@ def with_stack(framework: Framework, name: str) -> Framework:
     fields = framework.profile.model_dump() | own | stack.profile
     return replace(
         framework,
+        stack=stack.name,
         profile=Profile.model_validate(fields),
         recipe=stack.recipe.on(framework.recipe),
         limits=stack.limits.on(framework.limits),

@@ -238,6 +238,9 @@ class Enumerator:
         if cp > MOST_DEFAULT_CONTEXT and not self.full:
             self.removed["cp above the default space"] += 1
             return False
+        if cp > 1 and not self.limits.context_parallel:
+            self.removed["the framework has no context parallelism"] += 1
+            return False
         chunks = tp * (2 * cp if cp > 1 else 1)
         if self.workload.training.seq_len % chunks:
             self.removed["sequence % (tp * 2 cp)"] += 1

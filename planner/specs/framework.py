@@ -351,6 +351,13 @@ class Framework:
     """Settings of its own in the ``stack:`` block: name, word, what it changes."""
     formats: Formats = field(default_factory=Formats)
     """What it lets its user send gradients and parameters in."""
+    stack: str = ""
+    """The named stack that it is on; empty on its own default. [text]"""
+
+    @property
+    def on_stack(self) -> str:
+        """Its name, with that of its stack where it is not on its own. [text]."""
+        return f"{self.name} with stack {self.stack}" if self.stack else self.name
 
     @property
     def own_formats(self) -> CommDtype:

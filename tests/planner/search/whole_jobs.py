@@ -23,10 +23,12 @@ from hardware.calibration import calibration
 from hardware.catalog import Cluster, resolve_cluster
 from hardware.fleets import ClusterSpec
 from hardware.topology import ClusterTopology
+from planner.cost.kernels import attention_curve, is_unfused
 from planner.cost.pipeline import rank_blocks
 from planner.cost.room import budget_bytes
 from planner.cost.table import CostTable
 from planner.cost.workload import Pool, Workload
+from planner.frameworks.stacks import stack_names, with_stack
 from planner.models import Architecture
 from planner.search.paths import even_counts
 from planner.specs.search import SearchSpec, Span
@@ -151,6 +153,30 @@ def with_pools(job: Workload) -> Workload:
         for spec, own in zip(cluster.spec.pools, cluster.pools, strict=True)
     )
     return replace(job, pools=pools)
+
+
+def stack(draw: Draw, job: Workload) -> Workload:
+    """Half of the time any stack of the room whose kernels are measured there."""
+    own = job.framework.name
+    named = draw(st.sampled_from([None] * len(stack_names(own)) + [*stack_names(own)]))
+    if named is None:
+        return job
+    found = replace(job, framework=with_stack(job.framework, named))
+    kernels = job.topology.cluster.pools or [job.topology.cluster]
+    return found if all(has_kernel(found, one) for one in kernels) else job
+
+
+def has_kernel(job: Workload, cluster: Cluster) -> bool:
+    """Whether the attention of a job's stack is measured on the GPUs of a cluster."""
+    its = replace(
+        job,
+        topology=ClusterTopology(cluster),
+        calibration=calibration(cluster.gpu.name),
+    )
+    try:
+        return is_unfused(its) or attention_curve(its, head_dim=1) is not None
+    except ValueError:
+        return False
 
 
 def model(draw: Draw, job: Workload) -> Workload:
@@ -287,6 +313,7 @@ def limit_on(axis: str) -> st.SearchStrategy[Any]:
 
 
 AXES: tuple[Change, ...] = (
+    stack,
     model,
     length,
     scope,
