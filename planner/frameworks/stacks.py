@@ -15,6 +15,7 @@ from planner.specs.framework import Framework, RecipeOverrides
 from planner.specs.layout import Schedule
 from planner.specs.limits import Limits
 from planner.specs.profile import Profile
+from planner.specs.switches import Needs
 
 _ENDING = ".yaml"
 
@@ -89,6 +90,7 @@ class Stack(BaseModel):
         recipe: Memory habits that differ. [-]
         limits: Fields of the room's limits that differ. [-]
         formats: What can be sent in place of the room's formats, where it differs. [-]
+        switches: What it asks before it takes a switch, where it differs. [-]
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -101,6 +103,7 @@ class Stack(BaseModel):
     recipe: RecipeOverrides = RecipeOverrides()
     limits: StackLimits = StackLimits()
     formats: Formats | None = None
+    switches: dict[str, Needs] = {}
 
 
 def _folder(room: str) -> Traversable:
@@ -173,4 +176,5 @@ def with_stack(framework: Framework, name: str) -> Framework:
         recipe=stack.recipe.on(framework.recipe),
         limits=stack.limits.on(framework.limits),
         formats=framework.formats if stack.formats is None else stack.formats,
+        switches=framework.switches | stack.switches,
     )

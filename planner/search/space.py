@@ -40,10 +40,12 @@ from planner.search.schedules import (
     menu_rows,
     schedule_rows,
 )
+from planner.search.switches import keeps_full, of_the_variant
 from planner.search.together import clash_of
 from planner.specs.offload import CATEGORIES, LEAST_ZERO
 from planner.specs.recompute import BLOCK_KINDS
 from planner.specs.search import SearchSpec
+from planner.specs.switches import FULL
 
 __all__ = ["Enumerator", "Space", "enumerate_space"]
 
@@ -105,6 +107,7 @@ class Enumerator:
             removed={},
             hostings=hostings,
         )
+        space = space.take(np.flatnonzero(of_the_variant(self.workload, space)))
         if len(space) and leaves_the_gpus(self.workload):
             space = space.take(hosts_hold(self.workload, space, self.removed))
         return replace(space, removed=dict(self.removed))
@@ -361,7 +364,8 @@ class Enumerator:
             self.removed["offload of activations needs recompute none"] += dropped
         kept = [name for name in known if self.search.allows_text("recompute", name)]
         self.removed["limit:recompute"] += len(known) - len(kept)
-        return tuple(kept)
+        whole = keeps_full(self.workload)
+        return tuple(name for name in kept if whole or name != FULL)
 
 
 def enumerate_space(workload: Workload) -> Space:

@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from planner.specs.formats import WIRE_BYTES, CommDtype, Formats, WireFormat
 from planner.specs.limits import Limits
 from planner.specs.profile import Profile
-from planner.specs.recompute import RecomputeModule, combination
+from planner.specs.recompute import RecomputeKind, RecomputeModule, combination
+from planner.specs.switches import Needs, Switched
 
 ReplayPolicy = Literal["none", "bf16", "amp_bf16", "master_bf16"]
 LossForm = Literal["hf", "chunked", "liger"]
@@ -42,35 +43,6 @@ SAVED_TENSORS = frozenset(
     }
 )
 """Every tensor that a layer may keep for its backward pass."""
-
-
-@dataclass(frozen=True)
-class RecomputeKind:
-    """What one kind of activation recompute keeps, and what it runs again.
-
-    Fractions are of the forward pass of one layer.
-    """
-
-    name: str
-    keeps: dict[str, float]
-    """Share of every saved tensor that stays in memory; absent means none. [1]"""
-    gemms: dict[str, float] = field(default_factory=dict)
-    """Share of a GEMM's forward run again, by name; ``*`` for all others. [1]"""
-    core: float = 0.0
-    """Share of the attention core run again. [1]"""
-    memory_ops: float = 0.0
-    """Share of the memory-bound operators run again. [1]"""
-    collectives: float = 0.0
-    """Share of the forward collectives inside the layer run again. [1]"""
-    rebuilds_layer: bool = False
-    """The whole layer's activations exist again during its backward."""
-    drops_key: bool = False
-    """The key projection is neither kept nor free: it runs again."""
-    keeps_output: bool = False
-    """The output of the last GEMM stays, full width on every tensor rank."""
-    modules: tuple[RecomputeModule, ...] = ()
-    """Modules that it is made of: what they drop, rebuild and run again beside
-    ``gemms`` and ``core``, which are theirs already."""
 
 
 @dataclass(frozen=True)
@@ -339,7 +311,7 @@ class Option(BaseModel):
 
 
 @dataclass(frozen=True)
-class Framework:
+class Framework(Switched):
     """One training framework: its limits, its memory recipe, its time profile."""
 
     name: str
@@ -351,6 +323,8 @@ class Framework:
     """Settings of its own in the ``stack:`` block: name, word, what it changes."""
     formats: Formats = field(default_factory=Formats)
     """What it lets its user send gradients and parameters in."""
+    switches: dict[str, Needs] = field(default_factory=dict)
+    """What it asks of a layout before it takes a switch of its profile."""
     stack: str = ""
     """The named stack that it is on; empty on its own default. [text]"""
 

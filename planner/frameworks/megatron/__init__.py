@@ -2,7 +2,12 @@
 
 from planner.frameworks.megatron.limits import LIMITS
 from planner.frameworks.megatron.recipe import RECIPE
-from planner.frameworks.profiles import read_formats, read_options, read_profile
+from planner.frameworks.profiles import (
+    read_formats,
+    read_options,
+    read_profile,
+    read_switches,
+)
 from planner.specs.framework import Framework
 
 MEGATRON = Framework(
@@ -13,5 +18,6 @@ MEGATRON = Framework(
     profile=read_profile("megatron"),
     options=read_options("megatron"),
     formats=read_formats("megatron"),
+    switches=read_switches("megatron"),
 )
 """Megatron-LM / Megatron-Core 0.16 and later."""

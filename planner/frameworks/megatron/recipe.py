@@ -1,7 +1,8 @@
 """What Megatron-Core keeps in memory."""
 
 from planner.frameworks.profiles import read_modules
-from planner.specs.framework import SAVED_TENSORS, Recipe, RecomputeKind, StateBytes
+from planner.specs.framework import SAVED_TENSORS, Recipe, StateBytes
+from planner.specs.recompute import RecomputeKind
 
 _EVERYTHING = dict.fromkeys(SAVED_TENSORS, 1.0)
 

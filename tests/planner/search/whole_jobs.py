@@ -31,6 +31,7 @@ from planner.cost.workload import Pool, Workload
 from planner.frameworks.stacks import stack_names, with_stack
 from planner.models import Architecture
 from planner.search.paths import even_counts
+from planner.search.switches import with_and_without
 from planner.specs.search import SearchSpec, Span
 from planner.variants import variants
 
@@ -349,13 +350,18 @@ def whole_jobs(
 
 
 def everywhere(job: Workload) -> list[Choice]:
-    """Candidates of a job on every place for its stages."""
-    return [choice for place in places(job) for choice in choices(place)]
+    """Candidates of a job on every place for its stages, with any switches."""
+    return [choice for place in switched_places(job) for choice in choices(place)]
+
+
+def switched_places(job: Workload) -> list[Workload]:
+    """A job on every place for its stages, with every setting of its switches."""
+    return [its for place in places(job) for its in with_and_without(place)]
 
 
 def narrowed(draw: Draw, job: Workload, most: int) -> Workload:
     """Limit one axis after the other, as a user would, until brute force is cheap."""
-    settings = len(variants([job])) / len(places(job))
+    settings = len(variants([job])) / len(switched_places(job))
     found, each = everywhere(job), max(int(most / settings), 1)
     for axis in draw(st.permutations(NARROWED)):
         if plans_of(job, found) <= each:
@@ -366,7 +372,7 @@ def narrowed(draw: Draw, job: Workload, most: int) -> Workload:
         if job.pools:  # listed again when all is drawn
             found = [c for c in found if getattr(c.mesh, axis.field) in kept]
         else:
-            found = choices(job)
+            found = everywhere(job)
     assume(0 < plans_of(job, everywhere(job) if job.pools else found) <= each)
     return job
 
@@ -391,5 +397,6 @@ def with_room(draw: Draw, job: Workload) -> Workload:
 
 def listed_somewhere(draw: Draw, job: Workload) -> tuple[list[Choice], CostTable]:
     """Candidates of one of the places that have any, with their prices."""
-    every = [listed for place in places(job) if (listed := priced(place)) is not None]
+    places_of = switched_places(job)
+    every = [listed for one in places_of if (listed := priced(one)) is not None]
     return every[0] if len(every) == 1 else draw(st.sampled_from(every))
