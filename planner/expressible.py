@@ -85,6 +85,7 @@ RULES: dict[str, Rule] = {
         "it has no schedule of several chunks",
     ),
     "ep": _one("ep", lambda its: its.expert_parallel, "it has no expert parallelism"),
+    "cp": _one("cp", lambda its: its.context_parallel, "it has no context parallelism"),
     "etp": _one("etp", lambda its: its.expert_tensor, "it has no expert tensor axis"),
     "zero_stage": _zero,
     "sp": _sequence_parallel,

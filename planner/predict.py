@@ -21,6 +21,7 @@ from planner.schedules import SPLIT, V_SHAPED, placement
 from planner.search.blocks import block_counts
 from planner.search.fleet import divisors
 from planner.search.paths import even_counts, in_class
+from planner.search.switches import chosen_together
 from planner.specs.blocks import with_block
 from planner.specs.estimate import MemoryEstimate
 from planner.specs.layout import (
@@ -285,18 +286,18 @@ def _options(
     ]
     if not legal:
         _refuse_illegal(workload, _probe(workload, degrees, orders[0], menu[0]))
+    every = BLOCK_KINDS if block_of(menu[0]) else menu
+    tied = limits.recompute_scope == "plan" and every is menu
     for rank, order in enumerate(legal):
-        meshes = Meshes.of_layout(_probe(workload, degrees, order, menu[0]))
-        block = block_of(menu[0])
-        table = price_meshes(workload, meshes, BLOCK_KINDS if block else menu)
-        tied = limits.recompute_scope == "plan" and not block
-        entries = (
-            [(e,) for e in range(len(menu))]
-            if tied
-            else [tuple(range(len(table.menu)))]
-        )
-        for entry, choice in enumerate(entries):
-            yield _option(table, degrees, choice, partial, (rank, entry))
+        tables: dict[frozenset[str] | None, CostTable] = {}
+        for entry, kinds in enumerate(chosen_together(workload, every, tied=tied)):
+            probe = _probe(workload, degrees, order, kinds[0])
+            job = replace(workload, without=workload.under(probe).without)
+            if job.without not in tables:
+                mesh = Meshes.of_layout(probe)
+                tables[job.without] = price_meshes(job, mesh, every)
+            choice = tuple(every.index(kind) for kind in kinds)
+            yield _option(tables[job.without], degrees, choice, partial, (rank, entry))
 
 
 def _menu(workload: Workload, partial: PartialLayout) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from planner.expressible import refuse_unwritable, unwritable
 from planner.methods import frozen_model
 from planner.precisions import can_compute, refuse_precisions
 from planner.search.fleet import arrangements
+from planner.search.switches import with_and_without
 from planner.specs.invalid import explained
 from planner.specs.layout import Offload
 from planner.specs.limits import Limits
@@ -25,7 +26,7 @@ STEPS = (1.0, 0.75, 0.5, 0.25)
 
 
 def variants(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
-    """One workload for every framework, setting, format and offload allowed.
+    """One workload for every framework, setting, format, offload and switch allowed.
 
     Those that offload less come first, equals in the order that the user lists:
     the order of preference where plans are otherwise equal.
@@ -58,7 +59,12 @@ def variants(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
         for formats in wire_formats(workload)
         for offload in _offloads(workload, workload.training)
     ]
-    every = [place for variant in every for place in arrangements(variant)]
+    every = [
+        switched
+        for variant in every
+        for place in arrangements(variant)
+        for switched in with_and_without(place)
+    ]
     return tuple(sorted(every, key=lambda variant: _share(variant.offload)))
 
 

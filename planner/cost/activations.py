@@ -19,7 +19,7 @@ from planner.cost.weights import keeps_quantised, linear_weights
 from planner.cost.workload import Workload
 from planner.models.blocks import Attention, LayerKind, Mlp, Moe
 from planner.models.parts import SavedTensor
-from planner.specs.framework import RecomputeKind
+from planner.specs.recompute import RecomputeKind
 
 FP32 = 4
 """Bytes of one fp32 number. [B]"""

@@ -49,7 +49,7 @@ def communication_bytes(workload: Workload, meshes: Meshes) -> Floats:
 
 def _overlap_bytes(workload: Workload, meshes: Meshes) -> Floats:
     """Registered activations of tensor exchanges that overlap. [B]."""
-    count = workload.recipe.overlap_buffers * workload.profile.tp_overlap
+    count = workload.recipe.overlap_buffers * workload.takes("tp_overlap", meshes)
     message = ELEMENT * workload.model.hidden * tokens(workload, meshes)
     return np.where(meshes.tp > 1, count * message, 0.0)
 

@@ -96,8 +96,9 @@ def tensor_exchange(
     back = once + np.where(meshes.sp > 0, regather, 0.0)
     if profile.tp_overlap:
         pieces = _in_pieces(context, layer, gather, beside)
-        once = np.where(meshes.sp > 0, pieces[0], once)
-        back = np.where(meshes.sp > 0, pieces[1], back)
+        beside_gemms = context.workload.takes("tp_overlap", meshes)
+        once = np.where(beside_gemms, pieces[0], once)
+        back = np.where(beside_gemms, pieces[1], back)
     if isinstance(layer.ffn, Moe):
         routed = _expert_tensor_exchange(context, layer)
         once, back = once + routed, back + routed

@@ -139,7 +139,8 @@ def shown_exchange(context: Context, dealt: Floats, passes: Floats) -> Floats:
     both = 2 * dealt
     shown = np.maximum(both - passes, 0.0)
     shown = shown + profile.overlap_contention * np.minimum(both, passes)
-    return np.where(group.intra, dealt, shown / 2)
+    hides = context.workload.takes("ep_overlap", context.meshes) & ~group.intra
+    return np.where(hides, shown / 2, dealt)
 
 
 def expert_waits(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:

@@ -18,7 +18,7 @@ from planner.cost.recompute import launch_share, module_time
 from planner.cost.workload import Workload
 from planner.models.blocks import LayerKind, Moe
 from planner.models.parts import Gemm
-from planner.specs.framework import RecomputeKind
+from planner.specs.recompute import RecomputeKind
 
 
 def layer_time(

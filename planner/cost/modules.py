@@ -2,8 +2,13 @@
 
 from planner.cost.workload import Workload
 from planner.models.blocks import LatentAttention, LayerKind, Moe
-from planner.specs.framework import RecomputeKind
-from planner.specs.recompute import RecomputeModule, Where, block_of, parts_of_kind
+from planner.specs.recompute import (
+    RecomputeKind,
+    RecomputeModule,
+    Where,
+    block_of,
+    parts_of_kind,
+)
 
 ATTENTION_TENSORS = frozenset(
     {

@@ -12,7 +12,7 @@ from planner.cost.meshes import Floats
 from planner.cost.modules import at_work, rebuilt
 from planner.cost.operators import NORM_AGAIN, Operator, operators, shares
 from planner.models.blocks import Attention, LayerKind, Moe
-from planner.specs.framework import RecomputeKind
+from planner.specs.recompute import RecomputeKind
 
 NORM_OUTPUTS = ("attention_norm_output", "ffn_norm_output")
 """Saved tensors that a norm makes. [text]"""

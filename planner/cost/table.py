@@ -1,6 +1,7 @@
 """Fills the one table: integer costs of every mesh, layer kind and recompute kind."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from planner.cost.units import NANO, Unit, blocks, nanoseconds, unit_costs
 from planner.cost.workload import Workload
 from planner.models.blocks import LayerKind
 from planner.schedules.placement import placement
+from planner.specs.switches import Mask
 from planner.specs.table import BLOCK, EndCosts, LayerCosts, StageCosts
 
 
@@ -109,7 +111,7 @@ class CostTable:
         Returns:
             The integers that solver, simulator and brute force share.
         """
-        profile, pp = self.workload.profile, int(self.meshes.pp[row])
+        pp = int(self.meshes.pp[row])
         copies = 1 + placement(schedule, pp, vpp).both_ways
         return StageCosts(
             schedule=schedule,
@@ -128,8 +130,8 @@ class CostTable:
             last_scatter=int(self.last_scatter[row]),
             p2p=int(self.p2p[row]),
             scatter_every=int(self.scatter_every[row]),
-            overlap_gather=profile.overlap_param_gather,
-            overlap_scatter=profile.overlap_grad_reduce,
+            overlap_gather=bool(self._overlaps[0][row]),
+            overlap_scatter=bool(self._overlaps[1][row]),
             budget=int(self.budget[row]),
             slowdown=float(self.slowdown[row]),
             overhead=self.overhead,
@@ -138,6 +140,12 @@ class CostTable:
             copies=copies,
             block=block,
         )
+
+    @cached_property
+    def _overlaps(self) -> tuple[Mask, Mask]:
+        """Where gathers, and reduce-scatters, run beside compute. shape (meshes,)."""
+        gathers = self.workload.takes("overlap_param_gather", self.meshes)
+        return gathers, self.workload.takes("overlap_grad_reduce", self.meshes)
 
     def _layer(
         self, kind: int, row: int, menu: tuple[int, ...], copies: int

@@ -92,8 +92,9 @@ def contention_time(data: DataGroups, gather: Floats, scatter: Floats) -> Floats
     """
     profile = data.workload.profile
     groups = -(-data.meshes.micro_batches // scatter_every(data.workload, data.meshes))
-    beside = gather * profile.overlap_param_gather
-    beside = beside + groups * scatter * profile.overlap_grad_reduce
+    job, meshes = data.workload, data.meshes
+    beside = gather * job.takes("overlap_param_gather", meshes)
+    beside = beside + groups * scatter * job.takes("overlap_grad_reduce", meshes)
     return profile.overlap_contention * beside
 
 

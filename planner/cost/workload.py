@@ -19,6 +19,7 @@ from planner.specs.framework import Framework, Recipe, StateBytes
 from planner.specs.layout import Layout, Offload
 from planner.specs.profile import Profile
 from planner.specs.search import SearchSpec
+from planner.specs.switches import Layouts, Mask
 from planner.specs.training import TrainingSpec
 from planner.specs.uncertainty import UNMEASURED, Uncertainty
 
@@ -86,6 +87,9 @@ class Workload:
     """Those that host stages, in the order in which the pipeline passes them."""
     comm_dtype: CommDtype | None = None
     """What the layout that is being priced sends in; none: the framework's own."""
+    without: frozenset[str] | None = None
+    """Switches of the stack that the plan that is being priced has off, as it is none
+    that the framework takes them with; none where that is not decided."""
 
     def under(self, layout: Layout) -> "Workload":
         """The same job with what a layout keeps in host memory, and sends in.
@@ -106,7 +110,13 @@ class Workload:
         )
         job = self if wanted == self._hosting else self._hosted_as(wanted)
         formats = layout.stated_formats
-        return replace(job, offload=layout.offload, comm_dtype=formats)
+        where = Layouts.of(layout, self.model.mtp_layers)
+        return replace(
+            job,
+            offload=layout.offload,
+            comm_dtype=formats,
+            without=self.framework.refused(where),
+        )
 
     @property
     def _hosting(self) -> tuple[Hosting, ...]:
@@ -264,10 +274,49 @@ class Workload:
         assert peak is not None
         return peak
 
-    @property
+    @cached_property
     def profile(self) -> Profile:
         """The software stack in force."""
-        return self.framework.profile
+        its = self.framework.profile
+        if not self.without:
+            return its
+        return its.model_copy(update=dict.fromkeys(self.without, False))
+
+    def takes(self, name: str, meshes: Meshes) -> Mask:
+        """Meshes on which a switch of the stack is on.
+
+        Args:
+            name: A field of the profile. [text]
+            meshes: Any meshes.
+
+        Returns:
+            One answer for each; what schedule, chunks and recompute decide is in
+            ``without``. shape (meshes,)
+        """
+        there = self.framework.takes(name, self.where(meshes), by_degrees=True)
+        return there & (name not in (self.without or ()))
+
+    def where(self, meshes: Meshes) -> Layouts:
+        """Meshes in the words of a framework's switches.
+
+        Args:
+            meshes: Any meshes.
+
+        Returns:
+            Their degrees, with one chunk a rank and no recompute.
+        """
+        ones = np.ones_like(meshes.pp)
+        return Layouts(
+            sp=meshes.sp,
+            pp=meshes.pp,
+            ep=meshes.ep,
+            zero=meshes.zero,
+            micro_batches=meshes.micro_batches,
+            chunks=ones,
+            schedule=ones,
+            full=ones == 0,
+            predicted=self.model.mtp_layers,
+        )
 
     @cached_property
     def recipe(self) -> Recipe:

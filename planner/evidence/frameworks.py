@@ -73,16 +73,17 @@ def software_of(
         stacked,
         profile=stacked.profile.model_copy(update=changed),
         recipe=recipe,
-        limits=_widened(stacked.limits, recipe),
+        limits=_widened(stacked.limits, room.limits, recipe),
     )
     return Software(framework, (*unknown, *flags))
 
 
-def _widened(limits: Limits, recipe: Recipe) -> Limits:
+def _widened(limits: Limits, room: Limits, recipe: Recipe) -> Limits:
     """Limits that leave only the laws of arithmetic: what ran was legal."""
     return replace(
         limits,
         zero_stages=ANY_ZERO,
+        schedules=tuple(dict.fromkeys((*limits.schedules, *room.schedules))),
         cp_kinds=FAMILIES,
         ulysses_copies_keys=True,
         orders=ORDERS,
@@ -94,6 +95,7 @@ def _widened(limits: Limits, recipe: Recipe) -> Limits:
         experts_need_sp=False,
         pipeline=True,
         expert_parallel=True,
+        context_parallel=True,
         shards_need_ranks=False,
         split_replicas_need_shards=False,
         apart=(),

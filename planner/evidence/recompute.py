@@ -5,9 +5,8 @@ from itertools import accumulate, groupby
 
 from planner.evidence.rules import rules
 from planner.evidence.words import RecomputeWords
-from planner.specs.framework import RecomputeKind
 from planner.specs.layout import RecomputeRange, Stage
-from planner.specs.recompute import SAVED_TENSORS
+from planner.specs.recompute import SAVED_TENSORS, RecomputeKind
 
 MODULES_KIND = "selective-modules"
 """Name of the kind that recomputes a row's own list of modules. [text]"""

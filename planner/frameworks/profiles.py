@@ -7,6 +7,7 @@ from planner.specs.formats import Formats
 from planner.specs.framework import Option
 from planner.specs.profile import Profile
 from planner.specs.recompute import RecomputeModule
+from planner.specs.switches import Needs
 
 
 def read_profile(room: str) -> Profile:
@@ -50,6 +51,20 @@ def read_formats(room: str) -> Formats:
     """
     text = (files("planner.frameworks") / room / "formats.yaml").read_text("utf-8")
     return Formats.model_validate(parse_yaml(text))
+
+
+def read_switches(room: str) -> dict[str, Needs]:
+    """Read ``planner/frameworks/<room>/switches.yaml``.
+
+    Args:
+        room: Name of the framework's folder. [text]
+
+    Returns:
+        What it asks of a layout, by field of the profile. [-]
+    """
+    text = (files("planner.frameworks") / room / "switches.yaml").read_text("utf-8")
+    given: dict[str, object] = parse_yaml(text)
+    return {name: Needs.model_validate(asked) for name, asked in given.items()}
 
 
 def read_modules(room: str) -> dict[str, RecomputeModule]:

@@ -15,6 +15,7 @@ from planner.specs.framework import Framework, RecipeOverrides
 from planner.specs.layout import Schedule
 from planner.specs.limits import Limits
 from planner.specs.profile import Profile
+from planner.specs.switches import Needs
 
 _ENDING = ".yaml"
 
@@ -32,6 +33,18 @@ class StackLimits(BaseModel):
     """Whether a schedule that splits the backward may recompute activations."""
     zero_stages: tuple[int, ...] | None = None
     """ZeRO stages. [1]"""
+    sequence_parallel: tuple[bool, ...] | None = None
+    """Legal values of ``sp`` where tp > 1."""
+    orders: tuple[str, ...] | None = None
+    """Rank orders. [text]"""
+    recompute: tuple[str, ...] | None = None
+    """Kinds of recompute. [text]"""
+    expert_parallel: bool | None = None
+    """Whether ep may differ from 1."""
+    expert_tensor: bool | None = None
+    """Whether etp may differ from 1."""
+    context_parallel: bool | None = None
+    """Whether cp may differ from 1."""
     cp_kinds: tuple[CpFamily, ...] | None = None
     """Kinds of context parallelism. [text]"""
     ulysses_copies_keys: bool | None = None
@@ -79,6 +92,7 @@ class Stack(BaseModel):
         formats: What can be sent in place of the room's formats, where it differs. [-]
         nearest_target: Target nearest to a stack that no files are written for; none
             where those of the room are its own. [text]
+        switches: What it asks before it takes a switch, where it differs. [-]
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -92,6 +106,7 @@ class Stack(BaseModel):
     limits: StackLimits = StackLimits()
     formats: Formats | None = None
     nearest_target: str = ""
+    switches: dict[str, Needs] = {}
 
 
 def _folder(room: str) -> Traversable:
@@ -159,10 +174,12 @@ def with_stack(framework: Framework, name: str) -> Framework:
     fields = framework.profile.model_dump() | own | stack.profile
     return replace(
         framework,
+        stack=stack.name,
         profile=Profile.model_validate(fields),
         recipe=stack.recipe.on(framework.recipe),
         limits=stack.limits.on(framework.limits),
         formats=framework.formats if stack.formats is None else stack.formats,
         writers=() if stack.nearest_target else framework.writers,
         nearest_target=stack.nearest_target,
+        switches=framework.switches | stack.switches,
     )

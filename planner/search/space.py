@@ -40,11 +40,13 @@ from planner.search.schedules import (
     menu_rows,
     schedule_rows,
 )
+from planner.search.switches import keeps_full, of_the_variant
 from planner.search.together import clash_of
 from planner.search.writable import written
 from planner.specs.offload import CATEGORIES, LEAST_ZERO
 from planner.specs.recompute import BLOCK_KINDS
 from planner.specs.search import SearchSpec
+from planner.specs.switches import FULL
 
 __all__ = ["Enumerator", "Space", "enumerate_space"]
 
@@ -106,6 +108,7 @@ class Enumerator:
             removed={},
             hostings=hostings,
         )
+        space = space.take(np.flatnonzero(of_the_variant(self.workload, space)))
         if len(space) and self.workload.framework.writers:
             space = space.take(written(self.workload, space, self.removed))
         if len(space) and leaves_the_gpus(self.workload):
@@ -241,6 +244,9 @@ class Enumerator:
         if cp > MOST_DEFAULT_CONTEXT and not self.full:
             self.removed["cp above the default space"] += 1
             return False
+        if cp > 1 and not self.limits.context_parallel:
+            self.removed["the framework has no context parallelism"] += 1
+            return False
         chunks = tp * (2 * cp if cp > 1 else 1)
         if self.workload.training.seq_len % chunks:
             self.removed["sequence % (tp * 2 cp)"] += 1
@@ -361,7 +367,8 @@ class Enumerator:
             self.removed["offload of activations needs recompute none"] += dropped
         kept = [name for name in known if self.search.allows_text("recompute", name)]
         self.removed["limit:recompute"] += len(known) - len(kept)
-        return tuple(kept)
+        whole = keeps_full(self.workload)
+        return tuple(name for name in kept if whole or name != FULL)
 
 
 def enumerate_space(workload: Workload) -> Space:

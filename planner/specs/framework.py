@@ -14,7 +14,13 @@ from planner.specs.formats import WIRE_BYTES, CommDtype, Formats, WireFormat
 from planner.specs.lacks import Writer
 from planner.specs.limits import Limits
 from planner.specs.profile import Profile
-from planner.specs.recompute import SAVED_TENSORS, RecomputeModule, combination
+from planner.specs.recompute import (
+    SAVED_TENSORS,
+    RecomputeKind,
+    RecomputeModule,
+    combination,
+)
+from planner.specs.switches import Needs, Switched
 
 ReplayPolicy = Literal["none", "bf16", "amp_bf16", "master_bf16"]
 LossForm = Literal["hf", "chunked", "liger"]
@@ -23,35 +29,6 @@ CheckpointForm = Literal["shards", "units", "model"]
 
 FP32, FP8 = 4, 1
 """Bytes of one number. [B]"""
-
-
-@dataclass(frozen=True)
-class RecomputeKind:
-    """What one kind of activation recompute keeps, and what it runs again.
-
-    Fractions are of the forward pass of one layer.
-    """
-
-    name: str
-    keeps: dict[str, float]
-    """Share of every saved tensor that stays in memory; absent means none. [1]"""
-    gemms: dict[str, float] = field(default_factory=dict)
-    """Share of a GEMM's forward run again, by name; ``*`` for all others. [1]"""
-    core: float = 0.0
-    """Share of the attention core run again. [1]"""
-    memory_ops: float = 0.0
-    """Share of the memory-bound operators run again. [1]"""
-    collectives: float = 0.0
-    """Share of the forward collectives inside the layer run again. [1]"""
-    rebuilds_layer: bool = False
-    """The whole layer's activations exist again during its backward."""
-    drops_key: bool = False
-    """The key projection is neither kept nor free: it runs again."""
-    keeps_output: bool = False
-    """The output of the last GEMM stays, full width on every tensor rank."""
-    modules: tuple[RecomputeModule, ...] = ()
-    """Modules that it is made of: what they drop, rebuild and run again beside
-    ``gemms`` and ``core``, which are theirs already."""
 
 
 @dataclass(frozen=True)
@@ -328,7 +305,7 @@ class Option(BaseModel):
 
 
 @dataclass(frozen=True)
-class Framework:
+class Framework(Switched):
     """One training framework: its limits, its memory recipe, its time profile."""
 
     name: str
@@ -346,6 +323,15 @@ class Framework:
     """The ``stack:`` block of the job. [-]"""
     nearest_target: str = ""
     """The target nearest to a stack that no files are written for. [text]"""
+    switches: dict[str, Needs] = field(default_factory=dict)
+    """What it asks of a layout before it takes a switch of its profile."""
+    stack: str = ""
+    """The named stack that it is on; empty on its own default. [text]"""
+
+    @property
+    def on_stack(self) -> str:
+        """Its name, with that of its stack where it is not on its own. [text]."""
+        return f"{self.name} with stack {self.stack}" if self.stack else self.name
 
     @property
     def own_formats(self) -> CommDtype:

@@ -34,6 +34,8 @@ class Limits:
     """Whether pp may differ from 1."""
     expert_parallel: bool = True
     """Whether ep may differ from 1."""
+    context_parallel: bool = True
+    """Whether cp may differ from 1."""
     shards_need_ranks: bool = False
     """ZeRO 2 and 3 exist only where more than one rank shares the states."""
     split_replicas_need_shards: bool = False
@@ -73,11 +75,12 @@ class Limits:
             ranks: Data times context ranks. [1]
 
         Returns:
-            The stage. [1]
+            The stage; the highest that there is where a stack lacks the default. [1]
         """
         if self.shards_need_ranks and ranks == 1:
             return 0
-        return self.default_zero_stage_pipelined if pp > 1 else self.default_zero_stage
+        usual = self.default_zero_stage_pipelined if pp > 1 else self.default_zero_stage
+        return usual if usual in self.zero_stages else max(self.zero_stages)
 
     def offload_least(self, name: str, share: float) -> int:
         """ZeRO stage that the framework needs to offload a share of a category.

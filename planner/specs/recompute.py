@@ -1,6 +1,7 @@
 """Modules of a layer that a framework recomputes one by one, and their names."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -68,6 +69,35 @@ class RecomputeModule(BaseModel):
     also: str | None = None
     """Name of the older setting that recomputes this module alone. [text]"""
     source: str
+
+
+@dataclass(frozen=True)
+class RecomputeKind:
+    """What one kind of activation recompute keeps, and what it runs again.
+
+    Fractions are of the forward pass of one layer.
+    """
+
+    name: str
+    keeps: dict[str, float]
+    """Share of every saved tensor that stays in memory; absent means none. [1]"""
+    gemms: dict[str, float] = field(default_factory=dict)
+    """Share of a GEMM's forward run again, by name; ``*`` for all others. [1]"""
+    core: float = 0.0
+    """Share of the attention core run again. [1]"""
+    memory_ops: float = 0.0
+    """Share of the memory-bound operators run again. [1]"""
+    collectives: float = 0.0
+    """Share of the forward collectives inside the layer run again. [1]"""
+    rebuilds_layer: bool = False
+    """The whole layer's activations exist again during its backward."""
+    drops_key: bool = False
+    """The key projection is neither kept nor free: it runs again."""
+    keeps_output: bool = False
+    """The output of the last GEMM stays, full width on every tensor rank."""
+    modules: tuple[RecomputeModule, ...] = ()
+    """Modules that it is made of: what they drop, rebuild and run again beside
+    ``gemms`` and ``core``, which are theirs already."""
 
 
 def block_of(name: str) -> int:

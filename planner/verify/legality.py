@@ -128,12 +128,13 @@ def _framework(workload: Workload, layout: Layout) -> Sentences:
         ("order", layout.order, limits.orders),
         ("sp", layout.sp, limits.sequence_parallel if layout.tp > 1 else (False,)),
     ]
-    if layout.cp > 1:
+    if layout.cp > 1 and limits.context_parallel:
         choices.append(("cp_kind", cp_family(layout.cp_kind), limits.cp_kinds))
     for name, has in (
         ("etp", limits.expert_tensor),
         ("ep", limits.expert_parallel),
         ("pp", limits.pipeline),
+        ("cp", limits.context_parallel),
     ):
         if not has:
             choices.append((name, getattr(layout, name), (1,)))
@@ -141,7 +142,7 @@ def _framework(workload: Workload, layout: Layout) -> Sentences:
         if given not in allowed:
             shown = ", ".join(map(str, allowed))
             yield (
-                f"{workload.framework.name} at tp {layout.tp} has {name} {shown}, "
+                f"{workload.framework.on_stack} at tp {layout.tp} has {name} {shown}, "
                 f"not {given}"
             )
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from planner.cost import meshes as axes
 from planner.cost.activations import saved_bytes, transient_bytes
-from planner.cost.collectives import send_time
+from planner.cost.collectives import all_gather_time, send_time
 from planner.cost.context import Context
 from planner.cost.ends import End, embedding_end, head_end
 from planner.cost.gradients import layer_pending_bytes, layer_weight_time
@@ -302,7 +302,11 @@ class Prices:
 
     @property
     def p2p(self) -> int:
-        """One micro-batch's activations to the next stage: 2 h b s / c [/ t]. [ns]."""
+        """One micro-batch's activations to the next stage: 2 h b s / c [/ t]. [ns].
+
+        Where every rank holds all of them and the stack scatters, each sends a t-th
+        and the ranks of the next stage gather the rest.
+        """
         layout = self.layout
         if layout.pp == 1:
             return 0
@@ -347,10 +351,14 @@ class Prices:
         """
         layout = self.layout
         tokens = layout.micro_batch * self.workload.training.seq_len / layout.cp
-        width = self.workload.model.hidden / (layout.tp if layout.sp else 1)
-        message = ACTIVATION * width * tokens
-        sent = send_time(self.context.links, rate * 0 + message, rate, crosses)
-        return nanoseconds(one(sent))
+        whole = rate * 0 + ACTIVATION * self.workload.model.hidden * tokens
+        scatters = self.workload.profile.stage_scatter and layout.tp > 1
+        share = whole / (layout.tp if layout.sp or scatters else 1)
+        sent = one(send_time(self.context.links, share, rate, crosses))
+        if scatters and not layout.sp:
+            groups = self.context.tensor
+            sent += one(all_gather_time(self.context.links, whole, groups))
+        return nanoseconds(sent)
 
     @property
     def overhead(self) -> int:

@@ -3,7 +3,7 @@
 from planner.frameworks.deepspeed.limits import LIMITS
 from planner.frameworks.deepspeed.recipe import RECIPE
 from planner.frameworks.deepspeed.writers import WRITERS
-from planner.frameworks.profiles import read_profile
+from planner.frameworks.profiles import read_profile, read_switches
 from planner.specs.framework import Framework
 
 DEEPSPEED = Framework(
@@ -13,5 +13,6 @@ DEEPSPEED = Framework(
     recipe=RECIPE,
     profile=read_profile("deepspeed"),
     writers=WRITERS,
+    switches=read_switches("deepspeed"),
 )
 """DeepSpeed 0.19.8 with transformers 5.23 on PyTorch 2.13."""

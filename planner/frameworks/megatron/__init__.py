@@ -3,7 +3,12 @@
 from planner.frameworks.megatron.limits import LIMITS
 from planner.frameworks.megatron.recipe import RECIPE
 from planner.frameworks.megatron.writers import WRITERS
-from planner.frameworks.profiles import read_formats, read_options, read_profile
+from planner.frameworks.profiles import (
+    read_formats,
+    read_options,
+    read_profile,
+    read_switches,
+)
 from planner.specs.framework import Framework
 
 MEGATRON = Framework(
@@ -15,5 +20,6 @@ MEGATRON = Framework(
     options=read_options("megatron"),
     formats=read_formats("megatron"),
     writers=WRITERS,
+    switches=read_switches("megatron"),
 )
 """Megatron-LM / Megatron-Core 0.16 and later."""

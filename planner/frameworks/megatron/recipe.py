@@ -1,8 +1,8 @@
 """What Megatron-Core keeps in memory."""
 
 from planner.frameworks.profiles import read_modules
-from planner.specs.framework import Recipe, RecomputeKind, StateBytes
-from planner.specs.recompute import SAVED_TENSORS
+from planner.specs.framework import Recipe, StateBytes
+from planner.specs.recompute import SAVED_TENSORS, RecomputeKind
 
 _EVERYTHING = dict.fromkeys(SAVED_TENSORS, 1.0)
 

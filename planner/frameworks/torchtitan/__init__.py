@@ -1,6 +1,11 @@
 """torchtitan: FSDP2, DTensor tensor parallelism, PyTorch's pipeline schedules."""
 
-from planner.frameworks.profiles import read_formats, read_options, read_profile
+from planner.frameworks.profiles import (
+    read_formats,
+    read_options,
+    read_profile,
+    read_switches,
+)
 from planner.frameworks.torchtitan.limits import LIMITS
 from planner.frameworks.torchtitan.recipe import RECIPE
 from planner.frameworks.torchtitan.writers import WRITERS
@@ -15,5 +20,6 @@ TORCHTITAN = Framework(
     options=read_options("torchtitan"),
     formats=read_formats("torchtitan"),
     writers=WRITERS,
+    switches=read_switches("torchtitan"),
 )
 """torchtitan 0.3 on PyTorch 2.13."""

@@ -1,7 +1,7 @@
 """What torchtitan keeps in memory."""
 
-from planner.specs.framework import Recipe, RecomputeKind, StateBytes
-from planner.specs.recompute import SAVED_TENSORS
+from planner.specs.framework import Recipe, StateBytes
+from planner.specs.recompute import SAVED_TENSORS, RecomputeKind
 
 KINDS = {
     "none": RecomputeKind(name="none", keeps=dict.fromkeys(SAVED_TENSORS, 1.0)),

@@ -25,7 +25,7 @@ def routed(
     """Mixtral 8x7B, 8 experts of which 2 are asked, on DGX H100."""
     workload = job("dgx-h100", nodes, precision, expert_imbalance=1.0, **stack)
     workload = replace(workload, model=preset("mixtral-8x7b"))
-    its = context(workload, ep=ep, dp=8 * nodes)
+    its = context(workload, ep=ep, dp=8 * nodes, micro_batches=2)
     return its, next(k for k in workload.model.kinds if isinstance(k.ffn, Moe))
 
 

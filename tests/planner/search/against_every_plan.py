@@ -58,14 +58,24 @@ def check_space(job: Workload) -> None:
             assert set(map(any_kind_of_cp, found)) == set(map(any_kind_of_cp, kept))
 
 
+def setting_of(variant: Workload) -> str:
+    """All that tells variants apart but the places of their stages."""
+    its = (variant.training, variant.comm_dtype, variant.offload, variant.without)
+    return str(its)
+
+
 def check_places(its: Sequence[Workload]) -> None:
     """Every setting is tried on every pool, in every order and split, and once."""
     tried: dict[str, list[object]] = {}
     for variant in its:
-        setting = str((variant.training, variant.comm_dtype, variant.offload))
+        setting = str(
+            (variant.training, variant.comm_dtype, variant.offload, variant.without)
+        )
         tried.setdefault(setting, []).append(variant.hosts)
     for variant in its:
-        setting = str((variant.training, variant.comm_dtype, variant.offload))
+        setting = str(
+            (variant.training, variant.comm_dtype, variant.offload, variant.without)
+        )
         expected = [place.hosts for place in places(variant)]
         assert len(tried[setting]) == len(expected)
         assert all(hosts in tried[setting] for hosts in expected)

@@ -158,6 +158,8 @@ def cp_kind_is_known(job: Workload, m: Mesh) -> bool:
     name, has = CP_KINDS[m.cp_kind], job.framework.limits.cp_kinds
     if m.cp == 1:
         return name == "all-gather"
+    if not job.framework.limits.context_parallel:
+        return False
     dealt, asked = dealt_to(name, m.cp), job.search.cp_kind
     family = name if name in PLAIN_KINDS else "ulysses+ring"
     if not dealt or family not in has:

@@ -86,6 +86,7 @@ def kinds_of(job: Workload) -> list[str]:
         wanted = is_full(job) and not core
         if combined not in names and (wanted or search.recompute is not None):
             names.append(combined)
+    names = [name for name in names if name != "full" or not hides_experts(job)]
     return [name for name in names if search.allows_text("recompute", name)]
 
 
@@ -109,7 +110,7 @@ def choices(job: Workload) -> list[Choice]:
         All of them, hosts' memory aside. [-]
     """
     kinds = kinds_of(job)
-    return [
+    every = [
         Choice(mesh, vpp, schedule, menu, block, stages)
         for mesh, stages in (laid_out(job) if kinds or blocks(job, 1) else ())
         for schedule, vpp in schedules(job, mesh)
@@ -119,6 +120,33 @@ def choices(job: Workload) -> list[Choice]:
         ]
         if not (block and schedule in EVERY_SCHEDULE[3:])
     ]
+    return [choice for choice in every if takes_its_switches(job, choice)]
+
+
+def hides_experts(job: Workload) -> bool:
+    """Whether every plan of a variant runs experts' exchanges beside other passes."""
+    needs = job.framework.switches.get("ep_overlap")
+    undecided = job.without is None or needs is None or needs.full_recompute
+    return not undecided and job.profile.ep_overlap
+
+
+def takes_its_switches(job: Workload, choice: Choice) -> bool:
+    """Whether Megatron hides experts' exchanges just where the variant does.
+
+    The flag wants several ranks for the experts, two micro-batches, chunks in a
+    pipeline, and no layer that is recomputed whole; DeepSeek's own stack DualPipe.
+    """
+    if job.without is None or not job.framework.profile.ep_overlap:
+        return True
+    mesh, its = choice.mesh, job.framework.switches["ep_overlap"]
+    if its.schedules:
+        met = choice.schedule == "dualpipe" and mesh.ep > 1
+    else:
+        alone = mesh.pp == 1 and not job.model.mtp_layers
+        chunked = mesh.pp > 1 and choice.vpp > 1 and job.model.mtp_layers < 2
+        met = mesh.ep > 1 and mesh.micro_batches > 1 and (alone or chunked)
+        met = met and "full" not in choice.menu
+    return met == job.profile.ep_overlap
 
 
 def laid_out(job: Workload) -> list[tuple[Mesh, Hosting]]:

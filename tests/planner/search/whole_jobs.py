@@ -23,12 +23,15 @@ from hardware.calibration import calibration
 from hardware.catalog import Cluster, resolve_cluster
 from hardware.fleets import ClusterSpec
 from hardware.topology import ClusterTopology
+from planner.cost.kernels import attention_curve, is_unfused
 from planner.cost.pipeline import rank_blocks
 from planner.cost.room import budget_bytes
 from planner.cost.table import CostTable
 from planner.cost.workload import Pool, Workload
+from planner.frameworks.stacks import stack_names, with_stack
 from planner.models import Architecture
 from planner.search.paths import even_counts
+from planner.search.switches import with_and_without
 from planner.specs.search import SearchSpec, Span
 from planner.variants import variants
 
@@ -153,6 +156,30 @@ def with_pools(job: Workload) -> Workload:
     return replace(job, pools=pools)
 
 
+def stack(draw: Draw, job: Workload) -> Workload:
+    """Half of the time any stack of the room whose kernels are measured there."""
+    own = job.framework.name
+    named = draw(st.sampled_from([None] * len(stack_names(own)) + [*stack_names(own)]))
+    if named is None:
+        return job
+    found = replace(job, framework=with_stack(job.framework, named))
+    kernels = job.topology.cluster.pools or [job.topology.cluster]
+    return found if all(has_kernel(found, one) for one in kernels) else job
+
+
+def has_kernel(job: Workload, cluster: Cluster) -> bool:
+    """Whether the attention of a job's stack is measured on the GPUs of a cluster."""
+    its = replace(
+        job,
+        topology=ClusterTopology(cluster),
+        calibration=calibration(cluster.gpu.name),
+    )
+    try:
+        return is_unfused(its) or attention_curve(its, head_dim=1) is not None
+    except ValueError:
+        return False
+
+
 def model(draw: Draw, job: Workload) -> Workload:
     """Dense, with experts, or with latent attention; two to five layers."""
     family = draw(st.sampled_from(FAMILIES))
@@ -226,7 +253,8 @@ def sizes(draw: Draw, job: Workload) -> Workload:
 
 def offload(draw: Draw, job: Workload) -> Workload:
     """Nothing, or all that the framework can keep in host memory, or shares of one."""
-    parts = job.framework.limits.offload_in_parts
+    limits = job.framework.limits
+    parts = {n: z for n, z in limits.offload_in_parts.items() if n in limits.offload}
     kept = draw(st.sampled_from([None, None, *parts]))
     job = limited(job, offload_in_parts={n: parts[n] for n in parts if n == kept})
     return searched(job, offload=kept or draw(st.sampled_from([None, None, True])))
@@ -287,6 +315,7 @@ def limit_on(axis: str) -> st.SearchStrategy[Any]:
 
 
 AXES: tuple[Change, ...] = (
+    stack,
     model,
     length,
     scope,
@@ -321,13 +350,18 @@ def whole_jobs(
 
 
 def everywhere(job: Workload) -> list[Choice]:
-    """Candidates of a job on every place for its stages."""
-    return [choice for place in places(job) for choice in choices(place)]
+    """Candidates of a job on every place for its stages, with any switches."""
+    return [choice for place in switched_places(job) for choice in choices(place)]
+
+
+def switched_places(job: Workload) -> list[Workload]:
+    """A job on every place for its stages, with every setting of its switches."""
+    return [its for place in places(job) for its in with_and_without(place)]
 
 
 def narrowed(draw: Draw, job: Workload, most: int) -> Workload:
     """Limit one axis after the other, as a user would, until brute force is cheap."""
-    settings = len(variants([job])) / len(places(job))
+    settings = len(variants([job])) / len(switched_places(job))
     found, each = everywhere(job), max(int(most / settings), 1)
     for axis in draw(st.permutations(NARROWED)):
         if plans_of(job, found) <= each:
@@ -338,7 +372,7 @@ def narrowed(draw: Draw, job: Workload, most: int) -> Workload:
         if job.pools:  # listed again when all is drawn
             found = [c for c in found if getattr(c.mesh, axis.field) in kept]
         else:
-            found = choices(job)
+            found = everywhere(job)
     assume(0 < plans_of(job, everywhere(job) if job.pools else found) <= each)
     return job
 
@@ -363,5 +397,6 @@ def with_room(draw: Draw, job: Workload) -> Workload:
 
 def listed_somewhere(draw: Draw, job: Workload) -> tuple[list[Choice], CostTable]:
     """Candidates of one of the places that have any, with their prices."""
-    every = [listed for place in places(job) if (listed := priced(place)) is not None]
+    places_of = switched_places(job)
+    every = [listed for one in places_of if (listed := priced(one)) is not None]
     return every[0] if len(every) == 1 else draw(st.sampled_from(every))
