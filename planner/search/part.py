@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from planner.cost.workload import Workload
 
-FROM_GPUS = 256
+FROM_GPUS = 32
 """GPUs from which a full space is large enough for it to pay. [1]"""
 MOST = 2
 """Variants whose default space is searched first; earlier ones offload less. [1]"""
