@@ -1,7 +1,5 @@
 """Options that show a plan: a page, a trace, charts in the terminal."""
 
-import os
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +8,6 @@ import typer
 
 from planner.cli.output import show, write_whole
 from planner.cli.phases import Phase
-from planner.errors import BadInputError
 from planner.report.heading import heading
 from planner.specs.result import RankedPlan
 
@@ -36,50 +33,6 @@ Plot = Annotated[
     bool,
     typer.Option("--plot", help="Print the main charts, small, below the report."),
 ]
-
-
-def check_writable(**options: Path | None) -> None:
-    """Refuse a file that cannot be written, before anything is worked out.
-
-    Args:
-        options: Name of an option to the file it is given, or None. [path]
-
-    Raises:
-        BadInputError: A folder is in its place, or its folder takes no new file.
-    """
-    for option, path in options.items():
-        if path is not None and (reason := _obstacle(path)):
-            raise BadInputError(
-                f"cannot be written: {reason}",
-                file=str(path),
-                field=f"--{option}",
-                allowed="a file in a folder that takes new files",
-            )
-    given = [path.resolve() for path in options.values() if path is not None]
-    if len(set(given)) < len(given):
-        raise BadInputError(
-            "two outputs cannot go to one file",
-            field=" and ".join(f"--{name}" for name, path in options.items() if path),
-            value=str(given[0]),
-        )
-
-
-def _obstacle(path: Path) -> str:
-    """Why a file cannot be written, empty where nothing stands against it."""
-    if path.is_dir():
-        return "it is a folder"
-    if path.exists() and not path.is_file():
-        return "" if os.access(path, os.W_OK) else "no permission"
-    folder = path.parent
-    while not folder.exists() and folder != folder.parent:
-        folder = folder.parent
-    if not folder.is_dir():
-        return f"{folder} is no folder"
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            return ""
-    except OSError as error:
-        return f"{folder}: {error.strerror or error}"
 
 
 def write_report(path: Path | None, page: Callable[[], object]) -> None:

@@ -23,17 +23,17 @@ from planner.cli.options import (
     Spec,
     lay_over,
 )
-from planner.cli.output import check_new, deliver
+from planner.cli.output import check_new, check_writable, deliver
 from planner.cli.phases import Phase, phases_of, with_runs
 from planner.cli.pictures import (
     Plot,
     ReportTo,
     TraceTo,
-    check_writable,
     show_steps,
     write_report,
 )
 from planner.cli.progress import search_progress
+from planner.cli.stopping import MEMORY, MemoryLimit, this_run
 from planner.errors import InfeasibleError, TimeLimitError
 from planner.launch import emit_own, read_plan, write_folder
 from planner.launch.brief import LaunchFile
@@ -42,6 +42,7 @@ from planner.optimize import optimize
 from planner.report import heading, infeasible_report, phases_report, result_report
 from planner.report.charts.search import Moment
 from planner.resolve import about
+from planner.search.stop import INTERRUPTED, OUT_OF_MEMORY, Stop
 from planner.specs.result import Plan, Result
 
 if TYPE_CHECKING:
@@ -53,7 +54,10 @@ Top = Annotated[
 TimeLimit = Annotated[
     float,
     typer.Option(
-        "--time-limit", min=0, metavar="S", help="Seconds to search, each phase."
+        "--time-limit",
+        min=0,
+        metavar="S",
+        help="Seconds for everything, from the start of the command.",
     ),
 ]
 Out = Annotated[
@@ -67,7 +71,7 @@ Out = Annotated[
 ]
 
 FRONT_TIME = 30.0
-"""Time to search the fronts of a page. [s]"""
+"""Most time to search the fronts of a page. [s]"""
 
 
 @guarded
@@ -77,6 +81,7 @@ def plan(
     assignments: Assignments = None,
     top: Top = 4,
     time_limit: TimeLimit = 120.0,
+    memory_limit: MemoryLimit = MEMORY,
     robust: Robust = "off",
     json_to: JsonTo = None,
     report_to: ReportTo = None,
@@ -92,7 +97,8 @@ def plan(
         spec: The job. [-]
         assignments: Fields to replace. [text]
         top: Plans to show. [1]
-        time_limit: How long to search, each phase of a job. [s]
+        time_limit: How long to take in all, from the start of the process. [s]
+        memory_limit: Most memory of the process and its workers. [text]
         robust: Whether a tied plan may stand before the fastest. [text]
         json_to: Where JSON goes. [-]
         report_to: Where the page goes. [path]
@@ -108,25 +114,27 @@ def plan(
         InfeasibleError: No layout fits the memory.
         TimeLimitError: No layout was found in time.
     """
+    stop = this_run().limited(time_limit, memory_limit)
     if out is not None:
         check_new(out)
-    check_writable(report=report_to, trace=trace_to)
+    check_writable(json=json_to, report=report_to, trace=trace_to)
     lay_over(hardware)
     job = load(spec, assignments, calibration)
     phases = phases_of(job, spec, calibration)
     for phase in phases:
         refuse_contradiction(phase.job, calibration)
     trails: list[list[Moment]] = [[] for _ in phases]
+    parts = stop.shared(len(phases))
     found = [
-        _search(phase.job, top, time_limit, robust=robust == "on", trail=trail)
-        for phase, trail in zip(phases, trails, strict=True)
+        _search(phase.job, top, part, robust=robust == "on", trail=trail)
+        for phase, trail, part in zip(phases, trails, parts, strict=True)
     ]
     result = with_runs(phases, found)
     json_text = result.model_dump_json(by_alias=True, indent=2)
     deliver(_report(phases, result), json_text, json_to)
     write_report(report_to, lambda: _page(phases, result, trails, calibration))
     for one in found:
-        _require_plan(one, time_limit)
+        _require_plan(one, stop, time_limit)
     best = [one.plans[0] for one in found]
     show_steps(phases, best, trace_to, plot=plot and json_to != "-")
     if out is not None:
@@ -167,16 +175,16 @@ def _write_plans(out: Path, result: Result) -> None:
 
 
 def _search(
-    job: Job, top: int, time_limit: float, *, robust: bool, trail: list[Moment]
+    job: Job, top: int, stop: Stop, *, robust: bool, trail: list[Moment]
 ) -> Result:
     """The answer of the search, with the spec and its warnings put in."""
     with about(job.file), search_progress(trail) as progress:
         found = optimize(
             job.workloads,
             top=top,
-            time_limit=time_limit,
             robust=robust,
             progress=progress,
+            stop=stop,
         )
     best = found.plans[0] if found.plans else None
     warnings = (*job.warnings, *found.warnings)
@@ -212,14 +220,20 @@ def _page_of(
     extras = Extras(trail)
     if best is not None:
         case = case_of(job, calibration)
-        extras = Extras(trail, *fronts(case, result.plans, FRONT_TIME))
+        seconds = min(FRONT_TIME, this_run().spare)
+        extras = Extras(trail, *fronts(case, result.plans, seconds))
     return plan_page(result, workload, heading(workload), extras)
 
 
-def _require_plan(result: Result, time_limit: float) -> None:
+def _require_plan(result: Result, stop: Stop, time_limit: float) -> None:
     """Leave with the exit code of a search that found nothing."""
     if result.status == "infeasible":
         raise InfeasibleError("proven: no legal layout fits the memory of the GPUs")
+    if not result.plans and stop.why in (OUT_OF_MEMORY, INTERRUPTED):
+        raise TimeLimitError(
+            f"no plan before the end ({stop.why}), and none ruled out; "
+            "give more --memory-limit or limit the space under search:"
+        )
     if not result.plans:
         raise TimeLimitError(
             f"no plan within {time_limit:g} s, and none ruled out; "

@@ -7,7 +7,7 @@ from dataclasses import replace
 from planner.cost.workload import Workload
 from planner.search.incumbents import Incumbents
 from planner.search.outcome import CLOSE_ENOUGH, Progress, SearchOutcome
-from planner.search.part import parts_of
+from planner.search.part import parts_of, pilots_of
 from planner.search.stop import Stop, after
 from planner.search.variant import NOT_VISITED, BestFirst
 
@@ -20,6 +20,8 @@ RUNNER_UP_WORK = 250
 many plans are known as were asked for. [1]"""
 CLOSE = 0.05
 """Gap at which the search of a part of a space has done its work. [1]"""
+ROUGH = 0.3
+"""Gap at which that of a pilot has. [1]"""
 FOR_A_PART = 0.5
 """Share of the time that the search of a part may take. [1]"""
 FOR_LISTING = 0.75
@@ -149,8 +151,10 @@ def search_all(
         whole spaces gave a plan as fast.
     """
     stop = stop or after(time_limit)
-    rough, before = _part(workloads, top, stop, known_s, progress)
-    incumbents = Incumbents(top, known_s, before)
+    rough, before = _rough(workloads, top, stop, known_s, progress)
+    full = bool(parts_of(workloads))
+    incumbents = Incumbents(top, known_s, before if full else None)
+    incumbents.before_s = before.best_s if before else float("inf")
     first, *others = Together(
         workloads,
         stop=stop,
@@ -164,26 +168,33 @@ def search_all(
     return outcomes
 
 
-def _part(
+def _rough(
     workloads: Sequence[Workload],
     top: int,
     stop: Stop,
     known_s: float,
     progress: Callable[[Progress], None] | None,
 ) -> tuple[list[SearchOutcome], Incumbents | None]:
-    """Search a part of large spaces, for plans that rule most of them out."""
-    parts = parts_of(workloads) if known_s == float("inf") else ()
-    if not parts:
-        return [], None
-    before = Incumbents(top, known_s)
-    found = Together(
-        parts,
-        stop=stop.within(FOR_A_PART * stop.left),
-        incumbents=before,
-        progress=progress,
-        first=len(workloads),
-    )
-    return found.run(CLOSE), before
+    """Search parts of large spaces, each larger than the last.
+
+    Their plans stand where time ends, and rule out most of a larger part.
+    """
+    rough: list[SearchOutcome] = []
+    before: Incumbents | None = None
+    stages = ((pilots_of(workloads), ROUGH), (parts_of(workloads), CLOSE))
+    for parts, gap in stages if known_s == float("inf") else ():
+        if not parts:
+            continue
+        incumbents = Incumbents(top, known_s, before)
+        rough += Together(
+            parts,
+            stop=stop.within(FOR_A_PART * stop.left),
+            incumbents=incumbents,
+            progress=progress,
+            first=len(workloads) + len(rough),
+        ).run(gap)
+        before = incumbents if incumbents.best is not None else before
+    return rough, before
 
 
 def search(

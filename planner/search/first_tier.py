@@ -2,12 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
-from joblib import Parallel, cpu_count, delayed
+from joblib import cpu_count, delayed
 
 from planner.cost.meshes import Floats, Ints
 from planner.cost.mixed import price_meshes
@@ -18,6 +17,7 @@ from planner.search.declared import joined
 from planner.search.floor import step_floor
 from planner.search.listing import Listing
 from planner.search.pools import pooled_bound
+from planner.search.processes import at_once
 from planner.search.space import Enumerator, Space
 from planner.search.stop import Stop, StoppedError
 
@@ -150,11 +150,9 @@ def _priced(listing: Listing, most: float, stop: Stop) -> Iterator[Part]:
     if len(slices) < PARALLEL_FROM or jobs < 2:
         yield from (priced_part(listing, some, most) for some in slices)
         return
-    parallel = Parallel(n_jobs=jobs, return_as="generator", pre_dispatch="2*n_jobs")
     whole = slice(None)
     work = (delayed(priced_part)(listing.only(s), whole, most) for s in slices)
-    with closing(parallel(work)) as parts:
-        yield from parts
+    yield from at_once(work, jobs)
 
 
 def _affordable(stop: Stop) -> int:

@@ -3,6 +3,8 @@
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -70,7 +72,19 @@ class Stop:
             A rule with the earlier deadline of both.
         """
         deadline = min(self.deadline, time.monotonic() + seconds)
-        return Stop(deadline, more=self._reason)
+        return Stop(deadline, self.memory, more=self._reason)
+
+    def shared(self, parts: int) -> Iterator["Stop"]:
+        """Share what time there is among parts that come one after the other.
+
+        Args:
+            parts: How many. [1]
+
+        Yields:
+            Rules, each made when its part begins: what one leaves the others have.
+        """
+        for left in range(parts, 0, -1):
+            yield self.within(self.left / left)
 
     def _reason(self) -> str:
         return self.why if self.reached else ""
@@ -85,17 +99,37 @@ class Stop:
         return ""
 
 
-def after(seconds: float, memory: float = float("inf")) -> Stop:
+_ABOVE: ContextVar[Stop | None] = ContextVar("_ABOVE", default=None)
+"""Rule of the whole command, which ends each of its searches too."""
+
+
+@contextmanager
+def under(stop: Stop) -> Iterator[Stop]:
+    """Let a rule end every search that begins meanwhile, beside its own time.
+
+    Args:
+        stop: The rule.
+
+    Yields:
+        The same rule.
+    """
+    token = _ABOVE.set(stop)
+    try:
+        yield stop
+    finally:
+        _ABOVE.reset(token)
+
+
+def after(seconds: float) -> Stop:
     """Rule of a search that begins now.
 
     Args:
         seconds: Longest time. [s]
-        memory: Most memory. [B]
 
     Returns:
-        The rule.
+        The rule, which ends with that of :func:`under`.
     """
-    return Stop(time.monotonic() + seconds, memory)
+    return (_ABOVE.get() or Stop()).within(seconds)
 
 
 def resident_bytes() -> float:
