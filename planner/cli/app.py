@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from planner import __version__
+from planner.cli.guard import tell
 from planner.cli.stopping import begin_with_process
 
 _EPILOG = (
@@ -124,4 +125,8 @@ def main() -> None:
         # A bar or a dash that the terminal cannot show is no reason to fail.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
-    app(prog_name="planner")
+    try:
+        app(prog_name="planner")
+    except (KeyboardInterrupt, OSError) as error:
+        # Outside a command: while one is imported, or help is printed.
+        sys.exit(tell(error))

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import ParamSpec
 import typer
 
 from planner.cli.output import discard_stdout
-from planner.cli.stopping import SignalError, running
+from planner.cli.stopping import LEFT_BY_SIGNAL, SignalError, running
 from planner.errors import BadInputError, PlannerError
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
@@ -48,7 +49,7 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
                 print(f"error: ended by {error}", file=sys.stderr)
                 raise typer.Exit(error.exit_code) from None
             except Exception as error:
-                code = _tell(error)
+                code = tell(error)
                 this.leave()
                 raise typer.Exit(code) from error
             this.leave()
@@ -56,8 +57,21 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
     return run
 
 
-def _tell(error: Exception) -> int:
-    """Say what went wrong, and with which code to leave."""
+def tell(error: BaseException) -> int:
+    """Say what went wrong.
+
+    Args:
+        error: Anything that ended a command. [-]
+
+    Returns:
+        Code to leave with. [1]
+    """
+    if isinstance(error, KeyboardInterrupt):
+        print("error: ended by SIGINT", file=sys.stderr)
+        return LEFT_BY_SIGNAL + signal.SIGINT
+    if isinstance(error, BrokenPipeError):
+        discard_stdout()
+        return 0
     if isinstance(error, OSError) and error.errno in FULL:
         discard_stdout()
         print(f"error: stdout: cannot be written: {error.strerror}", file=sys.stderr)

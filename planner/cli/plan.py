@@ -229,16 +229,17 @@ def _require_plan(result: Result, stop: Stop, time_limit: float) -> None:
     """Leave with the exit code of a search that found nothing."""
     if result.status == "infeasible":
         raise InfeasibleError("proven: no legal layout fits the memory of the GPUs")
-    if not result.plans and stop.why in (OUT_OF_MEMORY, INTERRUPTED):
-        raise TimeLimitError(
-            f"no plan before the end ({stop.why}), and none ruled out; "
-            "give more --memory-limit or limit the space under search:"
-        )
-    if not result.plans:
-        raise TimeLimitError(
-            f"no plan within {time_limit:g} s, and none ruled out; "
-            "give a longer --time-limit or limit the space under search:"
-        )
+    if result.plans:
+        return
+    ends = {
+        INTERRUPTED: "no plan before the signal",
+        OUT_OF_MEMORY: f"no plan within {stop.memory / 2**30:.2g} GiB",
+    }
+    option = "--memory-limit" if stop.why == OUT_OF_MEMORY else "--time-limit"
+    raise TimeLimitError(
+        f"{ends.get(stop.why, f'no plan within {time_limit:g} s')}, and none ruled "
+        f"out; give more {option} or limit the space under search:"
+    )
 
 
 def _plan_json(result: Result) -> str:
