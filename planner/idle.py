@@ -21,7 +21,7 @@ def why_idle(
     Returns:
         A sentence, none where all GPUs in service are used. [text]
     """
-    workload = outcomes[0].table.workload
+    workload = outcomes[0].workload
     there = workload.fleet_gpus
     if layout.gpus == there:
         return ()
@@ -32,7 +32,7 @@ def why_idle(
 
 def _against(outcomes: Sequence[SearchOutcome], used: int, *, proven: bool) -> str:
     """How the candidates that use more GPUs compare."""
-    there = outcomes[0].table.workload.fleet_gpus
+    there = outcomes[0].workload.fleet_gpus
     declared = Counter[int]()
     for outcome in outcomes:
         declared.update(outcome.declared)

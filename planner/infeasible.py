@@ -1,7 +1,7 @@
 """Why no variant of a job fits, and what would make one fit: in words."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,9 +13,11 @@ from planner.cost.mixed import price_meshes
 from planner.cost.table import CostTable
 from planner.cost.workload import Workload
 from planner.reasons import gpus_words, recompute_words
+from planner.search.first_tier import PART
 from planner.search.outcome import SearchOutcome
 from planner.search.paths import even_counts, in_class
-from planner.search.space import Space, enumerate_space
+from planner.search.space import Enumerator, Space
+from planner.search.stop import Stop, StoppedError
 from planner.specs.estimate import StageMemory
 from planner.specs.layout import Layout, Offload
 from planner.specs.offload import offload_text
@@ -45,16 +47,20 @@ class Footprint:
         return self.needed / self.capacity
 
 
-def infeasibility(outcomes: Sequence[SearchOutcome]) -> tuple[str, ...]:
+def infeasibility(
+    outcomes: Sequence[SearchOutcome], stop: Stop | None = None
+) -> tuple[str, ...]:
     """Name the smallest footprint reached, and what would make it fit.
 
     Args:
         outcomes: Finished searches of all variants, without a plan.
+        stop: Ends the look for it: the smallest reached by then is named. [-]
 
     Returns:
         Sentences. [text]
     """
-    found = [tightest(outcome.table, outcome.space) for outcome in outcomes]
+    stop = stop or Stop()
+    found = [tightest(outcome.workload, stop) for outcome in outcomes]
     footprints = [footprint for footprint in found if footprint is not None]
     layouts = sum(outcome.candidates for outcome in outcomes)
     if not footprints:
@@ -67,7 +73,7 @@ def infeasibility(outcomes: Sequence[SearchOutcome]) -> tuple[str, ...]:
         f"{_words(least)}.",
         *_remedies(least),
         *_host_memory(outcomes),
-        *_with_offload([outcome.table.workload for outcome in outcomes]),
+        *_with_offload([outcome.workload for outcome in outcomes], stop),
     )
 
 
@@ -90,12 +96,12 @@ def _words(footprint: Footprint) -> str:
     return ", ".join(filter(None, parts))
 
 
-def tightest(table: CostTable, space: Space) -> Footprint | None:
+def tightest(workload: Workload, stop: Stop | None = None) -> Footprint | None:
     """The least footprint of the candidates with the least states and activations.
 
     Args:
-        table: Priced meshes.
-        space: Candidates on them.
+        workload: A variant of the job.
+        stop: Ends the look; a first one is had whatever it says. [-]
 
     Returns:
         Exact memory of the best of some dozens; none without a legal candidate.
@@ -103,12 +109,39 @@ def tightest(table: CostTable, space: Space) -> Footprint | None:
     Leaves out every candidate that a rough count ranks behind them, so a smaller
     footprint may exist.
     """
-    if not len(space):
-        return None
-    best = np.argsort(_rough(table, space), kind="stable")[:TRIED]
-    found = [_footprint(table, space, int(candidate)) for candidate in best]
-    known = [footprint for footprint in found if footprint is not None]
-    return min(known, key=lambda footprint: footprint.needed, default=None)
+    stop = stop or Stop()
+    found: list[Footprint] = []
+    for table, space, candidate in _leanest(workload, stop):
+        footprint = _footprint(table, space, candidate)
+        found += [footprint] if footprint is not None else []
+        if found and stop.reached:
+            break
+    return min(found, key=lambda footprint: footprint.needed, default=None)
+
+
+def _leanest(workload: Workload, stop: Stop) -> list[tuple[CostTable, Space, int]]:
+    """The candidates that a rough count puts first, some dozens of the whole space."""
+    best: list[tuple[float, int, tuple[CostTable, Space, int]]] = []
+    for table, space in _priced(workload, stop):
+        rough = _rough(table, space)
+        for at in np.argsort(rough, kind="stable")[:TRIED].tolist():
+            best.append((float(rough[at]), len(best), (table, space, at)))
+        best = sorted(best)[:TRIED]
+    return [candidate for _, _, candidate in best]
+
+
+def _priced(workload: Workload, stop: Stop) -> Iterator[tuple[CostTable, Space]]:
+    """The whole space part by part, as far as the limits let it."""
+    try:
+        listing = Enumerator(workload).listing(stop=stop)
+    except StoppedError:
+        return
+    for some in listing.slices(PART):
+        space = listing.part(some, Counter())
+        if len(space):
+            yield price_meshes(workload, space.meshes, space.recompute), space
+        if stop.reached:
+            return
 
 
 def _rough(table: CostTable, space: Space) -> Floats:
@@ -189,15 +222,15 @@ def _host_memory(outcomes: Sequence[SearchOutcome]) -> tuple[str, ...]:
     )
 
 
-def _with_offload(workloads: Sequence[Workload]) -> tuple[str, ...]:
+def _with_offload(workloads: Sequence[Workload], stop: Stop) -> tuple[str, ...]:
     """Whether the host's memory would help, where the user did not allow it."""
     if workloads[0].search.offload not in (None, False):
         return ()
     tried: list[Footprint] = []
     for variant in _offloading(workloads):
-        space = enumerate_space(variant)
-        table = price_meshes(variant, space.meshes, space.recompute)
-        found = tightest(table, space)
+        if stop.reached:
+            break
+        found = tightest(variant, stop)
         if found is not None and found.excess <= 1:
             return (f"{_NOT_ALLOWED}: search.offload: true would fit, {_at(found)}",)
         tried += [found] if found is not None else []

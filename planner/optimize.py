@@ -14,6 +14,7 @@ from planner.sanity import doubts
 from planner.search.best_first import search_all
 from planner.search.incumbents import Found
 from planner.search.outcome import Progress, SearchOutcome
+from planner.search.stop import INTERRUPTED, Stop, after
 from planner.specs.estimate import Estimate
 from planner.specs.layout import Layout
 from planner.specs.result import (
@@ -33,6 +34,8 @@ __all__ = ["Progress", "optimize"]
 
 MOST_NEAR = 32
 """Plans that are priced to find those that tie with the fastest. [1]"""
+FINISH = 1.0
+"""Time after a search in which what it found is looked at more closely. [s]"""
 
 
 def optimize(
@@ -44,6 +47,7 @@ def optimize(
     known_s: float = float("inf"),
     tolerance: float = 0.0,
     progress: Callable[[Progress], None] | None = None,
+    stop: Stop | None = None,
 ) -> Result:
     """Search every variant's space together, keep the best, verify, explain.
 
@@ -53,7 +57,7 @@ def optimize(
     Args:
         workloads: The job under each framework that may run it.
         top: Plans to list. [1]
-        time_limit: Wall time over all variants. [s]
+        time_limit: Wall time over all variants, listing and pricing included. [s]
         robust: Put the tied plan first that survives most of the model's error; the
             status, bound and objective stay those of the fastest.
         known_s: A step that is reachable already: slower plans are not sought, and
@@ -61,6 +65,7 @@ def optimize(
         tolerance: Stop when no plan can be faster than the best by more; the status
             is then feasible, with a bound. [1]
         progress: Called about ten times a second with the state of a search.
+        stop: Ends the search, in place of the time limit. [-]
 
     Returns:
         Status, plans, those that tie, bound and what removed every other candidate.
@@ -70,20 +75,25 @@ def optimize(
             of the job can express.
     """
     refuse_inexpressible(workloads)
+    stop = stop or after(time_limit)
     outcomes = search_all(
         variants(workloads),
         top=top,
-        time_limit=time_limit,
         known_s=known_s,
         tolerance=tolerance,
         progress=progress,
+        stop=stop,
     )
-    if not any(outcome.candidates for outcome in outcomes):
+    seen = not any(outcome.stopped for outcome in outcomes)
+    if seen and not any(outcome.candidates for outcome in outcomes):
         raise BadInputError(
             "no legal layout is left; removed by: " + _rules(outcomes),
             field="search",
         )
-    return _result(outcomes, _contenders(outcomes, top), top=top, robust=robust)
+    spare = Stop(stop.deadline + FINISH, stop.memory)
+    spare.why = INTERRUPTED * (stop.why == INTERRUPTED)
+    contenders = _contenders(outcomes, top, spare)
+    return _result(outcomes, contenders, top=top, robust=robust, spare=spare)
 
 
 def _result(
@@ -92,6 +102,7 @@ def _result(
     *,
     top: int,
     robust: bool,
+    spare: Stop,
 ) -> Result:
     """The answer: plans, ties and the proof, which is always of the fastest."""
     among = tied(contenders)
@@ -99,7 +110,7 @@ def _result(
     listed = _listed(contenders, top, first)
     plans, status = _plans(contenders, listed), _status(outcomes, contenders)
     ranks = {at: rank for rank, at in enumerate(listed, start=1)}
-    told = _explain(outcomes, plans, status)
+    told = _explain(outcomes, plans, status, spare)
     if first:
         why = why_robust(contenders, among, first)
         told = told.model_copy(update={"runner_up": why})
@@ -111,13 +122,28 @@ def _result(
         explanation=told,
         tie=tie(contenders, among, ranks) if len(among) > 1 else None,
         robust=robust,
-        warnings=(*_warnings(plans), *_doubts(contenders[first : first + 1])),
+        warnings=(
+            *_warnings(plans),
+            *_doubts(contenders[first : first + 1]),
+            *_unseen(outcomes),
+        ),
     )
 
 
 def _doubts(chosen: Sequence[Contender]) -> tuple[str, ...]:
     """What experience says against the plan in the first place."""
     return tuple(said for one in chosen for said in doubts(one.workload, one.estimate))
+
+
+def _unseen(outcomes: Sequence[SearchOutcome]) -> tuple[str, ...]:
+    """Tell of candidates that were never priced, and of what bounds them."""
+    why = next((outcome.unseen for outcome in outcomes if outcome.unseen), "")
+    if not why:
+        return ()
+    return (
+        f"not every candidate was priced before the end ({why}): the bound of the "
+        "others is the time that the GPUs need for the model's products alone",
+    )
 
 
 def _rules(outcomes: Sequence[SearchOutcome]) -> str:
@@ -127,7 +153,7 @@ def _rules(outcomes: Sequence[SearchOutcome]) -> str:
         counted.items(),
         key=lambda item: (not item[0].startswith(("offload", "host")), -item[1]),
     )
-    limits = outcomes[0].table.workload.search.limits()
+    limits = outcomes[0].workload.search.limits()
     return "; ".join(_rule(rule, count, limits) for rule, count in ranked[:4] if count)
 
 
@@ -139,13 +165,17 @@ def _rule(rule: str, count: int, limits: dict[str, object]) -> str:
     return f"the limit {limit_words(axis, limits[axis])} ({count} values removed)"
 
 
-def _contenders(outcomes: Sequence[SearchOutcome], top: int) -> list[Contender]:
-    """The best of all variants, and what was found close to them, priced."""
+def _contenders(
+    outcomes: Sequence[SearchOutcome], top: int, spare: Stop
+) -> list[Contender]:
+    """The best of all variants, and as time allows what is close to them, priced."""
     ranked = sorted(plan for outcome in outcomes for plan in outcome.ranked)[:top]
     near = {plan for outcome in outcomes for plan in outcome.near}
     more = sorted(near.difference(ranked))[: max(MOST_NEAR - len(ranked), 0)]
     found: list[Contender] = []
     for plan in sorted([*ranked, *more]):
+        if len(found) >= top and spare.reached:
+            break
         one = _contender(outcomes, plan)
         if not any(_is_same(one, other) for other in found):
             found.append(one)
@@ -160,7 +190,7 @@ def _is_same(one: Contender, other: Contender) -> bool:
 
 def _contender(outcomes: Sequence[SearchOutcome], plan: Found) -> Contender:
     outcome = outcomes[plan.variant]
-    workload, layout = outcome.table.workload, _layout(outcome, plan)
+    workload, layout = outcome.workload, _layout(outcome, plan)
     return Contender(workload, layout, estimate(workload, layout))
 
 
@@ -185,7 +215,7 @@ def _layout(outcome: SearchOutcome, found: Found) -> Layout:
     row = int(space.mesh[found.candidate])
     choices = space.choices(found.candidate)
     return layout_of(
-        outcome.table.workload,
+        outcome.workload,
         space.meshes,
         row,
         schedule=space.schedule(found.candidate),
@@ -243,7 +273,7 @@ def _objective(
     outcomes: Sequence[SearchOutcome], found: Sequence[Contender]
 ) -> Objective:
     """Throughput of the fastest, and the most that the bound leaves. [token/s]."""
-    workload = outcomes[0].table.workload
+    workload = outcomes[0].workload
     tokens = workload.sequences * workload.training.seq_len
     bound = min(outcome.bound_s for outcome in outcomes)
     most = 0.0 if bound == float("inf") else tokens / max(bound, 1e-12)
@@ -271,10 +301,13 @@ def _report(outcomes: Sequence[SearchOutcome]) -> SearchReport:
 
 
 def _explain(
-    outcomes: Sequence[SearchOutcome], plans: list[RankedPlan], status: Status
+    outcomes: Sequence[SearchOutcome],
+    plans: list[RankedPlan],
+    status: Status,
+    spare: Stop,
 ) -> Explanation:
     if status == "infeasible":
-        return Explanation(infeasible=infeasibility(outcomes))
+        return Explanation(infeasible=infeasibility(outcomes, spare))
     told = explanation(plans)
     if not plans:
         return told

@@ -1,5 +1,6 @@
 """The `planner` command: its options, and the list of what it can do."""
 
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -11,10 +12,13 @@ import typer
 from typer.core import TyperGroup
 
 from planner import __version__
+from planner.cli.guard import tell
+from planner.cli.stopping import begin_with_process
 
 _EPILOG = (
     "Exit codes: 0 success, 1 a bug of planner, 2 bad input, 3 proven infeasible, "
-    "4 time limit before any plan, 5 the target cannot express the plan."
+    "4 time or memory limit before any plan, 5 the target cannot express the plan, "
+    "130 Ctrl-C, 143 SIGTERM."
 )
 COMMANDS = {
     "plan": "Find the fastest layout of a job, and prove it.",
@@ -113,8 +117,16 @@ def _options(
 
 def main() -> None:
     """Run the command line, and leave with its exit code."""
+    begin_with_process()
+    # A stream that the caller closed is no stream at all here.
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         # A bar or a dash that the terminal cannot show is no reason to fail.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
-    app(prog_name="planner")
+    try:
+        app(prog_name="planner")
+    except (KeyboardInterrupt, OSError) as error:
+        # Outside a command: while one is imported, or help is printed.
+        sys.exit(tell(error))

@@ -11,9 +11,10 @@ from hardware.units import parse_quantity
 from planner.calibration_file import read_calibration
 from planner.cli.guard import guarded
 from planner.cli.options import Assignments, Calibration, Hardware, JsonTo, lay_over
-from planner.cli.output import deliver
-from planner.cli.pictures import ReportTo, check_writable, write_report
+from planner.cli.output import check_writable, deliver
+from planner.cli.pictures import ReportTo, write_report
 from planner.cli.progress import candidate_progress
+from planner.cli.stopping import MEMORY, MemoryLimit, memory_bytes
 from planner.comparison.answer import Comparison, Effort
 from planner.comparison.flow import Runner
 from planner.comparison.flow import compare as compared
@@ -22,6 +23,7 @@ from planner.comparison.store import Store
 from planner.comparison.sweep import UnreachableError, on_cores, on_dask
 from planner.errors import BadInputError, InfeasibleError, TimeLimitError
 from planner.report.comparison import comparison_report
+from planner.search.stop import Stop, under
 
 Specs = Annotated[
     list[Path],
@@ -101,6 +103,7 @@ def compare(
     budget: Budget = None,
     assignments: Assignments = None,
     time_limit: TimeLimit = 60.0,
+    memory_limit: MemoryLimit = MEMORY,
     tolerance: Tolerance = 0.07,
     scheduler: Scheduler = None,
     fall_back: FallBack = False,
@@ -118,6 +121,7 @@ def compare(
         budget: Most money. [text]
         assignments: Fields of the job to replace. [text]
         time_limit: Of the searches of one candidate. [s]
+        memory_limit: Most memory of the process and its workers. [text]
         tolerance: How close to the best a plan has to be. [1]
         scheduler: Of a Dask cluster. [text]
         fall_back: Plan here where that cannot be reached. [-]
@@ -133,7 +137,7 @@ def compare(
         InfeasibleError: The job fits on no candidate.
         TimeLimitError: No plan was found in time.
     """
-    check_writable(report=report_to)
+    check_writable(json=json_to, report=report_to)
     asking = Asking(
         effort=Effort(time_limit_s=time_limit, tolerance=tolerance),
         assignments=assignments or (),
@@ -145,7 +149,8 @@ def compare(
     lay_over(hardware)
     run = _runner(scheduler, fall_back=fall_back)
     sweep, store = read_sweep(specs, asking), Store(resume)
-    with candidate_progress() as told:
+    memory = Stop(memory=memory_bytes(memory_limit))
+    with candidate_progress() as told, under(memory):
         answer = compared(sweep, run, store, told=told)
     text = answer.model_dump_json(by_alias=True, indent=2)
     deliver(comparison_report(answer), text, json_to)

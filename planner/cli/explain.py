@@ -16,8 +16,9 @@ from planner.cli.options import (
     Spec,
     lay_over,
 )
-from planner.cli.output import deliver
-from planner.cli.pictures import ReportTo, check_writable, write_report
+from planner.cli.output import check_writable, deliver
+from planner.cli.pictures import ReportTo, write_report
+from planner.cli.stopping import MEMORY, MemoryLimit, this_run
 from planner.cost.workload import Workload
 from planner.errors import InfeasibleError, TimeLimitError
 from planner.explain import Case, as_error
@@ -51,6 +52,7 @@ def explain(
     layout: LayoutText = None,
     assignments: Assignments = None,
     time_limit: TimeLimit = 60.0,
+    memory_limit: MemoryLimit = MEMORY,
     robust: Robust = "off",
     json_to: JsonTo = None,
     report_to: ReportTo = None,
@@ -63,7 +65,8 @@ def explain(
         spec: The job. [-]
         layout: Layout to judge, in its short form. [text]
         assignments: Fields to replace. [text]
-        time_limit: How long to search in all. [s]
+        time_limit: How long to take in all, from the start of the process. [s]
+        memory_limit: Most memory of the process and its workers. [text]
         robust: Whether a tied plan may stand before the fastest. [text]
         json_to: Where JSON goes. [-]
         report_to: Where the page goes. [path]
@@ -75,12 +78,13 @@ def explain(
         TimeLimitError: No layout was found in time.
         BadInputError: No layout is legal, or the given one is not.
     """
-    check_writable(report=report_to)
+    check_writable(json=json_to, report=report_to)
     lay_over(hardware)
     job = load(spec, assignments, calibration)
     case = case_of(job, calibration)
     given = job.spec.layout if layout is None else read_layout(layout)
-    answer = _explained(job, case, given, time_limit, robust=robust == "on")
+    with this_run().searching(time_limit, memory_limit) as stop:
+        answer = _explained(job, case, given, stop.left, robust=robust == "on")
     workload = job.workload_of(answer.best)
     text = answer.model_dump_json(by_alias=True, indent=2)
     deliver(explanation_report(answer, heading(workload)), text, json_to)

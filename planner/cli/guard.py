@@ -1,6 +1,8 @@
 """Turns what goes wrong into a message on stderr and an exit code."""
 
+import errno
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -9,11 +11,13 @@ from typing import ParamSpec
 
 import typer
 
-from planner.errors import PlannerError
+from planner.cli.output import discard_stdout
+from planner.cli.stopping import LEFT_BY_SIGNAL, SignalError, running
+from planner.errors import BadInputError, PlannerError
 from planner.specs.escape import shown
 
-INTERRUPTED = 130
-"""What a shell reports of a command stopped by Ctrl-C: 128 + SIGINT."""
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
+"""Errors of a file or device that takes no more. [1]"""
 
 NEWLINE = "\n"
 P = ParamSpec("P")
@@ -21,6 +25,9 @@ P = ParamSpec("P")
 
 def guarded(command: Callable[P, None]) -> Callable[P, None]:
     """A command that ends with a message, never with a traceback.
+
+    A signal ends its searches, and it leaves with the signal's code. A reader of
+    stdout that goes away, as `head` does, is no error.
 
     Args:
         command: Function of a command. [-]
@@ -31,20 +38,46 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
 
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        try:
-            command(*args, **kwargs)
-        except (typer.Exit, typer.Abort, BrokenPipeError):
-            raise
-        except KeyboardInterrupt:
-            raise typer.Exit(INTERRUPTED) from None
-        except Exception as error:
-            raise typer.Exit(_tell(error)) from error
+        with running() as this:
+            try:
+                command(*args, **kwargs)
+                sys.stdout.flush()
+            except (typer.Exit, typer.Abort):
+                this.leave()
+                raise
+            except BrokenPipeError:
+                discard_stdout()
+            except SignalError as error:
+                print(f"error: ended by {error}", file=sys.stderr)
+                raise typer.Exit(error.exit_code) from None
+            except Exception as error:
+                code = tell(error)
+                this.leave()
+                raise typer.Exit(code) from error
+            this.leave()
 
     return run
 
 
-def _tell(error: Exception) -> int:
-    """Say what went wrong, and with which code to leave."""
+def tell(error: BaseException) -> int:
+    """Say what went wrong.
+
+    Args:
+        error: Anything that ended a command. [-]
+
+    Returns:
+        Code to leave with. [1]
+    """
+    if isinstance(error, KeyboardInterrupt):
+        print("error: ended by SIGINT", file=sys.stderr)
+        return LEFT_BY_SIGNAL + signal.SIGINT
+    if isinstance(error, BrokenPipeError):
+        discard_stdout()
+        return 0
+    if isinstance(error, OSError) and error.errno in FULL:
+        discard_stdout()
+        print(f"error: stdout: cannot be written: {error.strerror}", file=sys.stderr)
+        return BadInputError.exit_code
     if isinstance(error, PlannerError) and error.exit_code != PlannerError.exit_code:
         print(f"error: {shown(error, keep=NEWLINE)}", file=sys.stderr)
         return error.exit_code

@@ -13,6 +13,8 @@ from hardware.documents import is_folder, is_there
 from planner.errors import BadInputError
 from planner.specs.escape import shown
 
+MOST_NAME = 200
+"""Bytes of a file's name that leave room for that of a scratch file beside it. [B]"""
 PLAIN_WIDTH = 100
 """Columns of a report that goes to a file or a pipe. [1]"""
 
@@ -52,7 +54,7 @@ def show(report: RenderableType) -> None:
     with console.capture() as capture:
         console.print(report)
     # Cells are padded; in a file that is only noise at the ends of lines.
-    print("\n".join(line.rstrip() for line in capture.get().splitlines()))
+    _say("\n".join(line.rstrip() for line in capture.get().splitlines()))
 
 
 def deliver(report: RenderableType, json_text: str, json_to: str | None) -> None:
@@ -67,11 +69,28 @@ def deliver(report: RenderableType, json_text: str, json_to: str | None) -> None
         BadInputError: The file cannot be written.
     """
     if json_to == "-":
-        print(json_text)
+        _say(json_text)
         return
-    if json_to is not None:
-        write_whole(Path(json_to), json_text)
-    show(report)
+    try:
+        show(report)
+    finally:
+        if json_to is not None:
+            write_whole(Path(json_to), json_text)
+
+
+def _say(text: str) -> None:
+    """Print on stdout; where its reader has gone, files are still to be written."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        discard_stdout()
+
+
+def discard_stdout() -> None:
+    """Let further output go nowhere: nobody reads it, or nothing takes it."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def check_new(folder: Path) -> None:
@@ -87,6 +106,13 @@ def check_new(folder: Path) -> None:
         raise BadInputError("is not empty", file=str(folder), allowed="a new folder")
     if is_there(folder) and not folder.is_dir():
         raise BadInputError("is no folder", file=str(folder), allowed="a new folder")
+    if reason := _obstacle_beside(folder):
+        raise BadInputError(
+            f"cannot be written: {reason}",
+            file=str(folder),
+            field="--out",
+            allowed="a folder in one that takes new files",
+        )
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -111,14 +137,13 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Write beside the file, then rename over it."""
+    """Write beside the file, then rename over it; nothing else is left behind."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(
-        "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
-    ) as scratch:
-        temporary = Path(scratch.name)
-        scratch.write(text)
+    number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = Path(name)
     try:
+        with os.fdopen(number, "w", encoding="utf-8") as scratch:
+            scratch.write(text)
         # A temporary file is private; a result is as readable as any new file.
         umask = os.umask(0)
         os.umask(umask)
@@ -126,3 +151,58 @@ def _replace(path: Path, text: str) -> None:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def check_writable(**options: Path | str | None) -> None:
+    """Refuse a file that cannot be written, before anything is worked out.
+
+    Args:
+        options: Name of an option to the file it is given; None and `-` are no file.
+            [path]
+
+    Raises:
+        BadInputError: A folder is in its place, or its folder takes no new file.
+    """
+    files = {name: Path(to) for name, to in options.items() if to not in (None, "-")}
+    for option, path in files.items():
+        if reason := _obstacle(path):
+            raise BadInputError(
+                f"cannot be written: {reason}",
+                file=str(path),
+                field=f"--{option}",
+                allowed="a file in a folder that takes new files",
+            )
+    given = [
+        path.resolve() for path in files.values() if path.is_file() or not path.exists()
+    ]
+    if len(set(given)) < len(given):
+        raise BadInputError(
+            "two outputs cannot go to one file",
+            field=" and ".join(f"--{name}" for name in files),
+            value=str(given[0]),
+        )
+
+
+def _obstacle(path: Path) -> str:
+    """Why a file cannot be written, empty where nothing stands against it."""
+    if is_folder(path):
+        return "it is a folder"
+    if is_there(path) and not path.is_file():
+        return "" if os.access(path, os.W_OK) else "no permission"
+    return _obstacle_beside(path)
+
+
+def _obstacle_beside(path: Path) -> str:
+    """Why nothing new can be written where a file or folder is to be."""
+    folder = path.parent
+    try:
+        while not is_there(folder) and folder != folder.parent:
+            folder = folder.parent
+        if not is_folder(folder):
+            return f"{folder} is no folder"
+        if len(path.name.encode()) > MOST_NAME:
+            return "its name is too long"
+        with tempfile.TemporaryFile(dir=folder):
+            return ""
+    except OSError as error:
+        return f"{folder}: {error.strerror or error}"

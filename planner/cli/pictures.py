@@ -1,17 +1,13 @@
 """Options that show a plan: a page, a trace, charts in the terminal."""
 
-import os
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from hardware.documents import is_folder, is_there
 from planner.cli.output import show, write_whole
 from planner.cli.phases import Phase
-from planner.errors import BadInputError
 from planner.report.heading import heading
 from planner.specs.result import RankedPlan
 
@@ -37,53 +33,6 @@ Plot = Annotated[
     bool,
     typer.Option("--plot", help="Print the main charts, small, below the report."),
 ]
-
-
-def check_writable(**options: Path | None) -> None:
-    """Refuse a file that cannot be written, before anything is worked out.
-
-    Args:
-        options: Name of an option to the file it is given, or None. [path]
-
-    Raises:
-        BadInputError: A folder is in its place, or its folder takes no new file.
-    """
-    for option, path in options.items():
-        if path is not None and (reason := _obstacle(path)):
-            raise BadInputError(
-                f"cannot be written: {reason}",
-                file=str(path),
-                field=f"--{option}",
-                allowed="a file in a folder that takes new files",
-            )
-    given = [path.resolve() for path in options.values() if path is not None]
-    if len(set(given)) < len(given):
-        raise BadInputError(
-            "two outputs cannot go to one file",
-            field=" and ".join(f"--{name}" for name, path in options.items() if path),
-            value=str(given[0]),
-        )
-
-
-def _obstacle(path: Path) -> str:
-    """Why a file cannot be written, empty where nothing stands against it."""
-    if is_folder(path):
-        return "it is a folder"
-    if is_there(path) and not path.is_file():
-        return "" if os.access(path, os.W_OK) else "no permission"
-    folder = path.parent
-    while not is_there(folder) and folder != folder.parent:
-        folder = folder.parent
-    if not is_folder(folder):
-        return f"{folder} is no folder"
-    try:
-        longest = os.pathconf(folder, "PC_NAME_MAX")
-        if len(os.fsencode(path.name)) > longest:
-            return f"its name is longer than the {longest} bytes of a name there"
-        with tempfile.TemporaryFile(dir=folder):
-            return ""
-    except OSError as error:
-        return f"{folder}: {error.strerror or error}"
 
 
 def write_report(path: Path | None, page: Callable[[], object]) -> None:

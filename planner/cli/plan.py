@@ -22,17 +22,17 @@ from planner.cli.options import (
     Spec,
     lay_over,
 )
-from planner.cli.output import check_new, deliver
+from planner.cli.output import check_new, check_writable, deliver
 from planner.cli.phases import Phase, phases_of, with_runs
 from planner.cli.pictures import (
     Plot,
     ReportTo,
     TraceTo,
-    check_writable,
     show_steps,
     write_report,
 )
 from planner.cli.progress import search_progress
+from planner.cli.stopping import MEMORY, MemoryLimit, this_run
 from planner.errors import InfeasibleError, TimeLimitError
 from planner.launch import emit_own, read_plan, require_written, write_folder
 from planner.launch.brief import LaunchFile
@@ -41,6 +41,7 @@ from planner.optimize import optimize
 from planner.report import heading, infeasible_report, phases_report, result_report
 from planner.report.charts.search import Moment
 from planner.resolve import about
+from planner.search.stop import INTERRUPTED, OUT_OF_MEMORY, Stop
 from planner.specs.result import Plan, Result
 
 if TYPE_CHECKING:
@@ -52,7 +53,10 @@ Top = Annotated[
 TimeLimit = Annotated[
     float,
     typer.Option(
-        "--time-limit", min=0, metavar="S", help="Seconds to search, each phase."
+        "--time-limit",
+        min=0,
+        metavar="S",
+        help="Seconds for everything, from the start of the command.",
     ),
 ]
 Out = Annotated[
@@ -66,7 +70,7 @@ Out = Annotated[
 ]
 
 FRONT_TIME = 30.0
-"""Time to search the fronts of a page. [s]"""
+"""Most time to search the fronts of a page. [s]"""
 
 
 @guarded
@@ -76,6 +80,7 @@ def plan(
     assignments: Assignments = None,
     top: Top = 4,
     time_limit: TimeLimit = 120.0,
+    memory_limit: MemoryLimit = MEMORY,
     robust: Robust = "off",
     json_to: JsonTo = None,
     report_to: ReportTo = None,
@@ -91,7 +96,8 @@ def plan(
         spec: The job. [-]
         assignments: Fields to replace. [text]
         top: Plans to show. [1]
-        time_limit: How long to search, each phase of a job. [s]
+        time_limit: How long to take in all, from the start of the process. [s]
+        memory_limit: Most memory of the process and its workers. [text]
         robust: Whether a tied plan may stand before the fastest. [text]
         json_to: Where JSON goes. [-]
         report_to: Where the page goes. [path]
@@ -108,9 +114,10 @@ def plan(
         TimeLimitError: No layout was found in time.
         UnsupportedPlanError: Launch files are asked for, and cannot say the plan.
     """
+    stop = this_run().limited(time_limit, memory_limit)
     if out is not None:
         check_new(out)
-    check_writable(report=report_to, trace=trace_to)
+    check_writable(json=json_to, report=report_to, trace=trace_to)
     lay_over(hardware)
     job = load(spec, assignments, calibration)
     phases = phases_of(job, spec, calibration)
@@ -119,16 +126,17 @@ def plan(
         if out is not None:
             require_written(phase.job.workloads, phase.job.file)
     trails: list[list[Moment]] = [[] for _ in phases]
+    parts = stop.shared(len(phases))
     found = [
-        _search(phase.job, top, time_limit, robust=robust == "on", trail=trail)
-        for phase, trail in zip(phases, trails, strict=True)
+        _search(phase.job, top, part, robust=robust == "on", trail=trail)
+        for phase, trail, part in zip(phases, trails, parts, strict=True)
     ]
     result = with_runs(phases, found)
     json_text = result.model_dump_json(by_alias=True, indent=2)
     deliver(_report(phases, result), json_text, json_to)
     write_report(report_to, lambda: _page(phases, result, trails, calibration))
     for one in found:
-        _require_plan(one, time_limit)
+        _require_plan(one, stop, time_limit)
     best = [one.plans[0] for one in found]
     show_steps(phases, best, trace_to, plot=plot and json_to != "-")
     if out is not None:
@@ -164,16 +172,16 @@ def _write_plans(out: Path, result: Result) -> None:
 
 
 def _search(
-    job: Job, top: int, time_limit: float, *, robust: bool, trail: list[Moment]
+    job: Job, top: int, stop: Stop, *, robust: bool, trail: list[Moment]
 ) -> Result:
     """The answer of the search, with the spec and its warnings put in."""
     with about(job.file), search_progress(trail) as progress:
         found = optimize(
             job.workloads,
             top=top,
-            time_limit=time_limit,
             robust=robust,
             progress=progress,
+            stop=stop,
         )
     best = found.plans[0] if found.plans else None
     warnings = (*job.warnings, *found.warnings)
@@ -209,19 +217,26 @@ def _page_of(
     extras = Extras(trail)
     if best is not None:
         case = case_of(job, calibration)
-        extras = Extras(trail, *fronts(case, result.plans, FRONT_TIME))
+        seconds = min(FRONT_TIME, this_run().spare)
+        extras = Extras(trail, *fronts(case, result.plans, seconds))
     return plan_page(result, workload, heading(workload), extras)
 
 
-def _require_plan(result: Result, time_limit: float) -> None:
+def _require_plan(result: Result, stop: Stop, time_limit: float) -> None:
     """Leave with the exit code of a search that found nothing."""
     if result.status == "infeasible":
         raise InfeasibleError("proven: no legal layout fits the memory of the GPUs")
-    if not result.plans:
-        raise TimeLimitError(
-            f"no plan within {time_limit:g} s, and none ruled out; "
-            "give a longer --time-limit or limit the space under search:"
-        )
+    if result.plans:
+        return
+    ends = {
+        INTERRUPTED: "no plan before the signal",
+        OUT_OF_MEMORY: f"no plan within {stop.memory / 2**30:.2g} GiB",
+    }
+    option = "--memory-limit" if stop.why == OUT_OF_MEMORY else "--time-limit"
+    raise TimeLimitError(
+        f"{ends.get(stop.why, f'no plan within {time_limit:g} s')}, and none ruled "
+        f"out; give more {option} or limit the space under search:"
+    )
 
 
 def _plan_json(result: Result) -> str:

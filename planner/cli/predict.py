@@ -17,13 +17,12 @@ from planner.cli.options import (
     Spec,
     lay_over,
 )
-from planner.cli.output import deliver
+from planner.cli.output import check_writable, deliver
 from planner.cli.phases import Phase, phases_of, run_of_plans
 from planner.cli.pictures import (
     Plot,
     ReportTo,
     TraceTo,
-    check_writable,
     show_steps,
     write_report,
 )
@@ -110,7 +109,7 @@ def predict(
         BadInputError: No layout is given, or it is not legal.
         Exit: With 3, for a verdict of `--fail-on`.
     """
-    check_writable(report=report_to, trace=trace_to)
+    check_writable(json=json_to, report=report_to, trace=trace_to)
     lay_over(hardware)
     job = load(spec, assignments, calibration)
     phases = phases_of(job, spec, calibration)

@@ -17,8 +17,8 @@ from planner.cli.options import (
     JsonTo,
     lay_over,
 )
-from planner.cli.output import deliver, write_whole
-from planner.cli.pictures import ReportTo, check_writable
+from planner.cli.output import check_writable, deliver, write_whole
+from planner.cli.pictures import ReportTo
 from planner.cli.progress import row_progress
 from planner.errors import BadInputError
 from planner.evidence.logged import logged_outcome
@@ -80,7 +80,7 @@ def validate(
     Raises:
         BadInputError: No row could be read, or the arguments do not go together.
     """
-    check_writable(report=report_to)
+    check_writable(json=json_to, report=report_to)
     lay_over(hardware)
     if log_file is None:
         _refuse(assignments, "--set", "it needs --log and a SPEC")

@@ -7,9 +7,11 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from joblib import Parallel, cpu_count, delayed
+from joblib import cpu_count, delayed
 
 from planner.errors import BadInputError
+from planner.search.processes import at_once
+from planner.search.stop import Stop, after, under
 
 Task = TypeVar("Task")
 Done = TypeVar("Done")
@@ -40,13 +42,19 @@ def on_cores(
     if jobs <= 1:
         yield from ((at, work(task)) for at, task in enumerate(tasks))
         return
-    parallel = Parallel(n_jobs=jobs, return_as="generator_unordered")
-    numbered = (delayed(_numbered)(work, at, task) for at, task in enumerate(tasks))
-    yield from parallel(numbered)
+    memory = after(0.0).memory / jobs
+    numbered = (
+        delayed(_numbered)(work, at, task, memory) for at, task in enumerate(tasks)
+    )
+    yield from at_once(numbered, jobs, ordered=False)
 
 
-def _numbered(work: Callable[[Task], Done], at: int, task: Task) -> tuple[int, Done]:
-    return at, work(task)
+def _numbered(
+    work: Callable[[Task], Done], at: int, task: Task, memory: float
+) -> tuple[int, Done]:
+    """One task in a process of its own, within its part of the memory."""
+    with under(Stop(memory=memory)):
+        return at, work(task)
 
 
 def on_dask(

@@ -1,6 +1,6 @@
 """The outer tuples of a space as columns, and the groups that they imply."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -13,6 +13,8 @@ from planner.specs.layout import Layout
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int32]
+"""Meshes as rows of their fields. [1], shape (meshes, fields)"""
 
 ORDERS = ("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp")
 PP_INSIDE = ORDERS.index("tp-cp-ep-pp-dp")
@@ -58,7 +60,7 @@ class Meshes:
         return Meshes(*(getattr(self, f.name)[rows] for f in fields(self)))
 
     @classmethod
-    def from_rows(cls, rows: list[tuple[int, ...]]) -> "Meshes":
+    def from_rows(cls, rows: Sequence[tuple[int, ...]] | Rows) -> "Meshes":
         """Build columns from rows in the order of the fields.
 
         Args:
@@ -69,6 +71,12 @@ class Meshes:
         """
         table = np.array(rows, dtype=np.int64).reshape(-1, len(fields(cls)))
         return cls(*(np.ascontiguousarray(column) for column in table.T))
+
+    @property
+    def packed(self) -> Rows:
+        """Meshes as rows, in half the memory. [1], shape (meshes, fields)."""
+        columns = [getattr(self, f.name) for f in fields(self)]
+        return np.stack(columns, axis=1).astype(np.int32)
 
     @classmethod
     def of_layout(cls, layout: Layout) -> "Meshes":

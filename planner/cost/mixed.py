@@ -243,13 +243,13 @@ def _way_out(context: Context) -> Floats:
 
 
 def heaviest_bytes(
-    table: CostTable, row: int, costs: StageCosts, counts: Counts
+    workload: Workload, mesh: Meshes, costs: StageCosts, counts: Counts
 ) -> float:
     """Device memory of the heaviest rank of a split.
 
     Args:
-        table: Priced meshes.
-        row: Index of the mesh. [1]
+        workload: The job.
+        mesh: One mesh.
         costs: Its inner problem.
         counts: Layers by stage, kind and menu entry. [1]
 
@@ -259,12 +259,11 @@ def heaviest_bytes(
     held = rank_blocks(costs, counts)
     ranks = np.array([costs.pool(rank) for rank in range(costs.pp)])
     found = []
-    for pool, part in enumerate(table.each):
-        mesh = part.meshes.take(np.array([row]))
-        workload, most = part.workload, int(held[ranks == pool].max()) * BLOCK
-        buffers = float(buffer_bytes(workload, mesh)[0])
-        fixed = float(communication_bytes(workload, mesh)[0]) + context_bytes(workload)
-        found.append(device_bytes(workload, most + buffers, fixed))
+    for pool, (part, own) in enumerate(workload.on_parts(mesh)):
+        most = int(held[ranks == pool].max()) * BLOCK
+        buffers = float(buffer_bytes(part, own)[0])
+        fixed = float(communication_bytes(part, own)[0]) + context_bytes(part)
+        found.append(device_bytes(part, most + buffers, fixed))
     return max(found)
 
 

@@ -6,18 +6,27 @@ from dataclasses import replace
 
 from planner.cost.workload import Workload
 from planner.search.incumbents import Incumbents
-from planner.search.outcome import Progress, SearchOutcome
-from planner.search.part import parts_of
-from planner.search.variant import CLOSE_ENOUGH, OUT_OF_TIME, BestFirst
+from planner.search.outcome import CLOSE_ENOUGH, Progress, SearchOutcome
+from planner.search.part import parts_of, pilots_of
+from planner.search.stop import Stop, after
+from planner.search.variant import NOT_VISITED, BestFirst
 
 __all__ = ["Progress", "SearchOutcome", "search", "search_all"]
 
 PROGRESS_PERIOD = 0.1
 """Shortest time between two reports of progress. [s]"""
-RUNNER_UP_TRIES = 250
-"""Candidates looked at for runners-up once the best is proven. [1]"""
+RUNNER_UP_WORK = 250
+"""Work on runners-up once the best is proven; the solver has no part in it where as
+many plans are known as were asked for. [1]"""
 CLOSE = 0.05
 """Gap at which the search of a part of a space has done its work. [1]"""
+ROUGH = 0.3
+"""Gap at which that of a pilot has. [1]"""
+FOR_A_PART = 0.5
+"""Share of the time that the search of a part may take. [1]"""
+FOR_LISTING = 0.75
+"""Share of what is left in which spaces are listed and priced: what was found by then
+is visited in the rest. [1]"""
 
 
 class Together:
@@ -31,19 +40,21 @@ class Together:
         self,
         workloads: Sequence[Workload],
         *,
-        time_limit: float,
+        stop: Stop,
         incumbents: Incumbents,
         progress: Callable[[Progress], None] | None,
         first: int = 0,
     ) -> None:
-        self.deadline = time.monotonic() + time_limit
+        self.stop = stop
         self.progress, self.reported = progress, 0.0
         self.shown: float | None = None
         self.incumbents, self.of_a_part = incumbents, first > 0
+        early = stop.within(FOR_LISTING * stop.left)
         self.searches = [
-            BestFirst(workload, self.incumbents, index)
+            BestFirst(workload, self.incumbents, index, stop, early)
             for index, workload in enumerate(workloads, start=first)
         ]
+        self.unseen_s = min(search.unseen_s for search in self.searches)
 
     def run(self, gap: float = 0.0) -> list[SearchOutcome]:
         """Visit candidates until the best is proven and the list is full.
@@ -57,17 +68,18 @@ class Together:
         """
         extra = 0
         while self._may_matter(least := self._first()):
-            extra += self._is_runner_up(least)
-            if extra > RUNNER_UP_TRIES:
+            beyond = self._is_runner_up(least)
+            if beyond and extra > RUNNER_UP_WORK:
                 break
             if self._is_close(least.next_bound(), gap):
                 self._stop(CLOSE_ENOUGH)
                 break
-            if time.monotonic() > self.deadline:
-                self._stop(OUT_OF_TIME)
+            if self.stop.reached:
+                self._stop(NOT_VISITED + self.stop.why)
                 break
             self._report(least.next_bound())
-            least.visit()
+            work = least.visit(cheaply=beyond and self.incumbents.is_full)
+            extra += work * beyond
         return [search.outcome() for search in self.searches]
 
     def _first(self) -> BestFirst:
@@ -101,7 +113,7 @@ class Together:
         if self.progress is None or early:
             return
         self.reported, self.shown = now, value
-        bound_s = None if self.of_a_part else min(bound, best)
+        bound_s = None if self.of_a_part else min(bound, best, self.unseen_s)
         left = sum(search.left for search in self.searches)
         candidates = sum(sum(search.declared.values()) for search in self.searches)
         self.progress(Progress(left, candidates, value, bound_s))
@@ -115,6 +127,7 @@ def search_all(
     known_s: float = float("inf"),
     tolerance: float = 0.0,
     progress: Callable[[Progress], None] | None = None,
+    stop: Stop | None = None,
 ) -> list[SearchOutcome]:
     """Find the fastest plans over the spaces of several variants, with a proof.
 
@@ -122,13 +135,14 @@ def search_all(
         workloads: The variants of a job; earlier ones win what nothing else
             decides. [-], shape (variants,)
         top: Plans to list over all variants, each of other degrees. [1]
-        time_limit: Wall time after which the incumbents are returned; the first
-            tier of every variant runs whatever it says. [s]
+        time_limit: Wall time after which the incumbents are returned, listing and
+            pricing included. [s]
         known_s: A step that is reachable already; slower plans are not sought, and
             no bound is above it. [s]
         tolerance: Stop when no plan can be faster than the best by more and the list
             is full; 0 asks for the proof. [1]
         progress: Called about ten times a second.
+        stop: Ends the search, in place of the time limit. [-]
 
     Returns:
         Of each variant its listed plans, its bound, and what removed the rest;
@@ -136,12 +150,14 @@ def search_all(
         with the variants that they searched, follow where time ended before the
         whole spaces gave a plan as fast.
     """
-    started = time.monotonic()
-    rough, before = _part(workloads, top, time_limit, known_s, progress)
-    incumbents = Incumbents(top, known_s, before)
+    stop = stop or after(time_limit)
+    rough, before = _rough(workloads, top, stop, known_s, progress)
+    full = bool(parts_of(workloads))
+    incumbents = Incumbents(top, known_s, before if full else None)
+    incumbents.before_s = before.best_s if before else float("inf")
     first, *others = Together(
         workloads,
-        time_limit=time_limit - (time.monotonic() - started),
+        stop=stop,
         incumbents=incumbents,
         progress=progress,
     ).run(tolerance)
@@ -152,26 +168,33 @@ def search_all(
     return outcomes
 
 
-def _part(
+def _rough(
     workloads: Sequence[Workload],
     top: int,
-    time_limit: float,
+    stop: Stop,
     known_s: float,
     progress: Callable[[Progress], None] | None,
 ) -> tuple[list[SearchOutcome], Incumbents | None]:
-    """Search a part of large spaces, for plans that rule most of them out."""
-    parts = parts_of(workloads) if known_s == float("inf") else ()
-    if not parts:
-        return [], None
-    before = Incumbents(top, known_s)
-    found = Together(
-        parts,
-        time_limit=time_limit,
-        incumbents=before,
-        progress=progress,
-        first=len(workloads),
-    )
-    return found.run(CLOSE), before
+    """Search parts of large spaces, each larger than the last.
+
+    Their plans stand where time ends, and rule out most of a larger part.
+    """
+    rough: list[SearchOutcome] = []
+    before: Incumbents | None = None
+    stages = ((pilots_of(workloads), ROUGH), (parts_of(workloads), CLOSE))
+    for parts, gap in stages if known_s == float("inf") else ():
+        if not parts:
+            continue
+        incumbents = Incumbents(top, known_s, before)
+        rough += Together(
+            parts,
+            stop=stop.within(FOR_A_PART * stop.left),
+            incumbents=incumbents,
+            progress=progress,
+            first=len(workloads) + len(rough),
+        ).run(gap)
+        before = incumbents if incumbents.best is not None else before
+    return rough, before
 
 
 def search(

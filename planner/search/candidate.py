@@ -12,6 +12,7 @@ from planner.search.loads import LoadTree
 from planner.search.local import Descender, Split, rounded
 from planner.search.paths import ShapePaths, even_counts, in_class
 from planner.search.solve import ROUNDS, MeshAnswer, MeshSolver, Outcome
+from planner.search.stop import Stop
 from planner.specs.table import StageCosts
 
 TIGHT = 3
@@ -29,10 +30,14 @@ class CandidateWork:
     """
 
     def __init__(
-        self, costs: StageCosts, relaxed: Relaxation, shapes: ShapePaths
+        self,
+        costs: StageCosts,
+        relaxed: Relaxation,
+        shapes: ShapePaths,
+        stop: Stop | None = None,
     ) -> None:
         self.costs, self.relaxed, self.shapes = costs, relaxed, shapes
-        self.bound = relaxed.bound
+        self.bound, self.stop = relaxed.bound, stop or Stop()
         self.split: Split | None = None
         self.tightened: Tightened | None = None
         self.tree: LoadTree | None = None
@@ -56,6 +61,14 @@ class CandidateWork:
     def at_solver(self) -> bool:
         """Whether the solver's rounds come next, after at least one."""
         return self.solver is not None
+
+    @property
+    def needs_solver(self) -> bool:
+        """Whether nothing but the solver's rounds is left."""
+        first = self._loose() and self.tightened is None
+        descends = not self.descended and self.tightened is not None
+        divides = self.tree is not None and not self.tree.stuck
+        return not (first or descends or divides)
 
     def _try_known(self) -> MeshAnswer:
         """Simulate the even splits, and the best ones of candidates of the shape."""
@@ -108,7 +121,9 @@ class CandidateWork:
         return self.bound > before
 
     def _tighten(self, cutoff: int | None) -> MeshAnswer:
-        self.tightened = tighten(self.costs, self.relaxed, cutoff, self.shapes)
+        self.tightened = tighten(
+            self.costs, self.relaxed, cutoff, self.shapes, self.stop
+        )
         self.bound = max(self.bound, self.tightened.bound)
         return self._answer(Outcome.OPEN)
 
@@ -130,6 +145,8 @@ class CandidateWork:
         for _ in range(BOXES):
             if tree.stuck or (cutoff is not None and tree.bound > cutoff):
                 break
+            if self.stop.reached:
+                break
             tree.refine(cutoff)
         if tree.bound == float("inf"):
             return self._answer(Outcome.INFEASIBLE)
@@ -140,7 +157,7 @@ class CandidateWork:
         """One round of the solver."""
         if self.solver is None:
             cuts = self.tightened.cuts if self.tightened else self.relaxed.cuts
-            self.solver = MeshSolver(self.costs, cuts, bound=self.bound)
+            self.solver = MeshSolver(self.costs, cuts, bound=self.bound, stop=self.stop)
             if self.split is not None:
                 self.solver.learn(self.split.counts)
         answer = self.solver.advance(cutoff)

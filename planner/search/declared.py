@@ -1,6 +1,9 @@
 """The candidates of a space as columns, and the rules that removed the rest."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
 
 from planner.cost.meshes import Ints, Meshes
 from planner.search.blocks import CHOSEN, block_entries
@@ -42,6 +45,28 @@ class Space:
         """
         names = ("mesh", "vpp", "schedules", "menu")
         return replace(self, **{n: getattr(self, n)[candidates] for n in names})
+
+    def mesh_of(self, candidate: int) -> Meshes:
+        """Mesh of a candidate.
+
+        Args:
+            candidate: Index. [1]
+
+        Returns:
+            Columns of length one.
+        """
+        return self.meshes.take(self.mesh[candidate : candidate + 1])
+
+    def on_own_meshes(self) -> "Space":
+        """Leave out the meshes that no candidate is on.
+
+        Returns:
+            The same candidates on fewer meshes.
+        """
+        rows, own = np.unique(self.mesh, return_inverse=True)
+        hostings = tuple(self.hostings[row] for row in rows if self.hostings)
+        meshes = self.meshes.take(rows)
+        return replace(self, meshes=meshes, mesh=own, hostings=hostings)
 
     def schedule(self, candidate: int) -> str:
         """Schedule of a candidate.
@@ -89,3 +114,33 @@ class Space:
             Layers; 0 where the candidate has no blocks. [1]
         """
         return max(CHOSEN - int(self.menu[candidate]), 0)
+
+
+def joined(parts: Sequence[Space]) -> Space:
+    """Put parts of one space together, each on meshes of its own.
+
+    Args:
+        parts: At least one; menus differ in what is appended alone.
+
+    Returns:
+        Candidates and meshes in the order of the parts.
+    """
+    meshes = [part.meshes for part in parts]
+    first = np.cumsum([0, *(len(each) for each in meshes[:-1])])
+    return Space(
+        meshes=Meshes(
+            *(
+                np.concatenate([getattr(each, f.name) for each in meshes])
+                for f in fields(Meshes)
+            )
+        ),
+        mesh=np.concatenate(
+            [part.mesh + start for part, start in zip(parts, first, strict=True)]
+        ),
+        vpp=np.concatenate([part.vpp for part in parts]),
+        schedules=np.concatenate([part.schedules for part in parts]),
+        menu=np.concatenate([part.menu for part in parts]),
+        recompute=max((part.recompute for part in parts), key=len),
+        removed={},
+        hostings=tuple(row for part in parts for row in part.hostings),
+    )

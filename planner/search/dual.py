@@ -12,6 +12,7 @@ from planner.schedules.simulator import Path
 from planner.search.bounds import Relaxation
 from planner.search.paths import ShapePaths
 from planner.search.program import LayerProgram, Loads, Solution
+from planner.search.stop import Stop
 from planner.specs.table import StageCosts
 
 ROUNDS = 40
@@ -32,8 +33,8 @@ points on the way to it cut off more.
 class Cuts:
     """The paths of one candidate, as lines in its costs."""
 
-    def __init__(self, costs: StageCosts) -> None:
-        self.costs = costs
+    def __init__(self, costs: StageCosts, stop: Stop | None = None) -> None:
+        self.costs, self.stop = costs, stop or Stop()
         self.lines: list[Linear] = []
         self.paths: list[Path] = []
         self.binding: set[int] = set()
@@ -88,7 +89,7 @@ class Descent:
         """
         bound, steps = 0, [0.0] * STALLED
         for _ in range(ROUNDS):
-            solved = self.program.solve()
+            solved = None if self.cuts.stop.reached else self.program.solve()
             if solved is None:
                 break
             self.solution = solved
@@ -160,6 +161,7 @@ def tighten(
     relaxed: Relaxation,
     enough: int | None = None,
     shapes: ShapePaths | None = None,
+    stop: Stop | None = None,
 ) -> Tightened:
     """Improve a path bound by choosing the weights and finding more paths.
 
@@ -168,12 +170,13 @@ def tighten(
         relaxed: The bound known so far.
         enough: A bound above this rules the candidate out: stop there. [ns]
         shapes: Paths that the search knows of this shape; takes in those found.
+        stop: Ends the work early. [-]
 
     Returns:
         A bound at least as large, and the paths that matter.
     """
     shapes = shapes or ShapePaths()
-    cuts, known = Cuts(costs), shapes.of(costs)
+    cuts, known = Cuts(costs, stop), shapes.of(costs)
     pairs = zip(known.counts, known.p2p.tolist(), strict=True)
     cuts.add([*(Path(*pair) for pair in pairs), *shapes.bound(costs)])
     descent = Descent(cuts, price=relaxed.bound)

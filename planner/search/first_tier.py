@@ -1,143 +1,206 @@
-"""The first tier: a variant's space enumerated, priced, bounded and sorted."""
+"""The first tier: a variant's space listed, priced and bounded part by part."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
-from joblib import Parallel, cpu_count, delayed
+from joblib import cpu_count, delayed
 
 from planner.cost.meshes import Floats, Ints
 from planner.cost.mixed import price_meshes
 from planner.cost.table import CostTable
 from planner.cost.workload import Workload
 from planner.search.bounds import space_bounds
+from planner.search.declared import joined
+from planner.search.floor import step_floor
+from planner.search.listing import Listing
 from planner.search.pools import pooled_bound
-from planner.search.space import Space, enumerate_space
+from planner.search.processes import at_once
+from planner.search.space import Enumerator, Space
+from planner.search.stop import Stop, StoppedError
 
 NO_FIT = "memory: no split can fit"
 BY_BOUND = "bound above the best"
-PART = 50_000
-"""Meshes that are priced at a time, where a plan is known that most cannot beat. [1]"""
-PARALLEL_FROM = 4
+PART = 4096
+"""Meshes that are priced at a time. [1]"""
+PARALLEL_FROM = 25
 """Parts from which it pays to price them in several processes. [1]"""
+WORKER_BYTES = 0.5e9
+"""Memory of one of these processes, with what it holds of a part. [B]"""
 
 Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Part:
+    """What is left of some meshes, and what is known of their candidates."""
+
+    space: Space
+    """Candidates that may fit and be fast enough, on meshes of their own."""
+    bounds: Floats
+    """No plan of the candidate is faster. [s], shape (candidates,)"""
+    slowdown: Floats
+    """Straggler factor. [1], shape (candidates,)"""
+    counted: Counter[str]
+    """Candidates and values that each rule removed. [1]"""
+    declared: Counter[int]
+    """Candidates of the declared space by the GPUs that they use. [1]"""
 
 
 @dataclass(frozen=True)
 class FirstTier:
     """What a search starts from."""
 
-    table: CostTable
     space: Space
     """The candidates that may still matter; every other one is counted."""
     bounds: Floats
     """No plan of the candidate is faster. [s], shape (candidates,)"""
+    slowdown: Floats
+    """Straggler factor. [1], shape (candidates,)"""
     order: Ints
     """Candidates that may fit, by their bound. [1]"""
     counted: Counter[str]
     """Candidates and values that each rule removed. [1]"""
     declared: dict[int, int]
     """Candidates of the declared space by the GPUs that they use. [1]"""
+    unseen_s: float = float("inf")
+    """No candidate that was not listed, or not priced, is faster; inf where all
+    were. [s]"""
+    stopped: str = ""
+    """Why some were not. [text]"""
 
 
-def first_tier(workload: Workload, most: float) -> FirstTier:
-    """Enumerate a space, price it and bound every candidate.
+@dataclass
+class _Gathered:
+    """Parts of a space as they come."""
 
-    Where a step is known that is reachable, a large space is priced in parts, and
-    candidates whose bound is above it are counted and let go: none can be the best.
-    The parts are independent, so their number and that of the processes that price
-    them change nothing.
+    parts: list[Part] = field(default_factory=list)
+    counted: Counter[str] = field(default_factory=Counter)
+    declared: Counter[int] = field(default_factory=Counter)
+
+    def add(self, part: Part) -> None:
+        """Keep what is left of a part, and count the rest."""
+        self.counted.update(part.counted)
+        self.declared.update(part.declared)
+        if len(part.space) or not self.parts:
+            self.parts.append(part)
+
+
+def first_tier(workload: Workload, most: float, stop: Stop | None = None) -> FirstTier:
+    """List a space, price it and bound every candidate, some meshes at a time.
+
+    Of every part only the candidates are kept that may fit and whose bound does not
+    exceed a step that is known to be reachable: no other can be the best. Parts are
+    independent, so their number, and that of the processes that price them, change
+    nothing.
 
     Args:
         workload: A variant of the job.
         most: Step above which no plan is wanted; inf keeps every candidate. [s]
+        stop: Ends the work early. [-]
 
     Returns:
-        Table, candidates that are left, their bounds and what removed the others.
+        Candidates that are left, their bounds and what removed the others; where the
+        work ended early, also a bound on all candidates that were not looked at.
     """
-    space = enumerate_space(workload)
-    declared = _by_gpus(space)
-    counted = Counter(space.removed)
-    large = len(space) > 0 and len(space.meshes) > PART and not workload.mixed
-    if large and most < float("inf"):
-        space = _kept(workload, space, most, counted)
-    table = price_meshes(workload, space.meshes, space.recompute)
-    bounds, may_fit = _bounded(table, space)
-    fits = np.flatnonzero(may_fit)
-    counted[NO_FIT] += len(space) - len(fits)
+    stop, found, why = stop or Stop(), _Gathered(), ""
+    enumerator = Enumerator(workload)
+    try:
+        stop.check()
+        listing = enumerator.listing(stop=stop)
+        found.counted.update(enumerator.removed)
+        for part in _priced(listing, most, stop):
+            found.add(part)
+            stop.check()
+    except StoppedError as error:
+        why = str(error)
+    tier = _sorted(workload, found)
+    if not why:
+        return tier
+    return replace(tier, unseen_s=step_floor(workload), stopped=why)
+
+
+def _sorted(workload: Workload, found: _Gathered) -> FirstTier:
+    """All parts as one space, its candidates in the order of their bounds."""
+    parts = found.parts or [_nothing(workload)]
+    bounds = np.concatenate([part.bounds for part in parts])
     return FirstTier(
-        table=table,
-        space=space,
+        space=replace(joined([part.space for part in parts]), removed={}),
         bounds=bounds,
-        order=fits[np.argsort(bounds[fits], kind="stable")],
-        counted=counted,
-        declared=declared,
+        slowdown=np.concatenate([part.slowdown for part in parts]),
+        order=np.argsort(bounds, kind="stable"),
+        counted=found.counted,
+        declared=dict(sorted(found.declared.items())),
     )
 
 
-def _by_gpus(space: Space) -> dict[int, int]:
-    numbers, counts = np.unique(space.meshes.gpus[space.mesh], return_counts=True)
-    return dict(zip(numbers.tolist(), counts.tolist(), strict=True))
+def _nothing(workload: Workload) -> Part:
+    """A part without a mesh."""
+    space = Enumerator(workload).space([])
+    none = np.zeros(0)
+    return Part(space, none, none, Counter(), Counter())
 
 
-def _bounded(table: CostTable, space: Space) -> tuple[Floats, Bools]:
-    """Bound [s] of every candidate, and whether it may fit."""
-    bounds = space_bounds(table, space)
-    slower = np.maximum(bounds.step, pooled_bound(table, space))
-    return slower, bounds.fits.astype(np.bool_)
+def _priced(listing: Listing, most: float, stop: Stop) -> Iterator[Part]:
+    """Every part of a space, on all cores where there are many."""
+    slices = list(listing.slices(PART))
+    jobs = min(cpu_count(), len(slices), _affordable(stop))
+    if len(slices) < PARALLEL_FROM or jobs < 2:
+        yield from (priced_part(listing, some, most) for some in slices)
+        return
+    whole = slice(None)
+    work = (delayed(priced_part)(listing.only(s), whole, most) for s in slices)
+    yield from at_once(work, jobs)
 
 
-def _kept(
-    workload: Workload, space: Space, most: float, counted: Counter[str]
-) -> Space:
-    """The candidates of a large space that may fit and beat a known step."""
-    everyone, parts = zip(*_parts(space), strict=True)
-    kept: list[Ints] = []
-    priced = _priced(workload, list(parts))
-    for candidates, (bounds, fits) in zip(everyone, priced, strict=True):
-        quick = bounds <= most
-        counted[NO_FIT] += int(np.count_nonzero(~fits))
-        counted[BY_BOUND] += int(np.count_nonzero(fits & ~quick))
-        kept.append(candidates[fits & quick])
-    return _on_own_meshes(space.take(np.sort(np.concatenate(kept))))
+def _affordable(stop: Stop) -> int:
+    """Processes that a limit on memory allows beside this one. [1]."""
+    if stop.memory == float("inf"):
+        return cpu_count()
+    return int(stop.memory / 2 / WORKER_BYTES)
 
 
-def _parts(space: Space) -> Iterator[tuple[Ints, Space]]:
-    """Candidates of so many meshes at a time, and a space of those alone."""
-    part = space.mesh // PART
-    for number in np.unique(part):
-        candidates = np.flatnonzero(part == number)
-        yield candidates, _on_own_meshes(space.take(candidates))
-
-
-def _on_own_meshes(space: Space) -> Space:
-    """The same candidates without the meshes that none of them is on."""
-    rows, own = np.unique(space.mesh, return_inverse=True)
-    return replace(space, meshes=space.meshes.take(rows), mesh=own)
-
-
-def _priced(workload: Workload, parts: list[Space]) -> Iterable[tuple[Floats, Bools]]:
-    """Bounds of every part, on all cores where there are many."""
-    if len(parts) < PARALLEL_FROM or (cores := cpu_count()) == 1:
-        return (part_bounds(workload, part) for part in parts)
-    parallel = Parallel(n_jobs=min(cores, len(parts)), return_as="generator")
-    priced: Iterable[tuple[Floats, Bools]] = parallel(
-        delayed(part_bounds)(workload, part) for part in parts
-    )
-    return priced
-
-
-def part_bounds(workload: Workload, space: Space) -> tuple[Floats, Bools]:
-    """Price a part of a space.
+def priced_part(listing: Listing, some: slice, most: float) -> Part:
+    """List the candidates on some meshes, price them, and keep those that may matter.
 
     Args:
-        workload: A variant of the job.
-        space: Some candidates, on meshes of their own.
+        listing: Meshes of a variant of the job.
+        some: A part of them.
+        most: Step above which no plan is wanted. [s]
+
+    Returns:
+        Candidates that are left, and counts of all.
+    """
+    counted: Counter[str] = Counter()
+    space = listing.part(some, counted)
+    table = price_meshes(listing.workload, space.meshes, space.recompute)
+    bounds, fits = bounded(table, space)
+    quick = bounds <= most
+    counted[NO_FIT] += int(np.count_nonzero(~fits))
+    counted[BY_BOUND] += int(np.count_nonzero(fits & ~quick))
+    left = np.flatnonzero(fits & quick)
+    numbers, counts = np.unique(space.meshes.gpus[space.mesh], return_counts=True)
+    return Part(
+        space=space.take(left).on_own_meshes(),
+        bounds=bounds[left],
+        slowdown=table.slowdown[space.mesh[left]],
+        counted=counted,
+        declared=Counter(dict(zip(numbers.tolist(), counts.tolist(), strict=True))),
+    )
+
+
+def bounded(table: CostTable, space: Space) -> tuple[Floats, Bools]:
+    """Bound every candidate on priced meshes.
+
+    Args:
+        table: The meshes of the space, priced.
+        space: Candidates on them.
 
     Returns:
         Bound [s] of every candidate, and whether it may fit. shape (candidates,)
     """
-    return _bounded(price_meshes(workload, space.meshes, space.recompute), space)
+    bounds = space_bounds(table, space)
+    slower = np.maximum(bounds.step, pooled_bound(table, space))
+    return slower, bounds.fits.astype(np.bool_)

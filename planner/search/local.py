@@ -62,7 +62,7 @@ class Descender:
         """
         here = self._step([split for split in starts if self._legal(split)])
         waited = 0
-        while here is not None and waited < PATIENCE:
+        while here is not None and waited < PATIENCE and not self.cuts.stop.reached:
             before = self.best
             here = self._step(self._neighbours(here.counts))
             waited = 0 if self.best is not before else waited + 1

@@ -7,10 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.cost.kernels import is_unfused
-from planner.cost.meshes import Floats, Ints, Meshes
+from planner.cost.meshes import Floats, Ints, Meshes, Rows
 from planner.cost.modules import combinations
 from planner.cost.table import CostTable, fill_table
 from planner.cost.workload import Workload
+from planner.search.stop import Stop
 from planner.specs.recompute import parts_of_kind
 
 CORE = "core_attn"
@@ -58,7 +59,11 @@ def offered(workload: Workload) -> tuple[str, ...]:
 
 
 def searched(
-    workload: Workload, meshes: Meshes, menu: tuple[str, ...], removed: Counter[str]
+    workload: Workload,
+    rows: Rows,
+    menu: tuple[str, ...],
+    removed: Counter[str],
+    stop: Stop | None = None,
 ) -> tuple[str, ...]:
     """The kinds of a space that may be best on some of its meshes.
 
@@ -69,27 +74,36 @@ def searched(
 
     Args:
         workload: The job. [-]
-        meshes: All meshes of the space. [-]
+        rows: All meshes of the space. [1]
         menu: Kinds, the preferred first. [text]
         removed: Counts by rule, to which those of the rules here are added.
+        stop: Ends the work. [-]
 
     Returns:
         The kinds that are searched, in the same order. [text]
+
+    Raises:
+        StoppedError: The rule says so.
     """
     plain = workload.framework.limits.recompute
-    if len(meshes) == 0 or set(menu) <= set(plain):
+    if len(rows) == 0 or set(menu) <= set(plain):
         return menu
     if workload.search.recompute is None and len(menu) > MOST_KINDS:
-        convex = convex_part(workload, meshes, menu)
+        convex = convex_part(workload, rows, menu)
         left = tuple(name for name in menu if name in plain or name in convex)
         removed[BY_CONVEX] += len(menu) - len(left)
         menu = left
-    gone = beaten(workload, meshes, menu) - set(plain)
+    gone = beaten(workload, rows, menu, stop) - set(plain)
     removed[BEATEN] += len(gone)
     return tuple(name for name in menu if name not in gone)
 
 
-def beaten(workload: Workload, meshes: Meshes, menu: tuple[str, ...]) -> frozenset[str]:
+def beaten(
+    workload: Workload,
+    rows: Rows,
+    menu: tuple[str, ...],
+    stop: Stop | None = None,
+) -> frozenset[str]:
     """Kinds that another beats on every mesh and pool, for every kind of layer.
 
     Kind f beats e where no cell of f is larger: forward, backward, saved, and saved
@@ -105,19 +119,25 @@ def beaten(workload: Workload, meshes: Meshes, menu: tuple[str, ...]) -> frozens
 
     Args:
         workload: The job. [-]
-        meshes: Meshes on which it has to hold. [-]
+        rows: Meshes on which it has to hold. [1]
         menu: Kinds, the preferred first. [text]
+        stop: Ends the work. [-]
 
     Returns:
         Names of those that are beaten; each by one that is not. [text]
+
+    Raises:
+        StoppedError: The rule says so.
     """
+    stop = stop or Stop()
     size = len(menu)
     no_worse = ~np.eye(size, dtype=bool)
     better = np.zeros((size, size), dtype=bool)
-    for rows in _chunks(len(meshes)):
+    for at in _chunks(len(rows)):
         if not no_worse.any():
             break
-        some = meshes.take(rows)
+        stop.check()
+        some = Meshes.from_rows(rows[at])
         each = (fill_table(part, own, menu) for part, own in workload.on_parts(some))
         cells = np.concatenate([_cells(table) for table in each])
         for e in range(size):
@@ -151,7 +171,7 @@ def _cells(table: CostTable) -> Ints:
 
 
 def convex_part(
-    workload: Workload, meshes: Meshes, menu: tuple[str, ...]
+    workload: Workload, rows: Rows, menu: tuple[str, ...]
 ) -> frozenset[str]:
     """Kinds on the convex front of a model's time and saved activations.
 
@@ -161,13 +181,13 @@ def convex_part(
 
     Args:
         workload: The job. [-]
-        meshes: Meshes of the space. [-]
+        rows: Meshes of the space. [1]
         menu: Kinds, the first of which keeps most. [text]
 
     Returns:
         Names. [text]
     """
-    some = meshes.take(next(_chunks(len(meshes))))
+    some = Meshes.from_rows(rows[next(_chunks(len(rows)))])
     first, own = workload.on_parts(some)[0]
     table = fill_table(first, own, menu)
     counts = np.zeros(len(workload.kinds))

@@ -2,9 +2,12 @@
 
 from dataclasses import dataclass, field
 
-from planner.cost.table import CostTable
+from planner.cost.workload import Workload
 from planner.search.incumbents import Found
 from planner.search.space import Space
+
+CLOSE_ENOUGH = "not visited: no faster by more than the tolerance"
+"""Rule under which candidates are counted that a tolerance left. [text]"""
 
 
 @dataclass(frozen=True)
@@ -28,13 +31,18 @@ class Progress:
 class SearchOutcome:
     """Everything that a search of one variant's space found and proved."""
 
-    table: CostTable
+    workload: Workload
+    """The variant."""
     space: Space
+    """Candidates that may fit and were not hopeless from the start."""
     ranked: list[Found]
     """The plans of this variant among the best of all that ran together."""
     bound_s: float
     """No candidate of this variant is faster, and no listed plan. [s]"""
-    timed_out: bool
+    stopped: str
+    """Why the search ended before all was settled; empty where all was. [text]"""
+    unseen: str
+    """The limit for which some candidates were not listed, or not priced. [text]"""
     pruned: dict[str, int]
     solved: int
     seconds: float
@@ -56,6 +64,11 @@ class SearchOutcome:
     def candidates(self) -> int:
         """Candidates of the declared space. [1]."""
         return sum(self.declared.values())
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether a limit ended the search."""
+        return self.stopped not in ("", CLOSE_ENOUGH)
 
     @property
     def proven(self) -> bool:

@@ -1,6 +1,7 @@
 """The exact answer for one mesh: solve, simulate, cut, until bound meets value."""
 
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -20,6 +21,7 @@ from planner.schedules.simulator import critical_path
 from planner.search.blocks import block_counts
 from planner.search.constraints import Constraints
 from planner.search.paths import even_counts, in_class
+from planner.search.stop import Stop
 from planner.search.variables import Variables
 from planner.specs.table import StageCosts
 
@@ -30,6 +32,8 @@ WORK = (0.3, 8.0)
 
 Counted in work, not seconds, so that answers do not depend on the load.
 """
+LOOK = 0.1
+"""Time between two looks at the limits while the solver runs. [s]"""
 
 
 class Outcome(StrEnum):
@@ -83,9 +87,14 @@ class MeshSolver:
     """
 
     def __init__(
-        self, costs: StageCosts, cuts: Iterable[Linear], *, bound: int = 0
+        self,
+        costs: StageCosts,
+        cuts: Iterable[Linear],
+        *,
+        bound: int = 0,
+        stop: Stop | None = None,
     ) -> None:
-        self.costs = costs
+        self.costs, self.stop = costs, stop or Stop()
         self.bound = bound
         self.rounds = 0
         self.work = WORK[0]
@@ -139,7 +148,7 @@ class MeshSolver:
         solver = self._solver()
         if self.best is not None:
             self.variables.hint(self.best[1])
-        status = solver.solve(self.model)
+        status = _solved(solver, self.model, self.stop)
         if status == cp.INFEASIBLE:
             return self._ruled_out()
         self.bound = max(self.bound, int(np.ceil(solver.best_objective_bound - 1e-6)))
@@ -161,6 +170,8 @@ class MeshSolver:
         solver.parameters.num_workers = 1
         solver.parameters.random_seed = 0
         solver.parameters.max_deterministic_time = self.work
+        # Ctrl-C is the caller's: it ends the whole search with what is known.
+        solver.parameters.catch_sigint_signal = False
         return solver
 
     def _ruled_out(self) -> MeshAnswer:
@@ -173,6 +184,16 @@ class MeshSolver:
     def _answer(self, outcome: Outcome) -> MeshAnswer:
         value, counts = self.best if self.best is not None else (None, None)
         return MeshAnswer(outcome, self.bound, value, counts, self.rounds)
+
+
+def _solved(solver: cp.CpSolver, model: cp.CpModel, stop: Stop) -> object:
+    """Solve beside this thread, which asks meanwhile whether the search has to end."""
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        answer = beside.submit(solver.solve, model)
+        while wait([answer], timeout=LOOK).not_done:
+            if stop.reached:
+                solver.stop_search()
+        return answer.result()
 
 
 def _one_by_one(costs: StageCosts) -> int:

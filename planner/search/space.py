@@ -8,17 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-import numpy as np
-
-from planner.cost.host_bound import leaves_the_gpus
-from planner.cost.meshes import ORDERS, PP_INSIDE, Meshes
+from planner.cost.meshes import ORDERS, PP_INSIDE
 from planner.cost.workload import Workload
 from planner.models.blocks import Mlp
-from planner.search.blocks import (
-    CHOSEN,
-    block_rows,
-    named_blocks,
-)
+from planner.search.blocks import named_blocks
 from planner.search.context import ContextKinds
 from planner.search.declared import Space
 from planner.search.experts import ExpertDegrees
@@ -33,18 +26,13 @@ from planner.search.fleet import (
     whole_shapes,
 )
 from planner.search.formats import NarrowGradients, Shards
-from planner.search.hosts import hosts_hold
+from planner.search.listing import Listing, packed
 from planner.search.menus import offered, searched
-from planner.search.schedules import (
-    NO_RECOMPUTE,
-    menu_rows,
-    schedule_rows,
-)
-from planner.search.switches import keeps_full, of_the_variant
+from planner.search.schedules import NO_RECOMPUTE
+from planner.search.stop import Stop
+from planner.search.switches import keeps_full
 from planner.search.together import clash_of
-from planner.search.writable import written
 from planner.specs.offload import CATEGORIES, LEAST_ZERO
-from planner.specs.recompute import BLOCK_KINDS
 from planner.specs.search import SearchSpec
 from planner.specs.switches import FULL
 
@@ -80,40 +68,38 @@ class Enumerator:
         Returns:
             The declared space.
         """
+        listing = self.listing(some)
+        space = listing.part(slice(None), self.removed)
+        return replace(space, removed=dict(self.removed))
+
+    def listing(
+        self, some: Iterable[tuple[int, ...]] | None = None, stop: Stop | None = None
+    ) -> Listing:
+        """List the meshes of the space, whose candidates are made part by part.
+
+        Args:
+            some: Meshes to list candidates on, none for all. [1]
+            stop: Ends the work. [-]
+
+        Returns:
+            Meshes and recompute kinds.
+
+        Raises:
+            StoppedError: The rule says so.
+        """
+        stop = stop or Stop()
         mixed = self.workload.mixed
         menu = self._recompute_menu()
         blocks = [] if mixed else named_blocks(self.workload)
         hostings: tuple[tuple[int, ...], ...] = ()
         if mixed and some is None:
-            some, hostings = self._hosted_rows()
+            some, hostings = self._hosted_rows(stop)
         some = self.rows() if some is None else some
-        meshes = Meshes.from_rows(list(some) if menu or blocks else [])
-        menu = searched(self.workload, meshes, menu, self.removed)
+        rows = packed(some if menu or blocks else (), stop)
+        menu = searched(self.workload, rows, menu, self.removed, stop)
         menu = menu if menu or blocks else (NO_RECOMPUTE,)
-        tied = self.limits.recompute_scope == "plan" or len(menu) == 1
-        rows = schedule_rows(self.workload, meshes, self.removed, full=self.full)
-        found = [menu_rows(self.workload, rows, menu, self.removed, tied=tied)]
-        if not (self._activations_alone() or mixed):
-            found.append(block_rows(self.workload, meshes, rows, self.removed))
-        columns = zip(*((*each, entry) for each, entry in found), strict=True)
-        mesh, vpp, schedules, entry = map(np.concatenate, columns)
-        more = BLOCK_KINDS if (entry < CHOSEN).any() else ()
-        space = Space(
-            meshes=meshes,
-            mesh=mesh,
-            vpp=vpp,
-            schedules=schedules,
-            menu=entry,
-            recompute=tuple(dict.fromkeys((*menu, *more))) or (NO_RECOMPUTE,),
-            removed={},
-            hostings=hostings,
-        )
-        space = space.take(np.flatnonzero(of_the_variant(self.workload, space)))
-        if len(space) and self.workload.framework.writers:
-            space = space.take(written(self.workload, space, self.removed))
-        if len(space) and leaves_the_gpus(self.workload):
-            space = space.take(hosts_hold(self.workload, space, self.removed))
-        return replace(space, removed=dict(self.removed))
+        alone = self._activations_alone() or mixed
+        return Listing(self.workload, rows, menu, hostings, has_blocks=not alone)
 
     def _keep(self, axis: str, value: int) -> bool:
         """Apply the user's limit on an axis, and count what it removes."""
@@ -126,15 +112,18 @@ class Enumerator:
         """Legal meshes, one by one. [1]."""
         return (row for shape in self._shapes() for row in self._rows(shape))
 
-    def _hosted_rows(self) -> tuple[list[tuple[int, ...]], tuple[tuple[int, ...], ...]]:
+    def _hosted_rows(
+        self, stop: Stop
+    ) -> tuple[list[tuple[int, ...]], tuple[tuple[int, ...], ...]]:
         """Legal meshes on several pools, and the ranks of each pool. [1]."""
         most = None if self.full else MOST_DEFAULT_MICRO_BATCH
-        pairs = [
-            (shape, row)
-            for shape in self._shapes()
-            for row in self._rows(shape)
-            if keeps_to_pools(self.workload, row, most)
-        ]
+        pairs: list[tuple[Shape, tuple[int, ...]]] = []
+        for shape in self._shapes():
+            stop.check()
+            kept = (
+                r for r in self._rows(shape) if keeps_to_pools(self.workload, r, most)
+            )
+            pairs += [(shape, row) for row in kept]
         return [row for _, row in pairs], tuple(shape.hosting for shape, _ in pairs)
 
     def _rows(self, shape: Shape) -> Iterator[tuple[int, ...]]:

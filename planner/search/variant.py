@@ -15,15 +15,20 @@ from planner.search.incumbents import Found, Incumbents, degrees, layout_fields
 from planner.search.memory import cannot_fit
 from planner.search.outcome import SearchOutcome
 from planner.search.paths import ShapePaths
+from planner.search.priced import PricedInOrder
 from planner.search.solve import MeshAnswer, Outcome, settle
+from planner.search.stop import Stop
 from planner.specs.table import StageCosts
 
 __all__ = ["BY_BOUND", "NO_FIT", "BestFirst"]
 
 BY_PATHS = "path bound above the best"
-OUT_OF_TIME = "not visited: time limit"
-CLOSE_ENOUGH = "not visited: no faster by more than the tolerance"
+NOT_VISITED = "not visited: "
+"""Begins the rule under which candidates are counted that a limit left; the limit
+follows. [text]"""
 BY_SOLVER = "solver: no split beats the best"
+CLOSER_LOOK = 10
+"""Work of a further look at a candidate, where the first is one. [1]"""
 NEAR = 0.1
 """Plans that are so much slower than the best are handed over beside the list. [1]"""
 
@@ -32,9 +37,24 @@ class BestFirst:
     """The candidates of one variant by lower bound, refined as they are visited."""
 
     def __init__(
-        self, workload: Workload, incumbents: Incumbents, variant: int = 0
+        self,
+        workload: Workload,
+        incumbents: Incumbents,
+        variant: int = 0,
+        stop: Stop | None = None,
+        early: Stop | None = None,
     ) -> None:
+        """List, price and bound the candidates.
+
+        Args:
+            workload: A variant of the job.
+            incumbents: Plans of all variants.
+            variant: Index of this one. [1]
+            stop: Ends the search. [-]
+            early: Ends the first tier before, for time to visit what it found. [-]
+        """
         self.seconds = 0.0
+        self.workload, self.stop = workload, stop or Stop()
         self.incumbents, self.variant = incumbents, variant
         self.refined: list[tuple[float, int]] = []
         self.work: dict[int, CandidateWork] = {}
@@ -44,10 +64,12 @@ class BestFirst:
         self.open_bound = float("inf")
         self.stopped = ""
         with self._clocked():
-            first = first_tier(workload, incumbents.most_s)
-        self.space, self.table = first.space, first.table
+            first = first_tier(workload, incumbents.most_s, early or self.stop)
+        self.space, self.slowdown = first.space, first.slowdown
         self.bounds, self.order = first.bounds, first.order
         self.counted, self.declared = first.counted, first.declared
+        self.unseen_s, self.cut_short = first.unseen_s, first.stopped
+        self.priced = PricedInOrder(workload, self.space, self.order)
 
     @contextmanager
     def _clocked(self) -> Iterator[None]:
@@ -65,14 +87,27 @@ class BestFirst:
         """No candidate that is still to be visited is faster; inf without any. [s]."""
         return min(self._first_bound(), self._refined_bound())
 
-    def visit(self) -> None:
-        """Settle, or bound better, the candidate with the least bound."""
+    def visit(self, *, cheaply: bool = False) -> int:
+        """Settle, or bound better, the candidate with the least bound.
+
+        Args:
+            cheaply: Leave a candidate as it is that only the solver could say more of.
+
+        Returns:
+            Work that it took, where a first look at a candidate is one. [1]
+        """
         with self._clocked():
-            if self._refined_bound() <= self._first_bound():
-                self._solve(*self._pick())
-            else:
+            if self._refined_bound() > self._first_bound():
                 self.at += 1
-                self._refine(int(self.order[self.at - 1]))
+                self._refine(self.at - 1)
+                return 1
+            bound, candidate = self._pick()
+            if cheaply and self.work[candidate].needs_solver:
+                self.open_bound = min(self.open_bound, bound)
+                del self.work[candidate]
+                return 1
+            self._solve(bound, candidate)
+            return CLOSER_LOOK
 
     def _refined_bound(self) -> float:
         return self.refined[0][0] if self.refined else float("inf")
@@ -82,22 +117,12 @@ class BestFirst:
             return float("inf")
         return float(self.bounds[self.order[self.at]])
 
-    def _costs(self, candidate: int) -> StageCosts:
-        return self.table.stage_costs(
-            int(self.space.mesh[candidate]),
-            schedule=self.space.schedule(candidate),
-            vpp=int(self.space.vpp[candidate]),
-            menu=self.space.choices(candidate),
-            hosting=self.space.hosting(candidate),
-            block=self.space.block(candidate),
-        )
-
     def _key(self, candidate: int) -> tuple[int, ...]:
         row, menu = int(self.space.mesh[candidate]), int(self.space.menu[candidate])
         return (self.variant, *degrees(self.space.meshes, row, menu))
 
     def _slowdown(self, candidate: int) -> float:
-        return float(self.table.slowdown[self.space.mesh[candidate]])
+        return float(self.slowdown[candidate])
 
     def _matters(self, candidate: int, bound: float, rule: str) -> bool:
         """Whether a candidate can still change the list; counts it if not."""
@@ -106,12 +131,13 @@ class BestFirst:
         self.counted[rule] += 1
         return False
 
-    def _refine(self, candidate: int) -> None:
+    def _refine(self, place: int) -> None:
         """Second tier: memory by rank, then path bounds."""
+        candidate = int(self.order[place])
         first = float(self.bounds[candidate])
         if not self._matters(candidate, first, BY_BOUND):
             return
-        costs = self._costs(candidate)
+        costs = self.priced.costs(place)
         if cannot_fit(costs):
             self.counted[NO_FIT] += 1
             return
@@ -136,7 +162,7 @@ class BestFirst:
         """
         key = costs, self._key(candidate)
         if key not in self.twins:
-            self.twins[key] = CandidateWork(costs, relaxed, self.paths)
+            self.twins[key] = CandidateWork(costs, relaxed, self.paths, self.stop)
         return self.twins[key]
 
     def _nanoseconds(self, step_s: float, candidate: int) -> int | None:
@@ -209,10 +235,10 @@ class BestFirst:
         step_s = answer.value * self._slowdown(candidate) / 1e9
         if step_s > self.incumbents.threshold(self._key(candidate)):
             return
-        row = int(self.space.mesh[candidate])
+        mesh = self.space.mesh_of(candidate)
         found = Found(
             step_s=step_s,
-            device_bytes=heaviest_bytes(self.table, row, costs, answer.counts),
+            device_bytes=heaviest_bytes(self.workload, mesh, costs, answer.counts),
             fields=layout_fields(self.space, candidate),
             variant=self.variant,
             candidate=candidate,
@@ -224,7 +250,7 @@ class BestFirst:
         """No candidate of this variant, visited or not, is faster. [s]."""
         best = self.incumbents.best
         value = best.step_s if best is not None else self.incumbents.most_s
-        return min(value, self.next_bound(), self.open_bound)
+        return min(value, self.next_bound(), self.open_bound, self.unseen_s)
 
     def outcome(self) -> SearchOutcome:
         """What was found and proved.
@@ -236,11 +262,12 @@ class BestFirst:
         counted = self.counted + Counter({rule: self.left})
         ranked = self.incumbents.ranked()
         return SearchOutcome(
-            table=self.table,
+            workload=self.workload,
             space=self.space,
             ranked=[found for found in ranked if found.variant == self.variant],
             bound_s=self.lower_bound(),
-            timed_out=self.stopped == OUT_OF_TIME,
+            stopped=self.cut_short or self.stopped,
+            unseen=self.cut_short,
             pruned={rule: n for rule, n in sorted(counted.items()) if n},
             solved=self.solved,
             seconds=self.seconds,

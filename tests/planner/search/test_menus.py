@@ -75,7 +75,7 @@ def test_of_many_kinds_the_convex_part_is_searched() -> None:
     removed: Counter[str] = Counter()
     meshes = enumerate_space(replace(workload, search=SearchSpec(tp=1, pp=4))).meshes
     menu = offered(workload)
-    left = searched(workload, meshes, menu, removed)
+    left = searched(workload, meshes.packed, menu, removed)
     assert len(menu) == len(PLAIN) + 39
     assert PLAIN == left[:3]
     assert len(PLAIN) < len(left) <= menus.MOST_KINDS + len(PLAIN)
@@ -88,7 +88,7 @@ def test_no_exchange_rate_has_a_cheaper_kind_off_the_convex_part() -> None:
     meshes = enumerate_space(replace(workload, search=SearchSpec(tp=1, pp=4))).meshes
     meshes = meshes.take(np.arange(1))
     menu = offered(workload)
-    part = convex_part(workload, meshes, menu)
+    part = convex_part(workload, meshes.packed, menu)
     table = fill_table(workload, meshes, menu)
     counts = [sum(n for k, n in workload.runs if k == kind) for kind in (0, 1)]
     time = np.tensordot(counts, table.forward + table.backward, axes=1)[:, 0]
@@ -221,7 +221,7 @@ def test_of_alike_kinds_the_first_stays() -> None:
     twice = replace(workload, framework=replace(workload.framework, recipe=recipe))
     assert beaten(twice, meshes, ("none", "full", "again")) == {"again"}
     assert beaten(twice, meshes, ("again", "none", "full")) == {"full"}
-    assert beaten(workload, meshes, PLAIN) == frozenset()
+    assert beaten(workload, meshes.packed, PLAIN) == frozenset()
 
 
 def test_a_module_that_frees_as_much_at_a_higher_price_is_beaten() -> None:
@@ -238,5 +238,5 @@ def test_plain_kinds_stay_whatever_beats_them() -> None:
     workload = small_job(SearchSpec(tp=1, pp=1, space="full"))
     meshes = enumerate_space(workload).meshes
     menu = offered(workload)
-    assert beaten(workload, meshes, menu) >= {"none"}
-    assert searched(workload, meshes, menu, Counter())[:3] == PLAIN
+    assert beaten(workload, meshes.packed, menu) >= {"none"}
+    assert searched(workload, meshes.packed, menu, Counter())[:3] == PLAIN

@@ -1,0 +1,157 @@
+"""Limits of `planner plan`: ``python -m benchmarks.search.limits``.
+
+Every job of configs/jobs is planned in the default and in the full space, each in a
+process of its own, as a user starts it. Wall time counts from the start of the process
+and memory over the process with all that it started. A row that ends later than the
+time limit by more than ``LATE``, holds more than ``MORE`` times the memory limit, or
+leaves with another code than 0, 3 or 4 makes the exit code 1.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.search.cases import FOLDERS, ROOT
+
+SPACES = ("default", "full")
+LATE = 5.0
+"""Time by which a process may end after its limit. [s]"""
+MORE = 1.2
+"""Memory that a process may hold, over its limit. [1]"""
+CODES = (0, 3, 4)
+"""Plans, a proof that nothing fits, or no plan in time. [1]"""
+PERIOD = 0.05
+"""Time between two looks at the memory. [s]"""
+PATIENCE = 60.0
+"""Time after the limit at which a process is killed. [s]"""
+GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Measurement of one process against its limits."""
+
+    job: str
+    space: str
+    seconds: float
+    peak_bytes: int
+    code: int
+    last: str
+    """Last line of its messages. [text]"""
+
+    def within(self, time_limit: float, memory_limit: float) -> bool:
+        """Tell a process that kept both limits.
+
+        Args:
+            time_limit: [s]
+            memory_limit: [B]
+
+        Returns:
+            True where time, memory and exit code are as promised.
+        """
+        in_time = self.seconds <= time_limit + LATE
+        return (
+            in_time
+            and self.peak_bytes <= MORE * memory_limit
+            and self.code in CODES
+        )
+
+
+def tree_bytes(root: int) -> int:
+    """Memory of a process and of all its descendants.
+
+    Args:
+        root: Process number. [1]
+
+    Returns:
+        Resident sets; shared pages count in each process. [B]
+    """
+    parents: dict[int, int] = {}
+    held: dict[int, int] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        number = int(stat.parent.name)
+        parents[number], held[number] = int(fields[1]), int(fields[21]) * 4096
+    total, family = 0, [root]
+    while family:
+        own = family.pop()
+        total += held.get(own, 0)
+        family += [child for child, parent in parents.items() if parent == own]
+    return total
+
+
+def planned(job: str, space: str, time_limit: float, more: Sequence[str]) -> Kept:
+    """Plan one job in a process of its own, and watch its time and memory.
+
+    Args:
+        job: Name of a file in configs/jobs. [text]
+        space: default or full. [text]
+        time_limit: As `planner plan` takes it. [s]
+        more: More words of the command line. [text]
+
+    Returns:
+        The measurement.
+    """
+    command = [sys.executable, "-m", "planner", "plan", job]
+    command += ["--set", f"search.space={space}", "--time-limit", f"{time_limit:g}"]
+    with tempfile.TemporaryFile() as told:
+        began = time.monotonic()
+        process = subprocess.Popen(  # noqa: S603  # our own module
+            [*command, *more], cwd=ROOT, stdout=told, stderr=told
+        )
+        peak = 0
+        while process.poll() is None:
+            peak = max(peak, tree_bytes(process.pid))
+            if time.monotonic() > began + time_limit + PATIENCE:
+                process.kill()
+            time.sleep(PERIOD)
+        seconds = time.monotonic() - began
+        told.seek(0)
+        lines = told.read().decode(errors="replace").strip().splitlines()
+    code = process.returncode
+    return Kept(job, space, seconds, peak, code, lines[-1] if lines else "")
+
+
+def jobs() -> Iterator[str]:
+    """Names of the shipped jobs. [text]."""
+    yield from sorted(path.stem for path in FOLDERS[0].glob("*.yaml"))
+
+
+def main() -> int:
+    """Measure what the command line asks for.
+
+    Returns:
+        1 where a limit was not kept. [1]
+    """
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("jobs", nargs="*", help="names of jobs; none: all")
+    parser.add_argument("--space", choices=SPACES, action="append")
+    parser.add_argument("--time-limit", type=float, default=20.0, help="seconds")
+    parser.add_argument("--memory-limit", type=float, default=4.0, help="GiB")
+    asked = parser.parse_args()
+    more = ["--memory-limit", f"{asked.memory_limit:g} GiB"]
+    broken = 0
+    for job in asked.jobs or jobs():
+        for space in asked.space or SPACES:
+            row = planned(job, space, asked.time_limit, more)
+            kept = row.within(asked.time_limit, asked.memory_limit * GIB)
+            broken += not kept
+            print(
+                f"{job:42s} {space:8s} {row.seconds:6.1f} s "
+                f"{row.peak_bytes / GIB:5.2f} GiB  exit {row.code}"
+                f"{'' if kept else '  NOT KEPT: ' + row.last}",
+                flush=True,
+            )
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

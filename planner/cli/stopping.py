@@ -1,0 +1,188 @@
+"""Limits of a command and signals to it: when its searches end, and how it leaves."""
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import current_thread, main_thread
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+from hardware.units import parse_quantity
+from planner.errors import BadInputError
+from planner.search.stop import Stop, process_age, under
+
+MemoryLimit = Annotated[
+    str,
+    typer.Option(
+        "--memory-limit",
+        metavar="SIZE",
+        help="Most memory of planner and its workers, as '4 GiB'.",
+    ),
+]
+MEMORY = "4 GiB"
+"""Memory limit of a command that is given none. [text]"""
+LEAST_MEMORY = "512 MiB"
+"""Memory below which no search is worth its start. [text]"""
+RESERVE = 0.1, 2.0
+"""Share of the time limit, and the most of it, that is kept for the report. [1] and
+[s]"""
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+"""Signals that ask for what is known by now. [-]"""
+LEFT_BY_SIGNAL = 128
+"""What a shell adds to the number of a signal that ended a command. [1]"""
+
+
+class SignalError(BaseException):
+    """A signal came before there was anything to print, or came twice."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.exit_code = LEFT_BY_SIGNAL + number
+
+
+@dataclass
+class Run:
+    """One command from its start on."""
+
+    began: float = field(default_factory=time.monotonic)
+    """Start of the process, by ``time.monotonic``. [s]"""
+    stop: Stop | None = None
+    """Rule of the searches, once there are any."""
+    ends: float = float("inf")
+    """End of the time limit, by ``time.monotonic``. [s]"""
+    received: int = 0
+    """The first signal. [1]"""
+
+    def limited(self, time_limit: float, memory_limit: str) -> Stop:
+        """Begin the part of the command that a signal ends with what is known.
+
+        Args:
+            time_limit: Longest time, from the start of the process. [s]
+            memory_limit: Most memory. [text]
+
+        Returns:
+            Rule of all searches, which leaves time for the report.
+
+        Raises:
+            BadInputError: The memory limit is no size, or too small to work in.
+        """
+        memory = memory_bytes(memory_limit)
+        share, most = RESERVE
+        reserve = min(share * time_limit, most)
+        self.ends = self.began + time_limit
+        self.stop = Stop(self.ends - reserve, memory)
+        return self.stop
+
+    @contextmanager
+    def searching(self, time_limit: float, memory_limit: str) -> Iterator[Stop]:
+        """Limit all searches of a block, however deep they begin.
+
+        Args:
+            time_limit: Longest time, from the start of the process. [s]
+            memory_limit: Most memory. [text]
+
+        Yields:
+            Rule of all searches, which leaves time for the report.
+
+        Raises:
+            BadInputError: The memory limit is no size, or too small to work in.
+        """
+        with under(self.limited(time_limit, memory_limit)) as stop:
+            yield stop
+
+    @property
+    def spare(self) -> float:
+        """Time left for what comes after the search; none once a signal came. [s]."""
+        return 0.0 if self.received else max(0.0, self.ends - time.monotonic())
+
+    def handle(self, number: int, _: FrameType | None = None) -> None:
+        """End the searches at the first signal; leave at once at the second.
+
+        Args:
+            number: The signal. [1]
+
+        Raises:
+            SignalError: Nothing is known yet, or it is the second.
+        """
+        if self.stop is None or self.received:
+            raise SignalError(number)
+        self.received = number
+        self.stop.interrupt()
+
+    def leave(self) -> None:
+        """End the command as a signal asked it to, if one did.
+
+        Raises:
+            Exit: With 128 and the number of the signal.
+        """
+        if self.received:
+            raise typer.Exit(LEFT_BY_SIGNAL + self.received)
+
+
+_RUNS: list[Run] = []
+"""The command under way; of several, one in the other, the last."""
+_BEGAN: list[float] = []
+"""Start of the process, where that is a command's."""
+
+
+def begin_with_process() -> None:
+    """Count the time limit from the start of the process, imports included."""
+    _BEGAN.append(time.monotonic() - process_age())
+
+
+def this_run() -> Run:
+    """The command under way.
+
+    Returns:
+        Its start, limits and signals.
+    """
+    return _RUNS[-1] if _RUNS else Run()
+
+
+@contextmanager
+def running() -> Iterator[Run]:
+    """Take signals for the length of a command.
+
+    Yields:
+        The command.
+    """
+    run = Run(_BEGAN.pop()) if _BEGAN else Run()
+    handled = current_thread() is main_thread()
+    before = [signal.signal(s, run.handle) for s in SIGNALS] if handled else []
+    _RUNS.append(run)
+    try:
+        yield run
+    finally:
+        _RUNS.remove(run)
+        for number, handler in zip(SIGNALS, before, strict=False):
+            signal.signal(number, handler)
+
+
+def memory_bytes(text: str) -> float:
+    """Read a memory limit.
+
+    Args:
+        text: As `4 GiB`. [text]
+
+    Returns:
+        Memory. [B]
+
+    Raises:
+        BadInputError: It is no size, or too small to work in.
+    """
+    try:
+        given = parse_quantity(text, "B")
+    except ValueError as error:
+        raise BadInputError(str(error), field="--memory-limit") from error
+    if given < parse_quantity(LEAST_MEMORY, "B"):
+        raise BadInputError(
+            "is too little to search in",
+            field="--memory-limit",
+            value=text,
+            allowed=f"{LEAST_MEMORY} or more",
+        )
+    return given

@@ -1,0 +1,125 @@
+"""Meshes of a space, packed, and the candidates on a part of them at a time."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
+from itertools import islice
+
+import numpy as np
+
+from planner.cost.host_bound import leaves_the_gpus
+from planner.cost.meshes import Meshes, Rows
+from planner.cost.workload import Workload
+from planner.search.blocks import CHOSEN, block_rows
+from planner.search.declared import Space
+from planner.search.hosts import hosts_hold
+from planner.search.schedules import NO_RECOMPUTE, menu_rows, schedule_rows
+from planner.search.stop import Stop
+from planner.search.switches import of_the_variant
+from planner.search.writable import written
+from planner.specs.recompute import BLOCK_KINDS
+
+AT_ONCE = 8192
+"""Meshes that are listed between two looks at the limits. [1]"""
+
+
+def packed(rows: Iterable[tuple[int, ...]], stop: Stop) -> Rows:
+    """Pack meshes as they are listed: a twelfth of what the tuples hold.
+
+    Args:
+        rows: Meshes, one by one. [1]
+        stop: Ends the work. [-]
+
+    Returns:
+        The same meshes. [1], shape (meshes, fields)
+
+    Raises:
+        StoppedError: The rule says so.
+    """
+    width, left = len(fields(Meshes)), iter(rows)
+    parts = [np.zeros((0, width), dtype=np.int32)]
+    while some := list(islice(left, AT_ONCE)):
+        parts.append(np.array(some, dtype=np.int32).reshape(-1, width))
+        stop.check()
+    return np.concatenate(parts)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Everything from which the candidates of a space follow, mesh by mesh."""
+
+    workload: Workload
+    rows: Rows
+    menu: tuple[str, ...]
+    """Recompute kinds that are searched. [text]"""
+    hostings: tuple[tuple[int, ...], ...] = ()
+    """Of every mesh the pipeline ranks on each of several pools. [1]"""
+    has_blocks: bool = True
+    """Whether a plan may recompute the first layers of every stage."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def slices(self, size: int) -> Iterator[slice]:
+        """Cut the meshes into parts.
+
+        Args:
+            size: Meshes in a part. [1]
+
+        Yields:
+            Parts in order; one that is empty where there is no mesh.
+        """
+        for start in range(0, max(len(self), 1), size):
+            yield slice(start, start + size)
+
+    def only(self, some: slice) -> "Listing":
+        """Keep some meshes.
+
+        Args:
+            some: A part of the meshes.
+
+        Returns:
+            The listing of those alone, with no view on the others.
+        """
+        rows, hostings = self.rows[some].copy(), self.hostings[some]
+        return Listing(
+            self.workload, rows, self.menu, hostings, has_blocks=self.has_blocks
+        )
+
+    def part(self, some: slice, removed: Counter[str]) -> Space:
+        """List the candidates on some meshes.
+
+        Args:
+            some: A part of the meshes.
+            removed: Counts by rule, to which those of the rules here are added.
+
+        Returns:
+            Candidates on those meshes alone.
+        """
+        workload, menu = self.workload, self.menu
+        full = workload.search.space == "full"
+        meshes = Meshes.from_rows(self.rows[some])
+        tied = workload.framework.limits.recompute_scope == "plan" or len(menu) == 1
+        rows = schedule_rows(workload, meshes, removed, full=full)
+        found = [menu_rows(workload, rows, menu, removed, tied=tied)]
+        if self.has_blocks:
+            found.append(block_rows(workload, meshes, rows, removed))
+        columns = zip(*((*each, entry) for each, entry in found), strict=True)
+        mesh, vpp, schedules, entry = map(np.concatenate, columns)
+        more = BLOCK_KINDS if (entry < CHOSEN).any() else ()
+        space = Space(
+            meshes=meshes,
+            mesh=mesh,
+            vpp=vpp,
+            schedules=schedules,
+            menu=entry,
+            recompute=tuple(dict.fromkeys((*menu, *more))) or (NO_RECOMPUTE,),
+            removed={},
+            hostings=self.hostings[some],
+        )
+        space = space.take(np.flatnonzero(of_the_variant(workload, space)))
+        if len(space) and workload.framework.writers:
+            space = space.take(written(workload, space, removed))
+        if len(space) and leaves_the_gpus(workload):
+            space = space.take(hosts_hold(workload, space, removed))
+        return space

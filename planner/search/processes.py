@@ -1,0 +1,43 @@
+"""Work in several processes of this machine, which end with this one."""
+
+import signal
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from joblib import Parallel, delayed
+
+Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
+"""What ``joblib.delayed`` makes of a call. [-]"""
+
+GIVEN_UP = r"(?s).*tasks (which were still being processed|have been successfully)"
+"""What joblib warns of when results are left. [text]"""
+
+
+def at_once(calls: Iterable[Call], jobs: int, *, ordered: bool = True) -> Iterator[Any]:
+    """Do calls in several processes, a few ahead of those whose results are taken.
+
+    Args:
+        calls: Made by ``joblib.delayed``; functions of a module.
+        jobs: Processes. [1]
+        ordered: Whether results come in the order of the calls, or as they are done.
+
+    Yields:
+        Results. Where no more are taken, the calls under way are given up.
+    """
+    how = "generator" if ordered else "generator_unordered"
+    parallel = Parallel(n_jobs=jobs, return_as=how, pre_dispatch="2*n_jobs")
+    results = parallel(delayed(_deaf)(call) for call in calls)
+    # That calls are given up where no more are taken is what is asked for.
+    warnings.filterwarnings("ignore", GIVEN_UP, UserWarning)
+    try:
+        yield from results
+    finally:
+        results.close()
+
+
+def _deaf(call: Call) -> Any:
+    """Do a call in a process that leaves Ctrl-C to the one that started it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    function, given, named = call
+    return function(*given, **named)
