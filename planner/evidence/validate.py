@@ -63,9 +63,7 @@ def _require_rows(reading: Reading) -> None:
     if reading.rows:
         return
     first = reading.invalid[:_SHOWN]
-    reasons = "; ".join(
-        ": ".join(filter(None, (i.file, i.id, i.reason))) for i in first
-    )
+    reasons = "; ".join(row.reason for row in first)
     more = len(reading.invalid) - len(first)
     raise BadInputError(
         f"no row could be read: {reasons or 'the files hold none'}"
