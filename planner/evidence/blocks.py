@@ -16,10 +16,12 @@ Sequences = Annotated[int, Field(gt=0, le=1_000_000)]
 """Of a batch. [1]"""
 Tokens = Annotated[int, Field(gt=0, le=100_000_000)]
 """Of a sequence. [token]"""
-Seconds = Annotated[float, Field(ge=1e-4, le=1e6)]
-"""Of a step: from kernels that do nothing to eleven days. [s]"""
-Rate = Annotated[float, Field(ge=1e-6, le=1e12, allow_inf_nan=False)]
-"""Tokens or sequences a second. [1/s]"""
+STEPS = (1e-4, 1e6)
+"""Shortest and longest optimizer step: nothing but launches, and eleven days. [s]"""
+RATES = (1e-6, 1e12)
+"""Fewest and most tokens or sequences a second. [1/s]"""
+Seconds = Annotated[float, Field(ge=STEPS[0], le=STEPS[1])]
+Rate = Annotated[float, Field(ge=RATES[0], le=RATES[1])]
 Teraflops = Annotated[float, Field(ge=1e-3, le=1e5, allow_inf_nan=False)]
 """Of one GPU. [TFLOP/s]"""
 Amount = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
