@@ -32,16 +32,18 @@ PER_CENT = 10
 """Utilisations from here to 100 are per cent: none reaches 1, and few are below. [%]"""
 
 
-def _share(value: object) -> object:
+def _share(value: Any) -> Any:
     """A utilisation that is printed in per cent as a share of one."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value / 100 if number and PER_CENT <= value <= 100 else value
+    return value / 100 if _is_number(value) and PER_CENT <= value <= 100 else value
 
 
-def _amount(value: object) -> object:
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _amount(value: Any) -> Any:
     """A peak that is one; text and truths are none."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if value is not None and not (number and 0 < value <= MOST_GB):
+    if value is not None and not (_is_number(value) and 0 < value <= MOST_GB):
         raise ValueError(f"no amount; more than 0, at most {MOST_GB:g}, is one")
     return value
 
