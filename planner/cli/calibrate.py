@@ -76,5 +76,4 @@ def calibrate(
 def _warn(reading: Reading) -> None:
     """Name the rows that are none; the others are fitted to all the same."""
     for row in reading.invalid:
-        where = f"{row.file}: {row.id}" if row.id else row.file
-        print(f"warning: {where}: {row.reason}", file=sys.stderr)
+        print(f"warning: {row.reason}", file=sys.stderr)

@@ -9,6 +9,8 @@ from pathlib import Path
 from planner import __version__
 from planner.errors import BadInputError
 
+ANSWER = ',"answer":'
+"""Between the digest and the text of a kept answer. [text]"""
 DIGITS = 32
 """Length of a file's name. [1]"""
 
@@ -28,6 +30,26 @@ def key_of(question: Mapping[str, object]) -> str:
     told = {"planner": __version__, "question": question}
     text = json.dumps(told, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
+
+
+def _sealed(key: str, text: str) -> str:
+    """An answer with a digest of it and of its name, as JSON."""
+    digest = hashlib.sha256(f"{key}\n{text}".encode()).hexdigest()
+    return f'{{"sha256":"{digest}"{ANSWER}{text}}}'
+
+
+def _write(path: Path, text: str) -> None:
+    """Write beside a file's place and rename; nothing stays where that fails."""
+    with tempfile.NamedTemporaryFile(
+        "w", encoding="utf-8", dir=path.parent, prefix=".", delete=False
+    ) as scratch:
+        written = Path(scratch.name)
+        try:
+            scratch.write(text)
+            scratch.flush()
+            written.replace(path)
+        finally:
+            written.unlink(missing_ok=True)
 
 
 class Store:
@@ -58,17 +80,22 @@ class Store:
             key: Its name. [text]
 
         Returns:
-            Its text; none where it is not there. [text]
+            Its text; none where it is not there, or not as it was written. [text]
         """
         if self.folder is None:
             return None
         try:
-            return (self.folder / f"{key}.json").read_text(encoding="utf-8")
-        except FileNotFoundError:
+            held = (self.folder / f"{key}.json").read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
             return None
+        head, answer, _ = held.partition(ANSWER)
+        text = answer and held[len(head + answer) : -1]
+        return text if text and held == _sealed(key, text) else None
 
     def keep(self, key: str, text: str) -> None:
         """Write an answer beside its place, then rename it there.
+
+        A folder that stands in its place stays: the answer is then made again.
 
         Args:
             key: Its name. [text]
@@ -80,12 +107,10 @@ class Store:
         if self.folder is None:
             return
         path = self.folder / f"{key}.json"
+        if path.is_dir():
+            return
         try:
-            with tempfile.NamedTemporaryFile(
-                "w", encoding="utf-8", dir=self.folder, prefix=".", delete=False
-            ) as scratch:
-                scratch.write(text)
-            Path(scratch.name).replace(path)
+            _write(path, _sealed(key, text))
         except OSError as error:
             reason = error.strerror or str(error)
             raise BadInputError(

@@ -147,8 +147,11 @@ def calibrate(runs: Sequence[Run], shipped: Profile) -> Calibrated:
         name: (float(log), float(width))
         for name, log, width in zip(free, logs, spread, strict=True)
     }
+    factor, low, high = (float(np.exp(centre + s * half)) for s in (0, -1, 1))
     return Calibrated(
-        *(float(np.exp(centre + side * half)) for side in (0, -1, 1)),
+        factor,
+        low,
+        high,
         constants=tuple(
             _told(name, default[name], own.get(name, (0.0, 0.0)), refused.get(name, ""))
             for name in CONSTANTS

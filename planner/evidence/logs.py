@@ -3,10 +3,12 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from statistics import median
 
 from planner.errors import BadInputError
+from planner.evidence.blocks import RATES, STEPS
 from planner.evidence.words import Counter
 
 WARM_UP = 0.1
@@ -87,7 +89,23 @@ def read_log(path: Path) -> Log:
             file=str(path),
             allowed=f"a log of {', '.join(names)}",
         )
+    _refuse_unreal(log, path)
     return log
+
+
+def _refuse_unreal(log: Log, path: Path) -> None:
+    """A step or a speed that no machine has is a misread or broken log."""
+    ends = {"step_s": STEPS, "tokens_per_s_per_gpu": RATES, "samples_per_s": RATES}
+    for name, (least, most) in ends.items():
+        value = getattr(log, name)
+        if value is not None and not least <= value <= most:
+            raise BadInputError(
+                "no machine has it",
+                file=str(path),
+                field=name,
+                value=value,
+                allowed=f"{least:g} to {most:g}",
+            )
 
 
 def parse_log(text: str) -> Log | None:
@@ -152,7 +170,7 @@ def _numbers(pattern: re.Pattern[str], lines: Sequence[str]) -> list[float]:
     """The positive numbers that lines hold behind some words."""
     found = (pattern.search(line) for line in lines)
     numbers = (float(match[1].replace(",", "")) for match in found if match)
-    return [number for number in numbers if number > 0]
+    return [number for number in numbers if 0 < number < inf]
 
 
 def _arguments(lines: Sequence[str]) -> dict[str, str]:

@@ -10,10 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pydantic import ValidationError
-
 from planner.errors import BadInputError
-from planner.evidence.words import Normalised
 
 GIB_PER_GB = 1e9 / 2**30
 Fields = Mapping[str, Any]
@@ -107,19 +104,10 @@ def normalised(row: Fields) -> dict[str, Any]:
         "fabric": _fabric,
     }
     for name, rule in rules.items():
-        vague = given.get(name) in (None, {}, "unknown") or _strange(name, given)
+        vague = given.get(name) in (None, {}, "unknown")
         if vague and (derived := rule(row)) is not None:
             given[name] = derived
     return given
-
-
-def _strange(name: str, given: Fields) -> bool:
-    """Whether a block of fixed words has a word that no vocabulary knows."""
-    try:
-        Normalised.model_validate({name: given[name]})
-    except ValidationError:
-        return name != "memory"
-    return False
 
 
 def _first(rules: Rules, text: str, default: str = "") -> str:
@@ -194,16 +182,16 @@ def _recompute(row: Fields) -> dict[str, Any]:
     elif "second matmul" in text or "per-op" in text:
         words["policy"] = "save-sdpa-and-every-second-matmul"
     elif match := re.search(r"selective:\s*([\w, -]+)", text):
-        words["modules"] = [_module(name.strip()) for name in match[1].split(",")]
+        modules = [_module(name.strip()) for name in match[1].split(",")]
+        words["modules"] = [name for name in modules if name]
     elif words["kind"] == "selective" and re.search(r"core[ _]att", text):
         words["modules"] = ["core_attn"]
     return words
 
 
 def _module(name: str) -> str:
-    """Megatron's name of a module that is said in prose."""
-    plain = _first(MODULES, re.sub("[_-]", " ", name))
-    return plain or name
+    """Megatron's name of a module that is said in prose; empty without one."""
+    return _first(MODULES, re.sub("[_-]", " ", name))
 
 
 def _sharding(row: Fields) -> dict[str, Any] | None:

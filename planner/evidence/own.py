@@ -11,7 +11,7 @@ from planner.errors import BadInputError
 from planner.evidence.calibrate import Calibrated, calibrate
 from planner.evidence.cases import Case, case_of
 from planner.evidence.outcome import Outcome
-from planner.evidence.price import described
+from planner.evidence.price import described, impossible
 from planner.evidence.rows import Row
 from planner.evidence.sensitivity import DOCUMENTED, Run, run_of
 from planner.evidence.unsupported import UnsupportedError
@@ -75,7 +75,7 @@ def _unfit(case: Case) -> str:
         return case.row.check
     if case.measured.step_s is None:
         return "has no step time"
-    return ""
+    return impossible(case)
 
 
 def _why(error: Exception) -> str:

@@ -11,6 +11,9 @@ from planner.predict import predict
 from planner.specs.estimate import Estimate, StageMemory
 from planner.specs.layout import Layout, PartialLayout
 
+UNREAL_MFU = 1.5
+"""Utilisation that no convention of counting FLOPs explains. [1]"""
+
 
 def price_row(row: Row, own: CalibrationFile | None = None) -> Outcome:
     """What planner says of a row.
@@ -23,12 +26,34 @@ def price_row(row: Row, own: CalibrationFile | None = None) -> Outcome:
         Prediction beside measurement, or the reason that there is none.
     """
     try:
-        return price_case(case_of(row).under(own))
+        case = case_of(row).under(own)
+        if why := impossible(case):
+            place = f"{row.file}: {row.id}: {why}"
+            return _unpriced(row, place).model_copy(update={"status": "invalid"})
+        return price_case(case)
     except UnsupportedError as error:
         return _unpriced(row, str(error))
     except Exception as error:  # noqa: BLE001
         # A fault of ours in one row of a thousand must not lose the others.
         return _unpriced(row, f"{type(error).__name__}: {error}")
+
+
+def impossible(case: Case) -> str:
+    """Why a measured step cannot be that of its job.
+
+    Args:
+        case: A row as a job. [-]
+
+    Returns:
+        Field and value, empty where the step is possible or the row suspect. [text]
+    """
+    mfu, measured = _measured_mfu(case), case.measured
+    if mfu is None or mfu <= UNREAL_MFU or not case.row.counted:
+        return ""
+    return (
+        f"measured.{measured.basis}: a step of {measured.step_s:.3g} s asks {mfu:.2g} "
+        f"times the peak of its GPUs; allowed: up to {UNREAL_MFU:g} times"
+    )
 
 
 def price_case(case: Case) -> Outcome:
@@ -82,7 +107,7 @@ def described(case: Case) -> Outcome:
         source=row.source_key,
         status="ok",
         counted=row.counted,
-        note="; ".join(([] if row.counted else [row.check]) + list(case.flags)),
+        note="; ".join([*_remarks(row), *case.flags]),
         model=workload.model.name,
         gpu=workload.gpu.name,
         gpus=row.hardware.gpus,
@@ -101,6 +126,13 @@ def described(case: Case) -> Outcome:
         memory_counter=measured.counter,
         oom=measured.oom,
     )
+
+
+def _remarks(row: Row) -> list[str]:
+    """Why a row is suspect, and what it says that nothing reads."""
+    suspect = [] if row.counted else [row.check]
+    unread = [f"not read: {', '.join(row.unread)}"] if row.unread else []
+    return suspect + unread
 
 
 def _measured_mfu(case: Case) -> float | None:
@@ -219,7 +251,7 @@ def _unpriced(row: Row, reason: str) -> Outcome:
         status="unsupported",
         reason=" ".join(reason.split()),
         counted=row.counted,
-        note="" if row.counted else row.check,
+        note="; ".join(_remarks(row)),
         model=row.model.name,
         gpu=row.hardware.gpu,
         gpus=row.hardware.gpus,

@@ -4,13 +4,17 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from hardware.documents import is_file, is_there
-from hardware.yaml_text import parse_yaml
 from planner.errors import BadInputError
 from planner.evidence.blocks import (
     HardwareBlock,
@@ -18,9 +22,12 @@ from planner.evidence.blocks import (
     LayoutBlock,
     MeasuredBlock,
     ModelBlock,
+    SoftwareBlock,
     SourceBlock,
 )
+from planner.evidence.keys import unread_keys
 from planner.evidence.normalise import normalised
+from planner.evidence.row_text import items_of
 from planner.evidence.words import Normalised
 from planner.specs.invalid import explained
 
@@ -48,13 +55,16 @@ class Row(BaseModel):
     measured: MeasuredBlock
     inferred: tuple[str, ...] = ()
     notes: str = ""
-    check: str = "ok"
+    check: Annotated[str, Field(pattern=r"(?s)^(ok|suspect(\(.*\))?)$")] = "ok"
     """`ok`, or `suspect(reason)`. [text]"""
     normalised: Normalised
+    software: SoftwareBlock = SoftwareBlock()
     split_group: str = ""
     spec: dict[str, Any] | None = None
     """The whole job with its layout, of a run that was planned; absent: the blocks
     above say it in words. [-]"""
+    unread: tuple[str, ...] = ()
+    """Its keys that no block has. [text]"""
 
     @property
     def source_key(self) -> str:
@@ -144,46 +154,58 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
 
 def _entries(file: Path) -> Iterator[Row | InvalidRow]:
     try:
-        content = parse_yaml(file.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, OSError, ValueError, RecursionError) as error:
-        yield InvalidRow(str(file), "", f"cannot be read: {_one_line(error)}")
+        text = file.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        yield _invalid(file, "", BadInputError(f"cannot be read: {error}"))
         return
-    if not isinstance(content, list):
-        kind = "nothing" if content is None else f"a {type(content).__name__}"
-        yield InvalidRow(str(file), "", f"holds {kind}; a list of rows is needed")
-        return
-    for place, fields in enumerate(content, start=1):
-        yield _row(file, place, fields)
+    for place, fields in enumerate(items_of(text, str(file)), start=1):
+        if isinstance(fields, BadInputError):
+            yield _invalid(file, "", fields)
+        else:
+            yield _row(file, place, fields)
 
 
 def _row(file: Path, place: int, fields: Any) -> Row | InvalidRow:
     """One item of a file, checked."""
+    name = f"row {place}"
     if not isinstance(fields, dict):
-        return InvalidRow(str(file), f"row {place}", f"is no block of fields: {fields}")
-    name = str(fields.get("id", f"row {place}"))
+        told = BadInputError("is no block of fields", value=f"{fields!r:.60}")
+        return _invalid(file, name, told)
+    name = str(fields.get("id", name))
     try:
-        words = normalised(fields)
-        given = {**fields, "file": str(file), "normalised": words}
-        return Row.model_validate(given)
+        return _checked(file, fields)
     except ValidationError as error:
-        told = explained(error, Row, file="")
+        return _invalid(file, name, explained(error, Row, file=""))
     except BadInputError as error:
-        told = error
-    told.file = None
-    return InvalidRow(str(file), name, _one_line(told))
+        return _invalid(file, name, error)
+    except Exception as error:  # noqa: BLE001
+        # A fault of ours in one row of a thousand must not lose the others.
+        told = BadInputError(f"cannot be read: {type(error).__name__}: {error}")
+        return _invalid(file, name, told)
 
 
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+def _checked(file: Path, fields: dict[str, Any]) -> Row:
+    """A row whose blocks are checked before fixed words are made of them."""
+    unread = unread_keys(fields, Row)
+    given = {**fields, "file": str(file), "unread": unread}
+    Row.model_validate({**given, "normalised": fields.get("normalised") or {}})
+    return Row.model_validate({**given, "normalised": normalised(fields)})
+
+
+def _invalid(file: Path, name: str, told: BadInputError) -> InvalidRow:
+    """A complaint that names the file and the row before the field."""
+    place = f"{file}: {name}" if name else str(file)
+    told.file = place
+    return InvalidRow(str(file), name, " ".join(str(told).split()))
 
 
 def _without_twins(rows: list[Row], invalid: list[InvalidRow]) -> Reading:
     """Rows of one id are all refused: nobody knows which is meant."""
     counts = Counter(row.id for row in rows)
     twins = [
-        InvalidRow(row.file, row.id, f"id is given {counts[row.id]} times")
+        _invalid(Path(row.file), row.id, BadInputError(f"id is given {n} times"))
         for row in rows
-        if counts[row.id] > 1
+        if (n := counts[row.id]) > 1
     ]
     single = tuple(row for row in rows if counts[row.id] == 1)
     return Reading(single, (*invalid, *twins))

@@ -3,7 +3,6 @@
 import re
 from functools import cache
 from importlib.resources import files
-from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -45,7 +44,8 @@ class StackRule(_Part):
     """First year, included. [year]"""
     until: float = 9999.0
     """Last year, not included. [year]"""
-    room: Literal["megatron", "torchtitan", "accelerate"]
+    room: str
+    """Name of a framework of the registry. [text]"""
     stack: str
     order: Order | None = None
     unknown: bool = False

@@ -49,8 +49,9 @@ def validate(
     Raises:
         BadInputError: A path does not exist, or no row could be read.
     """
-    reading = read_rows(paths)
-    _require_rows(reading)
+    given = list(paths)
+    reading = read_rows(given)
+    _require_rows(reading, given)
     total, outcomes = len(reading.rows), list[Outcome]()
     for priced in _priced(reading.rows, calibration, hardware, workers):
         outcomes.extend(priced)
@@ -59,17 +60,16 @@ def validate(
     return validation([*outcomes, *map(invalid_outcome, reading.invalid)])
 
 
-def _require_rows(reading: Reading) -> None:
+def _require_rows(reading: Reading, paths: Sequence[Path]) -> None:
     if reading.rows:
         return
     first = reading.invalid[:_SHOWN]
-    reasons = "; ".join(
-        ": ".join(filter(None, (i.file, i.id, i.reason))) for i in first
-    )
+    reasons = "; ".join(row.reason for row in first)
     more = len(reading.invalid) - len(first)
     raise BadInputError(
-        f"no row could be read: {reasons or 'the files hold none'}"
-        + (f"; and {more} more" if more else "")
+        f"no row could be read: {reasons or 'there is none'}"
+        + (f"; and {more} more" if more else ""),
+        file=", ".join(map(str, paths)),
     )
 
 

@@ -1,12 +1,22 @@
 """The fixed words of a measured row: its free text in closed vocabularies."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
 Counter = Literal["allocated", "active", "reserved", "device", "unknown"]
 Ranks = Literal["max", "first", "last", "unknown"]
 RecomputeWord = Literal["none", "full", "selective", "unknown"]
+ModuleWord = Literal[
+    "layernorm",
+    "moe_act",
+    "core_attn",
+    "mla_up_proj",
+    "mlp",
+    "moe",
+    "shared_experts",
+]
+"""What Megatron can recompute. [text]"""
 ShardingWord = Literal[
     "none",
     "ddp",
@@ -35,13 +45,13 @@ FabricWord = Literal[
 
 
 class _Words(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class MemoryWords(_Words):
     """Peak memory: how much, and which counter of which rank."""
 
-    gib: PositiveFloat
+    gib: float = Field(gt=0, le=1e6, allow_inf_nan=False)
     """Peak. [GiB]"""
     counter: Counter = "unknown"
     ranks: Ranks = "unknown"
@@ -53,8 +63,8 @@ class RecomputeWords(_Words):
     """What was recomputed; at most one of the last four narrows it."""
 
     kind: RecomputeWord = "unknown"
-    modules: tuple[str, ...] = ()
-    policy: str | None = None
+    modules: tuple[ModuleWord, ...] = ()
+    policy: Literal["save-sdpa-and-every-second-matmul"] | None = None
     layers: PositiveInt | None = None
     """Layers of the whole model. [1]"""
     layers_per_virtual_stage: PositiveInt | None = None
@@ -85,9 +95,9 @@ class OptimizerWords(_Words):
 class ScheduleWords(_Words):
     """Which pipeline schedule."""
 
-    kind: str = "none"
+    kind: Literal["none", "1f1b", "interleaved"] = "none"
     stated: bool = False
-    overlap: str = "unknown"
+    overlap: Literal["none", "unknown"] = "unknown"
 
 
 class OffloadWords(_Words):
@@ -98,16 +108,18 @@ class OffloadWords(_Words):
     gradients: float = Field(default=0, ge=0, le=1)
     checkpoints: float = Field(default=0, ge=0, le=1)
     activations: float = Field(default=0, ge=0, le=1)
-    activation_layers: int = Field(default=0, ge=0)
+    activation_layers: int = Field(default=0, ge=0, le=10_000)
 
 
 class PipelineWords(_Words):
     """How layers lay on stages."""
 
-    count_as_layer: tuple[str, ...] = ()
+    count_as_layer: tuple[Literal["embedding", "head"], ...] = ()
     """`embedding` and `head` where they took one layer's place. [text]"""
-    stages: tuple[int, ...] = ()
+    stages: tuple[Annotated[int, Field(ge=0, le=10_000)], ...] = ()
     """Layers of every virtual stage in model order. [1]"""
+    mtp_on_last: bool = False
+    """The module of multi-token prediction lies on the last stage."""
 
 
 class Normalised(_Words):

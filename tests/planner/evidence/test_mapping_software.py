@@ -4,7 +4,10 @@ import pytest
 from measured_rows import MakeRow
 
 from planner.evidence.cases import case_of
-from planner.evidence.software import stack_rule
+from planner.evidence.software import stack_rule, table
+from planner.frameworks import FRAMEWORKS
+from planner.frameworks.stacks import stack_names
+from planner.specs.framework import Framework
 
 
 @pytest.mark.parametrize(
@@ -39,6 +42,35 @@ def test_a_stack_is_chosen_by_framework_version_and_year(
     rule = stack_rule(make_row(job=job, source={"title": "a table"}), "hopper")
     assert rule.stack == stack
     assert not rule.unknown
+
+
+@pytest.mark.parametrize("room", FRAMEWORKS, ids=lambda room: room.name)
+def test_every_room_is_reached_by_its_own_name_and_release(
+    make_row: MakeRow, room: Framework
+) -> None:
+    job = {"framework": room.name, "framework_version": room.profile.version}
+    row = make_row(job=job, source={"title": "a table"})
+    rule = stack_rule(row, "hopper")
+    assert (rule.room, rule.unknown) == (room.name, False)
+    assert case_of(row).workload.framework.name == room.name
+
+
+def test_every_rule_leads_to_a_stack_of_a_room() -> None:
+    stacks = {room.name: stack_names(room.name) for room in FRAMEWORKS}
+    assert {rule.room for rule in table().rules} == stacks.keys()
+    assert [r for r in table().rules if r.stack not in stacks[r.room]] == []
+
+
+@pytest.mark.parametrize(
+    ("framework", "version"),
+    [("DeepSpeed 0.18.2", None), ("HF transformers + DeepSpeed AutoTP", "2026-02")],
+)
+def test_deepspeeds_own_engine_is_its_room(
+    make_row: MakeRow, framework: str, version: str | None
+) -> None:
+    job = {"framework": framework, "framework_version": version}
+    rule = stack_rule(make_row(job=job, source={"title": "a table"}), "hopper")
+    assert (rule.room, rule.stack) == ("deepspeed", "hf-trainer")
 
 
 @pytest.mark.parametrize(

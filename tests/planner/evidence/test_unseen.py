@@ -85,12 +85,9 @@ def test_fsdp_inside_a_pipeline_keeps_parameters() -> None:
     assert normalised(row)["sharding"]["reshard_after_forward"] is False
 
 
-def test_a_strange_fixed_word_gives_way_to_the_text() -> None:
-    row = {
-        "layout": {"sharding": "ZeRO-2"},
-        "normalised": {"sharding": {"kind": "zero-two"}},
-    }
-    assert normalised(row)["sharding"]["kind"] == "zero2"
+def test_an_unknown_module_in_prose_is_left_out() -> None:
+    row = {"layout": {"recompute": "selective: layernorm, flux capacitor"}}
+    assert normalised(row)["recompute"]["modules"] == ["layernorm"]
 
 
 def test_a_superchips_name_has_the_memory_of_its_host() -> None:

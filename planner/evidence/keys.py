@@ -1,0 +1,66 @@
+"""Keys of a measured row that no block has: misspelt ones are refused."""
+
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any, get_args
+
+from pydantic import BaseModel
+
+from planner.errors import BadInputError
+
+ALIKE = 0.8
+"""Likeness of a key to a known one from which it is that key misspelt. [1]"""
+
+
+def unread_keys(fields: Mapping[str, Any], model: type[BaseModel]) -> list[str]:
+    """Keys that are kept beside those of the blocks.
+
+    Args:
+        fields: Of a row. [-]
+        model: What a row is. [-]
+
+    Returns:
+        Dotted keys. [text]
+
+    Raises:
+        BadInputError: A key is a known one misspelt, or no text; or a block is none.
+    """
+    return list(_unread(fields, model, ""))
+
+
+def _unread(
+    fields: Mapping[str, Any], model: type[BaseModel], inside: str
+) -> Iterator[str]:
+    known = model.model_fields
+    for key, value in fields.items():
+        where = f"{inside}{key}"
+        if key not in known:
+            _refuse_misspelt(key, [name for name in known if name not in fields], where)
+            yield where
+        elif (block := _block(known[key].annotation)) and value is not None:
+            if not isinstance(value, dict):
+                raise BadInputError(
+                    "not a legal value",
+                    field=where,
+                    value=value,
+                    allowed="a block of fields",
+                )
+            if block.model_config.get("extra") != "forbid":
+                yield from _unread(value, block, f"{where}.")
+
+
+def _refuse_misspelt(key: Any, absent: list[str], where: str) -> None:
+    """A key that is like one of those that are not there is meant to be it."""
+    if not isinstance(key, str):
+        raise BadInputError("a key has to be text", field=where, value=key)
+    same = [name for name in absent if sorted(name) == sorted(key.lower())]
+    near = same or get_close_matches(key.lower(), absent, n=1, cutoff=ALIKE)
+    if near:
+        raise BadInputError(f"no such key; did you mean {near[0]}?", field=where)
+
+
+def _block(annotation: Any) -> type[BaseModel] | None:
+    """The block that a field holds; None where it holds none."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(_block, get_args(annotation))), None)
