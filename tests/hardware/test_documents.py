@@ -115,9 +115,7 @@ def test_a_hundred_levels_are_refused_and_ten_are_not() -> None:
 @pytest.mark.parametrize("wide", [2, 9, 30])
 def test_an_alias_bomb_is_refused_at_once(wide: int) -> None:
     lines = ["a0: &a0 [x, x]"]
-    lines += [
-        f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * wide)}]" for n in range(1, 40)
-    ]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * wide)}]" for n in range(1, 40)]
     with pytest.raises(DocumentError, match="holds more than"):
         plain_yaml("\n".join(lines))
 

@@ -85,7 +85,7 @@ def test_a_job_that_is_broken_as_text(content: bytes) -> None:
 @settings(max_examples=30)
 @given(st.sampled_from(sorted(CONFIGS)).flatmap(lambda name: mutated(CONFIGS[name])))
 def test_a_config_with_something_wrong(config: dict[str, Any]) -> None:
-    check_config(as_json(config), "memory")
+    check_config(as_json(config), "predict")
 
 
 @pytest.mark.parametrize("text", TEXT, ids=lambda text: repr(text[:12]))
@@ -131,7 +131,7 @@ def test_no_payload_in_a_name_comes_to_life(place: str, payload: str) -> None:
 
 
 LONG = "a" * 300
-ODD_PATHS = ("", LONG, "a" * 5000, "/dev/zero", "/", ".", "~nobody-of-this-name/x")
+ODD_PATHS = ("", LONG, "a" * 5000, "/dev/zero", ".", "~nobody-of-this-name/x")
 
 
 @pytest.mark.parametrize("path", ODD_PATHS, ids=lambda text: repr(text[:12]))
@@ -147,7 +147,6 @@ ODD_PATHS = ("", LONG, "a" * 5000, "/dev/zero", "/", ".", "~nobody-of-this-name/
         ["predict", "job.yaml", "--set", "cluster={}"],
         ["predict", "job.yaml", "--calibration", "{}"],
         ["predict", "job.yaml", "--hardware", "{}"],
-        ["plan", "job.yaml", "--time-limit", "0.1", "--out", "{}/" + LONG],
         ["predict", "job.yaml", "--report", "{}/" + LONG],
         ["predict", "job.yaml", "--json", "{}/" + LONG],
         ["catalog", "gpus", "{}x"],
