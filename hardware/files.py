@@ -26,6 +26,8 @@ T = TypeVar("T")
 
 SUFFIXES = (".yaml", ".yml")
 """How the name of a file of facts ends."""
+MOST_KNOWN = 12
+"""Names in a message where none is near. [1]"""
 SHOWN = 4
 """Wrong fields that one message names. [1]"""
 
@@ -157,7 +159,8 @@ def find(kind: str, name: str) -> Traversable:
 def _unknown_name(kind: str, name: str, known: tuple[str, ...]) -> str:
     """Say what was asked for and what is nearest to it."""
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
-    hint = f"nearest: {', '.join(near)}" if near else f"known: {', '.join(known)}"
+    some = ", ".join(known[:MOST_KNOWN]) + (", ..." if len(known) > MOST_KNOWN else "")
+    hint = f"nearest: {', '.join(near)}" if near else f"known: {some}"
     return f"no {name!r} among {kind}; {hint}"
 
 

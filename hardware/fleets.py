@@ -1,7 +1,7 @@
 """What a cluster is made of: nodes, tiers of fabric, nodes that are gone, pools."""
 
 from itertools import pairwise
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from pydantic import (
     BaseModel,
@@ -15,6 +15,9 @@ from pydantic import (
 from hardware.names import Name
 from hardware.specs import Sourced
 from hardware.units import BytesPerSecond
+
+MOST_NODES = 1 << 24
+"""Nodes of a cluster, a thousand times the largest. [1]"""
 
 
 class TierSpec(BaseModel):
@@ -79,7 +82,7 @@ class ClusterSpec(Sourced):
     """
 
     node: str
-    nodes: PositiveInt
+    nodes: Annotated[int, Field(gt=0, le=MOST_NODES)]
     out_of_service: NonNegativeInt | tuple[NonNegativeInt, ...] = ()
     tiers: tuple[TierSpec, ...] = ()
     rail_optimised: bool = False

@@ -12,6 +12,8 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+LONGEST_MESSAGE = 1000
+"""Characters of a message beside its file, field and value. [1]"""
 LONGEST_VALUE = 60
 """Characters of a value in a message. [1]"""
 
@@ -42,13 +44,23 @@ class BadInputError(PlannerError):
 
     def __str__(self) -> str:
         place = ": ".join(part for part in (self.file, self.field) if part)
-        given = "" if self.value is None else f" (given: {_short(self.value)})"
+        given = "" if self.value is None else f" (given: {short(self.value)})"
         allowed = "" if self.allowed is None else f"; allowed: {self.allowed}"
-        return f"{place + ': ' if place else ''}{self.message}{given}{allowed}"
+        message = " ".join(self.message.split())
+        if len(message) > LONGEST_MESSAGE:
+            message = f"{message[:LONGEST_MESSAGE]} ..."
+        return f"{place + ': ' if place else ''}{message}{given}{allowed}"
 
 
-def _short(value: object) -> str:
-    """A value as Python writes it, cut where it no longer helps to find it."""
+def short(value: object) -> str:
+    """A value as Python writes it, cut where it no longer helps to find it.
+
+    Args:
+        value: Any value. [-]
+
+    Returns:
+        Its start. [text]
+    """
     text = repr(value)
     return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 10]} ..."
 

@@ -2,8 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from hardware.fleets import MOST_NODES
 from hardware.money import PriceField
 from hardware.names import Line, Name
 from hardware.units import Seconds, Usd
@@ -27,10 +28,10 @@ class CandidateSpec(BaseModel):
     """What the answer calls it; absent: the cluster's name."""
     cluster: Line | dict[str, object]
     """A name in configs/clusters, a path, or inline fields."""
-    nodes: PositiveInt | None = None
+    nodes: Annotated[int, Field(gt=0, le=MOST_NODES)] | None = None
     """Nodes, fixed; absent: what the budget or the deadline asks for, else the
     cluster's own. [1]"""
-    most_nodes: PositiveInt | None = None
+    most_nodes: Annotated[int, Field(gt=0, le=MOST_NODES)] | None = None
     """Nodes that can be had at most, where they are not fixed. [1]"""
     price: PriceField | None = None
     """For an hour of a GPU or a node, or to own one; absent: the catalogue's."""

@@ -137,6 +137,15 @@ def read_rows(paths: Iterable[Path]) -> Reading:
     return _without_twins(rows, invalid)
 
 
+def _yaml_files_below(folder: Path) -> list[Path]:
+    try:
+        return sorted(p for p in folder.rglob("*") if p.suffix in SUFFIXES)
+    except OSError as error:
+        raise BadInputError(
+            f"cannot be read: {error.strerror}", file=str(folder)
+        ) from error
+
+
 def _files(paths: Iterable[Path]) -> Iterator[Path]:
     for path in paths:
         if is_file(path):
@@ -144,7 +153,7 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
             continue
         if not is_there(path):
             raise BadInputError("no such file or folder", file=str(path))
-        found = sorted(p for p in path.rglob("*") if p.suffix in SUFFIXES)
+        found = _yaml_files_below(path)
         if not found:
             raise BadInputError(
                 "the folder holds no rows", file=str(path), allowed="*.yaml files"

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
+from planner.errors import short
 from planner.models.architecture import Architecture
 from planner.models.details import Details
 from planner.models.errors import ModelConfigError
@@ -124,7 +125,7 @@ class FamilyConfig(BaseModel, ABC):
             near = get_close_matches(field, foreign, n=1)
             hint = f" (did {near[0]!r} mean it?)" if near else ""
             return f"{field} is missing{hint}; a {cls.family} config needs it"
-        return f"{field} is {item['input']!r}: {item['msg']}"
+        return f"{field} is {short(item['input'])}: {item['msg']}"
 
 
 def require_divisible(config: BaseModel, field: str, by: str, else_: str = "") -> None:

@@ -6,6 +6,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from hardware.names import name_like
+from planner.errors import short
 from planner.models.architecture import Architecture
 from planner.models.bloom import BloomConfig
 from planner.models.cohere import Cohere2Config, CohereConfig
@@ -147,12 +148,12 @@ def _declared(config: Mapping[str, Any], source: str) -> tuple[str | None, str]:
         isinstance(classes, list) and classes and isinstance(classes[0], str)
     ):
         raise ModelConfigError(
-            f"{source}: architectures is {classes!r}; it has to be a list with one "
-            'class name, such as ["LlamaForCausalLM"]'
+            f"{source}: architectures is {short(classes)}; it has to be a list with "
+            'one class name, such as ["LlamaForCausalLM"]'
         )
     if model_type is not None and not isinstance(model_type, str):
         raise ModelConfigError(
-            f"{source}: model_type is {model_type!r}; it has to be a text such as "
+            f"{source}: model_type is {short(model_type)}; it has to be a text such as "
             "'llama'"
         )
     return (classes[0] if classes else None), model_type or ""
@@ -161,7 +162,11 @@ def _declared(config: Mapping[str, Any], source: str) -> tuple[str | None, str]:
 def _unsupported(
     hf_class: str | None, model_type: str, source: str
 ) -> ModelConfigError:
-    given = f"architecture {hf_class!r}" if hf_class else f"model_type {model_type!r}"
+    given = (
+        f"architecture {short(hf_class)}"
+        if hf_class
+        else f"model_type {short(model_type)}"
+    )
     if not (hf_class or model_type):
         given = "a config with neither architectures nor model_type"
     label = "hf_class" if hf_class else "family"

@@ -3,7 +3,7 @@
 from pydantic import BaseModel, ConfigDict, Field
 
 from planner.specs.layout import PartialLayout
-from planner.specs.training import RampStep, Tokens, TrainingSpec
+from planner.specs.training import LARGEST, RampStep, Tokens, TrainingSpec
 
 LONGEST = 64
 """Characters of a phase's name; a file's has 255 with what goes round it. [1]"""
@@ -18,9 +18,9 @@ class PhaseSpec(BaseModel):
     """Of letters, digits, dots and dashes: a file may be named after it."""
     tokens: Tokens
     """Trained in this phase. [token]"""
-    seq_len: int | None = Field(default=None, gt=0, strict=True)
+    seq_len: int | None = Field(default=None, gt=0, le=LARGEST, strict=True)
     """Tokens in one sequence. [token]"""
-    global_batch: int | None = Field(default=None, gt=0, strict=True)
+    global_batch: int | None = Field(default=None, gt=0, le=LARGEST, strict=True)
     """Sequences in one step; absent: as many tokens as the training block's.
     [sequence]"""
     batch_ramp: tuple[RampStep, ...] | None = None

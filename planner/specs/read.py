@@ -11,6 +11,7 @@ from hardware import catalog
 from hardware.documents import (
     DocumentError,
     beside,
+    is_folder,
     is_there,
     plain_json,
     plain_yaml,
@@ -298,7 +299,7 @@ def cluster_fields(reference: str, base: Path) -> Fields:
     if reference in known:
         return catalog.cluster(reference).model_dump(mode="json")
     path = beside(base, reference)
-    if is_there(path):
+    if is_there(path) and not is_folder(path):
         return read_mapping(path)
     raise BadInputError(
         f"no cluster of this name, and no such file; {did_you_mean(reference, known)}",

@@ -64,6 +64,10 @@ ONLY_WITH = {
 """Blocks of a training block that only some methods read. [text]"""
 
 
+LARGEST = (1 << 31) - 1
+"""Tokens of a sequence, or sequences of a step, far beyond what any run has. [1]"""
+
+
 class LoraSpec(BaseModel):
     """Low-rank adapters beside frozen linear layers.
 
@@ -123,7 +127,7 @@ class RampStep(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    global_batch: int = Field(gt=0, strict=True)
+    global_batch: int = Field(gt=0, le=LARGEST, strict=True)
     """Sequences in one optimizer step. [sequence]"""
     tokens: Tokens
     """That are trained at this batch. [token]"""
@@ -137,9 +141,9 @@ class TrainingSpec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    seq_len: int = Field(gt=0, strict=True)
+    seq_len: int = Field(gt=0, le=LARGEST, strict=True)
     """Tokens in one sequence. [token]"""
-    global_batch: int | None = Field(default=None, gt=0, strict=True)
+    global_batch: int | None = Field(default=None, gt=0, le=LARGEST, strict=True)
     """Sequences in one optimizer step. [sequence]"""
     global_batch_tokens: int | None = Field(default=None, gt=0, strict=True)
     """Tokens in one optimizer step, instead of ``global_batch``. [token]"""
@@ -224,6 +228,11 @@ class TrainingSpec(BaseModel):
             raise ValueError(
                 f"global_batch_tokens {tokens} is no whole number of sequences "
                 f"of {self.seq_len} tokens"
+            )
+        if self.sequences > LARGEST:
+            raise ValueError(
+                f"global_batch_tokens {tokens} are {self.sequences:,} sequences; at "
+                f"most {LARGEST:,} are priced"
             )
         return self
 
