@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
+from pathlib import Path
+
+from pydantic import ValidationError
 
 from hardware.calibration import GpuCalibration
 from hardware.calibration import calibration as published
@@ -12,7 +15,33 @@ from hardware.topology import ClusterTopology
 from planner.calibration_file import CalibrationFile
 from planner.cost.workload import Pool, Workload
 from planner.errors import BadInputError, did_you_mean
+from planner.specs.invalid import explained
 from planner.specs.layout import PoolStages
+from planner.specs.read import Fields, cluster_fields
+
+
+def cluster_named(given: str | Fields, base: Path) -> Cluster:
+    """The cluster of a name or path, or of inline fields.
+
+    Args:
+        given: The cluster as a spec has it. [-]
+        base: Folder that relative paths start from. [-]
+
+    Returns:
+        Nodes, GPUs and links. [-]
+
+    Raises:
+        BadInputError: A field is wrong.
+        ValueError: An unknown name in it, or one that does not fit.
+    """
+    fields = cluster_fields(given, base) if isinstance(given, str) else given
+    try:
+        parsed = ClusterSpec.model_validate({"name": "inline cluster", **fields})
+    except ValidationError as error:
+        # resolve() names the job's file where the fields are not from another.
+        its_file = str(base / given) if isinstance(given, str) else ""
+        raise explained(error, ClusterSpec, file=its_file, inside="cluster") from error
+    return resolve_cluster(parsed)
 
 
 def measured_of(gpu: str, own: CalibrationFile | None) -> GpuCalibration:

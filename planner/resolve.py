@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from hardware.calibration import GpuCalibration
-from hardware.catalog import Cluster, resolve_cluster
-from hardware.fleets import ClusterSpec
+from hardware.catalog import Cluster
 from hardware.topology import ClusterTopology
 from planner.calibrated import with_deviation, with_uncertainty
 from planner.calibration_file import CalibrationFile
@@ -19,7 +18,7 @@ from planner.cost.tokens import with_tokens
 from planner.cost.workload import Workload
 from planner.errors import BadInputError, did_you_mean
 from planner.expressible import refuse_unknown_words
-from planner.fleets import measured_of, mixed_fleet, with_pods
+from planner.fleets import cluster_named, measured_of, mixed_fleet, with_pods
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import stack_names, with_stack
 from planner.methods import check_method, frozen_model
@@ -35,7 +34,7 @@ from planner.specs.framework import Framework, Recipe, RecipeOverrides
 from planner.specs.invalid import explained
 from planner.specs.job import JobSpec
 from planner.specs.profile import Profile
-from planner.specs.read import Fields, cluster_fields
+from planner.specs.read import Fields
 from planner.specs.training import TrainingSpec
 from planner.variants import trainings
 
@@ -193,15 +192,7 @@ def _model(spec: JobSpec, file: str, base: Path) -> Architecture:
 
 def _cluster(spec: JobSpec, base: Path) -> Cluster:
     """The cluster by name or path, or from inline fields."""
-    given = spec.cluster
-    fields = cluster_fields(given, base) if isinstance(given, str) else given
-    try:
-        parsed = ClusterSpec.model_validate({"name": "inline cluster", **fields})
-    except ValidationError as error:
-        # resolve() names the job's file where the fields are not from another.
-        its_file = str(base / given) if isinstance(given, str) else ""
-        raise explained(error, ClusterSpec, file=its_file, inside="cluster") from error
-    return _told("cluster", lambda: resolve_cluster(parsed))
+    return _told("cluster", lambda: cluster_named(spec.cluster, base))
 
 
 def _frameworks(name: str) -> tuple[Framework, ...]:

@@ -1,5 +1,6 @@
 """`planner import`: launch files back into a spec with its layout."""
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ from rich.text import Text
 from planner.cli.guard import guarded
 from planner.cli.options import Assignments
 from planner.cli.output import show, write_whole
+from planner.errors import BadInputError
 from planner.launch.importing import (
     Told,
     import_spec,
@@ -71,6 +73,35 @@ Nodes = Annotated[
 ]
 
 
+Environment = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--env",
+        metavar="NAME=VALUE",
+        help="A variable that launch scripts use and do not set; repeatable.",
+        show_default=False,
+    ),
+]
+_VARIABLE = re.compile(r"(\w+)=([^\s\"'`$\\{}]*)", re.ASCII)
+"""A variable with a plain value. [text]"""
+
+
+def _variables(given: list[str]) -> dict[str, str]:
+    """Variables by name."""
+    found = {}
+    for text in given:
+        match = _VARIABLE.fullmatch(text)
+        if match is None:
+            raise BadInputError(
+                "is no variable with a plain value",
+                field="--env",
+                value=text,
+                allowed="NAME=VALUE, such as GPUS_PER_NODE=8",
+            )
+        found[match.group(1)] = match.group(2)
+    return found
+
+
 @guarded
 def import_(
     files: Files,
@@ -82,6 +113,7 @@ def import_(
     node: Node = "",
     nodes: Nodes = None,
     assignments: Assignments = None,
+    env: Environment = None,
 ) -> None:
     """Read launch files into a job that `predict` and `explain` can judge.
 
@@ -94,8 +126,9 @@ def import_(
         node: Name of a node. [text]
         nodes: How many of it. [1]
         assignments: Fields to set. [text]
+        env: Variables of launch scripts. [text]
     """
-    reading = read_launch(files, target)
+    reading = read_launch(files, target, _variables(env or []))
     told = Told(model=model, cluster=cluster, node=node, nodes=nodes)
     fields = import_spec(reading, told, assignments or ())
     write_whole(out, spec_text(fields, reading).rstrip("\n"))

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from hardware.catalog import Cluster
+from planner.launch.sizes import Size
 from planner.models.architecture import Architecture
 from planner.models.asked import Asked
 from planner.models.presets import weights_of
@@ -185,6 +186,9 @@ class Reading:
         ignored: Settings that change no layout, time or memory. [text]
         unknown: Settings that were not understood, one each. [text]
         gpus: Ranks of the run where the file says so, else None. [1]
+        sizes: Of the model, as far as files state them. [-]
+        per_replica: Sequences of a step that each data-parallel rank takes, where no
+            file says the global batch. [sequence]
     """
 
     target: str
@@ -196,3 +200,5 @@ class Reading:
     ignored: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     gpus: int | None = None
+    sizes: tuple[Size, ...] = ()
+    per_replica: int | None = None

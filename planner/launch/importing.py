@@ -1,8 +1,11 @@
 """The way back: launch files of a framework become a spec with its layout."""
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -11,14 +14,19 @@ from hardware.documents import DocumentError, is_file, is_there, plain
 from hardware.files import SUFFIXES
 from hardware.yaml_text import DuplicateKeyError, parse_yaml
 from planner.errors import BadInputError, did_you_mean
+from planner.fleets import cluster_named
 from planner.launch.brief import Reading
 from planner.launch.registry import TARGETS
+from planner.launch.shell import with_variables
+from planner.launch.sizes import refuse_other_model
 from planner.launch.target import Files, Target
 from planner.models.presets import load_model
 from planner.resolve import about
 from planner.specs.escape import comment, yaml_text
 from planner.specs.read import assigned, given_twice, user_text
 
+DATA = ("json", "md", "py", "toml", "yaml", "yml")
+"""Endings of files that no shell reads. [text]"""
 LARGEST = 1 << 20
 """Files above this are no configuration. [B]"""
 
@@ -41,12 +49,17 @@ class Told:
     nodes: int | None = None
 
 
-def read_launch(paths: Sequence[Path], name: str | None) -> Reading:
+def read_launch(
+    paths: Sequence[Path],
+    name: str | None,
+    variables: Mapping[str, str] = MappingProxyType({}),
+) -> Reading:
     """Understand the launch files of a run.
 
     Args:
         paths: Files, or folders of them. [-]
         name: The target whose files they are; None to recognise it. [text]
+        variables: Of the environment that scripts run in. [text]
 
     Returns:
         What they say. [-]
@@ -54,7 +67,19 @@ def read_launch(paths: Sequence[Path], name: str | None) -> Reading:
     Raises:
         BadInputError: A file cannot be read, or is no target's.
     """
-    return read_texts(_texts(paths), name, ", ".join(map(str, paths)))
+    files = {file: _with(variables, file, text) for file, text in _texts(paths).items()}
+    return read_texts(files, name, ", ".join(map(str, paths)))
+
+
+def _with(variables: Mapping[str, str], name: str, text: str) -> str:
+    """A file with variables: set before a script, written into settings."""
+    if not variables:
+        return text
+    if name.rpartition(".")[2] not in DATA:
+        return with_variables(text, variables)
+    for variable, value in variables.items():
+        text = re.sub(rf"\$\{{{variable}\}}|\${variable}\b", value, text)
+    return text
 
 
 def read_texts(files: Files, name: str | None, where: str) -> Reading:
@@ -160,8 +185,11 @@ def import_spec(
         BadInputError: Something that a spec needs is said nowhere, names all of it;
             or a value is not legal.
     """
-    _same_model(reading, told)
+    if told.model:
+        refuse_other_model(reading.sizes, load_model(told.model, Path()), told.model)
     fields = _fields(reading, told)
+    if not any(name.startswith("training.global_batch") for name in assignments):
+        fields |= _batch(fields, reading)
     for name in assignments:
         fields.setdefault(name.partition(".")[0].partition("=")[0], {})
     _require(fields, assignments)
@@ -180,24 +208,29 @@ def _refuse_strange(fields: dict[str, Any]) -> None:
         ) from error
 
 
-def _same_model(reading: Reading, told: Told) -> None:
-    """A model that is named must be the one whose sizes the files give."""
-    if not told.model or isinstance(reading.model, str):
-        return
-    named = load_model(told.model, Path())
-    sizes = {
-        "layers": (named.layers, ("num_hidden_layers", "n_layer")),
-        "width": (named.hidden, ("hidden_size", "n_embd")),
-    }
-    for what, (its, names) in sizes.items():
-        said = [reading.model[name] for name in names if name in reading.model]
-        if said and said[0] != its:
-            raise BadInputError(
-                f"has {its} {what}, the files have {said[0]}",
-                field="--model",
-                value=told.model,
-                allowed="the model of the files",
-            )
+def _batch(fields: Mapping[str, Any], reading: Reading) -> dict[str, Any]:
+    """The global batch that follows from each replica's part and the cluster.
+
+    ``global = local x GPUs / (tp pp cp)``, whatever steps of accumulation it takes.
+    """
+    training, layout = fields.get("training", {}), fields.get("layout", {})
+    each, cluster = reading.per_replica, fields.get("cluster")
+    batches = {"global_batch", "global_batch_tokens"}
+    if not (each and cluster) or batches & training.keys():
+        return {}
+    gpus = _gpus(cluster)
+    inner = math.prod(int(layout.get(axis, 1)) for axis in ("tp", "pp", "cp"))
+    if gpus % inner:
+        return {}
+    return {"training": {**training, "global_batch": gpus // inner * each}}
+
+
+def _gpus(cluster: str | Mapping[str, Any]) -> int:
+    """GPUs of a cluster in service. [1]."""
+    try:
+        return cluster_named(cluster, Path()).gpus
+    except ValueError as error:
+        raise BadInputError(str(error), field="--cluster") from error
 
 
 def _fields(reading: Reading, told: Told) -> dict[str, Any]:
@@ -280,6 +313,16 @@ def spec_text(fields: Mapping[str, object], reading: Reading) -> str:
     return yaml_text(dict(fields), head)
 
 
+def _worked_out(reading: Reading, fields: Mapping[str, Any]) -> list[str]:
+    """How a global batch that no file says came about."""
+    batch, each = fields.get("training", {}).get("global_batch"), reading.per_replica
+    if not (batch and each) or "global_batch" in reading.training or batch % each:
+        return []
+    return [
+        f"  global batch: {batch:,}, {each:,} for each of {batch // each:,} replicas"
+    ]
+
+
 def report(reading: Reading, fields: Mapping[str, object], out: str) -> str:
     """What was understood, and what was not.
 
@@ -295,6 +338,7 @@ def report(reading: Reading, fields: Mapping[str, object], out: str) -> str:
     shown = layout if isinstance(layout, dict) else {}
     degrees = [f"{k}={v}" for k, v in shown.items() if isinstance(v, int | str)]
     lines = [f"{out}: a job for {reading.framework}", "  layout: " + ", ".join(degrees)]
+    lines += _worked_out(reading, fields)
     if reading.unknown:
         lines += ["  not understood, and left out:"]
         lines += [f"    {comment(word)}" for word in reading.unknown]

@@ -20,6 +20,7 @@ from planner.launch.accelerate.files import (
     whole,
 )
 from planner.launch.brief import Reading
+from planner.launch.sizes import HUGGING_FACE, sizes_of
 from planner.launch.trainer import (
     LENGTHS,
     adapters_of,
@@ -95,6 +96,8 @@ def read(files: Mapping[str, str]) -> Reading:
         ignored=tuple(_ignored(its)),
         unknown=tuple(_unknown(its)),
         gpus=gpus,
+        sizes=sizes_of(its.model, HUGGING_FACE, file="config.json"),
+        per_replica=_per_replica(layout),
     )
 
 
@@ -113,9 +116,14 @@ def _training(
         given["seq_len"] = whole({"seq_len": length}, "seq_len", its.name)
     inner = layout["tp"] * layout["cp"]
     if gpus and gpus % inner == 0 and "micro_batch" in layout:
-        each = layout["micro_batch"] * layout.get("grad_accum", 1)
-        given["global_batch"] = gpus // inner * each
+        given["global_batch"] = gpus // inner * (_per_replica(layout) or 1)
     return given | _adapters(its)
+
+
+def _per_replica(layout: Mapping[str, Any]) -> int | None:
+    """Sequences of a step that every data-parallel rank takes."""
+    each = layout.get("micro_batch")
+    return each and each * int(layout.get("grad_accum", 1))
 
 
 def _precision(its: Found) -> str:

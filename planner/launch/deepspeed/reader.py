@@ -12,6 +12,7 @@ from hardware.yaml_text import parse_yaml
 from planner.errors import BadInputError
 from planner.launch.brief import Reading
 from planner.launch.deepspeed.known import unknown
+from planner.launch.sizes import HUGGING_FACE, sizes_of
 from planner.launch.trainer import LENGTHS, ignored, options_of, told, true
 from planner.specs.layout import Stage
 
@@ -124,6 +125,8 @@ def read(files: Mapping[str, str]) -> Reading:
             *_unpriced(its),
         ),
         gpus=gpus,
+        sizes=sizes_of(_model(files), HUGGING_FACE, file="config.json"),
+        per_replica=_per_replica(filled, layout),
     )
 
 
@@ -301,11 +304,15 @@ def _global_batch(its: Fields, layout: Fields, gpus: int | None) -> int | None:
     given = its.get("train_batch_size")
     if isinstance(given, int):
         return given
-    inner = layout["tp"] * layout["pp"] * layout["cp"]
-    if not gpus or gpus % inner or "micro_batch" not in layout:
+    inner, each = layout["tp"] * layout["pp"] * layout["cp"], _per_replica(its, layout)
+    return None if not gpus or gpus % inner or not each else gpus // inner * each
+
+
+def _per_replica(its: Fields, layout: Fields) -> int | None:
+    """Sequences of a step that every replica takes, where no batch is given."""
+    if isinstance(its.get("train_batch_size"), int) or "micro_batch" not in layout:
         return None
-    replicas = gpus // inner
-    return int(replicas * layout["micro_batch"] * layout.get("grad_accum", 1))
+    return int(layout["micro_batch"] * layout.get("grad_accum", 1))
 
 
 def _length(trainer: Fields, file: str) -> int | None:

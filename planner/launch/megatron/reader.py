@@ -10,9 +10,18 @@ from hardware.yaml_text import parse_yaml
 from planner.errors import BadInputError
 from planner.launch.brief import Reading
 from planner.launch.megatron.described import OTHERS, SIZES, described
+from planner.launch.megatron.harmless import is_harmless
 from planner.launch.megatron.known import VERSIONS, declared, given
 from planner.launch.megatron.placed import USED, placed
+from planner.launch.megatron.variables import (
+    RANKS,
+    filled,
+    option_of,
+    plain,
+    uncounted,
+)
 from planner.launch.shell import Script, split
+from planner.launch.sizes import MEGATRON, sizes_of
 
 Given = Mapping[str, Any]
 STACK = {"blockwise": "blockwise", "tensorwise": "current", "delayed": "delayed"}
@@ -79,7 +88,6 @@ UNPRICED = frozenset(
     }
 )
 """Arguments that change time or memory in a way that is not read. [text]"""
-RANKS = ("nproc_per_node", "nnodes")
 
 
 def reads(files: Mapping[str, str]) -> bool:
@@ -108,10 +116,13 @@ def read(files: Mapping[str, str]) -> Reading:
         BadInputError: No file has arguments of Megatron, or one has a wrong value.
     """
     name, words = _words(files)
+    words, open_ones = filled(words, READ | UNPRICED, file=name)
     version, its = _given(name, words)
     gpus = ranks_of(files)
     unknown = [w for w in words if w.startswith("--") and not _known(w, version)]
-    starter = [w for w in unknown if _plain(w) in _STARTER]
+    starter = [w for w in unknown if plain(w) in _STARTER]
+    others = its.keys() - READ - UNPRICED
+    harmless = {name for name in others if is_harmless(name, its[name])}
     unread = [w for w in dict.fromkeys(unknown) if w not in starter]
     return Reading(
         target="megatron",
@@ -120,13 +131,23 @@ def read(files: Mapping[str, str]) -> Reading:
         training=training_of(its),
         model=described(its),
         stack=stack_of(its),
-        ignored=tuple(_shown(its, its.keys() - _USED - UNPRICED)),
-        unknown=(*unread, *_shown(its, its.keys() & UNPRICED), *_unplaced(its, gpus)),
+        ignored=(*_shown(its, harmless), *open_ones),
+        unknown=(
+            *unread,
+            *_shown(its, (its.keys() - READ - harmless) | its.keys() & UNPRICED),
+            *_unplaced(its, gpus),
+            *(uncounted(files) if gpus is None else ()),
+        ),
         gpus=gpus,
+        sizes=sizes_of(its, MEGATRON, file=name, spelled=option_of),
+        per_replica=None
+        if its.get("global_batch_size")
+        else its.get("micro_batch_size"),
     )
 
 
-_USED = USED | TRAINED | OTHERS | set(SIZES)
+READ = USED | TRAINED | OTHERS | set(SIZES)
+"""Arguments that a layout, a training block, a stack or a model is read from. [text]"""
 _STARTER = frozenset(
     {
         "nnodes",
@@ -147,8 +168,9 @@ _STARTER = frozenset(
 """Options of torchrun, which starts the ranks. [text]"""
 
 
-def _plain(word: str) -> str:
-    return word.split("=", maxsplit=1)[0].lstrip("-").replace("-", "_")
+def _per_replica(its: Given) -> int | None:
+    """Megatron takes one micro-batch a step where no global batch is given. [1]."""
+    return None if its.get("global_batch_size") else its.get("micro_batch_size", 1)
 
 
 def _shown(its: Given, names: Iterable[str]) -> Iterator[str]:
@@ -156,7 +178,7 @@ def _shown(its: Given, names: Iterable[str]) -> Iterator[str]:
     for name in sorted(names):
         value = its[name]
         shown = " ".join(map(str, value)) if isinstance(value, list) else value
-        yield f"--{name.replace('_', '-')} {'' if value is True else shown}".strip()
+        yield f"{option_of(name)} {'' if value is True else shown}".strip()
 
 
 def _unplaced(its: Given, gpus: int | None) -> Iterator[str]:
@@ -217,8 +239,8 @@ def ranks_of(files: Mapping[str, str]) -> int | None:
         for word, value in pairwise(words):
             name, _, inline = word.partition("=")
             number = inline or value
-            if _plain(name) in RANKS and name.startswith("--") and number.isdigit():
-                found[_plain(name)] = int(number)
+            if plain(name) in RANKS and name.startswith("--") and number.isdigit():
+                found[plain(name)] = int(number)
     if len(found) < len(RANKS):
         return None
     return found["nproc_per_node"] * found["nnodes"]

@@ -57,7 +57,8 @@ def counts_of(text: str, *, file: str) -> tuple[int, ...]:
     """Layers of every virtual stage of a written layout.
 
     Args:
-        text: For example `Et*3|(t*4|)*2t*3L`. [text]
+        text: For example `Et*3|(t*4|)*2t*3L`; a backslash is what escapes a letter
+            of it from a shell. [text]
         file: Where it is from, for messages. [text]
 
     Returns:
@@ -70,7 +71,7 @@ def counts_of(text: str, *, file: str) -> tuple[int, ...]:
         Megatron-LM core_v0.16.1 megatron/core/transformer/
         pipeline_parallel_layer_layout.py, parse_str_to_list.
     """
-    plain = _unrolled(text.strip("'\"").replace(",", "").replace(" ", ""))
+    plain = _unrolled(re.sub(r"[\s,'\"\\]", "", text))
     stages = plain.split("|")
     if any(set(stage) - set("EtmL") for stage in stages):
         raise BadInputError(

@@ -13,7 +13,10 @@ from planner.launch.megatron.placed import placed
 from planner.launch.megatron.reader import ranks_of, stack_of, training_of
 from planner.launch.megatron_bridge.paths import options, paths, unknown_fields
 from planner.launch.megatron_bridge.writer import MODULES, PLAIN, PRECISIONS
+from planner.launch.sizes import MEGATRON, Size, sizes_of
 
+SOME = 1
+"""Experts of a model that has some, where a file does not say how many. [1]"""
 MARK = "tensor_model_parallel_size"
 LETTERS = {"embedding": "E", "decoder": "t", "mtp": "m", "loss": "L"}
 """What --pipeline-model-parallel-layout calls a layer. [text]"""
@@ -82,6 +85,7 @@ def read(files: Mapping[str, str]) -> Reading:
         ignored=tuple(_others(its)),
         unknown=(*(f"{path}: not in ConfigContainer" for path in skipped), *unread),
         gpus=gpus,
+        sizes=_sizes(values, name),
     )
 
 
@@ -105,8 +109,14 @@ def _values(its: Mapping[str, Any], file: str) -> tuple[dict[str, Any], list[str
     if isinstance(precise, Mapping) and precise.get("grad_reduce_in_fp32") is False:
         found["grad_reduce_in_bf16"] = True
     if "expert_model_parallel_size" in found or "num_moe_experts" in str(its):
-        found.setdefault("num_experts", 1)
+        found.setdefault("num_experts", SOME)
     return found, unread
+
+
+def _sizes(values: Mapping[str, Any], file: str) -> tuple[Size, ...]:
+    """Sizes of the model that the file states."""
+    found = sizes_of(values, MEGATRON, file=file, spelled="model.{}".format)
+    return tuple(s for s in found if (s.what, s.value) != ("experts", SOME))
 
 
 def _words(its: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:

@@ -8,12 +8,13 @@ from typing import Any
 from planner.errors import BadInputError
 from planner.launch.brief import Reading
 from planner.launch.megatron.reader import ranks_of
-from planner.launch.shell import Script
+from planner.launch.shell import Script, refuse_unset, unset
+from planner.launch.sizes import HUGGING_FACE, sizes_of
 from planner.launch.torchtitan.described import fields_of
 from planner.launch.torchtitan.legacy import from_toml, is_legacy, modern
 from planner.launch.torchtitan.modules import chosen, settings_of
 from planner.launch.torchtitan.placed import Settings, placed
-from planner.launch.torchtitan.settings import Values, kind_of, schedules
+from planner.launch.torchtitan.settings import Values, kind_of, renamed, schedules
 from planner.launch.torchtitan.source import Module
 
 KINDS = ("none", "selective", "full")
@@ -100,6 +101,8 @@ def read(files: Mapping[str, str]) -> Reading:
         ignored=tuple(_shown(values, "harmless")),
         unknown=(*unread, *_shown(values, "unknown"), *_unplaced(its, bool(model))),
         gpus=gpus,
+        sizes=sizes_of(model, HUGGING_FACE, file=file),
+        per_replica=None if its.sequences else its.local,
     )
 
 
@@ -184,9 +187,10 @@ def _overrides(words: Sequence[str]) -> Values:
             value = _literal(inline)
         elif following and not following.startswith("--"):
             value = _literal(following)
-        # What a variable holds at the time of the run is not known.
-        if "$" not in str(value):
+        if not unset(str(value)):
             found[key] = value
+        elif kind_of(renamed(key)) != "harmless":
+            refuse_unset(f"--{name}", str(value), file="the command line")
     return found
 
 

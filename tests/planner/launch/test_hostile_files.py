@@ -1,5 +1,6 @@
 """Launch files that are broken anywhere are refused or read, never a traceback."""
 
+import json
 import random
 import re
 from functools import cache
@@ -71,10 +72,16 @@ def broken(text: str, rng: random.Random) -> str:
     )
 
 
-def read_as_a_user_does(files: dict[str, str]) -> str:
+@cache
+def model_of(folder: Path) -> str:
+    """The preset that a folder trains."""
+    return str(json.loads((folder / "plan.json").read_text())["spec"]["model"]["name"])
+
+
+def read_as_a_user_does(files: dict[str, str], model: str) -> str:
     """Down to the job that is written, and what is said of it."""
     reading = read_texts(files, None, "folder")
-    told = Told(model="" if reading.model else "llama-3.1-8b", cluster=CLUSTER)
+    told = Told(model="" if reading.model else model, cluster=CLUSTER)
     fields = import_spec(reading, told, ("training.seq_len=4096",))
     return spec_text(fields, reading) + report(reading, fields, "job.yaml")
 
@@ -91,7 +98,7 @@ def test_a_broken_file_is_read_or_refused(folder: Path, seed: int) -> None:
     for _ in range(rng.choice((1, 1, 2))):
         files[name] = broken(files[name], rng) or "\n"
     try:
-        assert read_as_a_user_does(files)
+        assert read_as_a_user_does(files, model_of(folder))
     except BadInputError as error:
         assert str(error)  # noqa: PT017
 
@@ -101,4 +108,6 @@ def test_a_broken_file_is_read_or_refused(folder: Path, seed: int) -> None:
 )
 def test_a_whole_folder_is_read(folder: Path) -> None:
     """What is not broken is not refused, so that the test above can fail."""
-    assert folder.parent.name in read_as_a_user_does(folder_texts(folder))
+    assert folder.parent.name in read_as_a_user_does(
+        folder_texts(folder), model_of(folder)
+    )

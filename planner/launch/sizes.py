@@ -1,0 +1,138 @@
+"""Sizes that launch files give of a model, beside those of one that a user names."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from planner.errors import BadInputError
+from planner.models.architecture import Architecture
+from planner.models.attention import Attention
+from planner.models.feedforward import Mlp, Moe
+
+
+@dataclass(frozen=True)
+class Size:
+    """One size that a file states.
+
+    Attributes:
+        what: Of `KNOWN`. [text]
+        value: As stated. [1]
+        field: The option or key that says it. [text]
+        file: Where it is from; empty where it is not known. [text]
+    """
+
+    what: str
+    value: int
+    field: str
+    file: str = ""
+
+
+def _heads(model: Architecture) -> set[int]:
+    return {kind.attention.heads for kind in model.kinds}
+
+
+def _groups(model: Architecture) -> set[int]:
+    attentions = (kind.attention for kind in model.kinds)
+    return {a.kv_heads for a in attentions if isinstance(a, Attention)}
+
+
+def _widths(model: Architecture) -> set[int]:
+    """Inner widths of dense blocks, and of one expert."""
+    return {kind.ffn.ffn for kind in model.kinds if isinstance(kind.ffn, Mlp | Moe)}
+
+
+def _experts(model: Architecture, name: str) -> set[int]:
+    blocks = (kind.ffn for kind in model.kinds)
+    return {getattr(block, name) for block in blocks if isinstance(block, Moe)}
+
+
+KNOWN: dict[str, Callable[[Architecture], set[int]]] = {
+    "layers": lambda model: {model.layers},
+    "width": lambda model: {model.hidden},
+    "heads": _heads,
+    "key and value heads": _groups,
+    "feed-forward width": _widths,
+    "experts": lambda model: _experts(model, "experts"),
+    "experts of a token": lambda model: _experts(model, "top_k"),
+}
+"""Values of a size that the layers of a model have; layers without it have none."""
+OF_ONE_KIND = ("key and value heads",)
+"""Sizes that latent attention has not, whatever a file says. [text]"""
+MEGATRON = {
+    "num_layers": "layers",
+    "hidden_size": "width",
+    "num_attention_heads": "heads",
+    "num_query_groups": "key and value heads",
+    "ffn_hidden_size": "feed-forward width",
+    "moe_ffn_hidden_size": "feed-forward width",
+    "num_experts": "experts",
+    "moe_router_topk": "experts of a token",
+}
+"""Size by argument of Megatron-LM. [text]"""
+HUGGING_FACE = {
+    "num_hidden_layers": "layers",
+    "n_layer": "layers",
+    "hidden_size": "width",
+    "n_embd": "width",
+    "num_attention_heads": "heads",
+    "n_head": "heads",
+    "num_local_experts": "experts",
+    "n_routed_experts": "experts",
+}
+"""Size by field of a config.json. [text]"""
+
+
+def sizes_of(
+    given: Mapping[str, Any],
+    names: Mapping[str, str],
+    *,
+    file: str = "",
+    spelled: Callable[[str], str] = str,
+) -> tuple[Size, ...]:
+    """Sizes among the values of a file.
+
+    Args:
+        given: Values by name. [-]
+        names: Size by name. [text]
+        file: Where they are from. [text]
+        spelled: A name as the file spells it. [text]
+
+    Returns:
+        Those that are given as whole numbers. [-]
+    """
+    return tuple(
+        Size(what, given[name], spelled(name), file)
+        for name, what in names.items()
+        if type(given.get(name)) is int and given[name] > 0
+    )
+
+
+def refuse_other_model(sizes: Sequence[Size], model: Architecture, named: str) -> None:
+    """Refuse a model that is not the one whose sizes files give.
+
+    Args:
+        sizes: What the files say. [-]
+        model: The model that the user names. [-]
+        named: How. [text]
+
+    Raises:
+        BadInputError: A size differs; names file, option and both values.
+    """
+    for size, its in _clashes(sizes, model):
+        has = " or ".join(f"{value:,}" for value in sorted(its)) or "no"
+        raise BadInputError(
+            f"{named} has {has} {size.what}, the files have another model",
+            file=size.file,
+            field=size.field,
+            value=size.value,
+            allowed=f"{has}, or another --model",
+        )
+
+
+def _clashes(
+    sizes: Sequence[Size], model: Architecture
+) -> Iterator[tuple[Size, set[int]]]:
+    for size in sizes:
+        its = KNOWN[size.what](model)
+        if size.value not in its and (its or size.what not in OF_ONE_KIND):
+            yield size, its
