@@ -202,7 +202,8 @@ def held_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
         return np.zeros(len(meshes)) + frozen
     copies = weight_copies(workload)
     if workload.recipe.fp8_primary:
-        copies -= HALF
+        sharded = workload.training.frozen | (meshes.zero > 0)
+        copies = copies - HALF * sharded
     return frozen + copies * owned.quantised / dense
 
 

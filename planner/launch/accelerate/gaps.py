@@ -20,7 +20,16 @@ from planner.launch.accelerate.plan import (
 )
 from planner.launch.accelerate.run import targets, weights
 from planner.launch.brief import Brief, Gap
+from planner.launch.switches import switch_gaps
 
+SWITCHES: dict[str, tuple[object, ...]] = {
+    "overlap_grad_reduce": (True,),
+    "overlap_param_gather": (True,),
+    "tp_overlap": (False,),
+    "ep_overlap": (False,),
+    "cuda_graphs": ("none",),
+}
+"""What is as it is: DDP, FSDP2 and overlap_comm overlap, the rest has no key. [-]"""
 PRECISIONS = ("bf16", "fp16", "fp8", "fp32", "tf32")
 
 
@@ -41,6 +50,7 @@ def gaps(brief: Brief) -> tuple[Gap, ...]:
         *_mesh_gaps(brief),
         *_split_gaps(brief),
         *_zero_gaps(brief),
+        *switch_gaps(brief, "accelerate", SWITCHES),
     )
 
 

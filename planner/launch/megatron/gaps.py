@@ -11,6 +11,7 @@ from planner.launch.megatron.recompute import (
     recompute_gaps,
     recompute_kinds,
 )
+from planner.launch.switches import switch_gaps
 from planner.models.blocks import Moe
 from planner.specs.layout import Layout
 
@@ -59,6 +60,7 @@ def layout_gaps(brief: Brief) -> Iterator[Gap]:
     yield from offload_gaps(brief.layout)
     yield from _mesh_gaps(brief)
     yield from _expert_gaps(brief)
+    yield from switch_gaps(brief, "megatron", {"cuda_graphs": ("none",)})
 
 
 def _number_gaps(brief: Brief) -> Iterator[Gap]:

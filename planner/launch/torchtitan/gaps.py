@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from planner.launch.brief import Brief, Gap
+from planner.launch.switches import switch_gaps
 from planner.launch.torchtitan.model import model_gaps
 from planner.models.blocks import Moe
 
@@ -20,6 +21,13 @@ OPTIMIZERS = ("adamw",)
 MOMENTS = {None: "fused", 32: "fused", 16: "fused_opt_states_bf16"}
 """Implementation of AdamW by the width of its moments. [text]"""
 PRECISIONS = ("bf16", "fp8", "mxfp8")
+SWITCHES: dict[str, tuple[object, ...]] = {
+    "overlap_grad_reduce": (True,),
+    "overlap_param_gather": (True,),
+    "ep_overlap": (False,),
+    "cuda_graphs": ("none",),
+}
+"""What is as it is: FSDP2 overlaps always, the others are not written. [-]"""
 FLEX_BLOCK = 128
 """Tokens of a block of FlexAttention's mask. [token]"""
 
@@ -41,6 +49,7 @@ def gaps(brief: Brief) -> tuple[Gap, ...]:
         *_method_gaps(brief),
         *model_gaps(brief),
         *_number_gaps(brief),
+        *switch_gaps(brief, "torchtitan", SWITCHES),
         *_exchange_gaps(brief),
         *_mesh_gaps(brief),
         *_context_gaps(brief),
