@@ -164,7 +164,7 @@ def test_files_set_what_the_price_used(target: str, tmp_path: Path) -> None:
     room, check = CHECKS[target]
     seen = []
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=25, deadline=None)
     @given(jobs(room))
     def drawn(spec: dict[str, Any]) -> None:
         made = launched(target, spec, tmp_path)
