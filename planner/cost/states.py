@@ -231,9 +231,9 @@ def held_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
     frozen = _frozen_bytes(workload, owned, meshes) - saved
     if not keeps_quantised(workload):
         return np.zeros(len(meshes)) + frozen
-    copies = weight_copies(workload)
+    copies = np.full(len(meshes), float(weight_copies(workload)))
     if workload.recipe.fp8_primary:
-        copies -= HALF
+        copies -= HALF * (workload.training.frozen | (meshes.zero > 0))
     return frozen + copies * owned.quantised / dense
 
 

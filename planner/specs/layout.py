@@ -42,12 +42,15 @@ class RecomputeRange(BaseModel):
 
 
 class StageOffload(BaseModel):
-    """Fraction of a virtual stage's activations kept in host memory. [1]."""
+    """What one virtual stage alone keeps in host memory: nothing. [1].
+
+    No framework moves what one stage holds and leaves the others as they are;
+    ``layout.offload`` is of all of them.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    gradients: float = Field(default=0.0, ge=0.0, le=1.0)
-    """Of the sharded gradients."""
+    gradients: float = Field(default=0.0, ge=0.0, le=0.0)
     activations: float = Field(default=0.0, ge=0.0, le=0.0)
 
 

@@ -46,17 +46,17 @@ class Layouts:
             Columns of length one. [-]
         """
         full = any(r.kind == FULL for stage in layout.stages for r in stage.recompute)
-        values = (
-            layout.sp,
-            layout.pp,
-            layout.ep,
-            layout.zero_stage,
-            layout.grad_accum,
-            layout.vpp,
-            layout.schedule,
-            full,
+        return cls(
+            sp=np.array([layout.sp]),
+            pp=np.array([layout.pp]),
+            ep=np.array([layout.ep]),
+            zero=np.array([layout.zero_stage]),
+            micro_batches=np.array([layout.grad_accum]),
+            chunks=np.array([layout.vpp]),
+            schedule=np.array([layout.schedule]),
+            full=np.array([full]),
+            predicted=predicted,
         )
-        return cls(*(np.array([value]) for value in values), predicted=predicted)
 
 
 class Needs(BaseModel):

@@ -6,6 +6,16 @@ from planner.frameworks.accelerate.writers import accelerate
 from planner.launch.accelerate.plan import recompute
 from planner.launch.brief import Brief, Gap
 from planner.launch.said import gaps_of
+from planner.launch.switches import switch_gaps
+
+SWITCHES: dict[str, tuple[object, ...]] = {
+    "overlap_grad_reduce": (True,),
+    "overlap_param_gather": (True,),
+    "tp_overlap": (False,),
+    "ep_overlap": (False,),
+    "cuda_graphs": ("none",),
+}
+"""What is as it is: DDP, FSDP2 and overlap_comm overlap, the rest has no key. [-]"""
 
 
 def gaps(brief: Brief) -> tuple[Gap, ...]:
@@ -17,7 +27,11 @@ def gaps(brief: Brief) -> tuple[Gap, ...]:
     Returns:
         One gap for each, none where all of it can be said. [-]
     """
-    return (*gaps_of(brief, accelerate), *_layout_gaps(brief))
+    return (
+        *gaps_of(brief, accelerate),
+        *_layout_gaps(brief),
+        *switch_gaps(brief, "accelerate", SWITCHES),
+    )
 
 
 def _layout_gaps(brief: Brief) -> Iterator[Gap]:

@@ -9,9 +9,16 @@ from planner.launch.brief import Brief, Gap, LaunchFile, Program, Variable
 from planner.launch.deepspeed.known import VERSION
 from planner.launch.render import render
 from planner.launch.said import gaps_of
+from planner.launch.switches import is_on, switch_gaps
 from planner.specs.layout import Layout
 
 CONFIG, MODEL, HOSTS, SCRIPT = "ds_config.json", "config.json", "hostfile", "train.py"
+SWITCHES: dict[str, tuple[object, ...]] = {
+    "tp_overlap": (False,),
+    "ep_overlap": (False,),
+    "cuda_graphs": ("none",),
+}
+"""What has no key. [-]"""
 DRIVES = "/local_nvme"
 
 
@@ -24,7 +31,11 @@ def gaps(brief: Brief) -> tuple[Gap, ...]:
     Returns:
         One gap for each, none where all of it can be said. [-]
     """
-    return (*gaps_of(brief, deepspeed), *_layout_gaps(brief))
+    return (
+        *gaps_of(brief, deepspeed),
+        *_layout_gaps(brief),
+        *switch_gaps(brief, "deepspeed", SWITCHES),
+    )
 
 
 def _layout_gaps(brief: Brief) -> Iterator[Gap]:
@@ -136,7 +147,7 @@ def configuration(brief: Brief) -> dict[str, Any]:
         "steps_per_print": 10,
         "gradient_clipping": 1.0,
         **_format(brief),
-        "zero_optimization": _zero(its),
+        "zero_optimization": _zero(brief),
         **_axes(brief),
         **_recompute(brief),
         **_optimizer(brief),
@@ -171,10 +182,13 @@ def _hybrid(its: Layout) -> bool:
     return its.zero_stage == 3 and its.dp_shard < its.dp * its.cp
 
 
-def _zero(its: Layout) -> dict[str, Any]:
+def _zero(brief: Brief) -> dict[str, Any]:
+    its = brief.layout
     found: dict[str, Any] = {"stage": its.zero_stage}
     if its.zero_stage:
-        found |= {"overlap_comm": True, "contiguous_gradients": True}
+        # Stage 3 gathers and reduces beside its layers, in the price as here.
+        beside = its.zero_stage == 3 or is_on(brief, "deepspeed", "overlap_grad_reduce")
+        found |= {"overlap_comm": beside, "contiguous_gradients": True}
     if _hybrid(its):
         found["zero_hpz_partition_size"] = its.dp_shard
     return found | _offload(its)

@@ -9,6 +9,7 @@ from planner.launch.megatron.model import model_arguments
 from planner.launch.megatron.recompute import offload_arguments, recompute_arguments
 from planner.launch.megatron.rotation import Argument
 from planner.launch.megatron.stages import is_even, stage_layout
+from planner.launch.switches import is_on
 from planner.specs.layout import Layout
 
 CP_TYPES = {"ring": "p2p", "all-gather": "all_gather", "ulysses": "a2a"}
@@ -64,7 +65,7 @@ def parallelism(brief: Brief) -> list[Argument]:
         ("--tensor-model-parallel-size", its.tp),
         *_flags(
             ("--sequence-parallel", its.sp),
-            ("--tp-comm-overlap", its.sp and brief.stack.get("tp_overlap")),
+            ("--tp-comm-overlap", is_on(brief, "megatron", "tp_overlap")),
         ),
         ("--pipeline-model-parallel-size", its.pp),
         *_stages(brief),
@@ -74,22 +75,14 @@ def parallelism(brief: Brief) -> list[Argument]:
         found += [
             ("--expert-model-parallel-size", its.ep),
             ("--expert-tensor-parallel-size", its.etp),
-            *_flags(("--overlap-moe-expert-parallel-comm", _overlaps_experts(brief))),
+            *_flags(
+                (
+                    "--overlap-moe-expert-parallel-comm",
+                    is_on(brief, "megatron", "ep_overlap"),
+                )
+            ),
         ]
     return [*found, *_sharding(brief), *_flags(_mapping(its))]
-
-
-def _overlaps_experts(brief: Brief) -> bool:
-    """Exchanges of experts beside another micro-batch, where Megatron can do it.
-
-    References:
-        Megatron-LM core_v0.16.1 megatron/core/transformer/transformer_config.py,
-        overlap_moe_expert_parallel_comm.
-    """
-    its = brief.layout
-    whole = any(part.kind == "full" for s in its.stages for part in s.recompute)
-    can = its.ep > 1 and not whole and (its.pp == 1 or its.vpp > 1)
-    return can and bool(brief.stack.get("ep_overlap"))
 
 
 def _mapping(layout: Layout) -> tuple[str, bool]:
@@ -130,23 +123,17 @@ def _context(layout: Layout) -> list[Argument]:
 
 def _sharding(brief: Brief) -> list[Argument]:
     its = brief.layout
+    overlaps = _flags(
+        ("--overlap-grad-reduce", is_on(brief, "megatron", "overlap_grad_reduce")),
+        ("--overlap-param-gather", is_on(brief, "megatron", "overlap_param_gather")),
+    )
     if its.zero_stage == 0:
-        return []
+        return overlaps
     found = _flags(("--use-distributed-optimizer", True))
     copies = its.dp * its.cp // its.dp_shard
     if copies > 1:
         found.append(("--num-distributed-optimizer-instances", copies))
-    reduce, gather = (
-        brief.stack.get(name)
-        for name in ("overlap_grad_reduce", "overlap_param_gather")
-    )
-    return [
-        *found,
-        *_flags(
-            ("--overlap-grad-reduce", reduce),
-            ("--overlap-param-gather", reduce and gather),
-        ),
-    ]
+    return [*found, *overlaps]
 
 
 def _batch(brief: Brief) -> list[Argument]:
@@ -186,8 +173,9 @@ def _numbers(brief: Brief) -> list[Argument]:
         found += [("--fp8-format", "hybrid"), ("--fp8-recipe", recipe)]
     if precision == "nvfp4":
         found += [("--fp4-format", "e2m1"), ("--fp4-recipe", "nvfp4")]
-    kept = bool(recipe) and formats.parameters == "fp8" and brief.layout.zero_stage > 0
-    reused = kept and recipe == "mxfp8" and brief.stack.get("overlap_param_gather")
+    kept = bool(recipe) and brief.layout.zero_stage > 0 and _alone(brief)
+    gathers = is_on(brief, "megatron", "overlap_param_gather")
+    reused = kept and recipe == "mxfp8" and gathers
     return [
         *found,
         *_flags(
@@ -199,6 +187,12 @@ def _numbers(brief: Brief) -> list[Argument]:
             ),
         ),
     ]
+
+
+def _alone(brief: Brief) -> bool:
+    """Whether the weights of linears are kept in fp8 and in no other format."""
+    stack = brief.framework == "megatron" and bool(brief.stack.get("fp8_primary"))
+    return stack or brief.layout.comm_dtype.parameters == "fp8"
 
 
 def _optimizer(brief: Brief) -> list[Argument]:

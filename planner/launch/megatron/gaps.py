@@ -6,6 +6,7 @@ from planner.frameworks.megatron.writers import megatron
 from planner.launch.brief import Brief, Gap
 from planner.launch.megatron.recompute import offload_gaps, recompute_gaps
 from planner.launch.said import gaps_of
+from planner.launch.switches import switch_gaps
 
 SCHEDULES = ("1f1b", "interleaved")
 
@@ -31,6 +32,7 @@ def layout_gaps(brief: Brief) -> Iterator[Gap]:
     Yields:
         One gap for each.
     """
+    yield from switch_gaps(brief, "megatron", {"cuda_graphs": ("none",)})
     its = brief.layout
     yield from recompute_gaps(its)
     yield from offload_gaps(its)

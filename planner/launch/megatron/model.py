@@ -151,6 +151,10 @@ def _groups(brief: Brief) -> list[Argument]:
     return [(option, fields[name]) for name, option in GROUPS.items() if name in fields]
 
 
+FLEX = ("deepep", "hybridep")
+"""Backends that send one copy of a token, the usual one first. [text]"""
+
+
 def dispatcher(brief: Brief) -> list[Argument]:
     """What sends tokens to experts: DeepEP sends one copy to a node.
 
@@ -162,9 +166,10 @@ def dispatcher(brief: Brief) -> list[Argument]:
     """
     if brief.stack.get("expert_dispatch") != "deduplicated" or brief.layout.ep == 1:
         return [("--moe-token-dispatcher-type", "alltoall")]
+    named = brief.spec.stack.get("dispatcher")
     return [
         ("--moe-token-dispatcher-type", "flex"),
-        ("--moe-flex-dispatcher-backend", "deepep"),
+        ("--moe-flex-dispatcher-backend", named if named in FLEX else FLEX[0]),
     ]
 
 

@@ -326,9 +326,8 @@ def stack_of(its: Given) -> dict[str, Any]:
         Fields of a stack block. [-]
     """
     found: dict[str, Any] = {}
-    if its.get("use_distributed_optimizer"):
-        found["overlap_grad_reduce"] = bool(its.get("overlap_grad_reduce"))
-        found["overlap_param_gather"] = bool(its.get("overlap_param_gather"))
+    for name in ("overlap_grad_reduce", "overlap_param_gather"):
+        found[name] = bool(its.get(name))
     recipe = STACK.get(str(its.get("fp8_recipe", "delayed")))
     if its.get("fp8") and recipe:
         found["fp8_recipe"] = recipe

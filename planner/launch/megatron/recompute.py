@@ -140,9 +140,8 @@ def offload_gaps(layout: Layout) -> Iterator[Gap]:
         cpu_offloading.
     """
     its = layout.offload
-    stages = any(s.offload.gradients or s.offload.activations for s in layout.stages)
     for part in ("parameters", "gradients"):
-        if getattr(its, part) or (part == "gradients" and stages):
+        if getattr(its, part):
             what = "only optimizer states and activations go to the host"
             yield Gap(what, "layout.offload", part, "optimizer, activations")
     if its.device == "nvme":

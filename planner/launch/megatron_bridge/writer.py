@@ -164,8 +164,6 @@ def _formats(
         found["model"]["cpu_offloading"] = True
     if brief.architecture.mtp_layers:
         found["model"]["mtp_num_layers"] = brief.architecture.mtp_layers
-    if "--tp-comm-overlap" in given:
-        found["model"]["tp_comm_overlap"] = True
 
 
 def _packing(brief: Brief) -> dict[str, int]:

@@ -10,6 +10,15 @@ from planner.frameworks.torchtitan.writers import (
 )
 from planner.launch.brief import Brief, Gap
 from planner.launch.said import gaps_of
+from planner.launch.switches import switch_gaps
+
+SWITCHES: dict[str, tuple[object, ...]] = {
+    "overlap_grad_reduce": (True,),
+    "overlap_param_gather": (True,),
+    "ep_overlap": (False,),
+    "cuda_graphs": ("none",),
+}
+"""What is as it is: FSDP2 overlaps always, the others are not written. [-]"""
 
 
 def gaps(brief: Brief) -> tuple[Gap, ...]:
@@ -21,7 +30,11 @@ def gaps(brief: Brief) -> tuple[Gap, ...]:
     Returns:
         One gap for each, none where all of it can be said. [-]
     """
-    return (*gaps_of(brief, torchtitan), *_layout_gaps(brief))
+    return (
+        *gaps_of(brief, torchtitan),
+        *_layout_gaps(brief),
+        *switch_gaps(brief, "torchtitan", SWITCHES),
+    )
 
 
 def _layout_gaps(brief: Brief) -> Iterator[Gap]:

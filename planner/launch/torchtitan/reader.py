@@ -236,6 +236,8 @@ def _stack(values: Values) -> dict[str, Any]:
     parts = values.get("compile.components", ["model", "loss"])
     compiled = bool(values.get("compile.enable", False)) and "model" in parts
     found: dict[str, Any] = {} if compiled else {"name": "torchtitan-eager"}
+    if values.get("compile.enable_async_tensor_parallel"):
+        found["tp_overlap"] = True
     if values.get("dispatcher") in ("deepep", "hybridep"):
         found["dispatcher"] = values["dispatcher"]
     return found

@@ -13,6 +13,7 @@ from planner.frameworks.torchtitan.writers import (
 )
 from planner.launch.brief import Brief, LaunchFile, Program, Variable
 from planner.launch.render import render
+from planner.launch.switches import is_on
 from planner.launch.torchtitan.code import Code, Keywords, call
 from planner.launch.torchtitan.model import Named, Own, model_of
 from planner.specs.layout import Layout
@@ -243,13 +244,19 @@ def _sections(brief: Brief) -> Iterator[tuple[str, str]]:
     yield "training", call("TrainingConfig", _training(brief))
     yield "parallelism", call("ParallelismConfig", _parallelism(brief))
     yield "activation_checkpoint", KINDS[_recompute(brief.layout)]
-    yield "compile", f"CompileConfig(enable={compiled(brief.asked)})"
+    yield "compile", _compile(brief)
     folder: Keywords = {
         "enable": Code('bool(os.environ.get("CHECKPOINTS"))'),
         "folder": Code('os.environ.get("CHECKPOINTS") or "checkpoint"'),
     }
     yield "checkpoint", call("CheckpointManager.Config", folder)
     yield "metrics", "MetricsProcessor.Config(log_freq=10)"
+
+
+def _compile(brief: Brief) -> str:
+    beside = is_on(brief, "torchtitan", "tp_overlap")
+    more = ", enable_async_tensor_parallel=True" if beside else ""
+    return f"CompileConfig(enable={compiled(brief.asked)}{more})"
 
 
 def _loss(brief: Brief) -> str:

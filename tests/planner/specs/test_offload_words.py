@@ -5,8 +5,9 @@ from itertools import permutations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
-from planner.specs.layout import Offload
+from planner.specs.layout import Offload, PartialLayout
 from planner.specs.offload import (
     CATEGORIES,
     offload_text,
@@ -94,3 +95,12 @@ def test_a_search_says_only_the_settings_that_it_chose() -> None:
     assert SearchSpec().settings_of(training) == {}
     chosen = SearchSpec(method=["full", "lora"]).settings_of(training)
     assert chosen == {"method": "lora"}
+
+
+@pytest.mark.parametrize("name", ["gradients", "activations"])
+@pytest.mark.parametrize("zero", [1, 2])
+def test_no_stage_keeps_anything_on_the_host_alone(name: str, zero: int) -> None:
+    """No framework does that, and no price would read it."""
+    stage = {"layers": 2, "offload": {name: 0.5}}
+    with pytest.raises(ValidationError, match="less than or equal to 0"):
+        PartialLayout.model_validate({"zero_stage": zero, "stages": [stage]})
