@@ -157,9 +157,7 @@ class CandidateWork:
         """One round of the solver."""
         if self.solver is None:
             cuts = self.tightened.cuts if self.tightened else self.relaxed.cuts
-            self.solver = MeshSolver(
-                self.costs, cuts, bound=self.bound, stop=self.stop
-            )
+            self.solver = MeshSolver(self.costs, cuts, bound=self.bound, stop=self.stop)
             if self.split is not None:
                 self.solver.learn(self.split.counts)
         answer = self.solver.advance(cutoff)

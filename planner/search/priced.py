@@ -74,4 +74,3 @@ class PricedInOrder:
             )
         assert self._part is not None
         return stage_costs(self.workload, self._part, place % BLOCK, self._table)
-

@@ -186,9 +186,7 @@ class MeshSolver:
         return MeshAnswer(outcome, self.bound, value, counts, self.rounds)
 
 
-def _solved(
-    solver: cp.CpSolver, model: cp.CpModel, stop: Stop
-) -> object:
+def _solved(solver: cp.CpSolver, model: cp.CpModel, stop: Stop) -> object:
     """Solve beside this thread, which asks meanwhile whether the search has to end."""
     with ThreadPoolExecutor(max_workers=1) as beside:
         answer = beside.submit(solver.solve, model)
