@@ -12,16 +12,17 @@ from hardware.calibration import calibration
 from hardware.catalog import resolve_cluster
 from hardware.fleets import ClusterSpec
 from hardware.topology import ClusterTopology
+from planner.cost.mixed import price_meshes
 from planner.cost.pipeline import rank_blocks
 from planner.cost.room import budget_bytes
-from planner.cost.table import fill_table
+from planner.cost.table import CostTable, fill_table
 from planner.cost.workload import Workload
 from planner.frameworks import FRAMEWORKS
 from planner.models import from_config
 from planner.schedules import SPLIT, V_SHAPED
 from planner.search.exhaustive import candidate_costs, count_plans, splits
 from planner.search.paths import even_counts
-from planner.search.space import enumerate_space
+from planner.search.space import Space, enumerate_space
 from planner.specs.framework import Framework
 from planner.specs.search import SearchSpec
 from planner.specs.table import EndCosts, IdleMoment, LayerCosts, StageCosts
@@ -293,6 +294,12 @@ def tightened(workload: Workload, blocks: int | None) -> Workload:
     whole = budget_bytes(free, enumerate_space(workload).meshes).max()
     taken = max(whole - 512 * blocks, 0.0) / workload.profile.packing
     return with_profile(workload, context_gb=taken / 1e9, communicator_gb=0.0)
+
+
+def priced_space(workload: Workload) -> tuple[CostTable, Space]:
+    """The whole declared space of a job, all its meshes priced at once."""
+    space = enumerate_space(workload)
+    return price_meshes(workload, space.meshes, space.recompute), space
 
 
 def with_profile(workload: Workload, **fields: object) -> Workload:

@@ -55,11 +55,7 @@ class Kept:
             True where time, memory and exit code are as promised.
         """
         in_time = self.seconds <= time_limit + LATE
-        return (
-            in_time
-            and self.peak_bytes <= MORE * memory_limit
-            and self.code in CODES
-        )
+        return in_time and self.peak_bytes <= MORE * memory_limit and self.code in CODES
 
 
 def tree_bytes(root: int) -> int:

@@ -10,10 +10,11 @@ from unittest.mock import patch
 from planner import optimize
 from planner.search import first_tier
 from planner.search.incumbents import Incumbents
+from planner.search.space import Enumerator
 from planner.search.variant import BestFirst
 
 PHASES: dict[str, tuple[Any, str]] = {
-    "enumerate": (first_tier, "enumerate_space"),
+    "enumerate": (Enumerator, "listing"),
     "price": (first_tier, "price_meshes"),
     "bound": (first_tier, "space_bounds"),
     "refine": (BestFirst, "_refine"),

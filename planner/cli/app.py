@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from io import TextIOWrapper
+from io import FileIO, TextIOWrapper
 from keyword import iskeyword
 from typing import Annotated, Any
 
@@ -119,8 +119,8 @@ def main() -> None:
     """Run the command line, and leave with its exit code."""
     begin_with_process()
     # A stream that the caller closed is no stream at all here.
-    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    sys.stdout = sys.stdout or TextIOWrapper(FileIO(os.devnull, "w"))
+    sys.stderr = sys.stderr or TextIOWrapper(FileIO(os.devnull, "w"))
     for stream in (sys.stdout, sys.stderr):
         # A bar or a dash that the terminal cannot show is no reason to fail.
         if isinstance(stream, TextIOWrapper):

@@ -172,9 +172,9 @@ def check_writable(**options: Path | str | None) -> None:
                 field=f"--{option}",
                 allowed="a file in a folder that takes new files",
             )
-    given = [
-        path.resolve() for path in files.values() if path.is_file() or not path.exists()
-    ]
+    # A device takes as many outputs as there are.
+    new = (path for path in files.values() if path.is_file() or not path.exists())
+    given = [path.resolve() for path in new]
     if len(set(given)) < len(given):
         raise BadInputError(
             "two outputs cannot go to one file",

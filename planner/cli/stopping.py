@@ -27,9 +27,10 @@ MEMORY = "4 GiB"
 """Memory limit of a command that is given none. [text]"""
 LEAST_MEMORY = "512 MiB"
 """Memory below which no search is worth its start. [text]"""
-RESERVE = 0.1, 2.0
-"""Share of the time limit, and the most of it, that is kept for the report. [1] and
-[s]"""
+REPORT = 1.2
+"""Processor time of what comes after a search: prices, checks, report. [s]"""
+MOST_RESERVED = 0.4
+"""Share of the time limit that is kept for it at most. [1]"""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 """Signals that ask for what is known by now. [-]"""
 LEFT_BY_SIGNAL = 128
@@ -71,8 +72,9 @@ class Run:
             BadInputError: The memory limit is no size, or too small to work in.
         """
         memory = memory_bytes(memory_limit)
-        share, most = RESERVE
-        reserve = min(share * time_limit, most)
+        # On a busy machine everything takes longer, in proportion.
+        busy = (time.monotonic() - self.began) / max(time.process_time(), 1e-3)
+        reserve = min(REPORT * max(busy, 1.0), MOST_RESERVED * time_limit)
         self.ends = self.began + time_limit
         self.stop = Stop(self.ends - reserve, memory)
         return self.stop

@@ -120,10 +120,11 @@ class Enumerator:
         pairs: list[tuple[Shape, tuple[int, ...]]] = []
         for shape in self._shapes():
             stop.check()
-            kept = (
-                r for r in self._rows(shape) if keeps_to_pools(self.workload, r, most)
-            )
-            pairs += [(shape, row) for row in kept]
+            pairs += [
+                (shape, row)
+                for row in self._rows(shape)
+                if keeps_to_pools(self.workload, row, most)
+            ]
         return [row for _, row in pairs], tuple(shape.hosting for shape, _ in pairs)
 
     def _rows(self, shape: Shape) -> Iterator[tuple[int, ...]]:

@@ -32,7 +32,7 @@ def work(nodes: int, layers: int, space: str) -> tuple[int, int]:
     tracemalloc.start()
     try:
         priced = BestFirst(job, Incumbents(top=1))
-        return len(priced.space), tracemalloc.get_traced_memory()[1]
+        return sum(priced.declared.values()), tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
 

@@ -1,6 +1,7 @@
 """What has to hold between the search and brute force, for any problem."""
 
 from one_row import one_row_table
+from strategies import priced_space
 
 from planner.cost.pipeline import step_ns
 from planner.cost.workload import Workload
@@ -66,7 +67,7 @@ def check_cutoff(costs: StageCosts, value: int) -> None:
 def check_job(workload: Workload) -> None:
     """The proven answer is the best of all plans, to the last bit."""
     found = search(workload)
-    best = best_of_space(found.table, found.space)
+    best = best_of_space(*priced_space(found.workload))
     if best is None:
         assert not found.ranked
         return

@@ -12,7 +12,7 @@ from every_plan import Choice, choices, kinds_of
 
 from planner.cost.meshes import Meshes
 from planner.cost.workload import Workload
-from planner.search import best_first
+from planner.search import stop
 from planner.search.best_first import search_all
 from planner.search.formats import BY_NARROWER
 from planner.search.incumbents import Found
@@ -156,7 +156,7 @@ def check_hurried(job: Workload, ticks: int, patch: pytest.MonkeyPatch) -> None:
     best = best_plans(its)
     clock = SimpleNamespace(monotonic=count().__next__)
     with patch.context() as patched:
-        patched.setattr(best_first, "time", clock)
+        patched.setattr(stop, "time", clock)
         outcomes = search_all(its, top=1, time_limit=float(ticks))
     bound = min(outcome.bound_s for outcome in outcomes)
     plans = sorted(plan for outcome in outcomes for plan in outcome.ranked)

@@ -9,7 +9,7 @@ from against_brute_force import check_job
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-from strategies import framework, small_job, tightened
+from strategies import framework, priced_space, small_job, tightened
 from tiny_models import TINY_MIXTRAL
 
 from planner.cost.workload import Workload
@@ -79,11 +79,11 @@ def test_the_best_plan_stays_in_the_space(
     """The best of all plans with every kind is the best without those left out."""
     workload = job(limits, nodes=nodes, seq_len=seq_len)
     fewer = search(workload)
-    best = best_of_space(fewer.table, fewer.space)
+    best = best_of_space(*priced_space(fewer.workload))
     monkeypatch.setattr(context, "undominated", everything)
     every = search(workload)
-    assert len(every.space) > len(fewer.space)
-    of_all = best_of_space(every.table, every.space)
+    assert every.candidates > fewer.candidates
+    of_all = best_of_space(*priced_space(every.workload))
     assert (best and best.step_s) == (of_all and of_all.step_s)
 
 

@@ -8,6 +8,7 @@ from planner.cost.workload import Workload
 from planner.search import first_tier
 from planner.search.best_first import search_all
 from planner.search.part import FROM_GPUS, parts_of
+from planner.search.stop import Stop
 from planner.specs.search import SearchSpec
 
 
@@ -94,7 +95,7 @@ def test_what_the_part_found_stands_where_time_ends(
     monkeypatch.setattr("planner.search.part.FROM_GPUS", 1)
     monkeypatch.setattr("planner.search.best_first.Together.run", only_parts_run())
 
-    whole, part = search_all([job])
+    whole, _, part = search_all([job])
 
     assert not whole.ranked
     assert whole.declared
@@ -112,7 +113,7 @@ def only_parts_run() -> object:
 
     def stopped(self: Together, gap: float = 0.0) -> object:
         if not self.of_a_part:
-            self.deadline = 0.0
+            self.stop = Stop(deadline=0.0)
         return run(self, gap)
 
     return stopped

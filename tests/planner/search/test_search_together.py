@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from strategies import framework, jobs, small_job, tightened
+from strategies import framework, jobs, priced_space, small_job, tightened
 
 from planner.cost.workload import Workload
 from planner.frameworks import FRAMEWORKS
@@ -49,7 +49,7 @@ def found(outcomes: list[SearchOutcome]) -> list[Found]:
 def check_variants(workload: Workload) -> None:
     """The best step over all variants, its bound, or no plan where none fits."""
     outcomes = search_all(variants([workload]), top=2)
-    brute = [best_of_space(outcome.table, outcome.space) for outcome in outcomes]
+    brute = [best_of_space(*priced_space(outcome.workload)) for outcome in outcomes]
     steps = [best.step_s for best in brute if best is not None]
     bound = min(outcome.bound_s for outcome in outcomes)
     if not steps:

@@ -15,7 +15,7 @@ from against_every_plan import (
 from brute_force import best_plans
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
-from strategies import framework, jobs, small_job, tightened
+from strategies import framework, jobs, priced_space, small_job, tightened
 from tiny_models import models
 from whole_jobs import CAP, ONE_IN, whole_jobs
 
@@ -209,7 +209,7 @@ def test_a_job_that_fits_nowhere_gets_no_plan(name: str) -> None:
         full = tightened(workload, 0)
         found = search(full)
         assert not found.ranked
-        assert best_of_space(found.table, found.space) is None
+        assert best_of_space(*priced_space(found.workload)) is None
         assert not found.proven
 
     none_fits()

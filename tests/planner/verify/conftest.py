@@ -27,6 +27,7 @@ from planner.models import Architecture, from_config
 from planner.search.best_first import search
 from planner.search.incumbents import Found
 from planner.search.outcome import SearchOutcome
+from planner.search.priced import stage_costs
 from planner.specs.context import CP_KINDS
 from planner.specs.layout import Layout, RecomputeRange, Stage
 from planner.specs.search import SearchSpec
@@ -153,7 +154,7 @@ def make_workload(
 
 def stages_of(outcome: SearchOutcome, found: Found) -> tuple[Stage, ...]:
     """Layers in model order; those of one kind take the menu's entries in turn."""
-    space, workload = outcome.space, outcome.table.workload
+    space, workload = outcome.space, outcome.workload
     names = [space.recompute[entry] for entry in space.choices(found.candidate)]
     order = iter([kind for kind, count in workload.runs for _ in range(count)])
     stages = []
@@ -186,18 +187,12 @@ def layout_of(outcome: SearchOutcome, found: Found) -> Layout:
 
 
 def costs_of(outcome: SearchOutcome, found: Found) -> StageCosts:
-    space = outcome.space
-    return outcome.table.stage_costs(
-        int(space.mesh[found.candidate]),
-        schedule=space.schedule(found.candidate),
-        vpp=int(space.vpp[found.candidate]),
-        menu=space.choices(found.candidate),
-    )
+    return stage_costs(outcome.workload, outcome.space, found.candidate)
 
 
 def device_gib(outcome: SearchOutcome, found: Found) -> tuple[float, ...]:
     """Device memory of every pipeline rank as the table has it. [GiB]."""
-    workload, space = outcome.table.workload, outcome.space
+    workload, space = outcome.workload, outcome.space
     row = space.meshes.take(space.mesh[found.candidate : found.candidate + 1])
     held = rank_blocks(costs_of(outcome, found), found.counts) * BLOCK
     fixed = float(communication_bytes(workload, row)[0]) + context_bytes(workload)
