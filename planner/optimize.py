@@ -29,6 +29,7 @@ from planner.specs.search import limit_words
 from planner.ties import Contender, robust_choice, tie, tied, why_robust
 from planner.variants import variants
 from planner.verify import violations
+from planner.verify.writable import writer_breaches
 
 __all__ = ["Progress", "optimize"]
 
@@ -235,6 +236,7 @@ def _verify(workload: Workload, layout: Layout, predicted: Estimate) -> None:
         step_s=predicted.step_time_s.value,
         device_gib=[stage.device for stage in predicted.memory.stages],
     )
+    objections += writer_breaches(workload, layout)
     host = predicted.memory.host
     if host is not None and not host.is_enough:
         objections.append(f"hosts lack memory: {host}")

@@ -125,7 +125,7 @@ def _offloads(workload: Workload, training: TrainingSpec) -> Iterator[Offload]:
     limits, search = workload.framework.limits, workload.search
     for parts in _wanted(search, limits):
         if updates_on_host(training.optimizer) or "optimizer" not in parts:
-            yield from _stepped(parts, limits, full=search.space == "full")
+            yield from _stepped(parts, workload, full=search.space == "full")
 
 
 def _wanted(search: SearchSpec, limits: Limits) -> Iterator[Parts]:
@@ -140,13 +140,22 @@ def _wanted(search: SearchSpec, limits: Limits) -> Iterator[Parts]:
             yield parts_of(word)
 
 
-def _stepped(parts: Parts, limits: Limits, *, full: bool) -> Iterator[Offload]:
+def _stepped(parts: Parts, workload: Workload, *, full: bool) -> Iterator[Offload]:
     """Shares of a set: all of it, and in the full space quarters of what has parts."""
+    limits, layers = workload.framework.limits, workload.model.layers
     names = [name for name in CATEGORIES if name in parts]
     stepped = set(limits.offload_in_parts) & limits.offload if full else set()
     steps = [STEPS if name in stepped else STEPS[:1] for name in names]
+    if limits.offloads_activations_alone and "activations" in names:
+        at = names.index("activations")
+        steps[at] = tuple(dict.fromkeys(_whole(share, layers) for share in steps[at]))
     for shares in product(*steps):
         yield Offload(**dict(zip(names, shares, strict=True)))
+
+
+def _whole(share: float, layers: int) -> float:
+    """Share of whole layers, the last of which stays on the GPU."""
+    return min(round(share * layers), layers - 1) / layers
 
 
 def _share(offload: Offload) -> float:

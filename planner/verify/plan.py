@@ -36,7 +36,8 @@ def violations(
     Leaves out the formulas of single operators, which it shares with the cost
     model, and whether a faster plan exists.
     """
-    broken = rule_violations(workload, layout)
+    # A layout that was priced, not searched for, may have no words in launch files.
+    broken = rule_violations(workload.unwritten(), layout)
     if broken:
         return broken
     prices = Prices.of(workload, layout)

@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from planner.cli.app import app
+from planner.errors import UnsupportedPlanError
 from planner.launch import emit_own, read_plan
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -26,8 +27,7 @@ def test_the_files_of_the_framework_lie_beside_the_plan(folder: Path) -> None:
     names = {path.name for path in folder.iterdir()}
     assert {"plan.json", "accelerate.yaml", "train.py", "launch.sh"} <= names
     plan = read_plan(folder / "plan.json")
-    files, lacking = emit_own(plan)
-    assert lacking == ()
+    files = emit_own(plan)
     assert names == {file.name for file in files}
 
 
@@ -38,11 +38,43 @@ def test_a_folder_that_holds_something_is_refused_before_the_search(
     assert done.exit_code == 2
 
 
-def test_a_plan_without_words_in_its_framework_stands_alone(tmp_path: Path) -> None:
+def test_adapters_are_written_for_the_target_of_the_room_that_has_them(
+    tmp_path: Path,
+) -> None:
     """Megatron-LM has no adapters; Megatron-Bridge, another target, has."""
     source = EMIT / "megatron-bridge" / "llama-3.1-8b-lora-8-a100" / "plan.json"
     path = tmp_path / "plan.json"
     path.write_text(json.dumps(json.loads(source.read_text())))
-    files, lacking = emit_own(read_plan(path))
-    assert [file.name for file in files] == ["plan.json"]
-    assert "spec.training.method" in {gap.field for gap in lacking}
+    names = {file.name for file in emit_own(read_plan(path))}
+    assert {"overrides.yaml", "train.py", "launch.sh"} <= names
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ("stack.name=unsloth", "nearest: target accelerate"),
+        (
+            "training.batch_ramp=[{global_batch: 1, tokens: 1024}]",
+            "spec.training.batch_ramp",
+        ),
+    ],
+)
+def test_what_no_target_starts_is_refused_before_the_search(
+    change: str, named: str, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    done = CliRunner().invoke(app, ["plan", JOB, "--set", change, "--out", str(out)])
+    assert done.exit_code == UnsupportedPlanError.exit_code, done.output
+    assert named in done.output
+    assert not out.exists()
+
+
+def test_a_plan_without_words_in_its_framework_is_refused(tmp_path: Path) -> None:
+    """A plan edited into what its own framework cannot say."""
+    source = EMIT / "accelerate" / "llama-3.1-8b-lora-rtx-4090" / "plan.json"
+    fields = json.loads(source.read_text())
+    fields["spec"]["training"]["state_bits"] = 16
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(fields))
+    with pytest.raises(UnsupportedPlanError, match=r"spec\.training\.state_bits"):
+        emit_own(read_plan(path))
