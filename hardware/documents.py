@@ -241,6 +241,8 @@ class _Check:
         for key, inner in value.items():
             if not isinstance(key, str | int | float | None):
                 raise DocumentError("a key has to be text", repr(key)[:40])
+            if isinstance(key, str) and any(map(is_strange, key)):
+                raise DocumentError("a key has to be one line", ascii(key)[:40])
             self._scalar(key, (key,))
             yield key, inner
 

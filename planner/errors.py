@@ -12,6 +12,8 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from planner.specs.escape import shown
+
 LONGEST_MESSAGE = 1000
 """Characters of a message beside its file, field and value. [1]"""
 LONGEST_VALUE = 60
@@ -43,7 +45,7 @@ class BadInputError(PlannerError):
         super().__init__(message)
 
     def __str__(self) -> str:
-        place = ": ".join(part for part in (self.file, self.field) if part)
+        place = ": ".join(shown(part) for part in (self.file, self.field) if part)
         given = "" if self.value is None else f" (given: {short(self.value)})"
         allowed = "" if self.allowed is None else f"; allowed: {self.allowed}"
         message = " ".join(self.message.split())

@@ -94,6 +94,13 @@ def test_what_is_not_plain_is_refused_where_it_stands(
     assert str(refused.value).isprintable()
 
 
+@pytest.mark.parametrize("key", ["x\nsearch: 1", "a\tb", "\x1b[2J", "\u202e"])
+def test_a_key_is_one_line(key: str) -> None:
+    with pytest.raises(DocumentError, match="one line") as refused:
+        plain({"a": [{key: 1}]})
+    assert str(refused.value).isprintable()
+
+
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "- " * 100_000])
 def test_endless_nesting_is_refused(text: str) -> None:
     for read in (plain_json, plain_yaml):

@@ -4,10 +4,13 @@ import json
 import random
 import re
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import yaml
 from golden_folders import ROOT
+from hostile import mutated
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -101,6 +104,67 @@ def test_a_broken_file_is_read_or_refused(folder: Path, seed: int) -> None:
         assert read_as_a_user_does(files, model_of(folder))
     except BadInputError as error:
         assert str(error)  # noqa: PT017
+
+
+PARSERS = {
+    ".json": (json.loads, json.dumps),
+    ".yaml": (yaml.safe_load, yaml.safe_dump),
+}
+SETTINGS = [
+    (folder, name)
+    for folder in FOLDERS
+    for name, text in folder_texts(folder).items()
+    if Path(name).suffix in PARSERS
+    and isinstance(PARSERS[Path(name).suffix][0](text), dict)
+]
+NEWLINE = "x\nsearch: {tp: 1}\n#"
+
+
+@settings(max_examples=60)
+@given(st.sampled_from(SETTINGS), st.data())
+def test_what_a_file_says_becomes_no_line_of_the_job(
+    place: tuple[Path, str], draw: st.DataObject
+) -> None:
+    """What is written is what was checked; all else is comment, key by key."""
+    folder, name = place
+    files = dict(folder_texts(folder))
+    load, dump = PARSERS[Path(name).suffix]
+    content = draw.draw(mutated(load(files[name])))
+    if draw.draw(st.booleans()):
+        content[NEWLINE] = NEWLINE
+    files[name] = dump(content)
+    try:
+        reading = read_texts(files, None, "folder")
+        told = Told(model="" if reading.model else "llama-3.1-8b", cluster=CLUSTER)
+        fields = import_spec(reading, told, ("training.seq_len=4096",))
+    except BadInputError as error:
+        assert str(error).splitlines() == [str(error)]  # noqa: PT017
+        return
+    written = spec_text(fields, reading)
+    assert yaml.safe_load(written) == yaml.safe_load(yaml.safe_dump(fields))
+    shown = report(reading, fields, "job.yaml").splitlines()
+    assert not [line for line in shown if line.startswith("search:")]
+
+
+def test_a_key_with_a_newline_stays_a_comment() -> None:
+    folder = next(f for f in FOLDERS if f.parent.name == "deepspeed")
+    files, name = dict(folder_texts(folder)), "ds_config.json"
+    files[name] = json.dumps({**json.loads(files[name]), NEWLINE: 1})
+    written = read_as_a_user_does(files)
+    assert "search: {tp: 1}" in written
+    lines = [line for line in written.splitlines() if "search: {tp: 1}" in line]
+    assert all(line.startswith(("#", " ")) for line in lines), lines
+
+
+def test_shell_variables_that_fill_each_other_without_end_are_refused() -> None:
+    names = "ABCDEFGHIJ"
+    lines = [f"{a}={f'${b}' * 40}" for a, b in pairwise(names)]
+    text = "\n".join([*lines, "J=x", "python pretrain_gpt.py --num-layers $A"])
+    for script in (text, 'A=("$B")\nB=("$A")\npython pretrain_gpt.py "${A[@]}"'):
+        try:
+            read_texts({"train.sh": script}, "megatron", "train.sh")
+        except BadInputError as error:
+            assert "train.sh" in str(error)  # noqa: PT017
 
 
 @pytest.mark.parametrize(
