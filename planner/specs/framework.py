@@ -13,6 +13,7 @@ from planner.specs.formats import WIRE_BYTES, CommDtype, Formats, WireFormat
 from planner.specs.limits import Limits
 from planner.specs.profile import Profile
 from planner.specs.recompute import RecomputeModule, combination
+from planner.specs.states import StateBytes
 
 ReplayPolicy = Literal["none", "bf16", "amp_bf16", "master_bf16"]
 LossForm = Literal["hf", "chunked", "liger"]
@@ -71,26 +72,6 @@ class RecomputeKind:
     modules: tuple[RecomputeModule, ...] = ()
     """Modules that it is made of: what they drop, rebuild and run again beside
     ``gemms`` and ``core``, which are theirs already."""
-
-
-@dataclass(frozen=True)
-class StateBytes:
-    """Bytes per parameter: what every rank holds, and what is divided. [B]."""
-
-    weights: float = 0.0
-    gradients: float = 0.0
-    optimizer: float = 0.0
-    sharded_weights: float = 0.0
-    sharded_gradients: float = 0.0
-    sharded_optimizer: float = 0.0
-    state_bits: int | None = None
-    """Width of the optimizer's moments at this stage; none: the recipe's. [bit]"""
-    replica_buckets: float = 0.0
-    """A second form of every gradient, where replicas reduce them. [B]"""
-    computing: float = 0.0
-    """Of ``weights``, a copy to compute with beside what the optimizer updates. [B]"""
-    step_gradients: float = 0.0
-    """Of the optimizer's bytes, gradients in the format of its step. [B]"""
 
 
 @dataclass(frozen=True)
@@ -355,6 +336,8 @@ class Framework:
     """Settings of its own in the ``stack:`` block: name, word, what it changes."""
     formats: Formats = field(default_factory=Formats)
     """What it lets its user send gradients and parameters in."""
+    by_hand: tuple[str, ...] = ()
+    """Fields of the stack that a job set, each with what it replaces. [text]"""
 
     @property
     def own_formats(self) -> CommDtype:

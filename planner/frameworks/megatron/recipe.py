@@ -1,7 +1,8 @@
 """What Megatron-Core keeps in memory."""
 
 from planner.frameworks.profiles import read_modules
-from planner.specs.framework import SAVED_TENSORS, Recipe, RecomputeKind, StateBytes
+from planner.specs.framework import SAVED_TENSORS, Recipe, RecomputeKind
+from planner.specs.states import StateBytes
 
 _EVERYTHING = dict.fromkeys(SAVED_TENSORS, 1.0)
 

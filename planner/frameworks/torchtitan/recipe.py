@@ -1,6 +1,7 @@
 """What torchtitan keeps in memory."""
 
-from planner.specs.framework import SAVED_TENSORS, Recipe, RecomputeKind, StateBytes
+from planner.specs.framework import SAVED_TENSORS, Recipe, RecomputeKind
+from planner.specs.states import StateBytes
 
 KINDS = {
     "none": RecomputeKind(name="none", keeps=dict.fromkeys(SAVED_TENSORS, 1.0)),
