@@ -8,7 +8,7 @@ from functools import cache, partial
 from hardware.catalog import Cluster
 from planner.alternatives import method_answers
 from planner.cost.checkpoint import checkpoint
-from planner.cost.stack import stack_in_force
+from planner.cost.stack import set_by_hand, stack_in_force
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.expressible import refuse_inexpressible
@@ -171,6 +171,7 @@ def _assumptions(
     imbalance = workload.profile.expert_imbalance
     return (
         *((judged,) if chosen and layout.gpus > 1 else ()),
+        *set_by_hand(workload),
         workload.uncertainty.why,
         *(
             (f"busiest expert rank carries {imbalance:g} times the mean",)

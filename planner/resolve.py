@@ -20,6 +20,7 @@ from planner.errors import BadInputError, did_you_mean
 from planner.expressible import refuse_unknown_words
 from planner.fleets import cluster_named, measured_of, mixed_fleet, with_pods
 from planner.frameworks import FRAMEWORKS
+from planner.frameworks.by_hand import ALIASES, by_hand
 from planner.frameworks.stacks import stack_names, with_stack
 from planner.methods import check_method, frozen_model
 from planner.models import (
@@ -41,7 +42,6 @@ from planner.variants import trainings
 PRICED_PRECISIONS = ("bf16", "fp16", "fp8", "mxfp8", "nvfp4")
 """Compute formats that the cost model has rates for."""
 
-_ALIASES = {"attention": "attention_kernel"}
 _NOT_SETTABLE = {"name", "source"}
 _EAGER = "-eager"
 """How the stack of a room ends that runs its blocks uncompiled."""
@@ -217,14 +217,15 @@ def _with_stack(
     measured: Callable[[Framework], Framework],
 ) -> Framework:
     """The named stack of a framework as measured, the job's overrides on top."""
-    framework = measured(_named_stack(framework, stack))
+    usual, framework = framework, measured(_named_stack(framework, stack))
+    framework = replace(framework, by_hand=tuple(by_hand(usual, framework, stack)))
     framework, rest = _with_options(framework, stack)
-    given = {_ALIASES.get(key, key): value for key, value in rest.items()}
+    given = {ALIASES.get(key, key): value for key, value in rest.items()}
     given.pop("name", None)
     recipe = _recipe(framework.recipe, given.pop("recipe", None) or {}, file)
     settable = Profile.model_fields.keys() - _NOT_SETTABLE
     for key in given.keys() - settable:
-        known = [*settable, *_ALIASES, *framework.options, "name", "recipe"]
+        known = [*settable, *ALIASES, *framework.options, "name", "recipe"]
         near = did_you_mean(str(key), known)
         raise BadInputError(
             f"no such key; {near}", field=f"stack.{key}", value=given[key]
@@ -269,7 +270,7 @@ def _with_options(framework: Framework, stack: Fields) -> tuple[Framework, Field
                 profile=framework.profile.model_copy(update=option.profile),
                 recipe=option.recipe.on(framework.recipe),
             )
-        elif name in _ALIASES:
+        elif name in ALIASES:
             rest[name] = word
         else:
             near = did_you_mean(str(word), words)

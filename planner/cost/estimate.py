@@ -10,7 +10,7 @@ from planner.cost.meshes import Meshes
 from planner.cost.mixed import price_meshes
 from planner.cost.pipeline import Counts, step_ns
 from planner.cost.room import device_bytes
-from planner.cost.stack import stack_in_force
+from planner.cost.stack import set_by_hand, stack_in_force
 from planner.cost.table import CostTable
 from planner.cost.workload import Workload
 from planner.models.architecture import AttentionConvention
@@ -301,6 +301,7 @@ def assumptions(workload: Workload) -> tuple[str, ...]:
     fabric = " and ".join(dict.fromkeys(nics))
     routed = workload.model.expert_parameters > 0
     return (
+        *set_by_hand(workload),
         workload.uncertainty.why,
         f"network efficiencies of {fabric} are defaults, not measured on this cluster",
         *borrowed,

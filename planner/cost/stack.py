@@ -4,6 +4,22 @@ from planner.cost.kernels import attention_kernel
 from planner.cost.workload import Workload
 
 
+def set_by_hand(workload: Workload) -> tuple[str, ...]:
+    """Fields of the stack that are the job's, not its framework's default.
+
+    Args:
+        workload: The job. [-]
+
+    Returns:
+        A sentence; none where all is the default. [text]
+    """
+    framework = workload.framework
+    if not framework.by_hand:
+        return ()
+    fields = ", ".join(framework.by_hand)
+    return (f"stack set by the job, in place of {framework.name}'s: {fields}",)
+
+
 def stack_in_force(workload: Workload) -> dict[str, object]:
     """Name everything about the stack that moves a prediction.
 
@@ -14,7 +30,7 @@ def stack_in_force(workload: Workload) -> dict[str, object]:
         Framework, kernel, the profile's fields, the recipe's bytes.
     """
     profile = workload.profile.model_dump(exclude={"source"})
-    recipe = workload.recipe
+    recipe, by_hand = workload.recipe, workload.framework.by_hand
     replayed = {"replay": recipe.replay, "loss": recipe.loss}
     own = [f"{name} {width:g} B" for name, width in recipe.formats_kept.items()]
     return {
@@ -40,4 +56,5 @@ def stack_in_force(workload: Workload) -> dict[str, object]:
         "accumulates_unsharded": recipe.accumulates_unsharded,
         "gradients_reduced_per_group": recipe.gradients_reduced_per_group,
         **(replayed if recipe.replay != "none" else {}),
+        **({"set_by_hand": list(by_hand)} if by_hand else {}),
     }

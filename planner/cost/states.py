@@ -25,7 +25,7 @@ from planner.cost.weights import (
     weight_copies,
 )
 from planner.cost.workload import Workload
-from planner.specs.framework import StateBytes
+from planner.specs.states import StateBytes
 
 FP32_ADAPTERS = {
     0: StateBytes(weights=4, gradients=4),

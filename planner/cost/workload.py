@@ -15,7 +15,7 @@ from planner.models.architecture import Architecture
 from planner.models.asked import Asked
 from planner.models.blocks import LayerKind
 from planner.specs.formats import FORMAT_AXES, CommDtype
-from planner.specs.framework import Framework, Recipe, StateBytes
+from planner.specs.framework import Framework, Recipe
 from planner.specs.layout import Layout, Offload
 from planner.specs.profile import Profile
 from planner.specs.search import SearchSpec

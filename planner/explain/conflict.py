@@ -38,8 +38,42 @@ def legal_conflict(case: Case) -> tuple[Limit, ...]:
         layout is legal. [-]
     """
     every = [each for each in limits_in_force(case) if each.field not in NO_DIVISOR]
-    found, _ = _filtered(case, every, _legality, _legality_of_any_size)
-    return found
+    given = [each for each in every if each.field.startswith("search.")]
+    others = [each for each in every if each not in given]
+    dropped: list[InForce] = []
+    kept = _needed(case, others, dropped) + _needed(case, given, dropped)
+    return tuple(limit.limit for limit in every if limit in kept)
+
+
+def _needed(
+    case: Case, limits: Sequence[InForce], dropped: list[InForce]
+) -> list[InForce]:
+    """Limits without which a layout is legal, those before them decided.
+
+    The same answer as one by one: what cannot be without several limits cannot be
+    without one of them. So those that matter little go together, by one question.
+
+    Args:
+        case: A job without a legal layout. [-]
+        limits: To be looked at, in their order. [-]
+        dropped: Found to be redundant so far; those of these limits are added. [-]
+
+    Returns:
+        Those that stay. [-]
+    """
+    if not limits:
+        return []
+    without = [*dropped, *limits]
+    free = any(each.field == GPUS for each in without)
+    question = _legality_of_any_size if free else _legality
+    if _under(case, without, question) is not Answer.FITS:
+        dropped += limits
+        return []
+    if len(limits) == 1:
+        return list(limits)
+    half = len(limits) // 2
+    first = _needed(case, limits[:half], dropped)
+    return first + _needed(case, limits[half:], dropped)
 
 
 def memory_conflict(case: Case, clock: Clock) -> tuple[tuple[Limit, ...], bool]:

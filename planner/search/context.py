@@ -27,14 +27,17 @@ class ContextKinds:
     """Kinds that framework, heads and user allow, and that no other makes useless.
 
     The framework's first alone in the default space; all of them in the full one, or
-    where the user names some. Where experts' exchanges hide beside the passes of
-    another micro-batch, a slower backward may make a forward shorter: there the space
-    is declared to have every plain kind whatever beats it, and Ulysses inside a ring
+    where the user names some; without prices the first legal one. Where experts'
+    exchanges hide beside the passes of another micro-batch, a slower backward may make
+    a forward shorter: there the space is declared to have every plain kind whatever
+    beats it, and Ulysses inside a ring
     where no other kind beats that.
     """
 
-    def __init__(self, workload: Workload, micro_batches: Sequence[int]) -> None:
-        self.workload = workload
+    def __init__(
+        self, workload: Workload, micro_batches: Sequence[int], *, priced: bool = True
+    ) -> None:
+        self.workload, self.priced = workload, priced
         self.micro_batches = list(micro_batches)
         self.known: dict[Ranks, tuple[list[list[int]], Counter[str]]] = {}
         clusters = [part.topology.cluster for part in workload.parts]
@@ -70,6 +73,8 @@ class ContextKinds:
         """Kinds by micro-batch, all that are legal behind them, and what is not."""
         dropped: Counter[str] = Counter()
         legal = list(self._legal(*ranks[:2], dropped))
+        if not self.priced:
+            legal = legal[:1]
         if len(legal) < 2:
             return [legal] * (len(self.micro_batches) + 1), dropped
         prices = _prices(self.workload, ranks, legal, self.micro_batches)

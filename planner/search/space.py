@@ -47,14 +47,22 @@ MOST_DEFAULT_CONTEXT = 64
 class Enumerator:
     """Lists the legal meshes of a job in a fixed order, counting what it drops."""
 
-    def __init__(self, workload: Workload) -> None:
-        self.workload = workload
+    def __init__(self, workload: Workload, *, priced: bool = True) -> None:
+        """Begin a listing.
+
+        Args:
+            workload: The job.
+            priced: Leave out what a price shows to be never best; of what is alike
+                in every rule that leaves one at least.
+        """
+        self.workload, self.priced = workload, priced
         self.limits = workload.framework.limits
         self.search = workload.search
         self.removed: Counter[str] = Counter()
         self.full = workload.search.space == "full"
         shares = workload.offload
-        self.kinds = ContextKinds(workload, divisors(workload.sequences))
+        micro_batches = divisors(workload.sequences)
+        self.kinds = ContextKinds(workload, micro_batches, priced=priced)
         self.narrow = NarrowGradients(workload)
         self.experts = ExpertDegrees(workload)
         self.offloaded = [name for name in CATEGORIES if getattr(shares, name) > 0]
@@ -96,7 +104,8 @@ class Enumerator:
             some, hostings = self._hosted_rows(stop)
         some = self.rows() if some is None else some
         rows = packed(some if menu or blocks else (), stop)
-        menu = searched(self.workload, rows, menu, self.removed, stop)
+        if self.priced:
+            menu = searched(self.workload, rows, menu, self.removed, stop)
         menu = menu if menu or blocks else (NO_RECOMPUTE,)
         alone = self._activations_alone() or mixed
         return Listing(self.workload, rows, menu, hostings, has_blocks=not alone)

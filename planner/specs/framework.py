@@ -20,6 +20,7 @@ from planner.specs.recompute import (
     RecomputeModule,
     combination,
 )
+from planner.specs.states import StateBytes
 from planner.specs.switches import Needs, Switched
 
 ReplayPolicy = Literal["none", "bf16", "amp_bf16", "master_bf16"]
@@ -29,26 +30,6 @@ CheckpointForm = Literal["shards", "units", "model"]
 
 FP32, FP8 = 4, 1
 """Bytes of one number. [B]"""
-
-
-@dataclass(frozen=True)
-class StateBytes:
-    """Bytes per parameter: what every rank holds, and what is divided. [B]."""
-
-    weights: float = 0.0
-    gradients: float = 0.0
-    optimizer: float = 0.0
-    sharded_weights: float = 0.0
-    sharded_gradients: float = 0.0
-    sharded_optimizer: float = 0.0
-    state_bits: int | None = None
-    """Width of the optimizer's moments at this stage; none: the recipe's. [bit]"""
-    replica_buckets: float = 0.0
-    """A second form of every gradient, where replicas reduce them. [B]"""
-    computing: float = 0.0
-    """Of ``weights``, a copy to compute with beside what the optimizer updates. [B]"""
-    step_gradients: float = 0.0
-    """Of the optimizer's bytes, gradients in the format of its step. [B]"""
 
 
 @dataclass(frozen=True)
@@ -332,6 +313,8 @@ class Framework(Switched):
     def on_stack(self) -> str:
         """Its name, with that of its stack where it is not on its own. [text]."""
         return f"{self.name} with stack {self.stack}" if self.stack else self.name
+    by_hand: tuple[str, ...] = ()
+    """Fields of the stack that a job set, each with what it replaces. [text]"""
 
     @property
     def own_formats(self) -> CommDtype:

@@ -93,8 +93,8 @@ def test_search_and_verifier_remove_alike(framework: str) -> None:
             update={"method": "lora", "lora": LoraSpec(targets="all-linear")}
         )
         workload = replace(workload, training=its)
-    kept = {row for row in _rows(workload)}
-    free = {row for row in _rows(workload.unwritten())}
+    kept = set(_rows(workload))
+    free = set(_rows(workload.unwritten()))
     assert kept <= free
     refused = {row for row in free if _objects(workload, row)}
     assert free - kept == refused

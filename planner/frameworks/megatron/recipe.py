@@ -1,8 +1,9 @@
 """What Megatron-Core keeps in memory."""
 
 from planner.frameworks.profiles import read_modules
-from planner.specs.framework import Recipe, StateBytes
+from planner.specs.framework import Recipe
 from planner.specs.recompute import SAVED_TENSORS, RecomputeKind
+from planner.specs.states import StateBytes
 
 _EVERYTHING = dict.fromkeys(SAVED_TENSORS, 1.0)
 

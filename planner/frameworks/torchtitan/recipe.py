@@ -1,7 +1,8 @@
 """What torchtitan keeps in memory."""
 
-from planner.specs.framework import Recipe, StateBytes
+from planner.specs.framework import Recipe
 from planner.specs.recompute import SAVED_TENSORS, RecomputeKind
+from planner.specs.states import StateBytes
 
 KINDS = {
     "none": RecomputeKind(name="none", keeps=dict.fromkeys(SAVED_TENSORS, 1.0)),

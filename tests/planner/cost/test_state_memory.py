@@ -13,8 +13,8 @@ from planner.cost.meshes import Meshes
 from planner.cost.owned import Owned, layer_owned
 from planner.cost.states import state_bytes
 from planner.cost.workload import Workload
-from planner.specs.framework import StateBytes
 from planner.specs.search import SearchSpec
+from planner.specs.states import StateBytes
 
 GB = 1e9
 ZERO_PAPER = {

@@ -8,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.errors import BadInputError
-from planner.explain import Case, as_error, contradiction, is_legal
-from planner.search.emptiness import is_empty, thin
+from planner.explain import Case, as_error, ask, contradiction, is_legal
+from planner.explain.ask import variants_of
+from planner.search import context
+from planner.search.emptiness import easiest, is_empty, thin
 from planner.search.space import enumerate_space
 
 GPT2 = {
@@ -174,3 +176,41 @@ def test_a_space_is_empty_where_the_thin_one_is(
     for axis in ("tp", "pp", "cp", "ep", "dp", "zero"):
         of_all = set(getattr(listed.meshes, axis)[listed.mesh].tolist())
         assert of_all == set(getattr(few.meshes, axis)[few.mesh].tolist())
+
+
+def test_a_clash_of_two_limits_asks_little_about_legality(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Limits that matter little are dropped together, and nothing is priced for it."""
+    job = case({"pp": 1, "vpp": 2}, framework="megatron", global_batch=128)
+    asked, priced = [], []
+    monkeypatch.setattr(ask, "is_empty", lambda v: asked.append(v) or is_empty(v))
+    monkeypatch.setattr(context, "_prices", lambda *_: priced.append(1))
+    found = contradiction(job)
+    assert {limit.field for limit in found.limits} == {"search.pp", "search.vpp"}
+    assert len(asked) < 150
+    assert priced == []
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    job=st.sampled_from(JOBS),
+    limits=st.fixed_dictionaries(
+        {}, optional={axis: st.sampled_from(values) for axis, values in LIMITS.items()}
+    ),
+    offload=st.sampled_from((None, True, "optimizer")),
+    space=st.sampled_from(("default", "full")),
+)
+def test_the_easiest_variants_are_empty_where_all_are(
+    job: tuple[str, int], limits: dict[str, object], offload: object, space: str
+) -> None:
+    framework, batch = job
+    made = case(
+        {**limits, "space": space, "offload": offload},
+        framework=framework,
+        global_batch=batch,
+    )
+    every = variants_of(made)
+    few = easiest(every)
+    assert len(few) <= len(every)
+    assert is_legal(made) == any(not is_empty(variant) for variant in every)

@@ -1,0 +1,49 @@
+"""Fields of a stack that a job set by hand, beside what they replace."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from planner.specs.framework import Framework
+
+ALIASES = {"attention": "attention_kernel"}
+"""Field of the profile that a short key of a stack block stands for. [text]"""
+
+
+def by_hand(
+    usual: Framework, framework: Framework, stack: Mapping[str, Any]
+) -> Iterator[str]:
+    """Say which fields of a stack are not the framework's own.
+
+    Args:
+        usual: The framework on its default stack. [-]
+        framework: The same on the stack that the job names. [-]
+        stack: The stack block of the job. [-]
+
+    Yields:
+        Field, value and what stands in its place without the job's. [text]
+    """
+    for name, value in stack.items():
+        if name == "name":
+            if value != usual.profile.name:
+                yield f"name {value} ({usual.profile.name})"
+        elif name == "recipe" and isinstance(value, Mapping):
+            for key, own in value.items():
+                yield from _word(f"recipe.{key}", own, framework.recipe, key)
+        else:
+            yield from _word(name, value, framework.profile, ALIASES.get(name, name))
+
+
+def _word(name: str, value: object, default: object, field: str) -> Iterator[str]:
+    """A field that differs, with what it replaces where that is plain."""
+    before = getattr(default, field, None)
+    if value != before:
+        plain = isinstance(before, bool | int | float | str)
+        yield f"{name} {_short(value)}" + (f" ({_short(before)})" if plain else "")
+
+
+def _short(value: object) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, Mapping | list | tuple):
+        return "as given"
+    return f"{value:g}" if isinstance(value, int | float) else str(value)
