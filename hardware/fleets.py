@@ -1,7 +1,7 @@
 """What a cluster is made of: nodes, tiers of fabric, nodes that are gone, pools."""
 
 from itertools import pairwise
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from pydantic import (
     BaseModel,
@@ -61,6 +61,10 @@ class JoinSpec(BaseModel):
     bandwidth: BytesPerSecond | None = None
 
 
+MOST_NODES = 1_000_000
+"""Nodes of the largest cluster that is looked at. [1]"""
+
+
 class ClusterSpec(Sourced):
     """Nodes of one kind and the tiers of the fabric between them, or pools of such.
 
@@ -78,7 +82,7 @@ class ClusterSpec(Sourced):
     """
 
     node: str
-    nodes: PositiveInt
+    nodes: Annotated[PositiveInt, Field(le=MOST_NODES)]
     out_of_service: NonNegativeInt | tuple[NonNegativeInt, ...] = ()
     tiers: tuple[TierSpec, ...] = ()
     rail_optimised: bool = False
