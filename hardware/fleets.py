@@ -16,8 +16,8 @@ from hardware.names import Name
 from hardware.specs import Sourced
 from hardware.units import BytesPerSecond
 
-MOST_NODES = 1 << 24
-"""Nodes of a cluster, a thousand times the largest. [1]"""
+MOST_NODES = 1_000_000
+"""Nodes of the largest cluster that is looked at. [1]"""
 
 
 class TierSpec(BaseModel):
@@ -82,7 +82,7 @@ class ClusterSpec(Sourced):
     """
 
     node: str
-    nodes: Annotated[int, Field(gt=0, le=MOST_NODES)]
+    nodes: Annotated[PositiveInt, Field(le=MOST_NODES)]
     out_of_service: NonNegativeInt | tuple[NonNegativeInt, ...] = ()
     tiers: tuple[TierSpec, ...] = ()
     rail_optimised: bool = False

@@ -103,9 +103,9 @@ def check_new(folder: Path) -> None:
         BadInputError: It is a file, or it holds something.
     """
     if is_folder(folder) and any(folder.iterdir()):
-        raise BadInputError("is not empty", file=str(folder), allowed="a new folder")
+        raise _no_new_folder("is not empty", folder)
     if is_there(folder) and not folder.is_dir():
-        raise BadInputError("is no folder", file=str(folder), allowed="a new folder")
+        raise _no_new_folder("is no folder", folder)
     if reason := _obstacle_beside(folder):
         raise BadInputError(
             f"cannot be written: {reason}",
@@ -113,6 +113,11 @@ def check_new(folder: Path) -> None:
             field="--out",
             allowed="a folder in one that takes new files",
         )
+
+
+def _no_new_folder(what: str, folder: Path) -> BadInputError:
+    where, allowed = str(folder), "a new folder"
+    return BadInputError(what, file=where, field="--out", allowed=allowed)
 
 
 def write_whole(path: Path, text: str) -> None:

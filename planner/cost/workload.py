@@ -19,6 +19,7 @@ from planner.specs.framework import Framework, Recipe
 from planner.specs.layout import Layout, Offload
 from planner.specs.profile import Profile
 from planner.specs.search import SearchSpec
+from planner.specs.states import StateBytes
 from planner.specs.switches import Layouts, Mask
 from planner.specs.training import TrainingSpec
 from planner.specs.uncertainty import UNMEASURED, Uncertainty

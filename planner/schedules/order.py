@@ -11,6 +11,8 @@ from planner.schedules.v_shaped import dualpipe, dualpipe_v, zb_v
 SCHEDULES = ("gpipe", "1f1b", "interleaved", "zb-h1", *V_SHAPED)
 """Schedules that have an operation order here."""
 
+MOST_OPERATIONS = 2**20
+"""Forwards and backwards of the longest step that is simulated, over all ranks. [1]"""
 SPLIT = ("zb-h1", *V_SHAPED)
 """Schedules whose backward is two operations: of inputs, and of weights."""
 
@@ -145,3 +147,17 @@ def _with_weights(order: list[Op], weights: list[Op], delay: int) -> Iterator[Op
         if op.kind == "B" and op.micro >= delay:
             yield weights[op.micro - delay]
     yield from weights[max(0, len(weights) - delay) :]
+
+
+def operation_count(p: int, v: int, m: int) -> int:
+    """Forwards and backwards of a step, over all ranks.
+
+    Args:
+        p: Pipeline ranks. [1]
+        v: Chunks of a rank. [1]
+        m: Micro-batches. [1]
+
+    Returns:
+        ``2 m p v``; weight gradients apart are not counted. [1]
+    """
+    return 2 * m * p * v

@@ -8,7 +8,7 @@ import numpy as np
 from planner.cost.meshes import Ints, Meshes
 from planner.cost.reach import Mask
 from planner.cost.workload import Workload
-from planner.schedules.order import SPLIT
+from planner.schedules.order import MOST_OPERATIONS, SPLIT, operation_count
 from planner.schedules.placement import V_SHAPED
 
 NO_RECOMPUTE = "none"
@@ -24,6 +24,13 @@ FOLDS = np.array([name in V_SHAPED for name in SEARCHED])
 """Of each, whether its chunks lie in a V. [bool]"""
 COPIES = np.array([1 + (name == "dualpipe") for name in SEARCHED])
 """Of each, how often the ranks hold the model. [1]"""
+
+
+MOST_SEARCHED = MOST_OPERATIONS // 4
+"""Forwards and backwards of the longest step of a space, which many splits of are
+simulated. [1]"""
+TOO_LONG = f"more than {MOST_SEARCHED:,} forwards and backwards in a step"
+"""Rule under which steps are counted that take too long to simulate. [text]"""
 
 
 class Rows(NamedTuple):
@@ -84,7 +91,13 @@ def schedule_rows(
     ]
     rows = np.repeat(np.arange(len(meshes)), [len(each) for each in lists])
     flat = np.array([row for each in lists for row in each], dtype=np.int64)
-    return Rows(rows, *flat.reshape(-1, 2).T)
+    found = Rows(rows, *flat.reshape(-1, 2).T)
+    operations = operation_count(
+        meshes.pp[found.mesh], found.vpp, meshes.micro_batches[found.mesh]
+    )
+    short = np.flatnonzero(operations <= MOST_SEARCHED)
+    removed[TOO_LONG] += len(rows) - len(short)
+    return found.take(short) if len(short) < len(rows) else found
 
 
 def menu_rows(

@@ -102,7 +102,8 @@ class BestFirst:
                 self._refine(self.at - 1)
                 return 1
             bound, candidate = self._pick()
-            if cheaply and self.work[candidate].needs_solver:
+            work = self.work.get(candidate)
+            if cheaply and work is not None and work.needs_solver:
                 self.open_bound = min(self.open_bound, bound)
                 del self.work[candidate]
                 return 1

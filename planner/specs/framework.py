@@ -313,6 +313,7 @@ class Framework(Switched):
     def on_stack(self) -> str:
         """Its name, with that of its stack where it is not on its own. [text]."""
         return f"{self.name} with stack {self.stack}" if self.stack else self.name
+
     by_hand: tuple[str, ...] = ()
     """Fields of the stack that a job set, each with what it replaces. [text]"""
 
