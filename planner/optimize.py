@@ -13,7 +13,7 @@ from planner.reasons import changes, explanation, why_slower
 from planner.sanity import doubts
 from planner.search.best_first import search_all
 from planner.search.incumbents import Found
-from planner.search.outcome import Progress, SearchOutcome
+from planner.search.outcome import PROOF, Enough, Progress, SearchOutcome
 from planner.specs.estimate import Estimate
 from planner.specs.layout import Layout
 from planner.specs.result import (
@@ -29,7 +29,7 @@ from planner.ties import Contender, robust_choice, tie, tied, why_robust
 from planner.variants import variants
 from planner.verify import violations
 
-__all__ = ["Progress", "optimize"]
+__all__ = ["Enough", "Progress", "optimize"]
 
 MOST_NEAR = 32
 """Plans that are priced to find those that tie with the fastest. [1]"""
@@ -43,6 +43,7 @@ def optimize(
     robust: bool = False,
     known_s: float = float("inf"),
     tolerance: float = 0.0,
+    enough: Enough = PROOF,
     progress: Callable[[Progress], None] | None = None,
 ) -> Result:
     """Search every variant's space together, keep the best, verify, explain.
@@ -60,6 +61,7 @@ def optimize(
             no plan at all with the status optimal says that none is as fast. [s]
         tolerance: Stop when no plan can be faster than the best by more; the status
             is then feasible, with a bound. [1]
+        enough: Work that it may take, and a step that needs no proof. [-]
         progress: Called about ten times a second with the state of a search.
 
     Returns:
@@ -76,6 +78,7 @@ def optimize(
         time_limit=time_limit,
         known_s=known_s,
         tolerance=tolerance,
+        enough=enough,
         progress=progress,
     )
     if not any(outcome.candidates for outcome in outcomes):
@@ -266,6 +269,7 @@ def _report(outcomes: Sequence[SearchOutcome]) -> SearchReport:
         pruned=pruned,
         solved=sum(outcome.solved for outcome in outcomes),
         seconds=sum(outcome.seconds for outcome in outcomes),
+        work=sum(outcome.worked for outcome in outcomes),
         variants=sum(not outcome.rough for outcome in outcomes),
     )
 

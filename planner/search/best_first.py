@@ -6,11 +6,17 @@ from dataclasses import replace
 
 from planner.cost.workload import Workload
 from planner.search.incumbents import Incumbents
-from planner.search.outcome import Progress, SearchOutcome
+from planner.search.outcome import PROOF, Enough, Progress, SearchOutcome
 from planner.search.part import parts_of
-from planner.search.variant import CLOSE_ENOUGH, OUT_OF_TIME, BestFirst
+from planner.search.variant import (
+    CLOSE_ENOUGH,
+    FAST_ENOUGH,
+    OUT_OF_TIME,
+    OUT_OF_WORK,
+    BestFirst,
+)
 
-__all__ = ["Progress", "SearchOutcome", "search", "search_all"]
+__all__ = ["Enough", "Progress", "SearchOutcome", "search", "search_all"]
 
 PROGRESS_PERIOD = 0.1
 """Shortest time between two reports of progress. [s]"""
@@ -35,8 +41,9 @@ class Together:
         incumbents: Incumbents,
         progress: Callable[[Progress], None] | None,
         first: int = 0,
+        enough: Enough = PROOF,
     ) -> None:
-        self.deadline = time.monotonic() + time_limit
+        self.deadline, self.enough = time.monotonic() + time_limit, enough
         self.progress, self.reported = progress, 0.0
         self.shown: float | None = None
         self.incumbents, self.of_a_part = incumbents, first > 0
@@ -63,8 +70,8 @@ class Together:
             if self._is_close(least.next_bound(), gap):
                 self._stop(CLOSE_ENOUGH)
                 break
-            if time.monotonic() > self.deadline:
-                self._stop(OUT_OF_TIME)
+            if why := self._ended():
+                self._stop(why)
                 break
             self._report(least.next_bound())
             least.visit()
@@ -87,6 +94,15 @@ class Together:
         if not gap or best is None or not self.incumbents.is_full:
             return False
         return bound >= best.step_s * (1 - gap)
+
+    def _ended(self) -> str:
+        """The limit that is reached, empty while none is."""
+        best = self.incumbents.best
+        if best is not None and best.step_s <= self.enough.step_s:
+            return FAST_ENOUGH
+        if sum(search.worked for search in self.searches) > self.enough.work:
+            return OUT_OF_WORK
+        return OUT_OF_TIME if time.monotonic() > self.deadline else ""
 
     def _stop(self, why: str) -> None:
         """Say which variants are not done, and why."""
@@ -114,6 +130,7 @@ def search_all(
     time_limit: float = 120.0,
     known_s: float = float("inf"),
     tolerance: float = 0.0,
+    enough: Enough = PROOF,
     progress: Callable[[Progress], None] | None = None,
 ) -> list[SearchOutcome]:
     """Find the fastest plans over the spaces of several variants, with a proof.
@@ -128,6 +145,8 @@ def search_all(
             no bound is above it. [s]
         tolerance: Stop when no plan can be faster than the best by more and the list
             is full; 0 asks for the proof. [1]
+        enough: Work after which the incumbents are returned, and a step that needs no
+            proof; the first tier of every variant runs whatever it says. [-]
         progress: Called about ten times a second.
 
     Returns:
@@ -137,18 +156,22 @@ def search_all(
         whole spaces gave a plan as fast.
     """
     started = time.monotonic()
-    rough, before = _part(workloads, top, time_limit, known_s, progress)
+    rough, before = _part(workloads, top, time_limit, known_s, enough, progress)
+    worked = sum(outcome.worked for outcome in rough)
     incumbents = Incumbents(top, known_s, before)
     first, *others = Together(
         workloads,
         time_limit=time_limit - (time.monotonic() - started),
         incumbents=incumbents,
         progress=progress,
+        enough=replace(enough, work=enough.work - worked),
     ).run(tolerance)
     spent = sum(outcome.seconds for outcome in rough)
-    outcomes = [replace(first, seconds=first.seconds + spent), *others]
+    whole = {"seconds": first.seconds + spent, "worked": first.worked + worked}
+    outcomes = [replace(first, **whole), *others]
     if incumbents.best is None or incumbents.best.step_s > incumbents.before_s:
-        outcomes += [replace(one, rough=True, declared={}, seconds=0) for one in rough]
+        told = {"rough": True, "declared": {}, "seconds": 0.0, "worked": 0.0}
+        outcomes += [replace(one, **told) for one in rough]
     return outcomes
 
 
@@ -157,6 +180,7 @@ def _part(
     top: int,
     time_limit: float,
     known_s: float,
+    enough: Enough,
     progress: Callable[[Progress], None] | None,
 ) -> tuple[list[SearchOutcome], Incumbents | None]:
     """Search a part of large spaces, for plans that rule most of them out."""
@@ -170,6 +194,7 @@ def _part(
         incumbents=before,
         progress=progress,
         first=len(workloads),
+        enough=enough,
     )
     return found.run(CLOSE), before
 

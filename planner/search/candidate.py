@@ -57,6 +57,11 @@ class CandidateWork:
         """Whether the solver's rounds come next, after at least one."""
         return self.solver is not None
 
+    @property
+    def spent(self) -> float:
+        """Deterministic time of the solver's calls. [1]."""
+        return 0.0 if self.solver is None else self.solver.spent
+
     def _try_known(self) -> MeshAnswer:
         """Simulate the even splits, and the best ones of candidates of the shape."""
         costs = self.costs

@@ -25,6 +25,20 @@ class Progress:
 
 
 @dataclass(frozen=True)
+class Enough:
+    """When a search may end before its proof: by what it did, never by the clock."""
+
+    work: float = float("inf")
+    """Work that it may take, in visits. [1]"""
+    step_s: float = 0.0
+    """A plan that is as fast is good enough. [s]"""
+
+
+PROOF = Enough()
+"""Nothing but the proof is enough."""
+
+
+@dataclass(frozen=True)
 class SearchOutcome:
     """Everything that a search of one variant's space found and proved."""
 
@@ -45,6 +59,8 @@ class SearchOutcome:
     declared: dict[int, int] = field(default_factory=dict)
     """Candidates of the declared space by the GPUs that they use; those whose bound
     was hopeless from the start are not in ``space`` any more. [1]"""
+    worked: float = 0.0
+    """Work that it took, in visits; the same on every machine. [1]"""
     rough: bool = False
     """Whether this was a search of a part, whose plans are listed because the whole
     space gave none as fast in the time that it had."""

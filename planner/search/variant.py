@@ -24,6 +24,11 @@ BY_PATHS = "path bound above the best"
 OUT_OF_TIME = "not visited: time limit"
 CLOSE_ENOUGH = "not visited: no faster by more than the tolerance"
 BY_SOLVER = "solver: no split beats the best"
+OUT_OF_WORK = "not visited: work limit"
+FAST_ENOUGH = "not visited: a plan is fast enough"
+PRICED, STEP, SOLVER = 0.01, 20.0, 500.0
+"""Work of pricing a candidate in the first tier, of a step of the third, and of a unit
+of the solver's deterministic time, in visits of the second. [1]"""
 NEAR = 0.1
 """Plans that are so much slower than the best are handed over beside the list. [1]"""
 
@@ -48,6 +53,7 @@ class BestFirst:
         self.space, self.table = first.space, first.table
         self.bounds, self.order = first.bounds, first.order
         self.counted, self.declared = first.counted, first.declared
+        self.worked = PRICED * sum(self.declared.values())
 
     @contextmanager
     def _clocked(self) -> Iterator[None]:
@@ -68,6 +74,7 @@ class BestFirst:
     def visit(self) -> None:
         """Settle, or bound better, the candidate with the least bound."""
         with self._clocked():
+            self.worked += 1
             if self._refined_bound() <= self._first_bound():
                 self._solve(*self._pick())
             else:
@@ -183,11 +190,12 @@ class BestFirst:
             self.work.pop(candidate, None)
             return
         work = self.work[candidate]
-        seen = work.solver is not None
+        seen, spent = work.solver is not None, work.spent
         if work.open and self._seconds(candidate, work.bound) <= bound:
             limit = self.incumbents.threshold(self._key(candidate))
             work.advance(self._nanoseconds(limit, candidate))
         self.solved += work.solver is not None and not seen
+        self.worked += STEP + SOLVER * (work.spent - spent)
         answer = work.last
         self._record(candidate, work.costs, answer)
         if work.open:
@@ -245,6 +253,7 @@ class BestFirst:
             solved=self.solved,
             seconds=self.seconds,
             declared=self.declared,
+            worked=self.worked,
             known_s=self.incumbents.known_s,
             near=[f for f in self.incumbents.within(NEAR) if f.variant == self.variant],
         )

@@ -10,12 +10,13 @@ from purchases import JOB, up_to, written
 from planner.comparison.answer import Comparison, Effort
 from planner.comparison.choice import choose
 from planner.comparison.flow import compare
-from planner.comparison.planned import Counts, Planned
+from planner.comparison.known import Counts
+from planner.comparison.planned import Planned
 from planner.comparison.read import Asking, Sweep, read_sweep
 from planner.comparison.store import Store
 from planner.errors import BadInputError
 
-EFFORT = Effort(time_limit_s=60, tolerance=0.0)
+EFFORT = Effort(tolerance=0.0)
 HOUR = 3600.0
 MOST = 16
 
