@@ -124,7 +124,7 @@ def test_every_figure_of_a_candidate_follows_from_its_run(answer: Comparison) ->
 
 
 def test_what_is_signed_for_is_the_rent_or_the_hardware(answer: Comparison) -> None:
-    """The budget trains for so much longer on rented nodes, for years on bought."""
+    """The budget trains for so much longer on rented nodes; bought ones have no end."""
     rented, bought = answer.candidates
     assert rented.outlay_usd == rented.cost_usd
     assert rented.cost_usd == pytest.approx(
@@ -132,7 +132,7 @@ def test_what_is_signed_for_is_the_rent_or_the_hardware(answer: Comparison) -> N
     )
     assert rented.budget_tokens == pytest.approx(2e10 * 10e6 / (rented.cost_usd or 0.0))
     assert bought.outlay_usd == 640_000
-    assert (bought.budget_tokens or 0) > 100 * 2e10
+    assert bought.budget_tokens is None
 
 
 def test_the_front_has_what_no_other_beats(answer: Comparison) -> None:
