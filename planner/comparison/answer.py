@@ -14,8 +14,8 @@ CandidateStatus = Literal[
 too-late where no count meets the deadline."""
 
 
-WORK = 40_000.0
-"""Work for one candidate: a minute or two on one core. [1]"""
+WORK = 20_000.0
+"""Work for one candidate: half a minute or so on one core. [1]"""
 
 
 class Answer(BaseModel):

@@ -18,18 +18,18 @@ from planner.errors import BadInputError
 from planner.optimize import Enough, optimize
 from planner.specs.result import Result
 
-PLAN_SHARE, VERDICT_SHARE = 4.0, 16.0
+PLAN_SHARE, VERDICT_SHARE = 2.0, 8.0
 """Searches for a plan, and for a verdict alone, that the work of a candidate is meant
 for. [1]"""
-LEAST_WORK = 500.0
+LEAST_WORK = 2000.0
 """Work of a search for a plan, whatever is left for the candidate. [1]"""
 
 
 class Counts:
     """What is known of a candidate's node counts.
 
-    All searches share the candidate's work: one for a plan has a fourth of it at most,
-    one for a verdict a sixteenth. Work is counted, so that what is found out does not
+    All searches share the candidate's work: one for a plan has half of it at most,
+    one for a verdict an eighth. Work is counted, so that what is found out does not
     depend on the machine or on what else it does; a time limit of the user's may end
     the searches before.
     """
