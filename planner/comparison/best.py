@@ -111,7 +111,10 @@ def _why(sweep: Sweep, best: CandidateAnswer) -> str:
         fewest = ", each on the fewest nodes that do" if free else ""
         return f"the cheapest to take {limit}{within}{fewest}"
     if held is not None or best.cost_usd is None:
-        return "the fastest" + (f" that {money(held)} pays for" if held else "")
+        of_all = ", of the counts that are settled" if best.open_counts else ""
+        return (
+            "the fastest" + (f" that {money(held)} pays for" if held else "") + of_all
+        )
     return "the most tokens for a dollar"
 
 

@@ -40,9 +40,15 @@ class Listed:
     file: Path
     runs: dict[int, Run]
 
-    def task(self, **limits: float | None) -> Task:
-        tolerance = limits.pop("tolerance", None) or 0.0
-        asking = Asking(effort=Effort(tolerance=tolerance), **limits)
+    def task(
+        self,
+        *,
+        deadline_s: float | None = None,
+        budget_usd: float | None = None,
+        tolerance: float = 0.0,
+    ) -> Task:
+        effort = Effort(tolerance=tolerance)
+        asking = Asking(effort=effort, deadline_s=deadline_s, budget_usd=budget_usd)
         (task,) = read_sweep([self.file], asking).tasks
         return task
 
