@@ -167,11 +167,13 @@ def search_all(
         enough=replace(enough, work=enough.work - worked),
     ).run(tolerance)
     spent = sum(outcome.seconds for outcome in rough)
-    whole = {"seconds": first.seconds + spent, "worked": first.worked + worked}
-    outcomes = [replace(first, **whole), *others]
+    whole = replace(first, seconds=first.seconds + spent, worked=first.worked + worked)
+    outcomes = [whole, *others]
     if incumbents.best is None or incumbents.best.step_s > incumbents.before_s:
-        told = {"rough": True, "declared": {}, "seconds": 0.0, "worked": 0.0}
-        outcomes += [replace(one, **told) for one in rough]
+        outcomes += [
+            replace(one, rough=True, declared={}, seconds=0.0, worked=0.0)
+            for one in rough
+        ]
     return outcomes
 
 
