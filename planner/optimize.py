@@ -13,7 +13,7 @@ from planner.reasons import changes, explanation, why_slower
 from planner.sanity import doubts
 from planner.search.best_first import search_all
 from planner.search.incumbents import Found
-from planner.search.outcome import Progress, SearchOutcome
+from planner.search.outcome import PROOF, Enough, Progress, SearchOutcome
 from planner.search.stop import INTERRUPTED, Stop, after
 from planner.specs.estimate import Estimate
 from planner.specs.layout import Layout
@@ -31,7 +31,7 @@ from planner.variants import variants
 from planner.verify import violations
 from planner.verify.writable import writer_breaches
 
-__all__ = ["Progress", "optimize"]
+__all__ = ["Enough", "Progress", "optimize"]
 
 MOST_NEAR = 32
 """Plans that are priced to find those that tie with the fastest. [1]"""
@@ -47,6 +47,7 @@ def optimize(
     robust: bool = False,
     known_s: float = float("inf"),
     tolerance: float = 0.0,
+    enough: Enough = PROOF,
     progress: Callable[[Progress], None] | None = None,
     stop: Stop | None = None,
 ) -> Result:
@@ -65,6 +66,7 @@ def optimize(
             no plan at all with the status optimal says that none is as fast. [s]
         tolerance: Stop when no plan can be faster than the best by more; the status
             is then feasible, with a bound. [1]
+        enough: Work that it may take, and a step that needs no proof. [-]
         progress: Called about ten times a second with the state of a search.
         stop: Ends the search, in place of the time limit. [-]
 
@@ -82,6 +84,7 @@ def optimize(
         top=top,
         known_s=known_s,
         tolerance=tolerance,
+        enough=enough,
         progress=progress,
         stop=stop,
     )
@@ -298,6 +301,7 @@ def _report(outcomes: Sequence[SearchOutcome]) -> SearchReport:
         pruned=pruned,
         solved=sum(outcome.solved for outcome in outcomes),
         seconds=sum(outcome.seconds for outcome in outcomes),
+        work=sum(outcome.worked for outcome in outcomes),
         variants=sum(not outcome.rough for outcome in outcomes),
     )
 

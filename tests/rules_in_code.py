@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 COUNTERS = re.compile(r"(.*\.)?(removed|counted|dropped)")
 """Counters of removed candidates, as variables or as attributes."""
-NAMES = re.compile(r"rules?|BY_\w+|NO_FIT|BEATEN|OUT_OF_TIME|CLOSE_ENOUGH")
+NAMES = re.compile(r"rules?|BY_\w+|NO_FIT|BEATEN|OUT_OF_\w+|\w+_ENOUGH")
 """Variables that hold the name of a rule, or a table of them."""
 
 

@@ -135,7 +135,7 @@ def test_the_readme_shows_fleets_that_are_mixed_or_broken(job: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("option", ["", " --deadline 60d"])
 def test_the_readme_shows_what_planner_compare_prints(option: str) -> None:
-    """Up to the front; a time limit that ends a search early changes its gap alone."""
+    """Up to the plans; work ends the searches, so it is the same on any machine."""
     path = "configs/purchases/405b-100-million-usd.yaml"
     shown = after(f"planner compare {path}{option}</summary>").split("```")[0]
     run = subprocess.run(
@@ -146,8 +146,6 @@ def test_the_readme_shows_what_planner_compare_prints(option: str) -> None:
             "compare",
             path,
             *option.split(),
-            "--time-limit",
-            "600",
         ],
         cwd=ROOT,
         capture_output=True,

@@ -1,7 +1,9 @@
 """`planner compare`: the same job on several clusters, or a purchase file."""
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +17,7 @@ from planner.cli.output import check_writable, deliver
 from planner.cli.pictures import ReportTo, write_report
 from planner.cli.progress import candidate_progress
 from planner.cli.stopping import MEMORY, MemoryLimit, memory_bytes
-from planner.comparison.answer import Comparison, Effort
+from planner.comparison.answer import WORK, Comparison, Effort
 from planner.comparison.flow import Runner
 from planner.comparison.flow import compare as compared
 from planner.comparison.read import Asking, read_sweep
@@ -78,9 +80,24 @@ Resume = Annotated[
     ),
 ]
 TimeLimit = Annotated[
+    float | None,
+    typer.Option(
+        "--time-limit",
+        min=0,
+        metavar="S",
+        help="Seconds for the whole comparison; what is open then is called not "
+        "settled. Absent: work ends a search, not time.",
+        show_default=False,
+    ),
+]
+Work = Annotated[
     float,
     typer.Option(
-        "--time-limit", min=0, metavar="S", help="Seconds to search for each candidate."
+        "--effort",
+        min=0.01,
+        metavar="TIMES",
+        help="Work for each candidate, of the usual; it is counted, so that answers "
+        "do not depend on how busy a machine is.",
     ),
 ]
 Tolerance = Annotated[
@@ -102,8 +119,9 @@ def compare(
     deadline: Deadline = None,
     budget: Budget = None,
     assignments: Assignments = None,
-    time_limit: TimeLimit = 60.0,
+    time_limit: TimeLimit = None,
     memory_limit: MemoryLimit = MEMORY,
+    effort: Work = 1.0,
     tolerance: Tolerance = 0.07,
     scheduler: Scheduler = None,
     fall_back: FallBack = False,
@@ -120,8 +138,9 @@ def compare(
         deadline: Longest run. [text]
         budget: Most money. [text]
         assignments: Fields of the job to replace. [text]
-        time_limit: Of the searches of one candidate. [s]
+        time_limit: Of the whole comparison. [s]
         memory_limit: Most memory of the process and its workers. [text]
+        effort: Work for each candidate, of the usual. [1]
         tolerance: How close to the best a plan has to be. [1]
         scheduler: Of a Dask cluster. [text]
         fall_back: Plan here where that cannot be reached. [-]
@@ -135,11 +154,12 @@ def compare(
         BadInputError: A file or option is wrong, nothing meets the deadline, or the
             budget pays for nothing.
         InfeasibleError: The job fits on no candidate.
-        TimeLimitError: No plan was found in time.
+        TimeLimitError: No plan was found, or none is settled, when the search ended.
     """
     check_writable(json=json_to, report=report_to)
     asking = Asking(
-        effort=Effort(time_limit_s=time_limit, tolerance=tolerance),
+        effort=Effort(work=effort * WORK, time_limit_s=time_limit, tolerance=tolerance),
+        until=inf if time_limit is None else time.time() + time_limit,
         assignments=assignments or (),
         budget_usd=_quantity("--budget", budget, "USD"),
         deadline_s=_quantity("--deadline", deadline, "s"),
@@ -155,7 +175,7 @@ def compare(
     text = answer.model_dump_json(by_alias=True, indent=2)
     deliver(comparison_report(answer), text, json_to)
     write_report(report_to, lambda: _page(answer))
-    _require_plan(answer, time_limit)
+    _require_plan(answer)
 
 
 def _page(answer: Comparison) -> object:
@@ -212,13 +232,12 @@ def _or_here(
             yield left[index], result
 
 
-def _require_plan(answer: Comparison, time_limit: float) -> None:
+def _require_plan(answer: Comparison) -> None:
     """Leave with the exit code of a comparison without a plan."""
     if answer.best:
         return
-    if any(one.status == "unknown" for one in answer.candidates):
-        raise TimeLimitError(
-            f"no plan within {time_limit:g} s for each candidate, and none ruled "
-            "out; give a longer --time-limit"
-        )
+    if any(one.status == "unknown" or not one.settled for one in answer.candidates):
+        limits = "--effort, or a longer --time-limit"
+        more = limits if answer.effort.time_limit_s is not None else "--effort"
+        raise TimeLimitError(f"{answer.why_best}; give more {more}")
     raise InfeasibleError("proven: the job fits on no candidate")

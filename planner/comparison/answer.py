@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from planner.specs.result import RankedPlan, SearchReport
+from planner.specs.result import RankedPlan
 from planner.specs.run import Run
 
 CandidateStatus = Literal[
@@ -14,10 +14,40 @@ CandidateStatus = Literal[
 too-late where no count meets the deadline."""
 
 
+WORK = 20_000.0
+"""Work for one candidate: half a minute or so on one core. [1]"""
+
+
 class Answer(BaseModel):
     """A part of the answer: frozen, and read back as it was written."""
 
     model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+
+class Searched(Answer):
+    """How a space was exhausted, in numbers that no clock changes."""
+
+    space: int
+    """Candidates. [1]"""
+    priced: int
+    """[1]"""
+    pruned: dict[str, int]
+    """By rule. [1]"""
+    solved: int
+    """[1]"""
+    work: float
+    """In visits of a candidate. [1]"""
+    variants: int
+    """[1]"""
+
+
+class Floor(Answer):
+    """A node count that was searched and has no plan that would do."""
+
+    nodes: int
+    """[1]"""
+    time_s: float
+    """No run on it is shorter. [s]"""
 
 
 class Point(Answer):
@@ -35,6 +65,10 @@ class Point(Answer):
     """[s]"""
     time_s: float | None = None
     """The whole run; none without a plan. [s]"""
+    least_s: float = 0.0
+    """No run on these nodes is shorter. [s]"""
+    settled: bool = True
+    """No plan is faster by more than the tolerance, or there is proven to be none."""
     cost_usd: float | None = None
     """The whole run. [USD]"""
     outlay_usd: float | None = None
@@ -67,8 +101,12 @@ class CandidateAnswer(Answer):
     """The best one found, of the first phase; none where nothing fits."""
     plans: tuple[PhasePlan, ...] = ()
     """Of every phase, in their order; one where the run has none."""
-    search: SearchReport | None = None
+    search: Searched | None = None
     """How its space was exhausted."""
+    settled: bool = True
+    """Every verdict on it is proven. One that is not settled wins and loses nothing."""
+    unsettled: str = ""
+    """What is open, and why the search ended."""
     gap: float | None = None
     """How much faster another plan may be, at most. [1]"""
     nodes: int | None = None
@@ -97,14 +135,22 @@ class CandidateAnswer(Answer):
     """What stands against it, where there is no plan to sign for."""
     points: tuple[Point, ...] = ()
     """Every count that was planned, ascending."""
+    ruled_out: tuple[Floor, ...] = ()
+    """Counts that were searched and have no plan that would do, ascending."""
+    open_counts: tuple[int, ...] = ()
+    """Counts that may do better than the one chosen, as far as was proven. [1]"""
+    least_time_s: float | None = None
+    """No run that answers the question is shorter here. [s]"""
+    least_cost_usd: float | None = None
+    """Nor cheaper. [USD]"""
+    out_of_time: bool = False
+    """The user's time limit ended it."""
     pareto: bool = False
     """No other candidate is both faster and cheaper."""
     meets_deadline: bool | None = None
     """None without a deadline."""
     within_budget: bool | None = None
     """None without a budget."""
-    seconds: float = 0.0
-    """Of planning it. [s]"""
 
 
 class FrontPoint(Answer):
@@ -137,6 +183,8 @@ class Extra(Answer):
     worth: str = ""
     """The price at which the run costs the same with it."""
     note: str = ""
+    out_of_time: bool = False
+    """The user's time limit ended the search for it."""
 
 
 class Question(Answer):
@@ -153,8 +201,11 @@ class Question(Answer):
 class Effort(Answer):
     """How hard each plan is searched for."""
 
-    time_limit_s: float
-    """For the searches of one candidate together. [s]"""
+    work: float = WORK
+    """Of the searches of one candidate together, in visits of a layout: it ends them
+    at the same place on every machine. [1]"""
+    time_limit_s: float | None = None
+    """Wall time of the whole comparison, where the user limits it. [s]"""
     tolerance: float
     """A search ends when no plan can be faster by more. [1]"""
 

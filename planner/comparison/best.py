@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from planner.comparison.answer import CandidateAnswer
 from planner.comparison.front import is_able
+from planner.comparison.race import key_for, value_of
 from planner.comparison.read import Sweep
 from planner.comparison.task import Task
 from planner.comparison.words import days, money
@@ -58,38 +59,63 @@ def best_of(
 
     Under a deadline the cheapest that meets it, one within the budget first. Under a
     budget alone the fastest. Else the one that trains the most tokens for a dollar.
-    Without prices the fastest.
+    Without prices the fastest. One that is not settled is never it.
 
     Args:
         sweep: The question. [-]
-        candidates: Answers to it. [-]
+        candidates: Answers to it, every verdict settled that can be. [-]
 
     Returns:
-        The answer and why; none where nothing fits or no plan was found. [-]
+        The answer and why; none where nothing fits, no plan was found, or none is
+        settled. [-]
 
     Raises:
         BadInputError: Nothing meets the deadline, or nothing can be paid for.
     """
-    able = [one for one in candidates if is_able(one)]
+    able = offers(sweep, [one for one in candidates if is_able(one)])
     if not able:
-        _refuse(sweep, candidates)
-        return None, "no candidate has a plan"
+        if all(one.settled for one in candidates):
+            _refuse(sweep, candidates)
+            return None, "no candidate has a plan"
+        return None, "no candidate that may answer the question is settled"
+    key = key_for(sweep.question, candidates)
+    best = min(able, key=lambda one: (value_of(one, key), one.time_to_train_s))
+    return best, _why(sweep, best)
+
+
+def offers(sweep: Sweep, able: Sequence[CandidateAnswer]) -> Sequence[CandidateAnswer]:
+    """Offers among which the best is: those with a price, and within the budget.
+
+    Args:
+        sweep: The question. [-]
+        able: Candidates with an offer. [-]
+
+    Returns:
+        All of them where none is within the budget. [-]
+    """
+    key = key_for(sweep.question, able)
+    priced = [one for one in able if key == "time" or one.cost_usd is not None]
+    paid = [one for one in priced if one.within_budget is not False]
+    return paid or priced
+
+
+def _why(sweep: Sweep, best: CandidateAnswer) -> str:
+    """What makes a candidate the best."""
     question = sweep.question
-    priced = [one for one in able if one.cost_usd is not None]
-    if question.deadline_s is not None and priced:
-        paid = [one for one in priced if one.within_budget is not False]
-        best = min(paid or priced, key=lambda one: (one.cost_usd, one.time_to_train_s))
-        held = question.budget_usd
+    held = question.budget_usd
+    paid = held is not None and best.within_budget is not False
+    if question.deadline_s is not None and best.cost_usd is not None:
         within = f" within {money(held)}" if held is not None and paid else ""
-        why = f"the cheapest that takes no more than {days(question.deadline_s)}"
-        return best, why + within
-    if question.budget_usd is not None or not priced:
-        paid = [one for one in able if one.within_budget is not False]
-        best = min(paid or able, key=lambda one: (one.time_to_train_s, one.cost_usd))
-        held = question.budget_usd
-        return best, "the fastest" + (f" that {money(held)} pays for" if held else "")
-    best = min(priced, key=lambda one: (one.cost_usd, one.time_to_train_s))
-    return best, "the most tokens for a dollar"
+        limit = f"no more than {days(question.deadline_s)}"
+        free = any(len(task.counts) > 1 for task in sweep.tasks)
+        fewest = ", each on the fewest nodes that do" if free else ""
+        return f"the cheapest to take {limit}{within}{fewest}"
+    if held is not None or best.cost_usd is None:
+        of_all = ", of the counts that are settled" if best.open_counts else ""
+        return (
+            "the fastest" + (f" that {money(held)} pays for" if held else "") + of_all
+        )
+    return "the most tokens for a dollar"
 
 
 def _refuse(sweep: Sweep, candidates: Sequence[CandidateAnswer]) -> None:

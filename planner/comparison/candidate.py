@@ -1,10 +1,10 @@
 """The work of a sweep: one candidate goes in, its answer comes out."""
 
-import time
-
 from planner.comparison.answer import CandidateAnswer, PhasePlan
-from planner.comparison.choice import Choice, choose
-from planner.comparison.planned import Counts, Planned
+from planner.comparison.choice import choose
+from planner.comparison.chosen import Choice
+from planner.comparison.known import Counts
+from planner.comparison.planned import Planned
 from planner.comparison.task import Task
 from planner.cost.workload import Workload
 from planner.specs.run import Run
@@ -22,24 +22,39 @@ def plan_candidate(task: Task) -> CandidateAnswer:
         task: The candidate. [-]
 
     Returns:
-        Its answer; the same on any machine, but for the time that it took, unless the
-        time limit ends a search. [-]
+        Its answer; the same on any machine and under any load, unless the user's time
+        limit ends a search. [-]
 
     Raises:
         BadInputError: A name is unknown, or a limit leaves no meaning.
     """
-    started = time.monotonic()
     task.lay_over()
     counts = Counts(task)
-    choice = choose(counts)
-    points = tuple(counts.seen[nodes].point for nodes in sorted(counts.seen))
-    answer = _told(task, choice).model_copy(update={"points": points})
-    seconds = time.monotonic() - started
-    return answer.model_copy(update={"seconds": seconds})
+    return told(counts, choose(counts))
 
 
-def _told(task: Task, choice: Choice) -> CandidateAnswer:
-    """The answer at the chosen count, or what stands against one."""
+def told(counts: Counts, choice: Choice) -> CandidateAnswer:
+    """The answer at the chosen count, or what stands against one.
+
+    Args:
+        counts: Of the candidate. [-]
+        choice: The count. [-]
+
+    Returns:
+        With every count that was planned or ruled out. [-]
+    """
+    seen = counts.seen
+    return _answer(counts.task, choice).model_copy(
+        update={
+            "points": tuple(seen[nodes].point for nodes in sorted(seen)),
+            "ruled_out": counts.ruled_out,
+            "open_counts": choice.open_counts,
+            "out_of_time": counts.out_of_time,
+        }
+    )
+
+
+def _answer(task: Task, choice: Choice) -> CandidateAnswer:
     planned = choice.planned
     workload = (planned and planned.workload) or task.smallest
     blank = CandidateAnswer(
@@ -55,10 +70,15 @@ def _told(task: Task, choice: Choice) -> CandidateAnswer:
         return blank
     if planned.plan is None or planned.run is None:
         status = planned.status if planned.status in FINAL else "unknown"
-        return blank.model_copy(update={"status": status, "why": planned.why})
+        open_ = {"settled": planned.settled, "unsettled": _no_plan(planned)}
+        return blank.model_copy(update={"status": status, "why": planned.why} | open_)
     chosen = "" if choice.status else choice.words
-    update = _figures(task, planned, planned.run) | {"chosen": chosen}
+    update = _figures(task, planned, planned.run, choice) | {"chosen": chosen}
     return blank.model_copy(update=update | {"status": choice.status or planned.status})
+
+
+def _no_plan(planned: Planned) -> str:
+    return "" if planned.settled else "its search ended before a plan was found"
 
 
 def _price(task: Task, workload: Workload) -> str:
@@ -67,12 +87,22 @@ def _price(task: Task, workload: Workload) -> str:
     return f"{told}: {task.source}" if task.source else told
 
 
-def _figures(task: Task, planned: Planned, run: Run) -> dict[str, object]:
+def _figures(
+    task: Task, planned: Planned, run: Run, choice: Choice
+) -> dict[str, object]:
     """Fields of an answer that has a plan."""
     question, cost = task.question, planned.cost_usd
     deadline, budget = question.deadline_s, question.budget_usd
     time_s, spent = run.time_to_train_s.value, planned.outlay_usd
+    here = planned.least_s / time_s
+    meets = _held(time_s, planned.least_s, deadline)
+    within = _held(spent, _least_spent(task, planned, here), budget)
+    unsettled = _unsettled(task, planned, choice, (meets, within))
     return {
+        "settled": not unsettled,
+        "unsettled": unsettled,
+        "least_time_s": choice.least_s,
+        "least_cost_usd": None if cost is None else cost * choice.least_s / time_s,
         "plan": planned.plan,
         "plans": tuple(PhasePlan(name=p.name, plan=p.plan) for p in planned.phases),
         "search": planned.search,
@@ -86,21 +116,56 @@ def _figures(task: Task, planned: Planned, run: Run) -> dict[str, object]:
         "tokens_per_usd": None if not cost else run.tokens / cost,
         "budget_tokens": _bought(task, planned, run),
         "run": run,
-        "meets_deadline": None if deadline is None else time_s <= deadline,
-        "within_budget": _within(spent, budget),
+        "meets_deadline": meets,
+        "within_budget": within,
     }
 
 
-def _within(spent: float | None, budget: float | None) -> bool | None:
-    return None if spent is None or budget is None else spent <= budget
+def _held(value: float | None, least: float | None, limit: float | None) -> bool | None:
+    """Whether a limit is held; none without one, or where that is open."""
+    if value is None or limit is None:
+        return None
+    if value <= limit:
+        return True
+    return None if least is not None and least <= limit else False
+
+
+def _least_spent(task: Task, planned: Planned, share: float) -> float | None:
+    """Least that may be signed for on these nodes. [USD].
+
+    A rent falls with the time; a purchase does not.
+    """
+    price = task.price()
+    rented = price is not None and price.is_rate
+    spent = planned.outlay_usd
+    return spent * share if rented and spent is not None else spent
+
+
+def _unsettled(
+    task: Task,
+    planned: Planned,
+    choice: Choice,
+    verdicts: tuple[bool | None, bool | None],
+) -> str:
+    """What of a candidate is open, empty where nothing is."""
+    question, (meets, within) = task.question, verdicts
+    if choice.status == "unknown":
+        return choice.words
+    if not planned.settled:
+        return f"its search ended at a gap of {planned.gap:.1%}"
+    if question.deadline_s is not None and meets is None:
+        return "a faster plan may meet the deadline"
+    if question.budget_usd is not None and within is None:
+        priced = planned.outlay_usd is not None
+        return "a faster plan may be within the budget" if priced else ""
+    return ""
 
 
 def _bought(task: Task, planned: Planned, run: Run) -> float | None:
     """The most training that the budget buys on these nodes. [token].
 
-    Rented nodes train until the budget is spent, or the deadline is there. Bought
-    ones, where the budget buys them, train until the deadline, or until they are
-    written off.
+    Rented nodes train until the budget is spent, or the deadline is there. Bought ones
+    train until the deadline; without one nothing ends their training.
     """
     budget, deadline = task.question.budget_usd, task.question.deadline_s
     spent = planned.outlay_usd
@@ -112,9 +177,9 @@ def _bought(task: Task, planned: Planned, run: Run) -> float | None:
     if price is not None and price.is_rate:
         seconds = run.time_to_train_s.value * budget / spent
         return rate * min(seconds, deadline or seconds)
-    if spent > budget:
-        return 0.0
-    return rate * (deadline or terms.depreciation.value)
+    if deadline is None:
+        return None
+    return rate * deadline if spent <= budget else 0.0
 
 
 def unmeasured(workload: Workload) -> tuple[str, ...]:

@@ -1,9 +1,11 @@
-"""Node counts worth a plan, and the first of them that is good enough."""
+"""Node counts that a job can use, and the first of them that is good enough."""
 
 from collections.abc import Callable, Sequence
 from math import exp, log
 
+from planner.comparison.task import sized
 from planner.cost.workload import Workload
+from planner.search.space import fills
 
 BITS = 5
 """Binary digits of a sensible count. [1]"""
@@ -73,6 +75,26 @@ def counts_up_to(workload: Workload, most: int) -> tuple[int, ...]:
         gpus_per_node=workload.topology.cluster.node.gpus_per_node,
         odd=odd_part(workload.sequences),
     )
+
+
+def is_filled(workloads: Sequence[Workload], nodes: int) -> bool:
+    """Whether a count is one of its own: some layout uses all of it.
+
+    On any other count nodes stay idle, and the count without them is looked at. Nodes
+    that go together come whole; then a layout may leave some of them idle, and every
+    count is one of its own, as where a node may be used in part.
+
+    Args:
+        workloads: The variants of a job, on one kind of node. [-]
+        nodes: The count, in nodes. [1]
+
+    Returns:
+        False where another count stands for it. [-]
+    """
+    if domain_nodes(workloads[0]) > 1 or workloads[0].topology.cluster.spec.partial:
+        return True
+    own = {(w.framework.name, repr(w.training)): w for w in reversed(workloads)}
+    return any(fills(sized(workload, nodes)) for workload in own.values())
 
 
 def odd_part(number: int) -> int:

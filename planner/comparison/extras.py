@@ -1,5 +1,6 @@
 """What the next dollar buys: one step of more or better hardware, planned again."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -7,7 +8,8 @@ from hardware.catalog import Cluster
 from hardware.money import Price
 from planner.comparison.answer import CandidateAnswer, Extra
 from planner.comparison.counts import counts_up_to, domain_nodes
-from planner.comparison.planned import SHARES, Counts, outlay, phase_of
+from planner.comparison.known import PLAN_SHARE, Counts
+from planner.comparison.planned import outlay, phase_of
 from planner.comparison.purchase import ChangeName
 from planner.comparison.task import Task
 from planner.comparison.words import money
@@ -15,7 +17,7 @@ from planner.cost.estimate import estimate
 from planner.cost.workload import Workload
 from planner.economics import run_of
 from planner.explain.case import on_cluster
-from planner.optimize import optimize
+from planner.optimize import Enough, optimize
 from planner.specs.result import RankedPlan
 from planner.specs.run import Run
 from planner.variants import with_settings
@@ -79,7 +81,7 @@ def asked(
         prices: Of the steps, where they are known. [-]
 
     Returns:
-        More nodes first. [-]
+        More nodes first, as far as the candidate may have them. [-]
     """
     assert answer.nodes is not None
     here = task.on_counts(answer.nodes)
@@ -89,7 +91,10 @@ def asked(
         Asked(here, answer, step.name, prices.get(step.name), answer.nodes)
         for step in steps_of(workload)
     ]
-    larger = [Asked(here, answer, None, None, n) for n in there if n > answer.nodes]
+    most = task.counts[-1] if len(task.counts) > 1 else there[-1]
+    larger = [
+        Asked(here, answer, None, None, n) for n in there if answer.nodes < n <= most
+    ]
     return [*larger[:1], *steps]
 
 
@@ -162,7 +167,8 @@ def price_step(ask: Asked) -> Extra | None:
 
 def _more_nodes(ask: Asked) -> Extra | None:
     """The next larger cluster of the same kind."""
-    planned = Counts(ask.task.on_counts(ask.nodes)).at(ask.nodes)
+    counts = Counts(ask.task.on_counts(ask.nodes))
+    planned = counts.at(ask.nodes)
     if planned.run is None or planned.time_s is None:
         return None
     old = ask.answer
@@ -178,6 +184,8 @@ def _more_nodes(ask: Asked) -> Extra | None:
         cost_usd=planned.cost_usd,
         extra_usd=extra,
         saved_s_per_usd=_rate(saved, extra),
+        note="" if planned.settled else f"not settled, at a gap of {planned.gap:.1%}",
+        out_of_time=counts.out_of_time,
     )
 
 
@@ -202,7 +210,12 @@ def _better(ask: Asked) -> Extra | None:
     assert run is not None
     assert old.time_to_train_s is not None
     time_s = run.time_to_train_s.value
-    extra = Extra(change=words, time_s=time_s, saved_s=old.time_to_train_s - time_s)
+    extra = Extra(
+        change=words,
+        time_s=time_s,
+        saved_s=old.time_to_train_s - time_s,
+        out_of_time=time.time() >= task.until,
+    )
     return _worth(extra, ask, phases[0].workload, run)
 
 
@@ -251,7 +264,8 @@ def _best_there(ask: Asked, there: tuple[Workload, ...], old: RankedPlan) -> Ran
     found = optimize(
         there,
         top=1,
-        time_limit=effort.time_limit_s / SHARES,
+        time_limit=ask.task.until - time.time(),
+        enough=Enough(work=effort.work / PLAN_SHARE),
         known_s=same.estimate.step_time_s.value,
         tolerance=effort.tolerance,
     )

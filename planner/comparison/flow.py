@@ -7,10 +7,11 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from planner.comparison.answer import CandidateAnswer, Comparison, Extra
-from planner.comparison.best import best_of, refuse_hopeless
+from planner.comparison.best import best_of, offers, refuse_hopeless
 from planner.comparison.candidate import plan_candidate
 from planner.comparison.extras import Asked, asked, price_step
 from planner.comparison.front import front, is_able, marked
+from planner.comparison.race import Race, key_for, least_of, run_race, value_of
 from planner.comparison.read import Sweep
 from planner.comparison.store import Store, key_of
 from planner.comparison.task import Task
@@ -18,6 +19,8 @@ from planner.comparison.task import Task
 Runner = Callable[[Callable[[Any], Any], Sequence[Any]], Iterator[tuple[int, Any]]]
 """Does one thing with many arguments, and hands back results as they are done."""
 Told = TypeVar("Told", bound=BaseModel)
+ROUNDS = 6
+"""Rounds of races between candidates, at most. [1]"""
 
 
 def compare(
@@ -46,7 +49,8 @@ def compare(
     tasks = sweep.tasks
     keys = [task.key for task in tasks]
     answers = _swept(plan_candidate, tasks, keys, CandidateAnswer, run, store, told)
-    candidates = tuple(marked(answers))
+    raced = _raced(sweep, answers, run, store)
+    candidates = tuple(marked(_apart(sweep, raced)))
     best, why = best_of(sweep, candidates)
     extras = _extras(sweep, best, run, store) if best is not None else ()
     return Comparison(
@@ -83,7 +87,8 @@ def _swept(
     for index, result in run(work, [tasks[at] for at in left]) if left else ():
         if result is not None:
             found[left[index]] = result
-            store.keep(keys[left[index]], result.model_dump_json(by_alias=True))
+            if not _is_cut(result):
+                store.keep(keys[left[index]], result.model_dump_json(by_alias=True))
         told(len(found), len(tasks))
     return [found[at] for at in sorted(found)]
 
@@ -97,6 +102,103 @@ def _read(store: Store, key: str, kind: type[Told]) -> Told | None:
         return kind.model_validate_json(text)
     except ValidationError:
         return None
+
+
+def _is_cut(result: BaseModel) -> bool:
+    """Whether the user's time limit ended a search: another run may find more."""
+    return isinstance(result, CandidateAnswer | Extra) and result.out_of_time
+
+
+def _raced(
+    sweep: Sweep, answers: Sequence[CandidateAnswer], run: Runner, store: Store
+) -> list[CandidateAnswer]:
+    """The candidates, searched on until bounds tell which offer is the best.
+
+    In each round those that may beat the best offer are searched for a better one. It
+    ends when none may, or when what is open has been searched against that offer.
+    """
+    known, asked_of = list(answers), set[tuple[str, float]]()
+    for _ in range(ROUNDS):
+        races = _open_races(sweep, known, asked_of)
+        if not races:
+            break
+        keys = [_race_key(race) for race in races]
+        found = _swept(
+            run_race, races, keys, CandidateAnswer, run, store, lambda _d, _t: None
+        )
+        by_name = {one.name: one for one in found}
+        known = [by_name.get(one.name, one) for one in known]
+    return known
+
+
+def _open_races(
+    sweep: Sweep,
+    candidates: Sequence[CandidateAnswer],
+    asked_of: set[tuple[str, float]],
+) -> list[Race]:
+    """Candidates that may beat the best offer and were not searched for that yet."""
+    key = key_for(sweep.question, candidates)
+    best, rivals = _standing(sweep, candidates)
+    if best is None:
+        return []
+    value = value_of(best, key)
+    tasks = {task.name: task for task in sweep.tasks}
+    races = [
+        Race(tasks[one.name], one, key, value)
+        for one in rivals
+        if (one.name, value) not in asked_of and one.nodes is not None
+    ]
+    asked_of.update((race.task.name, value) for race in races)
+    return races
+
+
+def _standing(
+    sweep: Sweep, candidates: Sequence[CandidateAnswer]
+) -> tuple[CandidateAnswer | None, list[CandidateAnswer]]:
+    """The best offer, and those that may be better as far as was proven."""
+    key = key_for(sweep.question, candidates)
+    able = offers(sweep, [one for one in candidates if is_able(one)])
+    best = min(able, key=lambda one: value_of(one, key), default=None)
+    if best is None:
+        return None, []
+    value = value_of(best, key)
+    over = best.within_budget is not False
+    rivals = [
+        one
+        for one in candidates
+        if one is not best
+        and least_of(one, key) < value
+        and not (over and one.within_budget is False)
+    ]
+    return best, rivals
+
+
+def _apart(
+    sweep: Sweep, candidates: Sequence[CandidateAnswer]
+) -> list[CandidateAnswer]:
+    """Candidates that may be better than the best offer are not settled."""
+    best, rivals = _standing(sweep, candidates)
+    if best is None:
+        return list(candidates)
+    open_ = {one.name for one in rivals}
+    why = f"it may be better than {best.name}, as far as was proven"
+    return [
+        one.model_copy(update={"settled": False, "unsettled": one.unsettled or why})
+        if one.name in open_
+        else one
+        for one in candidates
+    ]
+
+
+def _race_key(race: Race) -> str:
+    return key_of(
+        {
+            "candidate": race.task.key,
+            "answer": race.answer.model_dump(mode="json"),
+            "race": race.key,
+            "value": race.value,
+        }
+    )
 
 
 def _extras(
@@ -132,7 +234,12 @@ def _rank(extra: Extra) -> tuple[int, float]:
 
 def _warnings(candidates: Sequence[CandidateAnswer]) -> tuple[str, ...]:
     """What of the answers is no more than it seems."""
-    said = []
+    said = [
+        f"{one.name} is not settled: {one.unsettled}; it wins and loses nothing, and "
+        f"more --effort may settle it"
+        for one in candidates
+        if not one.settled
+    ]
     for one in candidates:
         if one.unmeasured and one.plan is not None:
             what = ", ".join(one.unmeasured)
@@ -150,10 +257,12 @@ def _assumptions(
 ) -> tuple[str, ...]:
     """What all figures rest on, each sentence once."""
     effort = sweep.effort
+    limit = "" if effort.time_limit_s is None else ", or at the time limit"
     search = (
         f"a search ends when no plan can be faster by {effort.tolerance:.2g}, or with "
-        f"its part of {effort.time_limit_s:g} s for each candidate; the gap says how "
-        "much faster a step may be; node counts between those planned are left out"
+        f"its part of {effort.work:,.0f} visits of a layout for each candidate{limit}; "
+        "the gap says how much faster a step may be; what is open between candidates "
+        "is searched further, and what stays open is called not settled"
     )
     runs = [one.run for one in candidates if one.run is not None and is_able(one)]
     shared = [set(run.assumptions) for run in runs]

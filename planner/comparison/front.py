@@ -8,6 +8,8 @@ from planner.comparison.answer import CandidateAnswer, FrontPoint
 def front(candidates: Sequence[CandidateAnswer]) -> tuple[FrontPoint, ...]:
     """Planned counts of all candidates that no other beats in time and in cost.
 
+    A count whose search ended too early is not among them: its plan may be poor.
+
     Args:
         candidates: Answers. [-]
 
@@ -25,6 +27,8 @@ def front(candidates: Sequence[CandidateAnswer]) -> tuple[FrontPoint, ...]:
 def _points(candidates: Sequence[CandidateAnswer]) -> Iterator[FrontPoint]:
     for candidate in candidates:
         for point in candidate.points:
+            if not point.settled:
+                continue
             if point.time_s is not None and point.cost_usd is not None:
                 yield FrontPoint(
                     name=candidate.name,
@@ -66,13 +70,14 @@ def is_able(candidate: CandidateAnswer) -> bool:
         candidate: Its answer. [-]
 
     Returns:
-        False without a plan, past the deadline or above the budget.
+        False without a plan, past the deadline, above the budget, or where one of
+        these is not settled.
     """
     held = candidate.meets_deadline is not False and candidate.status not in (
         "over-budget",
         "too-late",
     )
-    return candidate.plan is not None and held
+    return candidate.plan is not None and held and candidate.settled
 
 
 def _pair(candidate: CandidateAnswer) -> tuple[float, float] | None:

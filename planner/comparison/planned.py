@@ -1,24 +1,16 @@
-"""Node counts of one candidate, each planned when it is asked about, and once."""
+"""One node count of a candidate with its best plan and the whole run on it."""
 
 from dataclasses import dataclass
+from math import inf
 
-from planner.comparison.answer import Point
+from planner.comparison.answer import Point, Searched
 from planner.comparison.task import Task
 from planner.cost.workload import Workload
 from planner.economics import Planned as Phase
-from planner.economics import run_of
-from planner.errors import BadInputError
-from planner.explain.case import Clock
-from planner.optimize import optimize
 from planner.specs.result import RankedPlan, Result, SearchReport
 from planner.specs.run import Run
 from planner.specs.training import TrainingSpec
 from planner.variants import with_settings
-
-SHARES = 4
-"""Searches that the time of a candidate is meant for. [1]"""
-LEAST_S = 1.0
-"""Time of a search, whatever is left for the candidate. [s]"""
 
 
 @dataclass(frozen=True)
@@ -30,6 +22,8 @@ class Planned:
         gpus: In service. [1]
         status: Of the search; of several phases the least certain. [-]
         gap: How much faster a step may be than the one found, at most. [1]
+        least_s: No run on these nodes is shorter. [s]
+        settled: The gap is within the tolerance, or there is proven to be no plan. [-]
         search: How the space of the first phase was exhausted. [-]
         phases: Every phase with its plan; one, if the run has none. [-]
         run: The whole run under them. [-]
@@ -41,7 +35,9 @@ class Planned:
     gpus: int
     status: str
     gap: float = 1.0
-    search: SearchReport | None = None
+    least_s: float = 0.0
+    settled: bool = False
+    search: Searched | None = None
     phases: tuple[Phase, ...] = ()
     run: Run | None = None
     outlay_usd: float | None = None
@@ -83,84 +79,11 @@ class Planned:
             gap=self.gap,
             step_time_s=self.step_s,
             time_s=self.time_s,
+            least_s=self.least_s,
+            settled=self.settled,
             cost_usd=self.cost_usd,
             outlay_usd=self.outlay_usd,
             why=self.why,
-        )
-
-
-class Counts:
-    """What is known of a candidate's node counts.
-
-    All searches share the candidate's time: each has a fourth of it at most, and half
-    of what is left, but never less than a second.
-    """
-
-    def __init__(self, task: Task) -> None:
-        self.task = task
-        self.seen: dict[int, Planned] = {}
-        self.clock = Clock(task.effort.time_limit_s)
-
-    def at(self, nodes: int) -> Planned:
-        """The best plan on so many nodes, within the tolerance.
-
-        Args:
-            nodes: How many. [1]
-
-        Returns:
-            The plan and its run, or what stands against one. [-]
-        """
-        if nodes not in self.seen:
-            self.seen[nodes] = self._planned(nodes)
-        return self.seen[nodes]
-
-    def _seconds(self) -> float:
-        """Time of the next search. [s]."""
-        whole = self.task.effort.time_limit_s
-        if len(self.task.counts) == 1:
-            return whole
-        return max(min(whole / SHARES, self.clock.left / 2), LEAST_S)
-
-    def _planned(self, nodes: int) -> Planned:
-        gpus, results, phases = 0, [], []
-        for name, job in self.task.phases(nodes):
-            workloads = self.task.resolved(job)
-            gpus = workloads[0].fleet_gpus
-            try:
-                result = self._search(workloads)
-            except BadInputError as error:
-                return Planned(nodes, gpus, "infeasible", why=error.message)
-            if not result.plans:
-                return _without(nodes, gpus, result)
-            assert job.training is not None
-            results.append(result)
-            phases.append(phase_of(name, workloads, result.plans[0], job.training))
-        return self._told(nodes, gpus, results, tuple(phases))
-
-    def _search(self, workloads: tuple[Workload, ...]) -> Result:
-        effort = self.task.effort
-        return optimize(
-            workloads,
-            top=1,
-            time_limit=self._seconds(),
-            tolerance=effort.tolerance,
-        )
-
-    def _told(
-        self, nodes: int, gpus: int, results: list[Result], phases: tuple[Phase, ...]
-    ) -> Planned:
-        proven = all(result.status == "optimal" for result in results)
-        run = run_of(phases, self.task.spec.economics)
-        assert run is not None
-        return Planned(
-            nodes=nodes,
-            gpus=gpus,
-            status="optimal" if proven else "feasible",
-            gap=max(result.objective.gap for result in results),
-            search=results[0].search,
-            phases=phases,
-            run=run,
-            outlay_usd=outlay(self.task, phases[0].workload, run),
         )
 
 
@@ -187,14 +110,41 @@ def phase_of(
     return Phase(name, its, plan, training)
 
 
-def _without(nodes: int, gpus: int, result: Result) -> Planned:
-    """A count that no plan was found for."""
+def without(nodes: int, gpus: int, result: Result) -> Planned:
+    """A count that no plan was found for.
+
+    Args:
+        nodes: How many. [1]
+        gpus: In service. [1]
+        result: Of the search. [-]
+
+    Returns:
+        What stands against a plan. [-]
+    """
     proven = result.status == "infeasible"
     why = "; ".join(result.explanation.infeasible)
-    late = "no plan was found in the time there was"
+    late = "no plan was found before the search ended"
     return Planned(
-        nodes, gpus, result.status, search=result.search, why=why if proven else late
+        nodes,
+        gpus,
+        result.status,
+        least_s=inf if proven else 0.0,
+        settled=proven,
+        search=searched(result.search),
+        why=why if proven else late,
     )
+
+
+def searched(report: SearchReport) -> Searched:
+    """What a search did, without the time that it took.
+
+    Args:
+        report: Of the search. [-]
+
+    Returns:
+        The same but for seconds. [-]
+    """
+    return Searched.model_validate(report.model_dump(exclude={"seconds"}))
 
 
 def outlay(task: Task, workload: Workload, run: Run) -> float | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -9,7 +10,7 @@ from pydantic import ValidationError
 from hardware.money import Price
 from planner.calibration_file import CalibrationFile
 from planner.comparison.answer import Effort, Question
-from planner.comparison.counts import counts_up_to, domain_nodes
+from planner.comparison.counts import domain_nodes
 from planner.comparison.entries import (
     Entry,
     entry_of,
@@ -50,6 +51,7 @@ class Asking:
         effort: How hard to search. [-]
         calibration: What the user measured. [-]
         hardware: Folder of hardware of the user's. [-]
+        until: When the user's time limit is over. [s]
     """
 
     effort: Effort
@@ -58,6 +60,7 @@ class Asking:
     deadline_s: float | None = None
     calibration: CalibrationFile | None = None
     hardware: Path | None = None
+    until: float = inf
 
 
 @dataclass(frozen=True)
@@ -213,6 +216,7 @@ def _task(
         source=entry.source,
         calibration=asking.calibration,
         hardware=asking.hardware,
+        until=asking.until,
     )
 
 
@@ -223,7 +227,7 @@ def _counts(entry: Entry, workload: Workload) -> tuple[int, ...]:
     node = workload.topology.cluster.node
     unit = domain_nodes(workload)
     most = entry.most or MOST_GPUS // node.gpus_per_node
-    counts = counts_up_to(workload, most)
+    counts = tuple(range(unit, most + 1, unit))
     if not counts:
         raise BadInputError(
             f"one scale-up domain of {node.name} is {unit} nodes",

@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf
 from pathlib import Path
 
 from hardware.calibration import GpuCalibration
 from hardware.catalog import CatalogError, overlay
 from hardware.money import Price
+from hardware.topology import ClusterTopology
 from planner.calibration_file import CalibrationFile
 from planner.comparison.answer import Effort, Question
 from planner.comparison.store import key_of
@@ -35,6 +37,8 @@ class Task:
         source: Where its price is from, if the user gave one. [text]
         calibration: What the user measured. [-]
         hardware: The user's folder of hardware. [-]
+        until: When the user's time limit is over, by the clock of all machines; it
+            changes no answer that is finished before. [s]
     """
 
     name: str
@@ -46,6 +50,7 @@ class Task:
     source: str = ""
     calibration: CalibrationFile | None = None
     hardware: Path | None = None
+    until: float = inf
 
     def lay_over(self) -> None:
         """Lay the user's folder of hardware over ours, once for each process.
@@ -182,6 +187,18 @@ class Task:
             }
         )
 
+    def working(self, times: float) -> "Task":
+        """The same candidate with more work for its searches.
+
+        Args:
+            times: Of the usual work. [1]
+
+        Returns:
+            Another task. [-]
+        """
+        effort = self.effort.model_copy(update={"work": times * self.effort.work})
+        return replace(self, effort=effort)
+
     def on_counts(self, *counts: int) -> "Task":
         """The same candidate with other node counts to choose from.
 
@@ -192,6 +209,25 @@ class Task:
             Another task. [-]
         """
         return replace(self, counts=counts)
+
+
+def sized(workload: Workload, nodes: int) -> Workload:
+    """A job on another number of nodes, all of them in service.
+
+    Args:
+        workload: The job on one kind of node. [-]
+        nodes: How many. [1]
+
+    Returns:
+        The job there. [-]
+    """
+    cluster = workload.topology.cluster
+    if cluster.spec.nodes == nodes or workload.mixed:
+        return workload
+    tiers = [tier.model_copy(update={"units": ()}) for tier in cluster.spec.tiers]
+    fewer = {"nodes": nodes, "tiers": tiers, "out_of_service": 0}
+    spec = cluster.spec.model_copy(update=fewer)
+    return replace(workload, topology=ClusterTopology(replace(cluster, spec=spec)))
 
 
 def _ordered(measured: GpuCalibration) -> dict[str, object]:

@@ -34,6 +34,21 @@ def days(seconds: float) -> str:
     return f"{_digits(seconds)} s"
 
 
+def saved_for(seconds_per_usd: float, amount: float) -> str:
+    """Time saved for money, in a unit of it that is no more than what is spent.
+
+    Args:
+        seconds_per_usd: Rate. [s/USD]
+        amount: What is spent. [USD]
+
+    Returns:
+        Duration and unit: `4.08 d a MUSD`; never longer than all that is saved. [text]
+    """
+    whole = ((scale, unit) for scale, unit in _SCALES if scale <= amount)
+    scale, unit = next(whole, (min(amount, 1.0), "USD"))
+    return f"{days(seconds_per_usd * scale)} a {unit}"
+
+
 def _digits(value: float) -> str:
     """Three digits, or all before the point."""
     if abs(value) >= 100:

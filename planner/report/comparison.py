@@ -9,12 +9,13 @@ from rich.text import Text
 
 from planner import __version__
 from planner.comparison.answer import CandidateAnswer, Comparison, Extra
-from planner.comparison.words import days, money
+from planner.comparison.words import days, money, saved_for
 from planner.report.tables import section, sentences
 from planner.report.words import short_layout
 from planner.specs.estimate import Interval
 
 _NONE = "-"
+_OPEN = "not settled"
 _GIVEN_UP = {"over-budget": "over budget", "too-late": "too late"}
 
 
@@ -72,7 +73,8 @@ def candidates_table(candidates: Sequence[CandidateAnswer]) -> Table:
 
 def _row(one: CandidateAnswer) -> tuple[str | Text, ...]:
     if one.plan is None or one.run is None:
-        verdict = Text(_GIVEN_UP.get(one.status, one.status), style="red")
+        known = _GIVEN_UP.get(one.status, one.status) if one.settled else _OPEN
+        verdict = Text(known, style="red")
         return one.name, "", verdict, "", "", "", "", ""
     cost = one.run.cost_usd
     return (
@@ -94,6 +96,8 @@ def _between(interval: Interval, said: object) -> str:
 
 
 def _mark(one: CandidateAnswer) -> Text:
+    if not one.settled:
+        return Text(_OPEN, style="yellow")
     if one.status in _GIVEN_UP:
         return Text(_GIVEN_UP[one.status], style="red")
     if one.meets_deadline is False:
@@ -111,7 +115,7 @@ def _best(answer: Comparison) -> Iterator[str]:
         spent = "" if one.cost_usd is None else f" for {money(one.cost_usd)}"
         yield f"{one.name} on {gpus:,} GPUs: {took}{spent}, {answer.why_best}."
     else:
-        yield answer.why_best
+        yield f"{answer.why_best}."
     if any(one.pareto for one in answer.candidates):
         yield "*: no other candidate is both faster and cheaper."
     for one in answer.candidates:
@@ -119,17 +123,20 @@ def _best(answer: Comparison) -> Iterator[str]:
             yield f"{one.name}: {one.nodes:,} nodes, {one.chosen}."
         if one.why:
             yield f"{one.name}: {one.why}."
+        if one.unsettled and one.unsettled != one.why:
+            yield f"{one.name} is not settled: {one.unsettled}."
 
 
 def _budget(answer: Comparison) -> Iterator[RenderableType]:
-    """The most training that the budget buys."""
+    """The most training that the budget buys, within the deadline if there is one."""
     budget = answer.question.budget_usd
     if budget is None:
         return
     lines = [
-        f"{one.name} on {one.gpus:,} GPUs: {one.budget_tokens / 1e12:,.3g} T tokens"
+        f"{one.name} on {one.gpus:,} GPUs: {one.budget_tokens / 1e12:,.3g} T tokens "
+        f"in {days(one.run.time_to_train_s.value * one.budget_tokens / one.run.tokens)}"
         for one in answer.candidates
-        if one.budget_tokens is not None
+        if one.budget_tokens and one.run is not None
     ]
     if lines:
         yield section(f"What {money(budget)} trains", sentences(lines))
@@ -188,7 +195,7 @@ def _extras(answer: Comparison) -> Iterator[RenderableType]:
         return
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("one step of")
-    for title in ("saves", "adds to the bill", "saves a MUSD", "worth up to"):
+    for title in ("saves", "adds to the bill", "for each", "worth up to"):
         table.add_column(title, justify="right")
     for extra in answer.extras:
         table.add_row(*_extra(extra))
@@ -200,7 +207,9 @@ def _extra(extra: Extra) -> tuple[str, ...]:
     saves = days(extra.saved_s) if faster else "no time"
     bill = "price unknown" if extra.extra_usd is None else money(extra.extra_usd)
     rate = extra.saved_s_per_usd
-    each = days(rate * 1e6) if rate is not None and faster else ""
+    each = ""
+    if rate is not None and extra.extra_usd is not None and faster:
+        each = saved_for(rate, extra.extra_usd)
     if extra.extra_usd is not None and extra.extra_usd <= 0 and faster:
         each = "pays for itself"
     return extra.change, saves, bill, each, extra.worth or _NONE

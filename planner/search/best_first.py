@@ -6,12 +6,19 @@ from dataclasses import replace
 
 from planner.cost.workload import Workload
 from planner.search.incumbents import Incumbents
-from planner.search.outcome import CLOSE_ENOUGH, Progress, SearchOutcome
+from planner.search.outcome import (
+    CLOSE_ENOUGH,
+    FAST_ENOUGH,
+    PROOF,
+    Enough,
+    Progress,
+    SearchOutcome,
+)
 from planner.search.part import parts_of, pilots_of
 from planner.search.stop import Stop, after
-from planner.search.variant import NOT_VISITED, BestFirst
+from planner.search.variant import NOT_VISITED, OUT_OF_WORK, BestFirst
 
-__all__ = ["Progress", "SearchOutcome", "search", "search_all"]
+__all__ = ["Enough", "Progress", "SearchOutcome", "search", "search_all"]
 
 PROGRESS_PERIOD = 0.1
 """Shortest time between two reports of progress. [s]"""
@@ -44,8 +51,9 @@ class Together:
         incumbents: Incumbents,
         progress: Callable[[Progress], None] | None,
         first: int = 0,
+        enough: Enough = PROOF,
     ) -> None:
-        self.stop = stop
+        self.stop, self.enough = stop, enough
         self.progress, self.reported = progress, 0.0
         self.shown: float | None = None
         self.incumbents, self.of_a_part = incumbents, first > 0
@@ -74,8 +82,8 @@ class Together:
             if self._is_close(least.next_bound(), gap):
                 self._stop(CLOSE_ENOUGH)
                 break
-            if self.stop.reached:
-                self._stop(NOT_VISITED + self.stop.why)
+            if why := self._ended():
+                self._stop(why)
                 break
             self._report(least.next_bound())
             work = least.visit(cheaply=beyond and self.incumbents.is_full)
@@ -99,6 +107,15 @@ class Together:
         if not gap or best is None or not self.incumbents.is_full:
             return False
         return bound >= best.step_s * (1 - gap)
+
+    def _ended(self) -> str:
+        """The limit that is reached, empty while none is."""
+        best = self.incumbents.best
+        if best is not None and best.step_s <= self.enough.step_s:
+            return FAST_ENOUGH
+        if sum(search.worked for search in self.searches) > self.enough.work:
+            return OUT_OF_WORK
+        return NOT_VISITED + self.stop.why if self.stop.reached else ""
 
     def _stop(self, why: str) -> None:
         """Say which variants are not done, and why."""
@@ -126,6 +143,7 @@ def search_all(
     time_limit: float = 120.0,
     known_s: float = float("inf"),
     tolerance: float = 0.0,
+    enough: Enough = PROOF,
     progress: Callable[[Progress], None] | None = None,
     stop: Stop | None = None,
 ) -> list[SearchOutcome]:
@@ -141,6 +159,8 @@ def search_all(
             no bound is above it. [s]
         tolerance: Stop when no plan can be faster than the best by more and the list
             is full; 0 asks for the proof. [1]
+        enough: Work after which the incumbents are returned, and a step that needs no
+            proof; the first tier of every variant runs whatever it says. [-]
         progress: Called about ten times a second.
         stop: Ends the search, in place of the time limit. [-]
 
@@ -151,7 +171,8 @@ def search_all(
         whole spaces gave a plan as fast.
     """
     stop = stop or after(time_limit)
-    rough, before = _rough(workloads, top, stop, known_s, progress)
+    rough, before = _rough(workloads, top, stop, known_s, enough, progress)
+    worked = sum(outcome.worked for outcome in rough)
     full = bool(parts_of(workloads))
     incumbents = Incumbents(top, known_s, before if full else None)
     incumbents.before_s = before.best_s if before else float("inf")
@@ -160,11 +181,16 @@ def search_all(
         stop=stop,
         incumbents=incumbents,
         progress=progress,
+        enough=replace(enough, work=enough.work - worked),
     ).run(tolerance)
     spent = sum(outcome.seconds for outcome in rough)
-    outcomes = [replace(first, seconds=first.seconds + spent), *others]
+    whole = replace(first, seconds=first.seconds + spent, worked=first.worked + worked)
+    outcomes = [whole, *others]
     if incumbents.best is None or incumbents.best.step_s > incumbents.before_s:
-        outcomes += [replace(one, rough=True, declared={}, seconds=0) for one in rough]
+        outcomes += [
+            replace(one, rough=True, declared={}, seconds=0.0, worked=0.0)
+            for one in rough
+        ]
     return outcomes
 
 
@@ -173,6 +199,7 @@ def _rough(
     top: int,
     stop: Stop,
     known_s: float,
+    enough: Enough,
     progress: Callable[[Progress], None] | None,
 ) -> tuple[list[SearchOutcome], Incumbents | None]:
     """Search parts of large spaces, each larger than the last.
@@ -186,12 +213,14 @@ def _rough(
         if not parts:
             continue
         incumbents = Incumbents(top, known_s, before)
+        worked = sum(outcome.worked for outcome in rough)
         rough += Together(
             parts,
             stop=stop.within(FOR_A_PART * stop.left),
             incumbents=incumbents,
             progress=progress,
             first=len(workloads) + len(rough),
+            enough=replace(enough, work=enough.work - worked),
         ).run(gap)
         before = incumbents if incumbents.best is not None else before
     return rough, before

@@ -70,6 +70,11 @@ class CandidateWork:
         divides = self.tree is not None and not self.tree.stuck
         return not (first or descends or divides)
 
+    @property
+    def spent(self) -> float:
+        """Deterministic time of the solver's calls. [1]."""
+        return 0.0 if self.solver is None else self.solver.spent
+
     def _try_known(self) -> MeshAnswer:
         """Simulate the even splits, and the best ones of candidates of the shape."""
         costs = self.costs

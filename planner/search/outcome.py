@@ -7,6 +7,7 @@ from planner.search.incumbents import Found
 from planner.search.space import Space
 
 CLOSE_ENOUGH = "not visited: no faster by more than the tolerance"
+FAST_ENOUGH = "not visited: a plan is fast enough"
 """Rule under which candidates are counted that a tolerance left. [text]"""
 
 
@@ -25,6 +26,20 @@ class Progress:
         if self.incumbent_s is None or self.bound_s is None:
             return None
         return max(0.0, 1.0 - self.bound_s / self.incumbent_s)
+
+
+@dataclass(frozen=True)
+class Enough:
+    """When a search may end before its proof: by what it did, never by the clock."""
+
+    work: float = float("inf")
+    """Work that it may take, in visits. [1]"""
+    step_s: float = 0.0
+    """A plan that is as fast is good enough. [s]"""
+
+
+PROOF = Enough()
+"""Nothing but the proof is enough."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +68,8 @@ class SearchOutcome:
     declared: dict[int, int] = field(default_factory=dict)
     """Candidates of the declared space by the GPUs that they use; those whose bound
     was hopeless from the start are not in ``space`` any more. [1]"""
+    worked: float = 0.0
+    """Work that it took, in visits; the same on every machine. [1]"""
     rough: bool = False
     """Whether this was a search of a part, whose plans are listed because the whole
     space gave none as fast in the time that it had."""
@@ -68,7 +85,7 @@ class SearchOutcome:
     @property
     def timed_out(self) -> bool:
         """Whether a limit ended the search."""
-        return self.stopped not in ("", CLOSE_ENOUGH)
+        return self.stopped not in ("", CLOSE_ENOUGH, FAST_ENOUGH)
 
     @property
     def proven(self) -> bool:

@@ -98,6 +98,7 @@ class MeshSolver:
         self.bound = bound
         self.rounds = 0
         self.work = WORK[0]
+        self.spent = 0.0
         self.cutoff: int | None = None
         self.best: tuple[int, Counts] | None = None
         self.model = cp.CpModel()
@@ -149,6 +150,7 @@ class MeshSolver:
         if self.best is not None:
             self.variables.hint(self.best[1])
         status = _solved(solver, self.model, self.stop)
+        self.spent += solver.response_proto.deterministic_time
         if status == cp.INFEASIBLE:
             return self._ruled_out()
         self.bound = max(self.bound, int(np.ceil(solver.best_objective_bound - 1e-6)))

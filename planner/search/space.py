@@ -36,7 +36,7 @@ from planner.specs.offload import CATEGORIES, LEAST_ZERO
 from planner.specs.search import SearchSpec
 from planner.specs.switches import FULL
 
-__all__ = ["Enumerator", "Space", "enumerate_space"]
+__all__ = ["Enumerator", "Space", "enumerate_space", "fills"]
 
 MOST_DEFAULT_MICRO_BATCH = 8
 """Sequences in the largest micro-batch of the default space. [1]"""
@@ -197,11 +197,16 @@ class Enumerator:
 
     def _fills(self) -> bool:
         """Whether some layout fills the fleet, whatever the user's limits."""
-        free = Enumerator(
-            replace(self.workload, search=SearchSpec(space=self.workload.search.space))
+        free = SearchSpec(space=self.workload.search.space)
+        return Enumerator(replace(self.workload, search=free)).fills()
+
+    def fills(self) -> bool:
+        """Whether some layout uses every GPU, within the user's limits."""
+        return any(
+            self.workload.sequences % shape.dp == 0
+            and self.search.allows("dp", shape.dp)
+            for shape in whole_shapes(self.workload, self._axis())
         )
-        shapes = whole_shapes(free.workload, free._axis())
-        return any(free.workload.sequences % shape.dp == 0 for shape in shapes)
 
     def _apart(
         self, zero: int | None = None, *, hybrid: bool = False, **degrees: int
@@ -368,6 +373,18 @@ class Enumerator:
         self.removed["limit:recompute"] += len(known) - len(kept)
         whole = keeps_full(self.workload)
         return tuple(name for name in kept if whole or name != FULL)
+
+
+def fills(workload: Workload) -> bool:
+    """Whether degrees that the user allows use every GPU of a fleet of one kind.
+
+    Args:
+        workload: The job. [-]
+
+    Returns:
+        False where every layout leaves GPUs idle, or there is none. [-]
+    """
+    return Enumerator(workload).fills()
 
 
 def enumerate_space(workload: Workload) -> Space:

@@ -28,7 +28,11 @@ NOT_VISITED = "not visited: "
 follows. [text]"""
 BY_SOLVER = "solver: no split beats the best"
 CLOSER_LOOK = 10
-"""Work of a further look at a candidate, where the first is one. [1]"""
+"""Work of a further look at a runner-up, where the first is one. [1]"""
+OUT_OF_WORK = "not visited: work limit"
+PRICED, STEP, SOLVER = 0.01, 20.0, 500.0
+"""Work of pricing a candidate in the first tier, of a step of the third, and of a unit
+of the solver's deterministic time, in visits of the second. [1]"""
 NEAR = 0.1
 """Plans that are so much slower than the best are handed over beside the list. [1]"""
 
@@ -70,6 +74,7 @@ class BestFirst:
         self.counted, self.declared = first.counted, first.declared
         self.unseen_s, self.cut_short = first.unseen_s, first.stopped
         self.priced = PricedInOrder(workload, self.space, self.order)
+        self.worked = PRICED * sum(self.declared.values())
 
     @contextmanager
     def _clocked(self) -> Iterator[None]:
@@ -97,6 +102,7 @@ class BestFirst:
             Work that it took, where a first look at a candidate is one. [1]
         """
         with self._clocked():
+            self.worked += 1
             if self._refined_bound() > self._first_bound():
                 self.at += 1
                 self._refine(self.at - 1)
@@ -210,11 +216,12 @@ class BestFirst:
             self.work.pop(candidate, None)
             return
         work = self.work[candidate]
-        seen = work.solver is not None
+        seen, spent = work.solver is not None, work.spent
         if work.open and self._seconds(candidate, work.bound) <= bound:
             limit = self.incumbents.threshold(self._key(candidate))
             work.advance(self._nanoseconds(limit, candidate))
         self.solved += work.solver is not None and not seen
+        self.worked += STEP + SOLVER * (work.spent - spent)
         answer = work.last
         self._record(candidate, work.costs, answer)
         if work.open:
@@ -273,6 +280,7 @@ class BestFirst:
             solved=self.solved,
             seconds=self.seconds,
             declared=self.declared,
+            worked=self.worked,
             known_s=self.incumbents.known_s,
             near=[f for f in self.incumbents.within(NEAR) if f.variant == self.variant],
         )

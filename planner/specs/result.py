@@ -33,6 +33,8 @@ class SearchReport(BaseModel):
     pruned: dict[str, int]
     solved: int
     seconds: float
+    work: float = 0.0
+    """What it took, in visits of a candidate; the same on every machine. [1]"""
     variants: int = 1
     """Frameworks, methods, optimizers and offloads that were searched together."""
 

@@ -48,7 +48,7 @@ def comparison_page(answer: Comparison) -> Page:
     return Page(
         title="planner compare",
         eyebrow=f"{answer.title}; {_asked(answer)}",
-        answer=_answer(best) if best else "No candidate has a plan",
+        answer=_answer(best) if best else "No candidate to sign for",
         lead=f"{answer.why_best[:1].upper()}{answer.why_best[1:]}.",
         tiles=list(_tiles(best)) if best else [],
         sections=[
@@ -128,7 +128,9 @@ def _has_bars(figure: dict[str, Any]) -> bool:
 
 def _row(one: CandidateAnswer) -> tuple[str, ...]:
     if one.plan is None or one.run is None:
-        return (one.name, one.why or one.status, *[""] * 7)
+        said = one.why or one.status
+        known = said if one.settled else f"not settled: {one.unsettled or said}"
+        return (one.name, known, *[""] * 7)
     return (
         one.name,
         _verdict(one),
@@ -143,6 +145,8 @@ def _row(one: CandidateAnswer) -> tuple[str, ...]:
 
 
 def _verdict(one: CandidateAnswer) -> str:
+    if not one.settled:
+        return f"not settled: {one.unsettled}"
     if one.status in {"over-budget", "too-late"}:
         return one.status.replace("-", " ")
     if one.meets_deadline is False:

@@ -10,12 +10,13 @@ from purchases import JOB, up_to, written
 from planner.comparison.answer import Comparison, Effort
 from planner.comparison.choice import choose
 from planner.comparison.flow import compare
-from planner.comparison.planned import Counts, Planned
+from planner.comparison.known import Counts
+from planner.comparison.planned import Planned
 from planner.comparison.read import Asking, Sweep, read_sweep
 from planner.comparison.store import Store
 from planner.errors import BadInputError
 
-EFFORT = Effort(time_limit_s=60, tolerance=0.0)
+EFFORT = Effort(tolerance=0.0)
 HOUR = 3600.0
 MOST = 16
 
@@ -123,7 +124,7 @@ def test_every_figure_of_a_candidate_follows_from_its_run(answer: Comparison) ->
 
 
 def test_what_is_signed_for_is_the_rent_or_the_hardware(answer: Comparison) -> None:
-    """The budget trains for so much longer on rented nodes, for years on bought."""
+    """The budget trains for so much longer on rented nodes; bought ones have no end."""
     rented, bought = answer.candidates
     assert rented.outlay_usd == rented.cost_usd
     assert rented.cost_usd == pytest.approx(
@@ -131,7 +132,7 @@ def test_what_is_signed_for_is_the_rent_or_the_hardware(answer: Comparison) -> N
     )
     assert rented.budget_tokens == pytest.approx(2e10 * 10e6 / (rented.cost_usd or 0.0))
     assert bought.outlay_usd == 640_000
-    assert (bought.budget_tokens or 0) > 100 * 2e10
+    assert bought.budget_tokens is None
 
 
 def test_the_front_has_what_no_other_beats(answer: Comparison) -> None:

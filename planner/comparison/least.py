@@ -1,0 +1,153 @@
+"""Least run of a job on so many nodes, in closed form: no plan is looked at.
+
+A count that these rule out needs no search. They fall as the count grows, so the
+counts that are left of a list begin at the first that they leave.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from planner.comparison.task import Task, sized
+from planner.cost.goodput import effective_share, young_daly_interval
+from planner.cost.kernels import gemm_rate
+from planner.cost.workload import Workload
+from planner.economics import RunTerms
+from planner.search.fleet import MOST_IDLE, may_idle
+from planner.variants import variants
+
+HOUR = 3600.0
+FORWARD, TRAINED = 2.0, 6.0
+"""FLOPs of a weight for each token: forward alone, and with both backward products."""
+
+
+@dataclass(frozen=True)
+class Least:
+    """What no plan on so many nodes goes below.
+
+    Attributes:
+        time_s: Of the whole run. [s]
+        per_steps: Of every phase, least time for each second of its step. [1]
+        usd_per_s: Least rent for each second of the run; 0 without a rent. [USD/s]
+    """
+
+    time_s: float
+    per_steps: tuple[float, ...]
+    usd_per_s: float
+
+    @property
+    def per_step(self) -> float:
+        """Of a run of one phase; 0 where there are several. [1]."""
+        return self.per_steps[0] if len(self.per_steps) == 1 else 0.0
+
+
+class Floor:
+    """What no plan of a candidate goes below, at any number of nodes."""
+
+    def __init__(self, task: Task) -> None:
+        phases = [task.resolved(job) for _, job in task.phases(task.counts[0])]
+        self.task, self.phases = task, [variants(workloads) for workloads in phases]
+        self.first = phases[0][0]
+
+    def at(self, nodes: int) -> Least:
+        """On so many nodes.
+
+        Args:
+            nodes: How many. [1]
+
+        Returns:
+            Time, and rent for it. [-]
+        """
+        phases = [[sized(one, nodes) for one in phase] for phase in self.phases]
+        return Least(
+            sum(self._time(phase) for phase in phases),
+            tuple(min(map(self._per_step, phase)) for phase in phases),
+            self._rent(sized(self.first, nodes), nodes),
+        )
+
+    def _time(self, phase: Sequence[Workload]) -> float:
+        """Of one phase, under the variant that does most. [s]."""
+        return min(self._steps(one) * least_step(one) for one in phase)
+
+    def _per_step(self, workload: Workload) -> float:
+        """Steps at the full batch over the best share of the time that trains. [1]."""
+        ramp = workload.training.batch_ramp or ()
+        return self._steps(workload, sum(part.tokens for part in ramp))
+
+    def _steps(self, workload: Workload, left_out: float = 0.0) -> float:
+        training = workload.training
+        tokens = (training.run_tokens or 0.0) - left_out
+        steps = tokens / (training.sequences * training.seq_len)
+        return steps / most_share(workload, self._terms)
+
+    @cached_property
+    def _terms(self) -> RunTerms:
+        return self.task.terms(self.first)
+
+    def _rent(self, workload: Workload, nodes: int) -> float:
+        """Rent of the fewest nodes that a layout may use of so many. [USD/s]."""
+        its = self._terms.nodes[workload.topology.cluster.node.name]
+        if its.price is None or not its.price.is_rate or workload.mixed:
+            return 0.0
+        used = float(nodes)
+        if may_idle(workload):
+            limited = workload.search.gpus is not None
+            used = 1.0 if limited else nodes * (1 - 1 / MOST_IDLE)
+        per_node = its.price.per_gpu(its.gpus) * its.gpus
+        return per_node * (used + self._terms.spare_nodes) / HOUR
+
+
+def least_step(workload: Workload) -> float:
+    """Least step of a job: its matrix products at their best rate on all GPUs.
+
+    ::
+
+        step >= tokens * FLOPs of the weights / (GPUs * rate)
+
+    Args:
+        workload: The job on one kind of node. [-]
+
+    Returns:
+        Time; 0 on a fleet of several kinds. [s]
+
+    Leaves out attention scores, traffic, launches, communication and bubbles, and the
+    backward products of a job that does not train all its weights.
+    """
+    if workload.mixed:
+        return 0.0
+    training, model = workload.training, workload.model
+    whole = training.method == "full" and not training.frozen
+    each = TRAINED if whole and _all_train(workload) else FORWARD
+    tokens = training.sequences * training.seq_len
+    rates = [gemm_rate(workload, narrow=narrow).flops for narrow in (True, False)]
+    if workload.calibration.grouped_gemm:
+        rates.append(gemm_rate(workload, grouped=True).flops)
+    return tokens * each * model.matmul_parameters / (max(rates) * workload.gpus)
+
+
+def _all_train(workload: Workload) -> bool:
+    kinds = workload.model.runs
+    return workload.training.trains_head and all(k.role == "trained" for k, _ in kinds)
+
+
+def most_share(workload: Workload, terms: RunTerms) -> float:
+    """Most of the wall time that a run on all its GPUs can train.
+
+    A checkpoint takes no less than its fixed wait, and a restart no less than its own:
+    what is copied, written and read comes on top.
+
+    Args:
+        workload: The job. [-]
+        terms: What interrupts it. [-]
+
+    Returns:
+        The share; 1 where layouts may leave GPUs idle, which break less often. [1]
+    """
+    stall = terms.stall.value if terms.stall_given is None else terms.stall_given
+    if workload.mixed or may_idle(workload) or stall <= 0:
+        return 1.0
+    between = terms.failures.value * HOUR / workload.gpus
+    interval = terms.interval or young_daly_interval(stall, between)
+    return effective_share(
+        stall, between, interval=interval, restart=terms.restart.value
+    )
