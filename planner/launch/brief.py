@@ -30,6 +30,7 @@ class Brief:
         estimate: What was predicted for it. [-]
         stack: The software that the prediction assumes, by key. [-]
         versions: Of planner and its solver. [text]
+        told: What there is to say of its prediction. [text]
     """
 
     job: str
@@ -42,6 +43,7 @@ class Brief:
     estimate: Estimate
     stack: Mapping[str, object]
     versions: Mapping[str, str]
+    told: tuple[str, ...] = ()
 
     @property
     def framework(self) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from planner.calibration_file import CalibrationFile
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.launch.brief import Brief
@@ -31,6 +32,8 @@ class PlanFile:
         plan: The plan. [-]
         spec: Its job. [-]
         workload: The job, resolved. [-]
+        calibration: What the user measured, or None. [-]
+        told: What there is to say of its prediction. [text]
     """
 
     path: str
@@ -38,6 +41,8 @@ class PlanFile:
     plan: Plan
     spec: JobSpec
     workload: Workload
+    calibration: CalibrationFile | None = None
+    told: tuple[str, ...] = ()
 
     @property
     def brief(self) -> Brief:
@@ -56,6 +61,7 @@ class PlanFile:
             estimate=self.plan.estimate,
             stack=dict(self.plan.estimate.stack),
             versions=dict(self.plan.versions),
+            told=self.told,
         )
 
     def line_of(self, field: str) -> int | None:
@@ -76,11 +82,12 @@ class PlanFile:
         return None
 
 
-def read_plan(path: Path) -> PlanFile:
+def read_plan(path: Path, calibration: CalibrationFile | None = None) -> PlanFile:
     """Read a plan, or the first plan of a result, and check that it is legal.
 
     Args:
         path: JSON that `planner plan` wrote. [-]
+        calibration: What the user measured, laid over what we know. [-]
 
     Returns:
         The plan with its job resolved. [-]
@@ -92,8 +99,11 @@ def read_plan(path: Path) -> PlanFile:
     text = _text(path)
     plan = _plan(_fields(text, path), path)
     spec = _spec(plan, path)
-    (workload,) = resolve(spec, file=str(path), base=path.parent)
-    found = PlanFile(str(path), text, plan, spec, workload.under(plan.layout))
+    (workload,) = resolve(
+        spec, file=str(path), base=path.parent, calibration=calibration
+    )
+    its = workload.under(plan.layout)
+    found = PlanFile(str(path), text, plan, spec, its, calibration)
     _refuse_illegal(found)
     return found
 
