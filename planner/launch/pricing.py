@@ -100,7 +100,9 @@ def _agree(was: Estimate, now: Estimate) -> bool:
 def _told(found: PlanFile, target: Target, now: Estimate) -> Iterator[str]:
     was = found.plan.estimate
     if found.spec.framework == target.framework:
-        yield f"The plan file says {_short(was)}; its layout is priced at {_short(now)}."
+        yield (
+            f"The plan file says {_short(was)}; its layout is priced at {_short(now)}."
+        )
         yield (
             "The layout or the job was changed since, or another version or "
             "calibration of planner priced it; these files hold the new prediction."

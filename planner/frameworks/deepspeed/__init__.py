@@ -2,7 +2,7 @@
 
 from planner.frameworks.deepspeed.limits import LIMITS
 from planner.frameworks.deepspeed.recipe import RECIPE
-from planner.frameworks.profiles import read_profile
+from planner.frameworks.profiles import read_options, read_profile
 from planner.specs.framework import Framework
 
 DEEPSPEED = Framework(
@@ -11,5 +11,6 @@ DEEPSPEED = Framework(
     limits=LIMITS,
     recipe=RECIPE,
     profile=read_profile("deepspeed"),
+    options=read_options("deepspeed"),
 )
 """DeepSpeed 0.19.8 with transformers 5.23 on PyTorch 2.13."""

@@ -7,6 +7,7 @@ from planner.launch.accelerate.arguments import optim
 from planner.launch.accelerate.known import keys
 from planner.launch.accelerate.plan import (
     STACKS,
+    attention,
     deepspeed,
     fsdp,
     mixed_precision,
@@ -19,6 +20,7 @@ from planner.launch.accelerate.plan import (
     with_trl,
 )
 from planner.launch.accelerate.run import targets, weights
+from planner.launch.attention import attention_gaps
 from planner.launch.brief import Brief, Gap
 
 PRECISIONS = ("bf16", "fp16", "fp8", "fp32", "tf32")
@@ -49,6 +51,7 @@ def _model_gaps(brief: Brief) -> Iterator[Gap]:
     if kind not in keys().models:
         near = did_you_mean(kind, sorted(keys().models))
         yield Gap("transformers has no such model", "spec.model", kind, near)
+    yield from attention_gaps(brief, "accelerate")
     if brief.architecture.mtp_layers:
         what = f"{brief.architecture.mtp_layers} layers"
         yield Gap("no multi-token prediction", "spec.model", what, "none")
@@ -65,7 +68,7 @@ def _training_gaps(brief: Brief) -> Iterator[Gap]:
         yield Gap("no step in backward", f"{where}optimizer_in_backward", "true", "")
     if its.freeze != type(its.freeze)():
         yield Gap("nothing is frozen", f"{where}freeze", "parts of the model", "")
-    flash = option(brief, "attention", "sdpa") == "flash_attention_2"
+    flash = attention(brief) == "flash_attention_2"
     if its.document and not (with_trl(brief) and flash):
         allowed = "adapters with stack.attention flash_attention_2, which TRL packs"
         yield Gap("no packed documents", f"{where}document", its.document, allowed)
@@ -120,7 +123,7 @@ def _mesh_gaps(brief: Brief) -> Iterator[Gap]:
         yield Gap("one kind of node alone", "layout.pools", "several", "none")
     if its.gpus % brief.gpus_per_node:
         yield Gap("nodes are filled whole", "layout.dp", its.dp, "")
-    flash = option(brief, "attention", "sdpa")
+    flash = attention(brief)
     if its.cp > 1 and not deepspeed(brief) and flash != "sdpa":
         yield Gap("context ranks need sdpa", "spec.stack.attention", flash, "sdpa")
     if its.cp > 1 and with_trl(brief):

@@ -1,5 +1,6 @@
 """How a plan's parts are named in the world of accelerate."""
 
+from planner.launch.attention import attention as word_for
 from planner.launch.brief import Brief
 from planner.models.blocks import Moe
 from planner.specs.layout import Layout
@@ -38,6 +39,11 @@ def option(brief: Brief, name: str, default: str) -> str:
         The word. [text]
     """
     return str(brief.spec.stack.get(name, default)) if _own(brief) else default
+
+
+def attention(brief: Brief) -> str | None:
+    """attn_implementation that runs what was priced; None where there is none. [text]."""
+    return word_for(brief, "accelerate")
 
 
 def deepspeed(brief: Brief) -> bool:

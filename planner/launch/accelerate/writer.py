@@ -16,6 +16,7 @@ from planner.launch.accelerate.known import (
 )
 from planner.launch.accelerate.placement import DS_FILE, placement
 from planner.launch.accelerate.plan import (
+    attention,
     deepspeed,
     fsdp,
     option,
@@ -92,7 +93,7 @@ def _versions(brief: Brief) -> Iterator[str]:
         yield "torchao, a release for torch 2.13"
     if option(brief, "loss", "hf") == "liger":
         yield "liger-kernel"
-    if option(brief, "attention", "sdpa") == "flash_attention_2":
+    if attention(brief) == "flash_attention_2":
         yield "flash-attn"
 
 

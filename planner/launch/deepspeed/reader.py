@@ -113,6 +113,7 @@ def read(files: Mapping[str, str]) -> Reading:
         layout=layout,
         training=_training(filled, trainer, _words(files), layout, gpus),
         model=_model(files),
+        stack=_stack(_words(files)),
         ignored=tuple(_ignored(its, trainer)),
         unknown=(
             *unknown(its),
@@ -309,6 +310,12 @@ def _length(trainer: Fields, words: list[str]) -> int | None:
         if option in ("--seq-length", "--max_seq_length", "--block_size"):
             return int(value) if value.isdigit() else None
     return None
+
+
+def _stack(words: list[str]) -> dict[str, str]:
+    """Attention where it is not the default."""
+    stated = dict(pairwise(words)).get("--attention", "sdpa")
+    return {} if stated == "sdpa" else {"attention": stated}
 
 
 def _words(files: Mapping[str, str]) -> list[str]:

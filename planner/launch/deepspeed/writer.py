@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from planner.launch.attention import attention, attention_gaps
 from planner.launch.brief import Brief, Gap, LaunchFile, Program, Variable
 from planner.launch.deepspeed.known import VERSION
 from planner.launch.render import render
@@ -71,6 +72,7 @@ def _model_gaps(brief: Brief) -> Iterator[Gap]:
     if its.ep > 1 and kind not in PRESETS:
         allowed = f"ep 1, or a model of {', '.join(PRESETS)}"
         yield Gap("AutoEP has no preset for its experts", "layout.ep", its.ep, allowed)
+    yield from attention_gaps(brief, "deepspeed")
     if brief.architecture.mtp_layers:
         what = f"{brief.architecture.mtp_layers} layers"
         yield Gap("no multi-token prediction", "spec.model", what, "none")
@@ -126,6 +128,7 @@ def write(brief: Brief) -> Program:
         words=(
             f"{SCRIPT} --config {CONFIG} --model {MODEL}",
             f"--seq-length {brief.training.seq_len}",
+            f"--attention {attention(brief, 'deepspeed')}",
             '--steps "$TRAIN_STEPS" --data "$DATA_PATH" --checkpoints "$CHECKPOINTS"',
         ),
         check=("--steps 20",),

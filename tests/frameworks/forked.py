@@ -1,0 +1,99 @@
+"""Starts emitted training scripts, each rank in a process of its own, on one import.
+
+    forked.py RUNS PORT [MODULE...]
+
+RUNS has one JSON line a run: the folder, the number of ranks, the words that launch.sh
+gives the program, and variables to set. Every rank is forked from a process that has
+imported what the first script imports at its top, and MODULES, but no model's code:
+the fork stands where a fresh process stands when its script has its imports behind it.
+A rank writes what it says into `rank-N.log` of the folder.
+"""
+
+import ast
+import importlib
+import json
+import os
+import runpy
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+SCRIPT = "train.py"
+MODELS = "transformers.models."
+LONGEST = 60.0
+"""Time for one run. [s]"""
+
+
+def rank(run: dict[str, Any], number: int, port: int) -> int:
+    """Fork one rank; its process. [1]."""
+    child = os.fork()
+    if child:
+        return child
+    os.chdir(run["folder"])
+    place = {"RANK": number, "LOCAL_RANK": number, "WORLD_SIZE": run["ranks"]}
+    place |= {"LOCAL_WORLD_SIZE": run["ranks"]}
+    place |= {"MASTER_ADDR": "localhost", "MASTER_PORT": port}
+    os.environ.update({name: str(value) for name, value in place.items()})
+    os.environ.update(run.get("environment", {}))
+    log = os.open(f"rank-{number}.log", os.O_WRONLY | os.O_CREAT)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    words = run["words"]
+    sys.argv = words[words.index(SCRIPT) :]
+    failed = 1
+    try:
+        runpy.run_path(SCRIPT, run_name="__main__")
+        failed = 0
+    except BaseException:  # noqa: BLE001  # whatever it is, the log has to say it
+        sys.excepthook(*sys.exc_info())
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(failed)
+
+
+def ended(child: int, deadline: float) -> int:
+    """Exit code of a rank; one that hangs is ended."""
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.02)
+    os.kill(child, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def imports_of(script: Path) -> list[str]:
+    """Modules that a script imports at its top. [text]."""
+    found = []
+    for line in ast.parse(script.read_text()).body:
+        if isinstance(line, ast.Import):
+            found += [name.name for name in line.names]
+        elif isinstance(line, ast.ImportFrom):
+            found.append(str(line.module))
+    return found
+
+
+def modeling() -> list[str]:
+    """Model code that is imported already, and would hide a late import."""
+    return [n for n in sys.modules if n.startswith(MODELS) and ".modeling_" in n]
+
+
+def main() -> None:
+    runs = [json.loads(line) for line in Path(sys.argv[1]).read_text().splitlines()]
+    port = int(sys.argv[2])
+    head = imports_of(Path(runs[0]["folder"]) / SCRIPT)
+    for name in (*head, *sys.argv[3:]):
+        importlib.import_module(name)
+    if modeling():
+        sys.exit(f"forked.py: imported before the scripts could: {modeling()}")
+    for at, run in enumerate(runs):
+        ranks = [rank(run, number, port + at) for number in range(run["ranks"])]
+        codes = [ended(one, time.monotonic() + LONGEST) for one in ranks]
+        sys.stdout.write(json.dumps({"folder": run["folder"], "codes": codes}) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
