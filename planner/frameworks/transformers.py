@@ -77,7 +77,7 @@ def with_attention(
         family: Hugging Face model type. [text]
 
     Returns:
-        The block; attention put in where the room's default is none of the family's. [-]
+        The block, with attention where the room's default is none of the family's.
 
     Raises:
         BadInputError: The family's code does not have what the block asks for.

@@ -11,7 +11,6 @@ from planner.launch.accelerate.plan import (
     deepspeed,
     fsdp,
     mixed_precision,
-    option,
     own_mesh,
     recompute,
     routed,

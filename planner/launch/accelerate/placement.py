@@ -8,7 +8,6 @@ from planner.launch.accelerate.plan import (
     fsdp,
     mixed_precision,
     offloads_checkpoints,
-    option,
     recompute,
     replicas,
     shards,

@@ -42,7 +42,7 @@ def option(brief: Brief, name: str, default: str) -> str:
 
 
 def attention(brief: Brief) -> str | None:
-    """attn_implementation that runs what was priced; None where there is none. [text]."""
+    """attn_implementation of what was priced, or None. [text]."""
     return word_for(brief, "accelerate")
 
 

@@ -143,6 +143,7 @@ _VERSIONS = (
     f"deepspeed=={VERSION}",
     "torch==2.13.0",
     "transformers==5.23.0",
+    "accelerate==1.15.0",
 )
 
 
