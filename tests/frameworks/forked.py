@@ -2,11 +2,11 @@
 
     forked.py RUNS PORT [MODULE...]
 
-RUNS has one JSON line a run: the folder, the number of ranks, the words that launch.sh
-gives the program, and variables to set. Every rank is forked from a process that has
-imported what the first script imports at its top, and MODULES, but no model's code:
-the fork stands where a fresh process stands when its script has its imports behind it.
-A rank writes what it says into `rank-N.log` of the folder.
+RUNS has one JSON line a run: the folder, the number of ranks, the script with the words
+that launch.sh gives it, and the variables that launch.sh sets. Every rank is forked
+from a process that has imported what the first script imports at its top, and MODULES,
+but no model's code: the fork stands where a fresh process stands when its script has
+its imports behind it. A rank writes what it says into `rank-N.log` of the folder.
 """
 
 import ast
@@ -20,8 +20,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-SCRIPT = "train.py"
 MODELS = "transformers.models."
+OTHERS = (f"{MODELS}auto.", f"{MODELS}bloom.")
+"""The tables of models, and what PEFT imports by itself. [text]"""
 LONGEST = 60.0
 """Time for one run. [s]"""
 
@@ -35,22 +36,27 @@ def rank(run: dict[str, Any], number: int, port: int) -> int:
     place = {"RANK": number, "LOCAL_RANK": number, "WORLD_SIZE": run["ranks"]}
     place |= {"LOCAL_WORLD_SIZE": run["ranks"]}
     place |= {"MASTER_ADDR": "localhost", "MASTER_PORT": port}
+    os.environ.update(run["environment"])
     os.environ.update({name: str(value) for name, value in place.items()})
-    os.environ.update(run.get("environment", {}))
     log = os.open(f"rank-{number}.log", os.O_WRONLY | os.O_CREAT)
     os.dup2(log, 1)
     os.dup2(log, 2)
-    words = run["words"]
-    sys.argv = words[words.index(SCRIPT) :]
+    sys.argv = run["words"]
     failed = 1
     try:
-        runpy.run_path(SCRIPT, run_name="__main__")
+        started(sys.argv[0])
         failed = 0
     except BaseException:  # noqa: BLE001  # whatever it is, the log has to say it
         sys.excepthook(*sys.exc_info())
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(failed)
+
+
+def started(script: str) -> None:
+    """Run a script as Python does, its folder first on the path."""
+    sys.path.insert(0, str(Path(script).resolve().parent))
+    runpy.run_path(script, run_name="__main__")
 
 
 def ended(child: int, deadline: float) -> int:
@@ -77,13 +83,14 @@ def imports_of(script: Path) -> list[str]:
 
 def modeling() -> list[str]:
     """Model code that is imported already, and would hide a late import."""
-    return [n for n in sys.modules if n.startswith(MODELS) and ".modeling_" in n]
+    found = [n for n in sys.modules if n.startswith(MODELS) and ".modeling_" in n]
+    return [name for name in found if not name.startswith(OTHERS)]
 
 
 def main() -> None:
     runs = [json.loads(line) for line in Path(sys.argv[1]).read_text().splitlines()]
     port = int(sys.argv[2])
-    head = imports_of(Path(runs[0]["folder"]) / SCRIPT)
+    head = imports_of(Path(runs[0]["folder"]) / runs[0]["words"][0])
     for name in (*head, *sys.argv[3:]):
         importlib.import_module(name)
     if modeling():
