@@ -23,7 +23,7 @@ from typing import Any
 MODELS = "transformers.models."
 OTHERS = (f"{MODELS}auto.", f"{MODELS}bloom.")
 """The tables of models, and what PEFT imports by itself. [text]"""
-LONGEST = 60.0
+LONGEST = 180.0
 """Time for one run. [s]"""
 
 

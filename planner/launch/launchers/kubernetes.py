@@ -49,7 +49,7 @@ def write(brief: Brief, program: Program) -> tuple[LaunchFile, ...]:
 
 _HEAD_TRAIN = (
     "# Kubeflow Trainer v2 (trainer.kubeflow.org/v1alpha1).\n"
-    "# The runtime's pods need the volumes that jobset.yaml has: this folder at /plan,\n"
+    "# The runtime's pods need the volumes of jobset.yaml: this folder at /plan,\n"
     "# and memory at /dev/shm, of which NCCL wants more than the usual 64 MB.\n"
 )
 _HEAD_SET = "# JobSet v1alpha2, one pod per node.\n"

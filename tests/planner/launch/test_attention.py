@@ -1,4 +1,4 @@
-"""The attention that is priced is the one that is written, and one that the model has."""
+"""The attention that is priced is the one that is written, and the model has it."""
 
 import json
 from pathlib import Path
@@ -7,6 +7,7 @@ import pytest
 import yaml
 from accelerate_plans import CLUSTERS
 from golden_folders import ROOT
+from small_models import one_of_each_family, small_fields
 from typer.testing import CliRunner
 
 from planner.cli.app import app
@@ -20,7 +21,6 @@ from planner.resolve import resolve
 from planner.specs.job import JobSpec
 from planner.specs.layout import PartialLayout
 from planner.specs.result import Plan
-from small_models import one_of_each_family, small_fields
 
 FAMILIES = {implementations(family): family for family in one_of_each_family()}
 """A family for each choice of implementations. [text]"""
