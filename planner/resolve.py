@@ -22,6 +22,7 @@ from planner.fleets import cluster_named, measured_of, mixed_fleet, with_pods
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.by_hand import ALIASES, by_hand
 from planner.frameworks.stacks import stack_names, with_stack
+from planner.frameworks.transformers import with_attention
 from planner.methods import check_method, frozen_model
 from planner.models import (
     Architecture,
@@ -125,7 +126,10 @@ def _on_cluster(
                 model=frozen_model(training, model),
                 training=training,
                 framework=_with_stack(
-                    framework, spec.stack, file, lambda on: with_deviation(on, gpu, own)
+                    framework,
+                    with_attention(framework.name, spec.stack, model.family),
+                    file,
+                    lambda on: with_deviation(on, gpu, own),
                 ),
                 topology=ClusterTopology(cluster),
                 calibration=measured,

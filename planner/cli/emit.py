@@ -6,9 +6,11 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from planner.calibration_file import read_calibration
 from planner.cli.guard import guarded
+from planner.cli.options import Calibration, Hardware, lay_over
 from planner.cli.output import show
-from planner.launch import check_folder, read_plan, write_folder
+from planner.launch import check_folder, priced, read_plan, write_folder
 from planner.launch import emit as launch_files
 
 PlanPath = Annotated[
@@ -34,22 +36,41 @@ Out = Annotated[
     typer.Option("--out", metavar="DIR", help="New folder.", show_default=False),
 ]
 Force = Annotated[
-    bool, typer.Option("--force", help="Replace a folder that holds a plan of ours.")
+    bool,
+    typer.Option(
+        "--force",
+        help="Replace a folder that holds a plan of ours; write a plan that does not "
+        "fit the memory (refused with exit code 3 otherwise).",
+    ),
 ]
 
 
 @guarded
-def emit(plan: PlanPath, *, target: Target, out: Out, force: Force = False) -> None:
-    """Write the launch files of a plan.
+def emit(
+    plan: PlanPath,
+    *,
+    target: Target,
+    out: Out,
+    force: Force = False,
+    hardware: Hardware = None,
+    calibration: Calibration = None,
+) -> None:
+    """Write the launch files of a plan, priced anew under the target's stack.
 
     Args:
         plan: JSON of a plan or of a result. [-]
         target: A framework, or what starts the plan's own. [text]
         out: The folder. [-]
-        force: Replace what it holds. [-]
+        force: Replace what it holds, and write what does not fit. [-]
+        hardware: Folder of hardware laid over ours. [-]
+        calibration: File of what the user measured. [-]
     """
     check_folder(out, force=force)
-    files = launch_files(read_plan(plan), target)
+    lay_over(hardware)
+    own = None if calibration is None else read_calibration(calibration)
+    found = priced(read_plan(plan, own), target, force=force)
+    files = launch_files(found, target)
     write_folder(out, files, force=force)
-    lines = "\n".join(f"  {file.name}" for file in files)
-    show(Text(f"{out}: {len(files)} files for {target}\n{lines}"))
+    lines = [f"{out}: {len(files)} files for {target}"]
+    lines += [f"  {file.name}" for file in files]
+    show(Text("\n".join([*lines, *found.told])))

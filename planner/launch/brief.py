@@ -33,6 +33,7 @@ class Brief:
         estimate: What was predicted for it. [-]
         stack: The software that the prediction assumes, by key. [-]
         versions: Of planner and its solver. [text]
+        told: What there is to say of its prediction. [text]
     """
 
     job: str
@@ -45,6 +46,7 @@ class Brief:
     estimate: Estimate
     stack: Mapping[str, object]
     versions: Mapping[str, str]
+    told: tuple[str, ...] = ()
 
     @property
     def asked(self) -> Asked:

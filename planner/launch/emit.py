@@ -43,7 +43,7 @@ def emit(found: PlanFile, name: str) -> tuple[LaunchFile, ...]:
         BadInputError: There is no such target.
         UnsupportedPlanError: The target cannot express the plan.
     """
-    target, launcher = _chosen(found, name)
+    target, launcher = chosen(found, name)
     require_expressible(found, target)
     brief = found.brief
     program = _started(target.write(brief), launcher)
@@ -88,8 +88,19 @@ def _started(program: Program, launcher: Launcher | None) -> Program:
     return replace(program, starter=starter, starter_words=())
 
 
-def _chosen(found: PlanFile, name: str) -> tuple[Target, Launcher | None]:
-    """The target of a name; a launcher starts what can express the plan."""
+def chosen(found: PlanFile, name: str) -> tuple[Target, Launcher | None]:
+    """Target of a name; a launcher starts what can express the plan.
+
+    Args:
+        found: The plan. [-]
+        name: Of a target. [text]
+
+    Returns:
+        Who writes the files, and what starts them where that is another. [-]
+
+    Raises:
+        BadInputError: There is no such target.
+    """
     by_name = {target.name: target for target in TARGETS}
     launchers = {launcher.name: launcher for launcher in LAUNCHERS}
     if name in by_name:

@@ -117,7 +117,7 @@ def _framework_gaps(found: PlanFile, target: Target) -> tuple[Gap, ...]:
     """Rules of the target's framework that a plan for another one breaks."""
     if found.spec.framework == target.framework:
         return ()
-    workload = _under(found, target)
+    workload = under_target(found, target)
     broken = rule_violations(workload.unwritten(), found.plan.layout)
     return tuple(
         Gap(sentence, _field_of(sentence), _value(found.plan.layout, sentence), "")
@@ -137,11 +137,27 @@ def _value(layout: Layout, sentence: str) -> object:
     return getattr(layout, field, "") if field != "layout" else "this"
 
 
-def _under(found: PlanFile, target: Target) -> Workload:
-    """The plan's job in the target's framework with that framework's own stack."""
+def under_target(found: PlanFile, target: Target) -> Workload:
+    """The plan's job in the target's framework, with that framework's own stack.
+
+    Args:
+        found: The plan. [-]
+        target: Who is to write it. [-]
+
+    Returns:
+        The job, with what the plan's layout keeps on the host and sends. [-]
+
+    Raises:
+        UnsupportedPlanError: The framework cannot run the job.
+    """
     spec = found.spec.model_copy(update={"framework": target.framework, "stack": {}})
     try:
-        (workload,) = resolve(spec, file=found.path, base=Path(found.path).parent)
+        (workload,) = resolve(
+            spec,
+            file=found.path,
+            base=Path(found.path).parent,
+            calibration=found.calibration,
+        )
     except BadInputError as error:
         raise UnsupportedPlanError(
             f"{target.title} cannot run this job at all: {error}"
@@ -157,7 +173,9 @@ def _nearest(found: PlanFile, target: Target, gaps: Sequence[Gap]) -> str:
     if stuck:
         changes = "; ".join(f"{gap.field}: {gap.allowed or 'another'}" for gap in stuck)
         return f"nearest: plan the job again with {changes}"
-    workload = replace(_under(found, target), offload=type(found.plan.layout.offload)())
+    workload = replace(
+        under_target(found, target), offload=type(found.plan.layout.offload)()
+    )
     room = workload.framework
     own = tuple(writer for writer in room.writers if writer.target == target.name)
     workload = replace(workload, framework=replace(room, writers=own))

@@ -33,6 +33,8 @@ class PlanFile:
         plan: The plan. [-]
         spec: Its job. [-]
         workload: The job, resolved. [-]
+        calibration: What the user measured, or None. [-]
+        told: What there is to say of its prediction. [text]
     """
 
     path: str
@@ -40,6 +42,8 @@ class PlanFile:
     plan: Plan
     spec: JobSpec
     workload: Workload
+    calibration: CalibrationFile | None = None
+    told: tuple[str, ...] = ()
 
     @property
     def brief(self) -> Brief:
@@ -58,6 +62,7 @@ class PlanFile:
             estimate=self.plan.estimate,
             stack=dict(self.plan.estimate.stack),
             versions=dict(self.plan.versions),
+            told=self.told,
         )
 
     def line_of(self, field: str) -> int | None:
@@ -98,7 +103,8 @@ def read_plan(path: Path, calibration: CalibrationFile | None = None) -> PlanFil
     (workload,) = resolve(
         spec, file=str(path), base=path.parent, calibration=calibration
     )
-    found = PlanFile(str(path), text, plan, spec, workload.under(plan.layout))
+    its = workload.under(plan.layout)
+    found = PlanFile(str(path), text, plan, spec, its, calibration)
     _refuse_illegal(found)
     return found
 

@@ -62,6 +62,7 @@ def readme(
         requirements=program.versions,
         first=program.first,
         files=[(file.name, _what(file)) for file in files],
+        told=brief.told,
         assumptions=brief.estimate.assumptions,
     )
 

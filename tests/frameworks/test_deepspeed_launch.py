@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from conftest import Run
+from launching import forked
 from make_environments import python_of
 
 LAUNCH = Path(__file__).parents[1] / "planner" / "launch"
@@ -23,9 +24,9 @@ from planner.launch import PlanFile, emit, write_folder  # noqa: E402
 from planner.specs.layout import Layout  # noqa: E402
 
 pytestmark = pytest.mark.frameworks
-MANY = Path(__file__).parent / "deepspeed" / "many.py"
 STEPS = 5
 OPTIONS = ("--learning-rate", "0.01", "--steps", str(STEPS))
+ON_CPU = {"DS_ACCELERATOR": "cpu", "OMP_NUM_THREADS": "1"}
 BY_LAUNCHER = "pipeline"
 """The one that DeepSpeed's own launcher starts."""
 BY_FORKS = (
@@ -74,15 +75,6 @@ def launched(folder: Path, binaries: Path, *, timeout: float = 480) -> str:
     return done.stdout
 
 
-def words_of(folder: Path, scratch: Path) -> list[str]:
-    """The words with which launch.sh calls the launcher."""
-    scratch.mkdir(exist_ok=True)
-    stand_in = scratch / "deepspeed"
-    stand_in.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
-    stand_in.chmod(0o755)
-    return launched(folder, scratch).splitlines()
-
-
 @pytest.fixture(scope="module")
 def trained(
     run_in: Run, tmp_path_factory: pytest.TempPathFactory
@@ -90,19 +82,12 @@ def trained(
     """Every plan that forks train, with what its first rank said."""
     scratch = tmp_path_factory.mktemp("forks")
     plans = {name: emitted(name, scratch / name) for name in BY_FORKS}
-    runs = [
-        {
-            "folder": str(scratch / name / "out"),
-            "ranks": found.plan.layout.gpus,
-            "words": words_of(scratch / name / "out", scratch / "bin"),
-        }
+    folders = {
+        name: (scratch / name / "out", found.plan.layout.gpus)
         for name, found in plans.items()
-    ]
-    asked = scratch / "runs"
-    asked.write_text("".join(json.dumps(one) + "\n" for one in runs))
-    port = str(20000 + os.getpid() % 20000 + 100)
-    done = run_in("deepspeed", [str(MANY), str(asked), port], timeout=480)
-    assert done.returncode == 0, done.stderr[-3000:]
+    }
+    codes = forked(run_in, "deepspeed", folders, scratch, OPTIONS, ON_CPU)
+    assert set(map(tuple, codes.values())) <= {(0, 0), (0, 0, 0, 0)}, codes
     logs = {name: scratch / name / "out" / "rank-0.log" for name in plans}
     return {name: (plans[name], log.read_text()) for name, log in logs.items()}
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from small_models import SMALL
 
 from planner.models import Architecture, from_config, preset, preset_names, read_preset
 
@@ -13,46 +14,6 @@ transformers = pytest.importorskip("transformers")
 NOT_IN_TRANSFORMERS = {"grok-1", "nemotron-nas"}
 """Families whose code lies with their weights."""
 NAMES = [n for n in preset_names() if preset(n).family not in NOT_IN_TRANSFORMERS]
-SMALL: dict[str, Any] = {
-    "hidden_size": 48,
-    "n_embd": 48,
-    "d_model": 48,
-    "word_embed_proj_dim": 48,
-    "intermediate_size": 80,
-    "ffn_dim": 80,
-    "intermediate_size_mlp": 112,
-    "moe_intermediate_size": 40,
-    "shared_expert_intermediate_size": 56,
-    "num_hidden_layers": 4,
-    "n_layer": 4,
-    "n_layers": 4,
-    "num_attention_heads": 4,
-    "n_head": 4,
-    "n_heads": 4,
-    "num_key_value_heads": 2,
-    "num_kv_heads": 2,
-    "head_dim": 20,
-    "vocab_size": 96,
-    "max_position_embeddings": 64,
-    "n_positions": 64,
-    "max_seq_len": 64,
-    "num_experts": 16,
-    "num_local_experts": 16,
-    "n_routed_experts": 16,
-    "num_experts_per_tok": 2,
-    "first_k_dense_replace": 1,
-    "num_nextn_predict_layers": 0,
-    "q_lora_rank": 24,
-    "kv_lora_rank": 16,
-    "qk_nope_head_dim": 12,
-    "qk_rope_head_dim": 8,
-    "v_head_dim": 10,
-    "sliding_window": 8,
-    "attention_chunk_size": 8,
-    "attn_config": {"clip_qkv": 8, "kv_n_heads": 2, "rope_theta": 500000},
-    "ffn_config": {"ffn_hidden_size": 40, "moe_num_experts": 16, "moe_top_k": 2},
-}
-"""Sizes of a variant with every kind of block that runs in a moment."""
 
 
 def fields(name: str) -> dict[str, Any]:

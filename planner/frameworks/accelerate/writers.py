@@ -13,9 +13,9 @@ from planner.frameworks.accelerate.stack import (
     STACKS,
     chunked,
     deepspeed,
-    option,
     stack,
 )
+from planner.frameworks.transformers import attention, attention_lacks
 from planner.models.asked import Asked
 from planner.models.blocks import Moe
 from planner.models.linears import linears
@@ -55,6 +55,7 @@ def _model(asked: Asked) -> Iterator[Lack]:
     if kind not in keys().models:
         near = did_you_mean(kind, sorted(keys().models))
         yield Lack("transformers has no such model", "spec.model", kind, near)
+    yield from attention_lacks(asked, "accelerate")
     if asked.model.mtp_layers:
         what = f"{asked.model.mtp_layers} layers"
         yield Lack("no multi-token prediction", "spec.model", what, "none")
@@ -71,7 +72,7 @@ def _training(asked: Asked) -> Iterator[Lack]:
         yield Lack("no step in backward", f"{where}optimizer_in_backward", "true")
     if its.freeze != FreezeSpec():
         yield Lack("nothing is frozen", f"{where}freeze", "parts of the model")
-    flash = option(asked, "attention", "sdpa") == "flash_attention_2"
+    flash = attention(asked, "accelerate") == "flash_attention_2"
     by_trl = its.method != "full" or chunked(asked)
     if its.document and not (flash and by_trl):
         allowed = "adapters with stack.attention flash_attention_2, which TRL packs"
@@ -169,7 +170,7 @@ def _mesh(asked: Asked) -> Iterator[Lack]:
         "layout.dp",
         when=lambda its: (its.gpus > node) & (its.gpus % node != 0),
     )
-    flash = option(asked, "attention", "sdpa")
+    flash = attention(asked, "accelerate")
     if not deepspeed(asked) and flash != "sdpa":
         what = "context ranks need sdpa"
         where = "spec.stack.attention"

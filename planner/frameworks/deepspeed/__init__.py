@@ -3,7 +3,7 @@
 from planner.frameworks.deepspeed.limits import LIMITS
 from planner.frameworks.deepspeed.recipe import RECIPE
 from planner.frameworks.deepspeed.writers import WRITERS
-from planner.frameworks.profiles import read_profile, read_switches
+from planner.frameworks.profiles import read_options, read_profile, read_switches
 from planner.specs.framework import Framework
 
 DEEPSPEED = Framework(
@@ -14,5 +14,6 @@ DEEPSPEED = Framework(
     profile=read_profile("deepspeed"),
     writers=WRITERS,
     switches=read_switches("deepspeed"),
+    options=read_options("deepspeed"),
 )
 """DeepSpeed 0.19.8 with transformers 5.23 on PyTorch 2.13."""

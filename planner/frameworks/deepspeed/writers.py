@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from planner.frameworks.deepspeed.limits import LIMITS
+from planner.frameworks.transformers import attention_lacks
 from planner.models.asked import Asked
 from planner.models.blocks import Attention
 from planner.specs.lacks import Lack, Writer
@@ -75,6 +76,7 @@ def _model(asked: Asked) -> Iterator[Lack]:
         allowed = f"ep 1, or a model of {', '.join(PRESETS)}"
         what = "AutoEP has no preset for its experts"
         yield Lack(what, "layout.ep", allowed=allowed, when=lambda its: its.ep > 1)
+    yield from attention_lacks(asked, "deepspeed")
     if asked.model.mtp_layers:
         layers = f"{asked.model.mtp_layers} layers"
         yield Lack("no multi-token prediction", "spec.model", layers, "none")

@@ -3,11 +3,11 @@
 from typing import Any
 
 from planner.launch.accelerate.plan import (
+    attention,
     deepspeed,
     fsdp,
     mixed_precision,
     offloads_checkpoints,
-    option,
     recompute,
     replicas,
     shards,
@@ -116,5 +116,5 @@ def _sequence(brief: Brief) -> dict[str, Any]:
         f"{SIZES}sp_backend": "deepspeed",
         f"{SIZES}sp_seq_length": brief.training.seq_len,
         f"{SIZES}sp_seq_length_is_variable": False,
-        f"{SIZES}sp_attn_implementation": option(brief, "attention", "sdpa"),
+        f"{SIZES}sp_attn_implementation": attention(brief),
     }

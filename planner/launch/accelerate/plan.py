@@ -1,6 +1,7 @@
 """How a plan's parts are named in the world of accelerate."""
 
 from planner.frameworks.accelerate import stack as room
+from planner.frameworks.transformers import attention as word_for
 from planner.launch.brief import Brief
 from planner.specs.layout import Layout
 
@@ -29,6 +30,11 @@ def option(brief: Brief, name: str, default: str) -> str:
         The word. [text]
     """
     return room.option(brief.asked, name, default)
+
+
+def attention(brief: Brief) -> str | None:
+    """attn_implementation of what was priced, or None. [text]."""
+    return word_for(brief.asked, "accelerate")
 
 
 def deepspeed(brief: Brief) -> bool:

@@ -4,6 +4,7 @@ from typing import Any
 
 from planner.frameworks.accelerate.writers import targets
 from planner.launch.accelerate.plan import (
+    attention,
     deepspeed,
     fsdp,
     option,
@@ -32,7 +33,7 @@ def run(brief: Brief) -> dict[str, Any]:
         "trainer": "trl" if with_trl(brief) else "transformers",
         "seq_len": brief.training.seq_len,
         "weights": weights(brief),
-        "attention": option(brief, "attention", "sdpa"),
+        "attention": attention(brief),
         "loss": "chunked" if chunked else "model",
     }
     if own_mesh(brief):

@@ -14,6 +14,7 @@ from planner.frameworks.accelerate.known import (
 from planner.launch.accelerate.arguments import arguments
 from planner.launch.accelerate.placement import DS_FILE, placement
 from planner.launch.accelerate.plan import (
+    attention,
     deepspeed,
     fsdp,
     option,
@@ -90,7 +91,7 @@ def _versions(brief: Brief) -> Iterator[str]:
         yield "torchao, a release for torch 2.13"
     if option(brief, "loss", "hf") == "liger":
         yield "liger-kernel"
-    if option(brief, "attention", "sdpa") == "flash_attention_2":
+    if attention(brief) == "flash_attention_2":
         yield "flash-attn"
 
 

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 import yaml
@@ -10,8 +11,10 @@ import yaml
 from hardware.documents import DocumentError, plain_json
 from hardware.yaml_text import parse_yaml
 from planner.errors import BadInputError
+from planner.frameworks.transformers import WORDS
 from planner.launch.brief import Reading
 from planner.launch.deepspeed.known import unknown
+from planner.launch.shell import Script
 from planner.launch.sizes import HUGGING_FACE, sizes_of
 from planner.launch.trainer import LENGTHS, ignored, options_of, told, true
 from planner.specs.layout import Stage
@@ -116,6 +119,7 @@ def read(files: Mapping[str, str]) -> Reading:
         layout=layout,
         training=_training(filled, trainer, layout, gpus, name),
         model=_model(files),
+        stack=_stack(trainer, files),
         ignored=(*_ignored(its), *ignored(_others(trainer), options)),
         unknown=(
             *unknown(its),
@@ -336,6 +340,21 @@ def _others(trainer: Fields) -> dict[str, Any]:
     return {k: v for k, v in trainer.items() if k not in _WORDS}
 
 
+def _stack(trainer: Fields, files: Mapping[str, str]) -> dict[str, str]:
+    """Attention where it is not the default."""
+    stated = trainer.get("attn_implementation") or _script_words(files).get(
+        "--attention", "sdpa"
+    )
+    known = stated in WORDS and stated != "sdpa"
+    return {"attention": str(stated)} if known else {}
+
+
+def _script_words(files: Mapping[str, str]) -> dict[str, str]:
+    """Words of shell scripts, each with the next."""
+    scripts = (text for name, text in files.items() if name.endswith(".sh"))
+    return {k: v for text in scripts for k, v in pairwise(Script(text).words())}
+
+
 def _unplaced(trainer: Fields, files: Mapping[str, str]) -> Iterator[str]:
     """Arguments of Trainer that DeepSpeed's own room has no words for."""
     for name in ("use_peft", "load_in_4bit", "load_in_8bit"):
@@ -345,7 +364,7 @@ def _unplaced(trainer: Fields, files: Mapping[str, str]) -> Iterator[str]:
         if true(trainer.get(name)):
             yield f"{name} {trainer[name]}: changes memory, and is not read"
     kernel = trainer.get("attn_implementation")
-    if kernel not in (None, "sdpa", "flash_attention_2"):
+    if kernel not in (None, *WORDS):
         yield f"attn_implementation {kernel}: priced as flash attention"
     name = trainer.get("optim")
     if name is not None and str(name).lower() not in OPTIMIZERS:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from planner.frameworks.deepspeed.writers import OPTIMIZERS, PRESETS, deepspeed
+from planner.frameworks.transformers import attention
 from planner.launch.brief import Brief, Gap, LaunchFile, Program, Variable
 from planner.launch.deepspeed.known import VERSION
 from planner.launch.render import render
@@ -74,6 +75,7 @@ def write(brief: Brief) -> Program:
         words=(
             f"{SCRIPT} --config {CONFIG} --model {MODEL}",
             f"--seq-length {brief.training.seq_len}",
+            f"--attention {attention(brief.asked, 'deepspeed')}",
             '--steps "$TRAIN_STEPS" --data "$DATA_PATH" --checkpoints "$CHECKPOINTS"',
         ),
         check=("--steps 20",),
@@ -88,6 +90,7 @@ _VERSIONS = (
     f"deepspeed=={VERSION}",
     "torch==2.13.0",
     "transformers==5.23.0",
+    "accelerate==1.15.0",
 )
 
 

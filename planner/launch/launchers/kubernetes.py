@@ -1,5 +1,6 @@
 """Kubernetes: a Kubeflow Trainer v2 TrainJob, and the same as a plain JobSet."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from planner.launch.brief import Brief, LaunchFile, Program
@@ -16,6 +17,15 @@ RESOURCE = {
 IMAGE = "IMAGE"
 FOLDER = "/plan"
 """Where the launch folder is mounted in a container. [text]"""
+COPY = "/tmp/plan"  # noqa: S108  # in the container's own file system
+"""Where a pod copies it: a ConfigMap is read-only, and its files cannot run. [text]"""
+RDMA = {
+    "infiniband": "rdma/rdma_shared_device_a",
+    "roce": "rdma/rdma_shared_device_a",
+    "efa": "vpc.amazonaws.com/efa",
+}
+"""What a device plugin calls the NICs, by fabric: the name in the examples of NVIDIA's
+Network Operator, and that of the EFA plugin. [text]"""
 
 
 def write(brief: Brief, program: Program) -> tuple[LaunchFile, ...]:
@@ -28,36 +38,67 @@ def write(brief: Brief, program: Program) -> tuple[LaunchFile, ...]:
     Returns:
         Both objects. [-]
     """
-    del program
+    names = [*(file.name for file in program.files), "launch.sh", "check.sh"]
+    head = (*_HEAD, *_config_map(brief, names), *(_NICS if _nics(brief) else ()))
     return (
-        LaunchFile(TRAIN_JOB, yaml_text(_train_job(brief), _HEAD_TRAIN)),
-        LaunchFile(JOB_SET, yaml_text(_job_set(brief), _HEAD_SET)),
+        LaunchFile(TRAIN_JOB, yaml_text(_train_job(brief), (*_HEAD_TRAIN, *head))),
+        LaunchFile(JOB_SET, yaml_text(_job_set(brief, names), (*_HEAD_SET, *head))),
     )
 
 
 _HEAD_TRAIN = (
-    "Kubeflow Trainer v2 (trainer.kubeflow.org/v1alpha1). Fill in the image, and",
-    "mount this folder at /plan, for example from a ConfigMap or a shared volume;",
-    "NCCL wants more than the 64 MB that /dev/shm has by default: the runtime's",
-    "pods need an emptyDir in memory there, as jobset.yaml has it.",
+    "Kubeflow Trainer v2 (trainer.kubeflow.org/v1alpha1).",
+    "The runtime's pods need the volumes of jobset.yaml: this folder at /plan,",
+    "and memory at /dev/shm, of which NCCL wants more than the usual 64 MB.",
 )
-_HEAD_SET = (
-    "JobSet v1alpha2, one pod per node. Fill in the image, and mount this folder at",
-    "/plan, for example from a ConfigMap or a shared volume.",
+_HEAD_SET = ("JobSet v1alpha2, one pod per node.",)
+_HEAD = (
+    "Fill in the image. CHECKPOINTS and DATA_PATH are paths of a shared volume of",
+    "yours. The pods read this folder from a ConfigMap, made beforehand with",
 )
+_NICS = (
+    "The NICs are a resource whose name is your device plugin's; `kubectl describe",
+    "node` lists it.",
+)
+
+
+def _config_map(brief: Brief, names: Sequence[str]) -> tuple[str, ...]:
+    """Lines of the command that makes the ConfigMap."""
+    files = [f"    --from-file={_key(n)}={n}" for n in names]
+    lines = [f"  kubectl create configmap {brief.job}", *files]
+    return (*(f"{line} \\" for line in lines[:-1]), lines[-1])
+
+
+def _key(name: str) -> str:
+    """Key of a file in a ConfigMap, which allows no slash. [text]."""
+    return name.replace("/", "--")
+
+
+def _nics(brief: Brief) -> dict[str, int]:
+    """The NICs of a node, where there are several nodes and their plugin is known."""
+    node = brief.cluster.node
+    name = RDMA.get(brief.cluster.nic.fabric) if brief.nodes > 1 else None
+    if name is None:
+        return {}
+    return {name: node.nics_per_node if name.endswith("efa") else 1}
 
 
 def _resources(brief: Brief) -> dict[str, Any]:
     name = RESOURCE.get(brief.cluster.gpu.vendor, "nvidia.com/gpu")
-    return {"limits": {name: brief.gpus_per_node}}
+    return {"limits": {name: brief.gpus_per_node, **_nics(brief)}}
+
+
+def _script(variables: str) -> str:
+    """What a pod runs: the folder's copy, which may be written to."""
+    copied = f"mkdir -p {COPY} && cp -rL {FOLDER}/* {COPY}/"
+    return f"{copied} && {variables} bash {COPY}/launch.sh"
 
 
 def _train_job(brief: Brief) -> dict[str, Any]:
     """The runtime sets PET_* as torchrun reads them; launch.sh takes them over."""
-    script = (
+    script = _script(
         'NNODES="$PET_NNODES" NODE_RANK="$PET_NODE_RANK" '
-        'MASTER_ADDR="$PET_MASTER_ADDR" MASTER_PORT="$PET_MASTER_PORT" '
-        f"{FOLDER}/launch.sh"
+        'MASTER_ADDR="$PET_MASTER_ADDR" MASTER_PORT="$PET_MASTER_PORT"'
     )
     return {
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
@@ -76,27 +117,32 @@ def _train_job(brief: Brief) -> dict[str, Any]:
     }
 
 
-def _job_set(brief: Brief) -> dict[str, Any]:
+def _job_set(brief: Brief, names: Sequence[str]) -> dict[str, Any]:
     """One indexed job; the index of a pod is the rank of its node."""
-    container = {
+    container: dict[str, Any] = {
         "name": "train",
         "image": IMAGE,
-        "command": [
-            "bash",
-            "-c",
-            f'NODE_RANK="$JOB_COMPLETION_INDEX" {FOLDER}/launch.sh',
-        ],
+        "command": ["bash", "-c", _script('NODE_RANK="$JOB_COMPLETION_INDEX"')],
         "env": [
             {"name": "NNODES", "value": str(brief.nodes)},
             {"name": "MASTER_ADDR", "value": f"{brief.job}-node-0-0.{brief.job}"},
         ],
         "resources": _resources(brief),
-        "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}],  # noqa: S108
+        "volumeMounts": [
+            {"name": "shm", "mountPath": "/dev/shm"},  # noqa: S108
+            {"name": "plan", "mountPath": FOLDER, "readOnly": True},
+        ],
     }
+    if _nics(brief):
+        # Memory that a NIC reads is locked.
+        container["securityContext"] = {"capabilities": {"add": ["IPC_LOCK"]}}
     pod = {
         "restartPolicy": "Never",
         "containers": [container],
-        "volumes": [{"name": "shm", "emptyDir": {"medium": "Memory"}}],
+        "volumes": [
+            {"name": "shm", "emptyDir": {"medium": "Memory"}},
+            {"name": "plan", "configMap": _mounted(brief, names)},
+        ],
     }
     job = {
         "parallelism": brief.nodes,
@@ -116,6 +162,12 @@ def _job_set(brief: Brief) -> dict[str, Any]:
             ],
         },
     }
+
+
+def _mounted(brief: Brief, names: Sequence[str]) -> dict[str, Any]:
+    """The folder as a volume, its files where the folder has them."""
+    items = [{"key": _key(name), "path": name} for name in names]
+    return {"name": brief.job, "items": items}
 
 
 def start(brief: Brief) -> str:

@@ -5,6 +5,13 @@ from planner.launch.render import render
 from planner.launch.target import Launcher
 
 SCRIPT = "job.sbatch"
+CORES = 8
+"""CPU cores for one rank: as many as OMP_NUM_THREADS. [1]"""
+HOUR, MINUTES_10 = 3600, 600
+START = 1800.0
+"""Time for containers, imports, compilation and the first step. [s]"""
+LONGEST = 7 * 24 * HOUR
+"""Longest job that is asked for: clusters seldom allow more. [s]"""
 
 
 def write(brief: Brief, program: Program) -> tuple[LaunchFile, ...]:
@@ -30,8 +37,28 @@ def write(brief: Brief, program: Program) -> tuple[LaunchFile, ...]:
         units=leaf_units(brief),
         unit=brief.cluster.spec.tiers[0].name if brief.cluster.spec.tiers else "",
         layout=brief.layout,
+        cores=CORES * brief.gpus_per_node,
+        **_time(brief),
     )
     return (LaunchFile(SCRIPT, text, executable=True),)
+
+
+def _time(brief: Brief) -> dict[str, str]:
+    """Limit of the job: its steps at the slow end of the prediction, and its start."""
+    step = brief.estimate.step_time_s.high
+    needed = START + brief.training_steps * step
+    limit = min(-(-needed // MINUTES_10) * MINUTES_10, LONGEST)
+    steps = f"{brief.training_steps:,} steps of up to {step:.3g} s take"
+    whole = f"{steps} {needed / HOUR:,.1f} h, starting included"
+    if needed > LONGEST:
+        whole += ": several jobs of a week, each from the last one's CHECKPOINTS"
+    return {"time": _clock(int(limit)), "why_time": f"{whole}."}
+
+
+def _clock(seconds: int) -> str:
+    """Days, hours, minutes and seconds as Slurm reads them. [text]."""
+    days, rest = divmod(seconds, 24 * HOUR)
+    return f"{days}-{rest // HOUR:02}:{rest % HOUR // 60:02}:{rest % 60:02}"
 
 
 def leaf_units(brief: Brief) -> int:

@@ -20,6 +20,16 @@ GROUPS = {
 """Options of a router whose choice is limited to groups of experts. [text]"""
 
 
+EPSILONS = (
+    "rms_norm_eps",
+    "layer_norm_epsilon",
+    "layer_norm_eps",
+    "norm_epsilon",
+    "norm_eps",
+)
+"""Names of the epsilon of a model's norms, one of them by family. [text]"""
+
+
 def model_arguments(brief: Brief) -> list[Argument]:
     """The arguments that describe a model.
 
@@ -108,7 +118,7 @@ def _position(brief: Brief) -> list[Argument]:
 
 def _norm(brief: Brief) -> list[Argument]:
     rms = brief.architecture.norm == "rmsnorm"
-    epsilon = brief.model.get("rms_norm_eps") or brief.model.get("layer_norm_epsilon")
+    epsilon = next(filter(None, map(brief.model.get, EPSILONS)), None)
     found: list[Argument] = [("--normalization", "RMSNorm" if rms else "LayerNorm")]
     return [*found, ("--norm-epsilon", epsilon)] if epsilon else found
 

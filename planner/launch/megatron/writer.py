@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
+from planner.frameworks.megatron.recipe import RECIPE
 from planner.launch.brief import Brief, LaunchFile, Program, Variable
 from planner.launch.megatron.arguments import Group, arguments, words
 from planner.launch.megatron.known import VERSION
@@ -109,8 +110,10 @@ def core_environment(brief: Brief) -> Iterator[Variable]:
 
 _DATA = """
 if [ -n "$DATA_PATH" ]; then
+  # The model's own rows of the embedding, more than its tokenizer has tokens.
   DATA=(--data-path "$DATA_PATH" --tokenizer-type HuggingFaceTokenizer
-        --tokenizer-model "$TOKENIZER" --split "99,1,0")
+        --tokenizer-model "$TOKENIZER" --split "99,1,0"
+        --padded-vocab-size {rows})
 else
   DATA=(--mock-data --tokenizer-type NullTokenizer --vocab-size {vocabulary})
 fi
@@ -130,8 +133,16 @@ def _script(groups: Sequence[Group], brief: Brief) -> str:
         lines += [f"  # {title}"] if given else []
         lines += ["  " + shell_words(words(argument)) for argument in given]
     # NullTokenizer adds a token of its own to those that it is given.
-    data = _DATA.replace("{vocabulary}", str(brief.architecture.vocab - 1))
+    vocab = brief.architecture.vocab
+    rows = _padded(vocab, brief.layout.tp)
+    data = _DATA.replace("{vocabulary}", str(vocab - 1)).replace("{rows}", str(rows))
     return "\n".join([*lines, ")"]) + "\n" + data
+
+
+def _padded(vocab: int, tp: int) -> int:
+    """Rows of the embedding as they are priced: a multiple on every tensor rank."""
+    multiple = RECIPE.vocab_multiple * tp
+    return -(-vocab // multiple) * multiple
 
 
 def _yaml(groups: Sequence[Group]) -> str:

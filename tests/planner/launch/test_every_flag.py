@@ -8,9 +8,9 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from planner.launch.accelerate.known import keys
 
 from planner.errors import BadInputError
+from planner.frameworks.accelerate.known import keys
 from planner.launch.accelerate.reader import read as read_accelerate
 from planner.launch.brief import Reading
 from planner.launch.deepspeed.reader import read as read_deepspeed

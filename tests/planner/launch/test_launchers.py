@@ -14,6 +14,7 @@ from hardware.fleets import TierSpec
 from hardware.topology import ClusterTopology
 from planner.errors import BadInputError
 from planner.launch import emit, read_plan, write_folder
+from planner.launch.launchers.kubernetes import COPY, FOLDER
 
 SCHEMAS = Path(__file__).with_name("kubernetes_fields.yaml")
 SCRIPTS = sorted(
@@ -134,3 +135,96 @@ def test_a_hostile_folder_starts_nothing_else(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "are not the plan's" in done.stderr
     assert not list(out.glob("owned*"))
+
+
+def written(target: str, **changes: Any) -> dict[str, str]:
+    """Files of the golden plan of four nodes, its step and tokens changed."""
+    found = read_plan(ROOT / "kubernetes" / "llama-3.1-70b-32-h100" / "plan.json")
+    training = found.workload.training.model_copy(update=changes)
+    found = replace(found, workload=replace(found.workload, training=training))
+    return {file.name: file.text for file in emit(found, target)}
+
+
+@pytest.mark.parametrize("name", ["trainjob.yaml", "jobset.yaml"])
+def test_pods_run_a_copy_of_files_that_no_shell_may_run(
+    name: str, tmp_path: Path
+) -> None:
+    """As a ConfigMap mounts them: linked, readable, neither writable nor executable."""
+    files = written("kubernetes")
+    its = yaml.safe_load(files[name])
+    spec = its["spec"]
+    if name == "jobset.yaml":
+        pod = spec["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
+        command = pod["containers"][0]["command"]
+    else:
+        command = spec["trainer"]["command"]
+    mounted, copy, ran = tmp_path / "plan", tmp_path / "copy", tmp_path / "ran"
+    hidden = mounted / "..data"
+    hidden.mkdir(parents=True)
+    for file in ("launch.sh", "arguments.sh"):
+        (hidden / file).write_text(f"echo $0 > {ran}\ntouch {copy}/output\n")
+        (hidden / file).chmod(0o444)
+        (mounted / file).symlink_to(Path("..data") / file)
+    script = command[2].replace(COPY, str(copy)).replace(f" {FOLDER}/", f" {mounted}/")
+    done = subprocess.run(
+        [*command[:2], script],
+        env={"PATH": "/usr/bin:/bin", "JOB_COMPLETION_INDEX": "0", **PET},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert ran.read_text().strip() == f"{copy}/launch.sh"
+
+
+PET = {f"PET_{name}": "1" for name in ("NNODES", "NODE_RANK")} | {
+    "PET_MASTER_ADDR": "here",
+    "PET_MASTER_PORT": "29500",
+}
+
+
+def test_pods_of_several_nodes_ask_for_their_nics() -> None:
+    its = yaml.safe_load(written("kubernetes")["jobset.yaml"])
+    pod = its["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["resources"]["limits"]["rdma/rdma_shared_device_a"] == 1
+    assert container["securityContext"]["capabilities"]["add"] == ["IPC_LOCK"]
+    mounted = {one["name"] for one in container["volumeMounts"]}
+    assert mounted == {one["name"] for one in pod["volumes"]}
+    items = next(v["configMap"]["items"] for v in pod["volumes"] if "configMap" in v)
+    files = written("kubernetes")
+    assert {one["path"] for one in items} <= files.keys()
+    for one in items:
+        assert f"--from-file={one['key']}={one['path']}" in files["jobset.yaml"]
+
+
+def options(text: str) -> dict[str, str]:
+    lines = [line for line in text.splitlines() if line.startswith("#SBATCH --")]
+    pairs = [line.removeprefix("#SBATCH --").partition("=") for line in lines]
+    return {name: value for name, _, value in pairs}
+
+
+def seconds(time: str) -> int:
+    days, _, clock = time.partition("-")
+    hours, minutes, rest = map(int, clock.split(":"))
+    return ((int(days) * 24 + hours) * 60 + minutes) * 60 + rest
+
+
+@pytest.mark.parametrize("steps", [10, 1000, 100_000])
+def test_a_slurm_job_has_memory_cores_and_time(steps: int) -> None:
+    """Time for the steps at the slow end of the prediction; a week at most."""
+    found = read_plan(ROOT / "slurm" / "llama-3.1-70b-32-h100" / "plan.json")
+    its = found.workload.training
+    tokens = float(steps * its.sequences * its.seq_len)
+    text = written("slurm", tokens=tokens)["job.sbatch"]
+    given = options(text)
+    assert given["mem"] == "0"
+    assert int(given["cpus-per-task"]) >= 8
+    needed = steps * found.plan.estimate.step_time_s.high
+    if needed < 6 * 86400:
+        assert needed < seconds(given["time"]) < needed * 1.1 + 3600
+    else:
+        assert seconds(given["time"]) == 7 * 86400
+        assert "several jobs of a week" in text
+    assert "sbatch --time=" in text
+    assert f"{steps:,} steps" in text

@@ -1,0 +1,126 @@
+"""A plan priced anew before it is written: by today's model, in its target's stack."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from planner.cost.estimate import estimate
+from planner.economics import Planned, run_of, with_run
+from planner.errors import InfeasibleError
+from planner.launch.emit import chosen
+from planner.launch.gaps import require_expressible, under_target
+from planner.launch.read_plan import PlanFile
+from planner.launch.target import Target
+from planner.predict import refuse_host
+from planner.resolve import about
+from planner.specs.estimate import Estimate
+from planner.specs.result import RankedPlan
+
+SAME = 1e-3
+"""Two predictions nearer than this are one. [1]"""
+
+
+def priced(found: PlanFile, name: str, *, force: bool = False) -> PlanFile:
+    """Price what a target is about to be written.
+
+    A plan for another framework becomes one of the target's framework, on that
+    framework's own stack. A prediction that the file holds already stays where the
+    new one agrees with it.
+
+    Args:
+        found: The plan. [-]
+        name: Of a target. [text]
+        force: Let a plan pass that does not fit. [-]
+
+    Returns:
+        The plan with the target's prediction, and what there is to tell of it. [-]
+
+    Raises:
+        BadInputError: There is no such target, or the host is too small.
+        UnsupportedPlanError: The target cannot express the plan.
+        InfeasibleError: The plan does not fit, and *force* is not given.
+    """
+    target, _ = chosen(found, name)
+    require_expressible(found, target)
+    moved = _moved(found, target)
+    now = _estimate(moved)
+    if not force:
+        _refuse_oom(moved, now)
+    if moved is found and _agree(found.plan.estimate, now):
+        return found
+    plan = moved.plan.model_copy(update={"estimate": now})
+    return replace(moved, plan=plan, told=tuple(_told(found, target, now)))
+
+
+def _moved(found: PlanFile, target: Target) -> PlanFile:
+    """The plan as one of the target's framework."""
+    if found.spec.framework == target.framework:
+        return found
+    change = {"framework": target.framework, "stack": {}}
+    spec = {**found.plan.spec, **change}
+    return replace(
+        found,
+        plan=found.plan.model_copy(update={"spec": spec}),
+        spec=found.spec.model_copy(update=change),
+        workload=under_target(found, target),
+    )
+
+
+def _estimate(found: PlanFile) -> Estimate:
+    """What is predicted of a plan now, with its whole run."""
+    with about(found.path):
+        layout = found.plan.layout
+        plan = RankedPlan(
+            rank=1, layout=layout, estimate=estimate(found.workload, layout)
+        )
+        refuse_host(found.workload, plan.estimate.memory)
+        if found.plan.estimate.time_to_train_s is None or not found.spec.training:
+            return plan.estimate
+        phase = Planned("", found.workload, plan, found.spec.training)
+        return with_run(plan, run_of([phase], found.spec.economics)).estimate
+
+
+def _refuse_oom(found: PlanFile, now: Estimate) -> None:
+    if now.memory.verdict != "oom":
+        return
+    raise InfeasibleError(
+        f"{found.path}: layout: does not fit: {_memory(now)}; allowed: a layout that "
+        "fits (planner plan), or --force to write it all the same"
+    )
+
+
+def _agree(was: Estimate, now: Estimate) -> bool:
+    pairs = (
+        (was.step_time_s.value, now.step_time_s.value),
+        (was.memory.peak_device_gib.value, now.memory.peak_device_gib.value),
+    )
+    same = all(abs(a - b) <= SAME * b for a, b in pairs)
+    return same and was.memory.verdict == now.memory.verdict
+
+
+def _told(found: PlanFile, target: Target, now: Estimate) -> Iterator[str]:
+    was = found.plan.estimate
+    if found.spec.framework == target.framework:
+        yield (
+            f"The plan file says {_short(was)}; its layout is priced at {_short(now)}."
+        )
+        yield (
+            "The layout or the job was changed since, or another version or "
+            "calibration of planner priced it; these files hold the new prediction."
+        )
+        return
+    stack = now.stack.get("name", target.framework)
+    yield (
+        f"The plan was made for {found.spec.framework}: {_short(was)}. Under "
+        f"{target.title}'s own stack ({stack}) it is {_short(now)}, which these files "
+        "hold."
+    )
+
+
+def _short(its: Estimate) -> str:
+    return f"{its.step_time_s.value:.3f} s a step, {_memory(its)}"
+
+
+def _memory(its: Estimate) -> str:
+    memory = its.memory
+    peak, room = memory.peak_device_gib.value, memory.capacity_gib
+    return f"{peak:.1f} of {room:.1f} GiB ({memory.verdict})"

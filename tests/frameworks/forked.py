@@ -1,0 +1,106 @@
+"""Starts emitted training scripts, each rank in a process of its own, on one import.
+
+    forked.py RUNS PORT [MODULE...]
+
+RUNS has one JSON line a run: the folder, the number of ranks, the script with the words
+that launch.sh gives it, and the variables that launch.sh sets. Every rank is forked
+from a process that has imported what the first script imports at its top, and MODULES,
+but no model's code: the fork stands where a fresh process stands when its script has
+its imports behind it. A rank writes what it says into `rank-N.log` of the folder.
+"""
+
+import ast
+import importlib
+import json
+import os
+import runpy
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+MODELS = "transformers.models."
+OTHERS = (f"{MODELS}auto.", f"{MODELS}bloom.")
+"""The tables of models, and what PEFT imports by itself. [text]"""
+LONGEST = 180.0
+"""Time for one run. [s]"""
+
+
+def rank(run: dict[str, Any], number: int, port: int) -> int:
+    """Fork one rank; its process. [1]."""
+    child = os.fork()
+    if child:
+        return child
+    os.chdir(run["folder"])
+    place = {"RANK": number, "LOCAL_RANK": number, "WORLD_SIZE": run["ranks"]}
+    place |= {"LOCAL_WORLD_SIZE": run["ranks"]}
+    place |= {"MASTER_ADDR": "localhost", "MASTER_PORT": port}
+    os.environ.update(run["environment"])
+    os.environ.update({name: str(value) for name, value in place.items()})
+    log = os.open(f"rank-{number}.log", os.O_WRONLY | os.O_CREAT)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    sys.argv = run["words"]
+    failed = 1
+    try:
+        started(sys.argv[0])
+        failed = 0
+    except BaseException:  # noqa: BLE001  # whatever it is, the log has to say it
+        sys.excepthook(*sys.exc_info())
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(failed)
+
+
+def started(script: str) -> None:
+    """Run a script as Python does, its folder first on the path."""
+    sys.path.insert(0, str(Path(script).resolve().parent))
+    runpy.run_path(script, run_name="__main__")
+
+
+def ended(child: int, deadline: float) -> int:
+    """Exit code of a rank; one that hangs is ended."""
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.02)
+    os.kill(child, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def imports_of(script: Path) -> list[str]:
+    """Modules that a script imports at its top. [text]."""
+    found = []
+    for line in ast.parse(script.read_text()).body:
+        if isinstance(line, ast.Import):
+            found += [name.name for name in line.names]
+        elif isinstance(line, ast.ImportFrom):
+            found.append(str(line.module))
+    return found
+
+
+def modeling() -> list[str]:
+    """Model code that is imported already, and would hide a late import."""
+    found = [n for n in sys.modules if n.startswith(MODELS) and ".modeling_" in n]
+    return [name for name in found if not name.startswith(OTHERS)]
+
+
+def main() -> None:
+    runs = [json.loads(line) for line in Path(sys.argv[1]).read_text().splitlines()]
+    port = int(sys.argv[2])
+    head = imports_of(Path(runs[0]["folder"]) / runs[0]["words"][0])
+    for name in (*head, *sys.argv[3:]):
+        importlib.import_module(name)
+    if modeling():
+        sys.exit(f"forked.py: imported before the scripts could: {modeling()}")
+    for at, run in enumerate(runs):
+        ranks = [rank(run, number, port + at) for number in range(run["ranks"])]
+        codes = [ended(one, time.monotonic() + LONGEST) for one in ranks]
+        sys.stdout.write(json.dumps({"folder": run["folder"], "codes": codes}) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""Every family of the catalogue that a target supports trains from its folder."""
+
+import json
+import re
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Run
+from launching import forked
+
+TESTS = Path(__file__).parents[1]
+sys.path[:0] = [str(TESTS), str(TESTS / "planner" / "launch")]
+
+from small_models import one_of_each_family, small_fields  # noqa: E402
+
+from planner.errors import UnsupportedPlanError  # noqa: E402
+from planner.launch import emit, read_plan, write_folder  # noqa: E402
+from planner.predict import predict  # noqa: E402
+from planner.resolve import resolve  # noqa: E402
+from planner.specs.job import JobSpec  # noqa: E402
+from planner.specs.layout import PartialLayout  # noqa: E402
+from planner.specs.result import Plan  # noqa: E402
+
+pytestmark = pytest.mark.frameworks
+RANKS = 2
+ABSENT = {"grok-1", "nemotron-nas"}
+"""Families whose code lies with their weights: no target has it. [text]"""
+SHARDED = {"zero_stage": 3}
+ON_CPU = {
+    "DEVICE": "cpu",
+    "DS_ACCELERATOR": "cpu",
+    "HF_HUB_OFFLINE": "1",
+    "OMP_NUM_THREADS": "1",
+}
+FAMILIES = tuple(one for one in one_of_each_family() if one not in ABSENT)
+
+
+def tiny(family: str) -> dict[str, Any]:
+    """The family's preset with small sizes, and a padding token that is one of them."""
+    fields = small_fields(one_of_each_family()[family])
+    return {"name": "tiny", "pad_token_id": 0, **fields}
+
+
+def written(family: str, target: str, layout: dict[str, Any], folder: Path) -> Path:
+    """A launch folder of one tiny step."""
+    model = tiny(family)
+    spec = JobSpec.model_validate(
+        {
+            "model": model,
+            "cluster": "a6000-2",
+            "training": {"seq_len": 32, "global_batch": RANKS},
+            "framework": target,
+        }
+    )
+    (workload,) = resolve(spec, file=family, base=Path())
+    given = {"micro_batch": 1, "recompute": "none"} | layout
+    priced = predict(workload, PartialLayout.model_validate(given))
+    plan = Plan.model_validate(
+        {
+            "schema": "planner/plan@1",
+            "spec": spec.model_dump(mode="json", by_alias=True) | {"model": model},
+            "layout": priced.layout.model_dump(mode="json", by_alias=True),
+            "estimate": priced.estimate.model_dump(mode="json", by_alias=True),
+            "versions": {"planner": "0"},
+        }
+    )
+    folder.mkdir()
+    (folder / "plan.json").write_text(plan.model_dump_json(by_alias=True))
+    found = read_plan(folder / "plan.json")
+    write_folder(folder / "out", emit(found, target), force=False)
+    return folder / "out"
+
+
+def said(folder: Path) -> str:
+    return (folder / "rank-0.log").read_text(errors="replace")
+
+
+@pytest.fixture(scope="module")
+def deepspeed(
+    run_in: Run, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, tuple[list[int], str]]:
+    """Exit codes and words of every family under ZeRO 3."""
+    scratch = tmp_path_factory.mktemp("deepspeed")
+    folders = {f: written(f, "deepspeed", SHARDED, scratch / f) for f in FAMILIES}
+    ranks = {family: (folder, RANKS) for family, folder in folders.items()}
+    codes = forked(run_in, "deepspeed", ranks, scratch, ("--steps", "1"), ON_CPU)
+    return {family: (codes[family], said(folders[family])) for family in FAMILIES}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_deepspeed_trains_it_in_shards(
+    family: str, deepspeed: dict[str, tuple[list[int], str]]
+) -> None:
+    codes, text = deepspeed[family]
+    assert codes == [0] * RANKS, text[-3000:]
+    (loss,) = re.findall(r"^step=1, loss=([\d.]+)", text, re.MULTILINE)
+    assert 0.0 < float(loss) < 10.0
+    (held,) = re.findall(r"^HELD (.*)", text, re.MULTILINE)
+    whole = sum(one["parameters"] for one in json.loads(held))
+    for one in json.loads(held):
+        assert one["parameters"] < 0.6 * whole
+
+
+ACCELERATE = (
+    "torch",
+    "accelerate.commands.launch",
+    "transformers.training_args",
+    "transformers.modeling_utils",
+)
+"""What train.py imports in its functions, before it knows the model. [text]"""
+
+
+@pytest.fixture(scope="module")
+def accelerate(
+    run_in: Run, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, tuple[list[int], str]]:
+    """Exit codes and words of every family under FSDP2."""
+    scratch = tmp_path_factory.mktemp("accelerate")
+    folders = {f: written(f, "accelerate", SHARDED, scratch / f) for f in FAMILIES}
+    ranks = {family: (folder, RANKS) for family, folder in folders.items()}
+    words = ("--max_steps", "1", "--logging_steps", "1")
+    codes = forked(run_in, "accelerate", ranks, scratch, words, ON_CPU, ACCELERATE)
+    return {family: (codes[family], said(folders[family])) for family in FAMILIES}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_accelerate_trains_it_in_shards(
+    family: str, accelerate: dict[str, tuple[list[int], str]]
+) -> None:
+    codes, text = accelerate[family]
+    assert codes == [0] * RANKS, text[-3000:]
+    (losses,) = re.findall(r"'loss': '([\d.]+)'", text)
+    assert 0.0 < float(losses) < 20.0
+    marked = [x.partition("LAYOUT ")[2] for x in text.splitlines() if "LAYOUT {" in x]
+    (rank,) = map(json.loads, marked)
+    assert rank["world"] == RANKS
+    assert rank["held"] < 0.6 * rank["parameters"]
+
+
+@cache
+def supported(target: str) -> tuple[str, ...]:
+    """Families that a target has words for."""
+    from tempfile import TemporaryDirectory  # noqa: PLC0415  # of this alone
+
+    found = []
+    with TemporaryDirectory() as scratch:
+        for family in FAMILIES:
+            try:
+                written(family, target, {}, Path(scratch) / family)
+            except UnsupportedPlanError:
+                continue
+            found.append(family)
+    return tuple(found)
