@@ -34,7 +34,7 @@ def main() -> None:
     given = parser.parse_args()
     reading = read_rows([given.rows])
     for row in reading.invalid:
-        print(f"invalid: {row.file} {row.id}: {row.reason}")
+        print(f"invalid: {row.reason}")
     done = study(reading.rows, given.workers)
     if given.check:
         print(report(done))

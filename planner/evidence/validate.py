@@ -67,7 +67,7 @@ def _require_rows(reading: Reading, paths: Sequence[Path]) -> None:
     reasons = "; ".join(row.reason for row in first)
     more = len(reading.invalid) - len(first)
     raise BadInputError(
-        f"no row could be read: {reasons or 'there is none'}"
+        f"no row could be read: {reasons or 'the files hold none'}"
         + (f"; and {more} more" if more else ""),
         file=", ".join(map(str, paths)),
     )

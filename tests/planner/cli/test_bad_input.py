@@ -313,3 +313,52 @@ def test_an_unknown_option_is_a_bad_input_too() -> None:
     done = CliRunner().invoke(app, ["plan", "llama-3-8b-8-a100", "--tpo", "3"])
     assert done.exit_code == 2
     assert "--tpo" in done.stderr
+
+
+TWICE = {
+    "a job": (["predict", "job.yaml"], {"job.yaml": GOOD + "model: gpt2\n"}),
+    "a cluster": (
+        ["predict", "job.yaml"],
+        {
+            "job.yaml": GOOD.replace("dgx-a100-1-node", "mine.yaml"),
+            "mine.yaml": "node: dgx-h100\nnodes: 1\nnode: dgx-a100-80gb\n",
+        },
+    ),
+    "a calibration": (
+        ["predict", "job.yaml", "--layout", "tp=8", "--calibration", "mine.yaml"],
+        {"job.yaml": GOOD, "mine.yaml": "gpus: {}\nstacks: []\ngpus: {}\n"},
+    ),
+    "a purchase": (
+        ["compare", "mine.yaml"],
+        {"mine.yaml": "budget: 1 MUSD\ncandidates: []\nbudget: 2 MUSD\n"},
+    ),
+    "hardware": (
+        ["catalog", "gpus", "--hardware", "hw"],
+        {"hw/gpus/mine.yaml": "name: mine\nname: yours\n"},
+    ),
+    "rows": (
+        ["validate", "mine.yaml"],
+        {"mine.yaml": "- id: a\n  job: {seq_len: 1}\n  id: b\n"},
+    ),
+    "launch files": (
+        ["import", "mine.yaml", "--out", "out.yaml"],
+        {"mine.yaml": "bf16: true\ntp: 1\nbf16: false\n"},
+    ),
+}
+
+
+@pytest.mark.parametrize("what", TWICE)
+def test_a_key_twice_in_any_yaml_is_told_with_file_and_line(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words, files = TWICE[what]
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, words)
+    said = " ".join(done.stderr.split())
+    assert done.exit_code == 2, said
+    assert "is given twice" in said
+    assert "mine.yaml" in said or what == "a job"
+    assert "line" in said
