@@ -6,12 +6,13 @@ from typing import Any
 import yaml
 
 from planner.errors import BadInputError
+from planner.frameworks.megatron.writers import MODULES
 from planner.launch.brief import Reading
 from planner.launch.megatron.known import declared, given
 from planner.launch.megatron.placed import placed
 from planner.launch.megatron.reader import ranks_of, stack_of, training_of
 from planner.launch.megatron_bridge.paths import options, paths, unknown_fields
-from planner.launch.megatron_bridge.writer import MODULES, PLAIN, PRECISIONS
+from planner.launch.megatron_bridge.writer import PLAIN, PRECISIONS
 
 MARK = "tensor_model_parallel_size"
 LETTERS = {"embedding": "E", "decoder": "t", "mtp": "m", "loss": "L"}

@@ -86,7 +86,7 @@ def test_adapters_without_weights_refuse_to_start(tmp_path: Path) -> None:
     plan = filed(plan_of(1, {}, training=LORA), tmp_path)
     write_folder(tmp_path / "out", emit(plan, "accelerate"), force=False)
     done = subprocess.run(
-        ["bash", "launch.sh"],  # noqa: S607  # the shell of the machine
+        ["bash", "launch.sh"],  # the shell of the machine
         cwd=tmp_path / "out",
         capture_output=True,
         text=True,
