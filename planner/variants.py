@@ -145,7 +145,9 @@ def _stepped(parts: Parts, workload: Workload, *, full: bool) -> Iterator[Offloa
     limits, layers = workload.framework.limits, workload.model.layers
     names = [name for name in CATEGORIES if name in parts]
     stepped = set(limits.offload_in_parts) & limits.offload if full else set()
-    steps = [STEPS if name in stepped else STEPS[:1] for name in names]
+    steps: list[tuple[float, ...]] = [
+        STEPS if name in stepped else STEPS[:1] for name in names
+    ]
     if limits.offloads_activations_alone and "activations" in names:
         at = names.index("activations")
         steps[at] = tuple(dict.fromkeys(_whole(share, layers) for share in steps[at]))

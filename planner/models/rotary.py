@@ -1,9 +1,10 @@
 """Rotary positions as a model's fields describe them."""
 
 from collections.abc import Mapping
+from typing import Any
 
 
-def scaling_of(model: Mapping[str, object]) -> tuple[str, Mapping[str, object]]:
+def scaling_of(model: Mapping[str, object]) -> tuple[str, Mapping[str, Any]]:
     """Kind and fields of a model's rotary scaling.
 
     Args:
@@ -13,6 +14,6 @@ def scaling_of(model: Mapping[str, object]) -> tuple[str, Mapping[str, object]]:
         (kind, fields); kind `default` where positions are not scaled. [-]
     """
     given = model.get("rope_scaling") or model.get("rope_parameters") or {}
-    fields: Mapping[str, object] = given if isinstance(given, Mapping) else {}
+    fields: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
     kind = str(fields.get("rope_type") or fields.get("type") or "default")
     return kind, fields

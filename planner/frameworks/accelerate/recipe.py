@@ -63,7 +63,7 @@ RECIPE = Recipe(
     source="transformers 5 loads weights in the format of their checkpoint, bf16, "
     "and Adam's moments are made in the format of the weights: 2 + 2 + 4 B on one GPU "
     "and under DDP, whose reducer has a bucket for every gradient. In fp16 Trainer "
-    "trains fp32 weights under autocast: its GradScaler refuses gradients in fp16 "
+    "trains fp32 weights under autocast, since GradScaler refuses gradients in fp16 "
     "(torch/amp/grad_scaler.py, Attempting to unscale FP16 gradients): 4 + 4 + 8 B and "
     "autocast's 16-bit copies. Under FSDP2 "
     "accelerate 1.15 (utils/fsdp_utils.py) raises what trains to fp32 shards, "

@@ -1,6 +1,7 @@
 """What accelerate, Trainer, TRL and PEFT have no words for."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from planner.errors import did_you_mean
 from planner.frameworks.accelerate.known import keys
@@ -192,11 +193,11 @@ def _by_trl(asked: Asked) -> Iterator[Lack]:
     always = asked.training.method != "full" or chunked(asked)
     checkpoints = not deepspeed(asked)
 
-    def moves(its: object) -> object:
+    def moves(its: Any) -> Any:
         """Whether TRL moves activations to the host, not FSDP2's checkpoints."""
-        fsdp = checkpoints & (its.zero_stage > 1) & (its.tp == 1)  # type: ignore[attr-defined]
-        kept = fsdp & (its.recompute == "full")  # type: ignore[attr-defined]
-        return (its.offload.activations > 0) & (1 - kept > 0)  # type: ignore[attr-defined]
+        fsdp = checkpoints & (its.zero_stage > 1) & (its.tp == 1)
+        kept = fsdp & (its.recompute == "full")
+        return (its.offload.activations > 0) & (1 - kept > 0)
 
     what = "adapters, TRL's loss and its offload see whole sequences"
     yield Lack(

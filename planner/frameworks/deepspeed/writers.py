@@ -84,8 +84,9 @@ def _model(asked: Asked) -> Iterator[Lack]:
 
 def _mesh(asked: Asked) -> Iterator[Lack]:
     attention, node = asked.model.kinds[0].attention, asked.gpus_per_node
-    plain = isinstance(attention, Attention)
-    groups = attention.kv_heads if plain else attention.heads
+    groups = attention.heads
+    if isinstance(attention, Attention):
+        groups = attention.kv_heads
     yield Lack(
         "Ulysses divides key heads",
         "layout.cp",

@@ -1,6 +1,7 @@
 """What Megatron-LM's arguments and Megatron-Bridge's recipes have no words for."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -119,7 +120,7 @@ def _core(asked: Asked) -> Iterator[Lack]:
         yield Lack(what, "layout.etp", allowed="1", when=lambda its: its.etp > 1)
 
 
-def instances(its: object) -> object:
+def instances(its: Any) -> Any:
     """Copies of the sharded optimizer states.
 
     Args:
@@ -128,10 +129,10 @@ def instances(its: object) -> object:
     Returns:
         Copies. [1]
     """
-    return np.maximum(its.dp * its.cp // its.dp_shard, 1)  # type: ignore[attr-defined]
+    return np.maximum(its.dp * its.cp // its.dp_shard, 1)
 
 
-def expert_data_ranks(its: object) -> object:
+def expert_data_ranks(its: Any) -> Any:
     """Ranks that hold the same experts, a stage and an expert shard each.
 
     Args:
@@ -140,7 +141,7 @@ def expert_data_ranks(its: object) -> object:
     Returns:
         Ranks. [1]
     """
-    return its.tp * its.cp * its.dp // (its.etp * its.ep)  # type: ignore[attr-defined]
+    return its.tp * its.cp * its.dp // (its.etp * its.ep)
 
 
 def _numbers(asked: Asked) -> Iterator[Lack]:

@@ -7,12 +7,13 @@ import yaml
 
 from hardware.yaml_text import parse_yaml
 from planner.errors import BadInputError
+from planner.frameworks.megatron.writers import MODULES
 from planner.launch.brief import Reading
 from planner.launch.megatron.known import declared, given
 from planner.launch.megatron.placed import placed
 from planner.launch.megatron.reader import ranks_of, stack_of, training_of
 from planner.launch.megatron_bridge.paths import options, paths, unknown_fields
-from planner.launch.megatron_bridge.writer import MODULES, PLAIN, PRECISIONS
+from planner.launch.megatron_bridge.writer import PLAIN, PRECISIONS
 from planner.launch.sizes import MEGATRON, Size, sizes_of
 
 SOME = 1

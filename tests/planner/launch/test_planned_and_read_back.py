@@ -77,7 +77,9 @@ def drawn(framework: str, rng: random.Random) -> dict[str, Any]:
         "seq_len": rng.choice((256, 512, 1024)),
         "global_batch": rng.choice((8, 16, 24)),
         "precision": rng.choice(("bf16", "bf16", "bf16", "fp16")),
-        "optimizer": rng.choice((*4 * ("adamw",), "sgd", "adamw-8bit")),
+        "optimizer": rng.choice(
+            ("adamw", "adamw", "adamw", "adamw", "sgd", "adamw-8bit")
+        ),
     }
     return {
         "model": rng.choice(MODELS),
