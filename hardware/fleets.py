@@ -16,9 +16,6 @@ from hardware.names import Name
 from hardware.specs import Sourced
 from hardware.units import BytesPerSecond
 
-MOST_NODES = 1 << 24
-"""Nodes of a cluster, a thousand times the largest. [1]"""
-
 
 class TierSpec(BaseModel):
     """One tier of the scale-out fabric: how many GPUs share one switch group.
@@ -65,6 +62,10 @@ class JoinSpec(BaseModel):
     bandwidth: BytesPerSecond | None = None
 
 
+MOST_NODES = 1_000_000
+"""Nodes of the largest cluster that is looked at. [1]"""
+
+
 class ClusterSpec(Sourced):
     """Nodes of one kind and the tiers of the fabric between them, or pools of such.
 
@@ -82,7 +83,7 @@ class ClusterSpec(Sourced):
     """
 
     node: str
-    nodes: Annotated[int, Field(gt=0, le=MOST_NODES)]
+    nodes: Annotated[PositiveInt, Field(le=MOST_NODES)]
     out_of_service: NonNegativeInt | tuple[NonNegativeInt, ...] = ()
     tiers: tuple[TierSpec, ...] = ()
     rail_optimised: bool = False

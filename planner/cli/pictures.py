@@ -77,9 +77,6 @@ def _obstacle(path: Path) -> str:
     if not is_folder(folder):
         return f"{folder} is no folder"
     try:
-        longest = os.pathconf(folder, "PC_NAME_MAX")
-        if len(os.fsencode(path.name)) > longest:
-            return f"its name is longer than the {longest} bytes of a name there"
         with tempfile.TemporaryFile(dir=folder):
             return ""
     except OSError as error:

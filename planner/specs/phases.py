@@ -3,7 +3,13 @@
 from pydantic import BaseModel, ConfigDict, Field
 
 from planner.specs.layout import PartialLayout
-from planner.specs.training import LARGEST, RampStep, Tokens, TrainingSpec
+from planner.specs.training import (
+    MOST_LENGTH,
+    MOST_SEQUENCES,
+    RampStep,
+    Tokens,
+    TrainingSpec,
+)
 
 LONGEST = 64
 """Characters of a phase's name; a file's has 255 with what goes round it. [1]"""
@@ -18,9 +24,9 @@ class PhaseSpec(BaseModel):
     """Of letters, digits, dots and dashes: a file may be named after it."""
     tokens: Tokens
     """Trained in this phase. [token]"""
-    seq_len: int | None = Field(default=None, gt=0, le=LARGEST, strict=True)
+    seq_len: int | None = Field(default=None, gt=0, le=MOST_LENGTH, strict=True)
     """Tokens in one sequence. [token]"""
-    global_batch: int | None = Field(default=None, gt=0, le=LARGEST, strict=True)
+    global_batch: int | None = Field(default=None, gt=0, le=MOST_SEQUENCES, strict=True)
     """Sequences in one step; absent: as many tokens as the training block's.
     [sequence]"""
     batch_ramp: tuple[RampStep, ...] | None = None

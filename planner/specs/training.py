@@ -64,8 +64,11 @@ ONLY_WITH = {
 """Blocks of a training block that only some methods read. [text]"""
 
 
-LARGEST = (1 << 31) - 1
-"""Tokens of a sequence, or sequences of a step, far beyond what any run has. [1]"""
+MOST_SEQUENCES = 2**20
+"""Sequences of the largest batch that is looked at; the largest published batches have
+tens of thousands, and a number above is one of tokens. [1]"""
+MOST_LENGTH = 2**30
+"""Tokens of the longest sequence that is looked at. [token]"""
 
 
 class LoraSpec(BaseModel):
@@ -127,7 +130,7 @@ class RampStep(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    global_batch: int = Field(gt=0, le=LARGEST, strict=True)
+    global_batch: int = Field(gt=0, strict=True)
     """Sequences in one optimizer step. [sequence]"""
     tokens: Tokens
     """That are trained at this batch. [token]"""
@@ -141,10 +144,10 @@ class TrainingSpec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    seq_len: int = Field(gt=0, le=LARGEST, strict=True)
+    seq_len: int = Field(gt=0, le=MOST_LENGTH, strict=True)
     """Tokens in one sequence. [token]"""
-    global_batch: int | None = Field(default=None, gt=0, le=LARGEST, strict=True)
-    """Sequences in one optimizer step. [sequence]"""
+    global_batch: int | None = Field(default=None, gt=0, strict=True)
+    """Sequences in one optimizer step, at most ``MOST_SEQUENCES``. [sequence]"""
     global_batch_tokens: int | None = Field(default=None, gt=0, strict=True)
     """Tokens in one optimizer step, instead of ``global_batch``. [token]"""
     document: int | None = Field(default=None, gt=0, strict=True)
@@ -229,10 +232,16 @@ class TrainingSpec(BaseModel):
                 f"global_batch_tokens {tokens} is no whole number of sequences "
                 f"of {self.seq_len} tokens"
             )
-        if self.sequences > LARGEST:
+        return self
+
+    @model_validator(mode="after")
+    def _no_tokens_for_sequences(self) -> Self:
+        if self.sequences > MOST_SEQUENCES:
+            name = "global_batch" if self.global_batch else "global_batch_tokens"
             raise ValueError(
-                f"global_batch_tokens {tokens} are {self.sequences:,} sequences; at "
-                f"most {LARGEST:,} are priced"
+                f"{name} is {self.sequences:,} sequences of {self.seq_len:,} tokens; "
+                f"allowed: at most {MOST_SEQUENCES:,} sequences (global_batch counts "
+                "sequences, global_batch_tokens counts tokens)"
             )
         return self
 
