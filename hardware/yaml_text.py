@@ -12,13 +12,13 @@ import yaml
 DEEPEST = 100
 """Blocks inside each other; no file of facts or jobs has ten. [1]"""
 _FAST = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_WORDS = yaml.resolver.Resolver()
+_WORDS: Any = yaml.resolver.Resolver()
 
 
 class DuplicateKeyError(yaml.MarkedYAMLError):
     """A block says one key twice; its mark is the second place."""
 
-    def __init__(self, key: str, first: yaml.Mark, second: yaml.Mark) -> None:
+    def __init__(self, key: str, first: Any, second: Any) -> None:
         self.key, self.first, self.second = key, first.line + 1, second.line + 1
         problem = f"key {key!r} is given twice, first on line {self.first}"
         super().__init__(problem=problem, problem_mark=second)
@@ -56,7 +56,7 @@ class _Block:
     """A list or mapping that is open: the keys so far, and whose turn it is."""
 
     def __init__(self, *, mapping: bool) -> None:
-        self.keys: dict[Hashable, yaml.Mark] | None = {} if mapping else None
+        self.keys: dict[Hashable, Any] | None = {} if mapping else None
         self.at_key = True
 
     def step(self, event: yaml.NodeEvent) -> None:
@@ -85,10 +85,9 @@ def _check(events: Iterator[yaml.Event]) -> None:
         if isinstance(event, yaml.CollectionStartEvent):
             inside.append(_Block(mapping=isinstance(event, yaml.MappingStartEvent)))
         if len(inside) > DEEPEST:
-            raise NestingError(
-                problem=f"more than {DEEPEST} blocks stand inside each other",
-                problem_mark=event.start_mark,
-            )
+            mark: Any = event.start_mark
+            problem = f"more than {DEEPEST} blocks stand inside each other"
+            raise NestingError(problem=problem, problem_mark=mark)
 
 
 def _tag(event: yaml.ScalarEvent) -> str:
