@@ -16,9 +16,6 @@ from hardware.names import Name
 from hardware.specs import Sourced
 from hardware.units import BytesPerSecond
 
-MOST_NODES = 1_000_000
-"""Nodes of the largest cluster that is looked at. [1]"""
-
 
 class TierSpec(BaseModel):
     """One tier of the scale-out fabric: how many GPUs share one switch group.
@@ -63,6 +60,10 @@ class JoinSpec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     bandwidth: BytesPerSecond | None = None
+
+
+MOST_NODES = 1_000_000
+"""Nodes of the largest cluster that is looked at. [1]"""
 
 
 class ClusterSpec(Sourced):

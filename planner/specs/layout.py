@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from planner.specs.context import CpKind
 from planner.specs.formats import CommDtype
+from planner.specs.training import MOST_SEQUENCES
 
 Schedule = Literal[
     "gpipe", "1f1b", "interleaved", "zb-h1", "zb-v", "dualpipe-v", "dualpipe"
@@ -13,8 +14,6 @@ Schedule = Literal[
 Order = Literal["tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"]
 MOST_RANKS = 1 << 24
 """Ranks of one axis, more than any cluster has. [1]"""
-MOST_SEQUENCES = 1 << 40
-"""Sequences or micro-batches of one step, more than any run has. [1]"""
 MOST_LAYERS = 1 << 16
 """Layers of a virtual stage, or such stages, more than any model has. [1]"""
 Degree = Field(default=1, ge=1, le=MOST_RANKS, strict=True)

@@ -162,7 +162,7 @@ def test_a_path_that_leads_nowhere_is_refused(arguments: list[str], path: str) -
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(mutated(JOB), st.sampled_from(("predict", "memory", "explain")))
 def test_many_jobs_with_something_wrong(job: dict[str, Any], command: str) -> None:
     files = {"job.yaml": as_yaml(job)}
@@ -172,7 +172,7 @@ def test_many_jobs_with_something_wrong(job: dict[str, Any], command: str) -> No
 
 
 @pytest.mark.slow
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(mutated(BUY))
 def test_whole_comparisons_with_something_wrong(buy: dict[str, Any]) -> None:
     files = {"buy.yaml": as_yaml(buy)}
