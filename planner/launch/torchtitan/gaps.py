@@ -20,6 +20,8 @@ OPTIMIZERS = ("adamw",)
 MOMENTS = {None: "fused", 32: "fused", 16: "fused_opt_states_bf16"}
 """Implementation of AdamW by the width of its moments. [text]"""
 PRECISIONS = ("bf16", "fp8", "mxfp8")
+CHUNKS = 8
+"""Chunks of ChunkedLossWrapper where nothing is said. [1]"""
 FLEX_BLOCK = 128
 """Tokens of a block of FlexAttention's mask. [token]"""
 
@@ -41,6 +43,7 @@ def gaps(brief: Brief) -> tuple[Gap, ...]:
         *_method_gaps(brief),
         *model_gaps(brief),
         *_number_gaps(brief),
+        *_loss_gaps(brief),
         *_exchange_gaps(brief),
         *_mesh_gaps(brief),
         *_context_gaps(brief),
@@ -87,6 +90,18 @@ def _number_gaps(brief: Brief) -> Iterator[Gap]:
     if sent.parameters == "fp8":
         what = "its float8 recipes, scaled by row, gather parameters in bf16"
         yield Gap(what, "layout.comm_dtype.parameters", sent.parameters, "bf16")
+
+
+def _loss_gaps(brief: Brief) -> Iterator[Gap]:
+    """The head runs in equal chunks of a rank's tokens, and is none of an MTP's."""
+    if brief.spec.stack.get("loss") != "chunked":
+        return
+    where, tokens = "spec.stack.loss", brief.training.seq_len // brief.layout.cp
+    if brief.architecture.mtp_layers:
+        yield Gap("prediction layers have a whole loss", where, "chunked", "whole")
+    if tokens % CHUNKS:
+        what = f"its chunks of the loss are {CHUNKS} to a sequence"
+        yield Gap(what, where, "chunked", "whole")
 
 
 def dispatcher(brief: Brief) -> str:
