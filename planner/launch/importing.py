@@ -225,7 +225,7 @@ def _batch(fields: Mapping[str, Any], reading: Reading) -> dict[str, Any]:
     return {"training": {**training, "global_batch": gpus // inner * each}}
 
 
-def _gpus(cluster: str | Mapping[str, Any]) -> int:
+def _gpus(cluster: str | dict[str, Any]) -> int:
     """GPUs of a cluster in service. [1]."""
     try:
         return cluster_named(cluster, Path()).gpus

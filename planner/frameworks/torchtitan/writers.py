@@ -21,6 +21,8 @@ SPLIT = ("zb-v", "dualpipe-v")
 OPTIMIZERS = ("adamw",)
 MOMENTS = {None: "fused", 32: "fused", 16: "fused_opt_states_bf16"}
 """Implementation of AdamW by the width of its moments. [text]"""
+CHUNKS = 8
+"""Chunks of ChunkedLossWrapper where nothing is said. [1]"""
 FLEX_BLOCK = 128
 """Tokens of a block of FlexAttention's mask. [token]"""
 
@@ -41,6 +43,7 @@ def torchtitan(asked: Asked) -> Iterator[Lack]:
     yield from _method(asked)
     yield from model_lacks(asked)
     yield from _numbers(asked)
+    yield from _loss(asked)
     yield from _exchange(asked)
     yield from _mesh(asked)
     yield from _context(asked)
@@ -119,6 +122,22 @@ def _numbers(asked: Asked) -> Iterator[Lack]:
         "fp8",
         "bf16",
         when=lambda its: its.comm_dtype.parameters == "fp8",
+    )
+
+
+def _loss(asked: Asked) -> Iterator[Lack]:
+    """The head runs in equal chunks of a rank's tokens, and is none of an MTP's."""
+    if asked.words.get("loss") != "chunked":
+        return
+    where, tokens = "spec.stack.loss", asked.training.seq_len
+    if asked.model.mtp_layers:
+        yield Lack("prediction layers have a whole loss", where, "chunked", "whole")
+    yield Lack(
+        f"its chunks of the loss are {CHUNKS} to a sequence",
+        where,
+        "chunked",
+        "whole",
+        when=lambda its: tokens // its.cp % CHUNKS != 0,
     )
 
 

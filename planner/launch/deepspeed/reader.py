@@ -366,9 +366,9 @@ def _unplaced(trainer: Fields, files: Mapping[str, str]) -> Iterator[str]:
     kernel = trainer.get("attn_implementation")
     if kernel not in (None, *WORDS):
         yield f"attn_implementation {kernel}: priced as flash attention"
-    name = trainer.get("optim")
-    if name is not None and str(name).lower() not in OPTIMIZERS:
-        yield f"optim {name}: not priced"
+    optimizer = trainer.get("optim")
+    if optimizer is not None and str(optimizer).lower() not in OPTIMIZERS:
+        yield f"optim {optimizer}: not priced"
     wanted = trainer.get("deepspeed")
     if isinstance(wanted, str) and wanted.rpartition("/")[2] not in files:
         yield f"deepspeed {wanted}: the file is not among these"

@@ -238,6 +238,8 @@ def _stack(values: Values) -> dict[str, Any]:
     found: dict[str, Any] = {} if compiled else {"name": "torchtitan-eager"}
     if values.get("compile.enable_async_tensor_parallel"):
         found["tp_overlap"] = True
+    if values.get("loss") == "ChunkedLossWrapper":
+        found["loss"] = "chunked"
     if values.get("dispatcher") in ("deepep", "hybridep"):
         found["dispatcher"] = values["dispatcher"]
     return found
@@ -262,7 +264,5 @@ def _unplaced(its: Settings, known: bool) -> Iterator[str]:  # noqa: FBT001  # p
         yield f"parallelism.pipeline_parallel_schedule = {schedule}"
     if its.flushes > 1:
         yield f"{its.flushes} pipelines a step: priced as one of all micro-batches"
-    if its.values.get("loss") == "ChunkedLossWrapper":
-        yield "ChunkedLossWrapper: the logits are priced whole"
     if its.shards is None:
         yield "parallelism.data_parallel_shard_degree = -1, for want of the ranks"

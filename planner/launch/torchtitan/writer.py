@@ -169,7 +169,7 @@ def _imports(brief: Brief, model: Named | Own) -> Iterator[str]:
         if isinstance(model, Named)
         else f"own_model import {model.module}"
     )
-    loss = "CrossEntropyLoss"
+    loss = "ChunkedLossWrapper, " * _is_chunked(brief) + "CrossEntropyLoss"
     found = {
         "random_tokens import NoTokenizer, RandomTokens",
         "torchtitan.components.checkpoint import CheckpointManager",
@@ -262,7 +262,16 @@ def _compile(brief: Brief) -> str:
 def _loss(brief: Brief) -> str:
     name = "MTPLoss" if brief.architecture.mtp_layers else "CrossEntropyLoss"
     vocabulary = Code("decoder_vocab_size(model_spec)")
-    return call(f"{name}.Config", {"global_vocab_size": vocabulary})
+    plain = call(f"{name}.Config", {"global_vocab_size": vocabulary})
+    if not _is_chunked(brief):
+        return plain
+    return call("ChunkedLossWrapper.Config", {"loss_fn": Code(plain)})
+
+
+def _is_chunked(brief: Brief) -> bool:
+    """Whether the head and its loss run in chunks of the tokens."""
+    asked = brief.spec.stack.get("loss") == "chunked"
+    return asked and not brief.architecture.mtp_layers
 
 
 def _from_environment(name: str, default: str) -> str:

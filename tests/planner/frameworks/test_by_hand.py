@@ -5,11 +5,9 @@ from pathlib import Path
 import pytest
 
 from planner.cost.stack import stack_in_force
-from planner.memory import training_memory
 from planner.predict import predict
 from planner.resolve import resolve
 from planner.specs.job import JobSpec
-from planner.specs.layout import PartialLayout
 from planner.specs.read import read_layout, read_spec
 
 JOBS = sorted(Path("configs/jobs").glob("*.yaml"))
@@ -40,11 +38,9 @@ def test_values_set_by_hand_are_among_the_assumptions() -> None:
     }
     (workload,) = resolve(JobSpec.model_validate(spec), file="a test", base=Path())
     plan = predict(workload, read_layout("tp=2,stages=even,recompute=full"))
-    memory = training_memory(workload, PartialLayout())
-    for lines in (plan.estimate.assumptions, memory.assumptions):
-        (line,) = (line for line in lines if "set by the job" in line)
-        assert "gathered_inputs regathered (saved)" in line
-        assert "recipe.logits_bytes 6" in line
+    (line,) = (x for x in plan.estimate.assumptions if "set by the job" in x)
+    assert "gathered_inputs regathered (saved)" in line
+    assert "recipe.logits_bytes 6" in line
     plain = JobSpec.model_validate({**spec, "stack": {}})
     (workload,) = resolve(plain, file="a test", base=Path())
     plan = predict(workload, read_layout("tp=2,stages=even,recompute=full"))

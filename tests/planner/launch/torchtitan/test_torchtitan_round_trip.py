@@ -1,5 +1,6 @@
 """What is emitted for torchtitan reads back as the plan that it was written from."""
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from planner.launch.emit import CHECK, PLAN, README
 from planner.launch.read_plan import PlanFile
 from planner.launch.torchtitan.gaps import gaps
 from planner.launch.torchtitan.reader import read
+from planner.launch.torchtitan.writer import write
 from planner.models.architecture import Architecture
 from planner.models.registry import from_config
 from planner.predict import complete
@@ -40,6 +42,19 @@ def test_layouts_read_back_as_they_were_written(folder: Path) -> None:
         partial = PartialLayout.model_validate(reading.layout)
         assert complete(plan.workload, partial) == plan.plan.layout
         assert reading.unknown == ()
+
+
+@pytest.mark.parametrize("folder", jobs("torchtitan"), ids=lambda path: path.name)
+def test_a_loss_in_chunks_is_written_and_read(folder: Path) -> None:
+    plan = expressible(folder)[0]
+    spec = plan.brief.spec.model_copy(update={"stack": {"loss": "chunked"}})
+    asked = replace(plan.brief, spec=spec)
+    text = {file.name: file.text for file in write(asked).files}
+    if plan.workload.model.mtp_layers:
+        assert any(gap.field == "spec.stack.loss" for gap in gaps(asked))
+        return
+    assert read(text).stack["loss"] == "chunked"
+    assert "loss" not in read(files_of(plan)).stack
 
 
 @pytest.mark.parametrize("folder", jobs("torchtitan"), ids=lambda path: path.name)
