@@ -40,14 +40,35 @@ SMALL: dict[str, Any] = {
     "v_head_dim": 10,
     "sliding_window": 8,
     "attention_chunk_size": 8,
-    "attn_config": {"clip_qkv": 8, "kv_n_heads": 2, "rope_theta": 500000},
-    "ffn_config": {"ffn_hidden_size": 40, "moe_num_experts": 16, "moe_top_k": 2},
+    "kv_n_heads": 2,
+    "ffn_hidden_size": 40,
+    "moe_num_experts": 16,
+    "moe_top_k": 2,
 }
 """Sizes of a variant with every kind of block that runs in a moment."""
 
 
+def smaller(config: dict[str, Any]) -> dict[str, Any]:
+    """Fields of a small variant; null stays null, absent stays absent.
+
+    Args:
+        config: Hugging Face fields. [-]
+
+    Returns:
+        The same with small sizes, in blocks of fields too. [-]
+    """
+    return {
+        name: smaller(value)
+        if isinstance(value, dict)
+        else value
+        if value is None
+        else SMALL.get(name, value)
+        for name, value in config.items()
+    }
+
+
 def small_fields(name: str) -> dict[str, Any]:
-    """Fields of a small variant of a preset; null stays null, absent stays absent.
+    """Fields of a small variant of a preset.
 
     Args:
         name: Of the preset. [text]
@@ -55,8 +76,7 @@ def small_fields(name: str) -> dict[str, Any]:
     Returns:
         Hugging Face fields. [-]
     """
-    its = read_preset(name).config
-    return {k: v if v is None else SMALL.get(k, v) for k, v in its.items()}
+    return smaller(read_preset(name).config)
 
 
 def one_of_each_family() -> dict[str, str]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from small_models import SMALL
+from small_models import smaller
 
 from planner.models import Architecture, from_config, preset, preset_names, read_preset
 
@@ -24,7 +24,7 @@ def fields(name: str) -> dict[str, Any]:
 
 def small(name: str) -> dict[str, Any]:
     """Fields of a small variant; null stays null, absent stays absent."""
-    config = {k: v if v is None else SMALL.get(k, v) for k, v in fields(name).items()}
+    config = smaller(fields(name))
     if "kv_lora_rank" in config:
         # Latent attention has no key-value heads, but its reference divides by them.
         config["num_key_value_heads"] = config["num_attention_heads"]

@@ -77,8 +77,8 @@ def _key(name: str) -> str:
 def _nics(brief: Brief) -> dict[str, int]:
     """The NICs of a node, where there are several nodes and their plugin is known."""
     node = brief.cluster.node
-    name = RDMA.get(brief.cluster.nic.fabric) if brief.nodes > 1 else None
-    if name is None:
+    name = RDMA.get(brief.cluster.nic.fabric or "")
+    if name is None or brief.nodes == 1:
         return {}
     return {name: node.nics_per_node if name.endswith("efa") else 1}
 
