@@ -162,8 +162,7 @@ def waiting_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
 def unsaved_bytes(workload: Workload, meshes: Meshes) -> States:
     """Bytes of one trained parameter that its states have and no checkpoint holds.
 
-    A copy of the weights to compute with, gradients in the optimizer's format, and
-    all other gradients.
+    A copy of the weights to compute with, and gradients in every format.
 
     Args:
         workload: The job.
@@ -178,19 +177,6 @@ def unsaved_bytes(workload: Workload, meshes: Meshes) -> States:
         gradients + _by_stage(workload, meshes, "sharded_gradients"),
         _by_stage(workload, meshes, "step_gradients"),
     )
-
-
-def weights_divided(workload: Workload, meshes: Meshes) -> npt.NDArray[np.bool_]:
-    """Where the weights that an optimizer updates lie in shards.
-
-    Args:
-        workload: The job.
-        meshes: Any meshes.
-
-    Returns:
-        True where every rank of a shard group has its own part. [-], shape (meshes,)
-    """
-    return np.asarray(_by_stage(workload, meshes, "sharded_weights") > 0)
 
 
 def _by_stage(workload: Workload, meshes: Meshes, name: str) -> Floats:
