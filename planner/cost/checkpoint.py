@@ -8,12 +8,7 @@ import numpy as np
 from planner.cost.layouts import counts_of, recompute_kinds
 from planner.cost.meshes import Meshes
 from planner.cost.owned import Owned, embedding_owned, head_owned, layer_owned
-from planner.cost.states import (
-    held_bytes,
-    state_bytes,
-    unsaved_bytes,
-    weights_divided,
-)
+from planner.cost.states import held_bytes, state_bytes, unsaved_bytes
 from planner.cost.workload import Workload
 from planner.specs.layout import Layout, Offload
 from planner.specs.memory import Checkpoint
@@ -140,7 +135,7 @@ def _written(workload: Workload, owned: Owned, layout: Layout) -> float:
     """Bytes that one rank writes of one unit. [B]."""
     meshes = Meshes.of_layout(layout)
     saved = _unit(workload, owned, _alone(layout.zero_stage))
-    divided = bool(weights_divided(workload, meshes)[0])
+    divided = workload.recipe.states[layout.zero_stage].sharded_weights > 0
     dense, expert = (float(np.asarray(n)[0]) for n in (owned.dense, owned.expert))
     total = 0.0
     for count, shard in ((dense, meshes.dp_shard), (expert, meshes.expert_shard)):

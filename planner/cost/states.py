@@ -160,10 +160,7 @@ def waiting_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
 
 
 def unsaved_bytes(workload: Workload, meshes: Meshes) -> States:
-    """Bytes of one trained parameter that its states have and no checkpoint holds.
-
-    A copy of the weights to compute with, gradients in the optimizer's format, and
-    all other gradients.
+    """Bytes of a parameter that no checkpoint holds: copies and gradients.
 
     Args:
         workload: The job.
@@ -172,25 +169,9 @@ def unsaved_bytes(workload: Workload, meshes: Meshes) -> States:
     Returns:
         By category. [B], shape (meshes,)
     """
-    gradients = _by_stage(workload, meshes, "gradients")
-    return States(
-        _by_stage(workload, meshes, "computing"),
-        gradients + _by_stage(workload, meshes, "sharded_gradients"),
-        _by_stage(workload, meshes, "step_gradients"),
-    )
-
-
-def weights_divided(workload: Workload, meshes: Meshes) -> npt.NDArray[np.bool_]:
-    """Where the weights that an optimizer updates lie in shards.
-
-    Args:
-        workload: The job.
-        meshes: Any meshes.
-
-    Returns:
-        True where every rank of a shard group has its own part. [-], shape (meshes,)
-    """
-    return np.asarray(_by_stage(workload, meshes, "sharded_weights") > 0)
+    names = ("computing", "gradients", "sharded_gradients", "step_gradients")
+    copies, whole, shards, step = (_by_stage(workload, meshes, n) for n in names)
+    return States(copies, whole + shards, step)
 
 
 def _by_stage(workload: Workload, meshes: Meshes, name: str) -> Floats:
