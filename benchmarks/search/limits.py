@@ -8,6 +8,7 @@ leaves with another code than 0, 3 or 4 makes the exit code 1.
 """
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -39,6 +40,8 @@ class Kept:
     job: str
     space: str
     seconds: float
+    cpu: float
+    """Processor time of it and all that it waited for. [s]"""
     peak_bytes: int
     code: int
     last: str
@@ -99,7 +102,7 @@ def planned(job: str, space: str, time_limit: float, more: Sequence[str]) -> Kep
     command = [sys.executable, "-m", "planner", "plan", job]
     command += ["--set", f"search.space={space}", "--time-limit", f"{time_limit:g}"]
     with tempfile.TemporaryFile() as told:
-        began = time.monotonic()
+        began, before = time.monotonic(), sum(os.times()[2:4])
         process = subprocess.Popen(  # noqa: S603  # our own module
             [*command, *more], cwd=ROOT, stdout=told, stderr=told
         )
@@ -113,7 +116,8 @@ def planned(job: str, space: str, time_limit: float, more: Sequence[str]) -> Kep
         told.seek(0)
         lines = told.read().decode(errors="replace").strip().splitlines()
     code = process.returncode
-    return Kept(job, space, seconds, peak, code, lines[-1] if lines else "")
+    cpu = sum(os.times()[2:4]) - before
+    return Kept(job, space, seconds, cpu, peak, code, lines[-1] if lines else "")
 
 
 def jobs() -> Iterator[str]:
@@ -141,7 +145,7 @@ def main() -> int:
             kept = row.within(asked.time_limit, asked.memory_limit * GIB)
             broken += not kept
             print(
-                f"{job:42s} {space:8s} {row.seconds:6.1f} s "
+                f"{job:42s} {space:8s} {row.seconds:6.1f} s {row.cpu:5.1f} s CPU "
                 f"{row.peak_bytes / GIB:5.2f} GiB  exit {row.code}"
                 f"{'' if kept else '  NOT KEPT: ' + row.last}",
                 flush=True,

@@ -3,11 +3,17 @@
 from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import lru_cache
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from planner.schedules.operation import Op
 from planner.schedules.placement import V_SHAPED
 from planner.schedules.v_shaped import dualpipe, dualpipe_v, zb_v
 
+Count = TypeVar("Count", int, NDArray[np.int64])
+"""A number, or one for each of several pipelines. [1]"""
 SCHEDULES = ("gpipe", "1f1b", "interleaved", "zb-h1", *V_SHAPED)
 """Schedules that have an operation order here."""
 
@@ -149,7 +155,7 @@ def _with_weights(order: list[Op], weights: list[Op], delay: int) -> Iterator[Op
     yield from weights[max(0, len(weights) - delay) :]
 
 
-def operation_count(p: int, v: int, m: int) -> int:
+def operation_count(p: Count, v: Count, m: Count) -> Count:
     """Forwards and backwards of a step, over all ranks.
 
     Args:

@@ -158,7 +158,7 @@ def _priced(listing: Listing, most: float, stop: Stop) -> Iterator[Part]:
 def _affordable(stop: Stop) -> int:
     """Processes that a limit on memory allows beside this one. [1]."""
     if stop.memory == float("inf"):
-        return cpu_count()
+        return int(cpu_count())
     return int(stop.memory / 2 / WORKER_BYTES)
 
 
