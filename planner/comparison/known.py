@@ -112,7 +112,11 @@ class Counts:
             The plan and its run, or what stands against one. [-]
         """
         wanted = self.task.effort.tolerance if tolerance is None else tolerance
-        if not (self._is_done(nodes, wanted) or self.asked.get(nodes, 1.0) <= wanted):
+        done = self._is_done(nodes, wanted) or self.asked.get(nodes, 1.0) <= wanted
+        if not done and self._is_over():
+            late = Planned(nodes, 0, "unknown", why="the time limit was over before it")
+            return self.seen.setdefault(nodes, late)
+        if not done:
             alone = len(self.task.counts) == 1
             share = self.task.effort.work / (1.0 if alone else PLAN_SHARE)
             work = max(min(share, self.left), LEAST_WORK)
