@@ -10,7 +10,7 @@ from planner.comparison.answer import Floor as RuledOut
 from planner.comparison.counts import counts_up_to, is_filled
 from planner.comparison.least import Floor, Least
 from planner.comparison.planned import Planned, outlay, phase_of, searched, without
-from planner.comparison.task import Task
+from planner.comparison.task import Task, sized
 from planner.cost.workload import Workload
 from planner.economics import Planned as Phase
 from planner.economics import run_of
@@ -114,8 +114,9 @@ class Counts:
         wanted = self.task.effort.tolerance if tolerance is None else tolerance
         done = self._is_done(nodes, wanted) or self.asked.get(nodes, 1.0) <= wanted
         if not done and self._is_over():
-            late = Planned(nodes, 0, "unknown", why="the time limit was over before it")
-            return self.seen.setdefault(nodes, late)
+            gpus = sized(self.floor.first, nodes).fleet_gpus
+            why = "the time limit was over before it was planned"
+            return self.seen.setdefault(nodes, Planned(nodes, gpus, "unknown", why=why))
         if not done:
             alone = len(self.task.counts) == 1
             share = self.task.effort.work / (1.0 if alone else PLAN_SHARE)
