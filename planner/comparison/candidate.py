@@ -67,7 +67,8 @@ def _answer(task: Task, choice: Choice) -> CandidateAnswer:
         interval_from=workload.uncertainty.why,
     )
     if planned is None:
-        return blank
+        open_ = {"settled": False, "unsettled": choice.words}
+        return blank.model_copy(update=open_ if choice.open_counts else {})
     if planned.plan is None or planned.run is None:
         status = planned.status if planned.status in FINAL else "unknown"
         open_ = {"settled": planned.settled, "unsettled": _no_plan(planned)}

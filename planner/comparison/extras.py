@@ -159,8 +159,10 @@ def price_step(ask: Asked) -> Extra | None:
         ask: The step. [-]
 
     Returns:
-        Its effect; none where there is no plan with it. [-]
+        Its effect; none where there is no plan with it, or no time for one. [-]
     """
+    if time.time() >= ask.task.until:
+        return None
     ask.task.lay_over()
     return _more_nodes(ask) if ask.name is None else _better(ask)
 

@@ -10,7 +10,7 @@ from planner.comparison.answer import Floor as RuledOut
 from planner.comparison.counts import counts_up_to, is_filled
 from planner.comparison.least import Floor, Least
 from planner.comparison.planned import Planned, outlay, phase_of, searched, without
-from planner.comparison.task import Task
+from planner.comparison.task import Task, sized
 from planner.cost.workload import Workload
 from planner.economics import Planned as Phase
 from planner.economics import run_of
@@ -112,7 +112,12 @@ class Counts:
             The plan and its run, or what stands against one. [-]
         """
         wanted = self.task.effort.tolerance if tolerance is None else tolerance
-        if not (self._is_done(nodes, wanted) or self.asked.get(nodes, 1.0) <= wanted):
+        done = self._is_done(nodes, wanted) or self.asked.get(nodes, 1.0) <= wanted
+        if not done and self._is_over():
+            gpus = sized(self.floor.first, nodes).fleet_gpus
+            why = "the time limit was over before it was planned"
+            return self.seen.setdefault(nodes, Planned(nodes, gpus, "unknown", why=why))
+        if not done:
             alone = len(self.task.counts) == 1
             share = self.task.effort.work / (1.0 if alone else PLAN_SHARE)
             work = max(min(share, self.left), LEAST_WORK)

@@ -78,10 +78,14 @@ def least_of(answer: CandidateAnswer, key: Key) -> float:
         key: What decides. [-]
 
     Returns:
-        Time or cost; inf where it is proven to have no offer. [s] or [USD]
+        Time or cost; inf where it is proven to have no offer, or none that can be
+        compared as its price is not known. [s] or [USD]
     """
     held = answer.meets_deadline is not False
-    if answer.status in ("infeasible", "over-budget", "too-late") or not held:
+    ruled_out = answer.status in ("infeasible", "over-budget", "too-late")
+    nothing = answer.plan is None and answer.settled
+    unpriced = answer.plan is not None and key == "cost" and answer.cost_usd is None
+    if ruled_out or nothing or unpriced or not held:
         return inf
     least = answer.least_time_s if key == "time" else answer.least_cost_usd
     return 0.0 if least is None else least

@@ -13,7 +13,7 @@ from planner.cli import app
 from planner.comparison.entries import purchases
 from planner.specs.read import read_mapping
 
-BAD_INPUT = 2
+BAD_INPUT, OUT_OF_TIME = 2, 4
 FIXED = [{**candidate, "nodes": 1} for candidate in CANDIDATES]
 
 
@@ -117,6 +117,19 @@ def test_a_bad_option_is_one_message(
     assert done.exit_code == BAD_INPUT, done.output
     assert said in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_time_limit_leaves_open_what_it_ends(tmp_path: Path) -> None:
+    """No verdict on what was not looked at; more time is what the message asks for."""
+    file = written(tmp_path, candidates=up_to(4))
+    done = run(file, "--deadline", "9 h", "--time-limit", "0", "--json", "-")
+    assert done.exit_code == OUT_OF_TIME, done.output
+    assert "--time-limit" in done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["best"] == ""
+    for one in answer["candidates"]:
+        assert not one["settled"]
+        assert one["status"] == "unknown"
 
 
 def test_a_purchase_stands_alone(tmp_path: Path) -> None:
