@@ -14,6 +14,8 @@ from difflib import get_close_matches
 
 from planner.specs.escape import shown
 
+LONGEST_FIELD = 200
+"""Characters of a field in a message; the deepest of ours has 60. [1]"""
 LONGEST_MESSAGE = 1000
 """Characters of a message beside its file, field and value. [1]"""
 LONGEST_VALUE = 60
@@ -45,12 +47,11 @@ class BadInputError(PlannerError):
         super().__init__(message)
 
     def __str__(self) -> str:
-        place = ": ".join(shown(part) for part in (self.file, self.field) if part)
+        field = _cut(self.field or "", LONGEST_FIELD)
+        place = ": ".join(shown(part) for part in (self.file, field) if part)
         given = "" if self.value is None else f" (given: {short(self.value)})"
         allowed = "" if self.allowed is None else f"; allowed: {self.allowed}"
-        message = " ".join(self.message.split())
-        if len(message) > LONGEST_MESSAGE:
-            message = f"{message[:LONGEST_MESSAGE]} ..."
+        message = _cut(" ".join(self.message.split()), LONGEST_MESSAGE)
         return f"{place + ': ' if place else ''}{message}{given}{allowed}"
 
 
@@ -63,8 +64,11 @@ def short(value: object) -> str:
     Returns:
         Its start. [text]
     """
-    text = repr(value)
-    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 10]} ..."
+    return _cut(repr(value), LONGEST_VALUE)
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 4]} ..."
 
 
 class InfeasibleError(PlannerError):
