@@ -3,7 +3,6 @@
 import json
 import re
 import sys
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,9 @@ TESTS = Path(__file__).parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS / "planner" / "launch")]
 
 from small_models import one_of_each_family, small_fields  # noqa: E402
+from test_megatron_launch import launched as on_megatron  # noqa: E402
+from test_torchtitan_launch import launched as on_torchtitan  # noqa: E402
 
-from planner.errors import UnsupportedPlanError  # noqa: E402
 from planner.launch import emit, read_plan, write_folder  # noqa: E402
 from planner.predict import predict  # noqa: E402
 from planner.resolve import resolve  # noqa: E402
@@ -140,17 +140,30 @@ def test_accelerate_trains_it_in_shards(
     assert rank["held"] < 0.6 * rank["parameters"]
 
 
-@cache
-def supported(target: str) -> tuple[str, ...]:
-    """Families that a target has words for."""
-    from tempfile import TemporaryDirectory  # noqa: PLC0415  # of this alone
+MEGATRON = ("mistral", "qwen2", "qwen3", "gpt2")
+"""Dense families that pretrain_gpt.py's stand-in on CPUs can build; Llama is trained
+under every axis by its own tests. [text]"""
 
-    found = []
-    with TemporaryDirectory() as scratch:
-        for family in FAMILIES:
-            try:
-                written(family, target, {}, Path(scratch) / family)
-            except UnsupportedPlanError:
-                continue
-            found.append(family)
-    return tuple(found)
+
+@pytest.mark.parametrize("family", MEGATRON)
+def test_megatron_trains_it(family: str, tmp_path: Path) -> None:
+    """Each in a process of its own, started by launch.sh."""
+    told = on_megatron(written(family, "megatron", {}, tmp_path / family))
+    losses = [one["loss"] for one in told if one.get("step") is not None]
+    assert losses
+    assert all(0.0 < loss < 10.0 for loss in losses)
+
+
+TORCHTITAN = ("qwen3", "qwen3_moe", "deepseek_v2", "deepseek_v3")
+"""Families beside Llama and Mixtral, which are trained under every axis. [text]"""
+
+
+@pytest.mark.parametrize("family", TORCHTITAN)
+def test_torchtitan_trains_it_in_shards(family: str, tmp_path: Path) -> None:
+    folder = written(family, "torchtitan", SHARDED, tmp_path / family)
+    reports = tmp_path / "reports"
+    reports.mkdir()
+    log = on_torchtitan(folder, reports)
+    losses = re.findall(r"loss:\s*(-?[\d.]+)", re.sub(r"\x1b\[[0-9;]*m", "", log))
+    assert losses
+    assert all(0.0 < float(loss) < 20.0 for loss in losses)

@@ -67,7 +67,8 @@ def model_of(brief: Brief) -> Named | Own:
     plain = _shape(brief.architecture)
     for (module, name), shape in shapes().items():
         fields = flavours()[module][name]
-        if _shape(shape) == plain and _turns_alike(brief, fields):
+        alike = _shape(shape) == plain and _turns_alike(brief, fields)
+        if alike and _weighs_alike(brief, module, fields):
             return Named(module, name)
     return Own(module_of(brief.architecture), dict(_keywords(brief)))
 
@@ -102,6 +103,18 @@ def _base(model: Fields, default: float) -> float:
     return float(str(model.get("rope_theta") or inside or default))
 
 
+def _weighs_alike(brief: Brief, module: str, fields: Fields) -> bool:
+    """Whether a flavour's norms and router are those of the plan's model."""
+    known = _FLAVOUR_EPS[module]
+    epsilon = float(str(brief.model.get("rms_norm_eps") or known))
+    mine = families()[brief.architecture.family].router
+    theirs = families()[str(fields["model_type"])].router
+    if mine is None or theirs is None:
+        return epsilon == known
+    routed = dict(_router(brief.model, mine)) == dict(_router(fields, theirs))
+    return epsilon == known and routed
+
+
 def _keywords(brief: Brief) -> Iterator[tuple[str, object]]:
     model, block = brief.architecture, brief.architecture.kinds[0].attention
     yield from (("layers", model.layers), ("dim", model.hidden))
@@ -124,6 +137,10 @@ def _keywords(brief: Brief) -> Iterator[tuple[str, object]]:
 
 _EPS = {"llama3": 1e-5, "qwen3": 1e-6, "deepseek_v3": 1e-6}
 """Epsilon of the norms where a model's fields give none. [1]"""
+
+
+_FLAVOUR_EPS = {"llama3": 1e-5, "qwen3": 1e-6, "deepseek_v3": 1e-5}
+"""Epsilon of torchtitan 0.3.0's own flavours: RMSNorm.Config, qwen3's _EPS. [1]"""
 
 
 def _grouped(brief: Brief, block: Attention) -> Iterator[tuple[str, object]]:

@@ -26,7 +26,6 @@ from megatron.core.distributed import (  # noqa: E402
     finalize_model_grads,
 )
 from megatron.core.models.gpt.gpt_layer_specs import (  # noqa: E402
-    get_gpt_decoder_block_spec,
     get_gpt_layer_local_spec,
 )
 from megatron.core.models.gpt.gpt_model import GPTModel  # noqa: E402
@@ -53,8 +52,6 @@ PLAIN = {
     "apply_rope_fusion": False,
     "deallocate_pipeline_outputs": False,
     "tp_comm_overlap": False,
-    "moe_grouped_gemm": False,
-    "moe_permute_fusion": False,
 }
 """What the CPU cannot do, or not in these formats. [-]"""
 
@@ -85,22 +82,13 @@ def rows(args: Namespace) -> int:
     return -(-(args.vocab_size + 1) // multiple) * multiple
 
 
-def layers_of(args: Namespace, config: Any) -> Any:
-    """Layers of every kind; experts run one after the other, not as one GEMM."""
-    if args.num_experts:
-        return get_gpt_decoder_block_spec(
-            config, use_transformer_engine=False, normalization=args.normalization
-        )
-    return get_gpt_layer_local_spec(
-        qk_layernorm=args.qk_layernorm, normalization=args.normalization
-    )
-
-
 def _chunk(args: Namespace, config: Any, at: int | None) -> DistributedDataParallel:
     virtual = {} if at is None else {"ignore_virtual": False, "vp_stage": at}
     model = GPTModel(
         config,
-        layers_of(args, config),
+        get_gpt_layer_local_spec(
+            qk_layernorm=args.qk_layernorm, normalization=args.normalization
+        ),
         vocab_size=rows(args),
         max_sequence_length=args.max_position_embeddings,
         pre_process=groups.is_pipeline_first_stage(**virtual),
