@@ -308,7 +308,9 @@ def with_profile(workload: Workload, **fields: object) -> Workload:
 
 
 def framework(name: str) -> Framework:
-    return next(f for f in FRAMEWORKS if f.name == name)
+    """A framework with all that its limits name, written in launch files or not."""
+    found = next(f for f in FRAMEWORKS if f.name == name)
+    return replace(found, writers=())
 
 
 def with_host_memory(workload: Workload, memory: float | None) -> Workload:

@@ -21,8 +21,7 @@ ALL_BUT_ONE = 5 / 6
 
 
 def job(name: str = "megatron", **search: Any) -> Workload:
-    """Settings by themselves, whatever launch files have words for."""
-    return small_job(SearchSpec(**search), name=name).unwritten()
+    return small_job(SearchSpec(**search), name=name)
 
 
 def shares(workload: Workload) -> Shares:

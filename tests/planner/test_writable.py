@@ -91,6 +91,8 @@ def test_search_and_verifier_remove_alike(framework: str) -> None:
     """What the space drops for want of words is what the verifier objects to."""
     search = SearchSpec(micro_batch=1, pp=1, recompute="none")
     workload = small_job(search, name=framework, config={"num_key_value_heads": 2})
+    room = next(f for f in FRAMEWORKS if f.name == framework)
+    workload = replace(workload, framework=room)
     if framework == "accelerate":
         its = workload.training.model_copy(
             update={"method": "lora", "lora": LoraSpec(targets="all-linear")}

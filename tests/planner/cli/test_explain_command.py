@@ -39,13 +39,13 @@ def test_a_job_without_a_legal_layout_leaves_with_2_and_prints_pure_json() -> No
 
 def test_a_job_that_can_be_is_told_all_that_the_schema_names() -> None:
     changes = (
-        "training.method=lora",
+        "search.offload=true",
         "search.tp=2",
         "search.pp=1",
         "search.micro_batch=1",
     )
-    lora = [part for change in changes for part in ("--set", change)]
-    code, out, _ = run(CARDS, *lora, "--time-limit", "20", "--layout", "tp=4")
+    given = [part for change in changes for part in ("--set", change)]
+    code, out, _ = run(CARDS, *given, "--time-limit", "20", "--layout", "tp=4")
     assert code == 0
     for title in (
         "The given layout",
@@ -64,6 +64,6 @@ def test_a_job_that_can_be_is_told_all_that_the_schema_names() -> None:
     ("layout", "told"), [("tp=3", "tp"), ("wings=2", "wings"), ("tp=4,tp=2", "twice")]
 )
 def test_an_impossible_layout_is_bad_input(layout: str, told: str) -> None:
-    code, _, error = run(CARDS, "--set", "training.method=lora", "--layout", layout)
+    code, _, error = run(CARDS, "--set", "search.offload=true", "--layout", layout)
     assert code == 2
     assert told in error
