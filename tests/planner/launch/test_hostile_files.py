@@ -150,7 +150,7 @@ def test_a_key_with_a_newline_stays_a_comment() -> None:
     folder = next(f for f in FOLDERS if f.parent.name == "deepspeed")
     files, name = dict(folder_texts(folder)), "ds_config.json"
     files[name] = json.dumps({**json.loads(files[name]), NEWLINE: 1})
-    written = read_as_a_user_does(files)
+    written = read_as_a_user_does(files, model_of(folder))
     assert "search: {tp: 1}" in written
     lines = [line for line in written.splitlines() if "search: {tp: 1}" in line]
     assert all(line.startswith(("#", " ")) for line in lines), lines

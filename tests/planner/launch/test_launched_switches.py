@@ -84,7 +84,7 @@ def jobs(draw: st.DrawFn, room: str) -> dict[str, Any]:
     model = one(*MODELS)
     named = {"megatron": ("nemo-2026", "nemo-2024", None, None)}.get(room, (None,))
     stack = {name: maybe() for name in BOOLEANS}
-    few = room == "accelerate"  # which has none of them for itself
+    few = room in ("accelerate", "deepspeed")  # which have few for themselves
     stack = {k: v for k, v in stack.items() if maybe() and not (few and maybe())}
     name = one(*named)
     layout = {
@@ -105,7 +105,7 @@ def jobs(draw: st.DrawFn, room: str) -> dict[str, Any]:
         "training": {
             "seq_len": 32,
             "global_batch": one(8, 16),
-            "precision": one("bf16", "bf16", "fp8"),
+            "precision": "bf16" if room == "deepspeed" else one("bf16", "bf16", "fp8"),
         },
         "framework": room,
         "stack": stack | ({"name": name} if name else {}),
