@@ -100,7 +100,7 @@ def test_a_model_of_other_sizes_is_refused(tmp_path: Path) -> None:
     code, said = run("import", PLAN.parent, "--out", spec, *told)
     assert code == 2
     flat = " ".join(said.split())
-    assert "llama-3.1-8b has 32 layers, the files have another model (given: 80)" in flat
+    assert "llama-3.1-8b has 32 layers, the files have another model" in flat
     assert not spec.exists()
 
 
