@@ -18,8 +18,8 @@ from planner.comparison.task import Task
 
 Key = Literal["time", "cost"]
 """What decides between candidates."""
-TIMES = 4.0
-"""Work of a race over that of a candidate's first searches. [1]"""
+TIMES = 16.0
+"""Work of a race over that of the first searches: what decides is worth it. [1]"""
 FINER = 8.0
 """Tolerance over that of a plan that has beaten another. [1]"""
 
