@@ -22,6 +22,7 @@ from planner.fleets import cluster_named, measured_of, mixed_fleet, with_pods
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.by_hand import ALIASES, by_hand
 from planner.frameworks.stacks import stack_names, with_stack
+from planner.frameworks.torchtitan.loss import filled
 from planner.frameworks.transformers import with_attention
 from planner.methods import check_method, frozen_model
 from planner.models import (
@@ -128,6 +129,7 @@ def _on_cluster(
                 framework=_with_stack(
                     framework,
                     with_attention(framework.name, spec.stack, model.family),
+                    _defaults(framework, spec.stack, model, training),
                     file,
                     lambda on: with_deviation(on, gpu, own),
                 ),
@@ -214,15 +216,25 @@ def _frameworks(name: str) -> tuple[Framework, ...]:
     return (known[name],)
 
 
+def _defaults(
+    framework: Framework, stack: Fields, model: Architecture, training: TrainingSpec
+) -> Fields:
+    """Words of a framework's default stack that depend on the job."""
+    depth, tokens = model.mtp_layers, training.seq_len
+    return filled(framework.name, stack, mtp_layers=depth, tokens=tokens)
+
+
 def _with_stack(
     framework: Framework,
     stack: Fields,
+    defaults: Fields,
     file: str,
     measured: Callable[[Framework], Framework],
 ) -> Framework:
     """The named stack of a framework as measured, the job's overrides on top."""
     usual, framework = framework, measured(_named_stack(framework, stack))
     framework = replace(framework, by_hand=tuple(by_hand(usual, framework, stack)))
+    stack = {**defaults, **stack}
     framework, rest = _with_options(framework, stack)
     given = {ALIASES.get(key, key): value for key, value in rest.items()}
     given.pop("name", None)

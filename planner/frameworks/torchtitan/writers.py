@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from planner.frameworks.torchtitan.limits import LIMITS
+from planner.frameworks.torchtitan.loss import CHUNKED, CHUNKS, COMPILED, loss_of
 from planner.frameworks.torchtitan.model import model_lacks
 from planner.models.asked import Asked
 from planner.models.blocks import Moe
@@ -21,8 +22,6 @@ SPLIT = ("zb-v", "dualpipe-v")
 OPTIMIZERS = ("adamw",)
 MOMENTS = {None: "fused", 32: "fused", 16: "fused_opt_states_bf16"}
 """Implementation of AdamW by the width of its moments. [text]"""
-CHUNKS = 8
-"""Chunks of ChunkedLossWrapper where nothing is said. [1]"""
 FLEX_BLOCK = 128
 """Tokens of a block of FlexAttention's mask. [token]"""
 
@@ -127,16 +126,17 @@ def _numbers(asked: Asked) -> Iterator[Lack]:
 
 def _loss(asked: Asked) -> Iterator[Lack]:
     """The head runs in equal chunks of a rank's tokens, and is none of an MTP's."""
-    if asked.words.get("loss") != "chunked":
+    if loss_of(asked) != CHUNKED:
         return
     where, tokens = "spec.stack.loss", asked.training.seq_len
     if asked.model.mtp_layers:
-        yield Lack("prediction layers have a whole loss", where, "chunked", "whole")
+        what = "prediction layers have a loss of their own"
+        yield Lack(what, where, CHUNKED, COMPILED)
     yield Lack(
         f"its chunks of the loss are {CHUNKS} to a sequence",
         where,
-        "chunked",
-        "whole",
+        CHUNKED,
+        COMPILED,
         when=lambda its: tokens // its.cp % CHUNKS != 0,
     )
 

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from typing import Any
 
 import yaml
@@ -14,7 +13,6 @@ from planner.errors import BadInputError
 from planner.frameworks.transformers import WORDS
 from planner.launch.brief import Reading
 from planner.launch.deepspeed.known import unknown
-from planner.launch.shell import Script
 from planner.launch.sizes import HUGGING_FACE, sizes_of
 from planner.launch.trainer import LENGTHS, ignored, options_of, told, true
 from planner.specs.layout import Stage
@@ -119,7 +117,7 @@ def read(files: Mapping[str, str]) -> Reading:
         layout=layout,
         training=_training(filled, trainer, layout, gpus, name),
         model=_model(files),
-        stack=_stack(trainer, files),
+        stack=_stack(trainer),
         ignored=(*_ignored(its), *ignored(_others(trainer), options)),
         unknown=(
             *unknown(its),
@@ -340,19 +338,17 @@ def _others(trainer: Fields) -> dict[str, Any]:
     return {k: v for k, v in trainer.items() if k not in _WORDS}
 
 
-def _stack(trainer: Fields, files: Mapping[str, str]) -> dict[str, str]:
+def _attention(trainer: Fields) -> str | None:
+    """Attention by Trainer's argument, or by the option of our own script. [text]."""
+    stated = trainer.get("attn_implementation") or trainer.get(_ATTENTION)
+    return None if stated is None else str(stated)
+
+
+def _stack(trainer: Fields) -> dict[str, str]:
     """Attention where it is not the default."""
-    stated = trainer.get("attn_implementation") or _script_words(files).get(
-        "--attention", "sdpa"
-    )
-    known = stated in WORDS and stated != "sdpa"
+    stated = _attention(trainer)
+    known = stated is not None and stated in WORDS and stated != "sdpa"
     return {"attention": str(stated)} if known else {}
-
-
-def _script_words(files: Mapping[str, str]) -> dict[str, str]:
-    """Words of shell scripts, each with the next."""
-    scripts = (text for name, text in files.items() if name.endswith(".sh"))
-    return {k: v for text in scripts for k, v in pairwise(Script(text).words())}
 
 
 def _unplaced(trainer: Fields, files: Mapping[str, str]) -> Iterator[str]:
@@ -363,7 +359,7 @@ def _unplaced(trainer: Fields, files: Mapping[str, str]) -> Iterator[str]:
     for name in ("use_liger_kernel", "activation_offloading"):
         if true(trainer.get(name)):
             yield f"{name} {trainer[name]}: changes memory, and is not read"
-    kernel = trainer.get("attn_implementation")
+    kernel = _attention(trainer)
     if kernel not in (None, *WORDS):
         yield f"attn_implementation {kernel}: priced as flash attention"
     optimizer = trainer.get("optim")
@@ -375,7 +371,8 @@ def _unplaced(trainer: Fields, files: Mapping[str, str]) -> Iterator[str]:
 
 
 _RANKS, _NODES = ("num_gpus", "nproc_per_node"), ("num_nodes", "nnodes")
-_WORDS = frozenset({*_RANKS, *_NODES, "seq_length", "block_size"})
+_ATTENTION = "attention"
+_WORDS = frozenset({*_RANKS, *_NODES, "seq_length", "block_size", _ATTENTION})
 """Options of launchers, and of other scripts, that are read. [text]"""
 
 

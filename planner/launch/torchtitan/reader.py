@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from planner.errors import BadInputError
+from planner.frameworks.torchtitan.loss import CHUNKED, COMPILED, WHOLE, usual_loss
 from planner.launch.brief import Reading
 from planner.launch.megatron.reader import ranks_of
 from planner.launch.shell import Script, refuse_unset, unset
@@ -18,6 +19,8 @@ from planner.launch.torchtitan.settings import Values, kind_of, renamed, schedul
 from planner.launch.torchtitan.source import Module
 
 KINDS = ("none", "selective", "full")
+LENGTH = 2048
+"""Tokens of a sequence where none is given. [token]"""
 SELECTED = ("--module", "--config")
 OPTION = "--{}."
 SUBCOMMAND = "activation-checkpoint:"
@@ -97,7 +100,7 @@ def read(files: Mapping[str, str]) -> Reading:
         layout=placed(its, _recompute(values)),
         training=_training(its),
         model=model,
-        stack=_stack(values),
+        stack=_stack(values, model),
         ignored=tuple(_shown(values, "harmless")),
         unknown=(*unread, *_shown(values, "unknown"), *_unplaced(its, bool(model))),
         gpus=gpus,
@@ -220,7 +223,7 @@ def _recompute(values: Values) -> str:
 
 
 def _training(its: Settings) -> dict[str, Any]:
-    found: dict[str, Any] = {"seq_len": its.whole("training.seq_len", 2048)}
+    found: dict[str, Any] = {"seq_len": its.whole("training.seq_len", LENGTH)}
     if its.sequences is not None:
         found["global_batch"] = its.sequences
     found["precision"] = its.values.get("precision", "bf16")
@@ -231,15 +234,36 @@ def _training(its: Settings) -> dict[str, Any]:
     return found
 
 
-def _stack(values: Values) -> dict[str, Any]:
-    """Overrides of the software stack: blocks that are not compiled, DeepEP."""
+def _compiled(values: Values, part: str) -> bool:
+    """Whether torch.compile is on for the blocks, `model`, or for the loss."""
     parts = values.get("compile.components", ["model", "loss"])
-    compiled = bool(values.get("compile.enable", False)) and "model" in parts
-    found: dict[str, Any] = {} if compiled else {"name": "torchtitan-eager"}
+    return bool(values.get("compile.enable", False)) and part in parts
+
+
+def _loss(values: Values) -> str:
+    """Loss by its word in a stack block. [text]."""
+    if values.get("loss") == "ChunkedLossWrapper":
+        return CHUNKED
+    return COMPILED if _compiled(values, "loss") else WHOLE
+
+
+def _usual_loss(values: Values, model: Mapping[str, Any]) -> str:
+    """Loss of the stack that the run has, where its block does not say another."""
+    if not _compiled(values, "model"):
+        return WHOLE
+    depth = model.get("num_nextn_predict_layers") or 0
+    tokens = int(values.get("training.seq_len", LENGTH))
+    return usual_loss(mtp_layers=depth, tokens=tokens)
+
+
+def _stack(values: Values, model: Mapping[str, Any]) -> dict[str, Any]:
+    """Overrides of the software stack: blocks not compiled, another loss, DeepEP."""
+    blocks = _compiled(values, "model")
+    found: dict[str, Any] = {} if blocks else {"name": "torchtitan-eager"}
     if values.get("compile.enable_async_tensor_parallel"):
         found["tp_overlap"] = True
-    if values.get("loss") == "ChunkedLossWrapper":
-        found["loss"] = "chunked"
+    if (loss := _loss(values)) != _usual_loss(values, model):
+        found["loss"] = loss
     if values.get("dispatcher") in ("deepep", "hybridep"):
         found["dispatcher"] = values["dispatcher"]
     return found

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from planner.frameworks.torchtitan.families import VERSION
+from planner.frameworks.torchtitan.loss import CHUNKED, COMPILED, loss_of
 from planner.frameworks.torchtitan.writers import (
     MOMENTS,
     SCHEDULES,
@@ -256,7 +257,11 @@ def _sections(brief: Brief) -> Iterator[tuple[str, str]]:
 def _compile(brief: Brief) -> str:
     beside = is_on(brief, "torchtitan", "tp_overlap")
     more = ", enable_async_tensor_parallel=True" if beside else ""
-    return f"CompileConfig(enable={compiled(brief.asked)}{more})"
+    blocks, loss = compiled(brief.asked), loss_of(brief.asked)
+    if blocks == (loss == COMPILED) or loss == CHUNKED:
+        return f"CompileConfig(enable={blocks}{more})"
+    part = "model" if blocks else "loss"
+    return f'CompileConfig(enable=True, components=["{part}"]{more})'
 
 
 def _loss(brief: Brief) -> str:
@@ -270,8 +275,7 @@ def _loss(brief: Brief) -> str:
 
 def _is_chunked(brief: Brief) -> bool:
     """Whether the head and its loss run in chunks of the tokens."""
-    asked = brief.spec.stack.get("loss") == "chunked"
-    return asked and not brief.architecture.mtp_layers
+    return loss_of(brief.asked) == CHUNKED and not brief.architecture.mtp_layers
 
 
 def _from_environment(name: str, default: str) -> str:

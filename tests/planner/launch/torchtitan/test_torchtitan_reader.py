@@ -193,7 +193,7 @@ def test_toml_of_older_releases() -> None:
     assert layout["comm_dtype"] == {"parameters": "fp8"}
     assert [stage["layers"] for stage in layout["stages"]] == [20, 12]  # type: ignore[attr-defined]
     assert found.training["precision"] == "fp8"
-    assert found.stack == {}
+    assert found.stack == {"loss": "compiled"}
     assert "optimizer.lr = 0.0003" in found.ignored
     for said in ("no_such_setting = 3", "disable_loss_parallel = True", "selective 2"):
         assert any(said in word for word in found.unknown), said
