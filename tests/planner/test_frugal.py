@@ -94,7 +94,9 @@ def test_memory_without_times_is_the_memory_with_them() -> None:
 
 @pytest.mark.parametrize("pp", [1, 4])
 def test_more_micro_batches_than_fill_the_pipeline_hold_no_more(pp: int) -> None:
-    workload = job("llama-3.2-3b", "a100-pcie-4", global_batch=256)
+    workload = job(
+        "llama-3.2-3b", "a100-pcie-4", framework="megatron", global_batch=256
+    )
     held = most_frugal(
         replace(workload, search=workload.search.model_copy(update={"pp": pp}))
     )

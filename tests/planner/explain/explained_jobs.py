@@ -25,7 +25,7 @@ ILLEGAL = {
     "tp that divides no heads": (case({"tp": 3}), {"search.tp"}),
     # The full space has tensor groups over two domains of eight.
     "tp over two domains": (
-        case({"tp": 16}, cluster="dgx-a100-4-nodes"),
+        case({"tp": 16}, cluster="dgx-a100-4-nodes", framework="megatron"),
         {"search.space", "search.tp"},
     ),
     # 3 does not divide 4 GPUs; it divides 12, with a batch of 72.
@@ -37,7 +37,7 @@ ILLEGAL = {
     ),
     # Ring attention cuts a sequence in 2 cp = 8 parts; 2,050 tokens have none.
     "cp that divides no sequence": (
-        case({"cp": 4}, seq_len=2050),
+        case({"cp": 4}, seq_len=2050, framework="megatron"),
         {"training.seq_len", "search.cp"},
     ),
     # transformers runs no pipeline schedule.
@@ -99,8 +99,8 @@ TOO_LARGE = {
             "gpu.memory_capacity",
         },
     ),
-    # Quantised already, everything allowed: only its 65,536 tokens are left, and
-    # more GPUs would share them.
+    # Quantised already, everything allowed: only its 65,536 tokens are left, which no
+    # more GPUs can share, since adapters see whole sequences.
     "a long sequence on one card": (
         case(
             {"recompute": ["none", "selective"], "offload": True},
@@ -112,7 +112,7 @@ TOO_LARGE = {
             method="qlora",
             optimizer="adamw-8bit",
         ),
-        {"cluster.nodes", "gpu.memory_capacity"},
+        {"gpu.memory_capacity"},
     ),
     # 16 layers keep some 34 bytes of 65,536 x 2,048 activations each: 68 GiB, and
     # the logits; recomputed, on the host, or split over any axis, they would fit.
