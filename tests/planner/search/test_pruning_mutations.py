@@ -163,9 +163,10 @@ def without_ties(_: Any) -> Any:
 def drops_the_next(true: Any) -> Any:
     """Where a candidate is settled, the one after it is taken for settled, too."""
 
-    def visit(self: Any) -> None:
-        true(self)
+    def visit(self: Any, *, cheaply: bool = False) -> int:
+        work: int = true(self, cheaply=cheaply)
         self.at = min(self.at + 1, len(self.order))
+        return work
 
     return visit
 
