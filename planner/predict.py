@@ -17,8 +17,8 @@ from planner.cost.workload import Workload
 from planner.errors import BadInputError, did_you_mean
 from planner.expressible import able
 from planner.fleets import on_pools, room_for
+from planner.sanity import refuse_long
 from planner.schedules import SPLIT, V_SHAPED, placement
-from planner.schedules.order import MOST_OPERATIONS, operation_count
 from planner.search.blocks import block_counts
 from planner.search.fleet import divisors
 from planner.search.paths import even_counts, in_class
@@ -115,7 +115,7 @@ def complete(workload: Workload, partial: PartialLayout) -> Layout:
     )
     _refuse_schedule(workload, partial)
     degrees = _degrees(workload, partial)
-    _refuse_long(degrees)
+    refuse_long(*(degrees[name] for name in ("pp", "vpp", "grad_accum")))
     _refuse_offload(workload, degrees)
     if isinstance(partial.stages, tuple):
         stages = tuple(_with_recompute(stage, partial) for stage in partial.stages)
@@ -252,23 +252,6 @@ def _skeleton(
 ) -> Layout:
     layout = Layout.model_validate({**degrees, "stages": stages, "order": order})
     return layout.model_copy(update={"comm_dtype": workload.sends})
-
-
-def _refuse_long(degrees: Degrees) -> None:
-    """Refuse a step of so many micro-batches that none could be simulated."""
-    pp, vpp, micro_batches = (
-        int(degrees[name]) for name in ("pp", "vpp", "grad_accum")
-    )
-    count = operation_count(pp, vpp, micro_batches)
-    if count > MOST_OPERATIONS:
-        raise BadInputError(
-            f"a step of {micro_batches:,} micro-batches on {pp * vpp} stages is "
-            f"{count:,} forwards and backwards",
-            field="layout.grad_accum",
-            value=micro_batches,
-            allowed=f"at most {MOST_OPERATIONS:,} of them: a larger micro_batch, more "
-            "data ranks, or a smaller training.global_batch",
-        )
 
 
 def _refuse_illegal(workload: Workload, layout: Layout) -> None:

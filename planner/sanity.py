@@ -1,8 +1,10 @@
 """Whether a predicted rate was ever seen: in words, never in the ranking."""
 
 from planner.cost.workload import Workload
+from planner.errors import BadInputError
 from planner.frameworks.sanity import Record, floor, record_key, records
 from planner.reasons import CAUSE_WORDS
+from planner.schedules.order import MOST_OPERATIONS, operation_count
 from planner.specs.estimate import Estimate
 
 
@@ -65,3 +67,26 @@ def _largest_loss(predicted: Estimate) -> str:
     if kernels > 1 - predicted.hfu:
         return f"slow kernels ({kernels:.1%} of the step)"
     return f"{CAUSE_WORDS[worst]} ({lost[worst] / step:.1%} of the step)"
+
+
+def refuse_long(pp: int, vpp: int, micro_batches: int) -> None:
+    """Refuse a step of so many micro-batches that it could not be simulated.
+
+    Args:
+        pp: Pipeline ranks. [1]
+        vpp: Chunks of a rank. [1]
+        micro_batches: Of a step and replica. [1]
+
+    Raises:
+        BadInputError: Says how long the step is, and how long it may be.
+    """
+    count = operation_count(pp, vpp, micro_batches)
+    if count > MOST_OPERATIONS:
+        raise BadInputError(
+            f"a step of {micro_batches:,} micro-batches on {pp * vpp} stages is "
+            f"{count:,} forwards and backwards",
+            field="layout.grad_accum",
+            value=micro_batches,
+            allowed=f"at most {MOST_OPERATIONS:,} of them: a larger micro_batch, more "
+            "data ranks, or a smaller training.global_batch",
+        )
