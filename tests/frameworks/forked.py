@@ -10,6 +10,7 @@ its imports behind it. A rank writes what it says into `rank-N.log` of the folde
 """
 
 import ast
+import faulthandler
 import importlib
 import json
 import os
@@ -41,6 +42,7 @@ def rank(run: dict[str, Any], number: int, port: int) -> int:
     log = os.open(f"rank-{number}.log", os.O_WRONLY | os.O_CREAT)
     os.dup2(log, 1)
     os.dup2(log, 2)
+    faulthandler.enable()
     sys.argv = run["words"]
     failed = 1
     try:
@@ -66,7 +68,8 @@ def ended(child: int, deadline: float) -> int:
         if done:
             return os.waitstatus_to_exitcode(status)
         time.sleep(0.02)
-    os.kill(child, signal.SIGKILL)
+    # Its log then ends with where it stood.
+    os.kill(child, signal.SIGABRT)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from conftest import Run
+from make_environments import python_of
 
 FORKED = Path(__file__).with_name("forked.py")
 LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
@@ -75,6 +76,9 @@ def forked(
     Returns:
         Codes of every rank by name; each rank's words are in `rank-N.log`. [-]
     """
+    # Built once: another environment's flags would have it built anew.
+    built = str(python_of(name).parents[1] / "extensions")
+    environment = {**environment, "TORCH_EXTENSIONS_DIR": built}
     runs: list[dict[str, Any]] = []
     for folder, ranks in folders.values():
         started, its = command_of(folder, scratch / "bin", words, environment)
