@@ -9,6 +9,9 @@ from typer.testing import CliRunner
 from planner.cli.app import app
 from planner.errors import UnsupportedPlanError
 from planner.launch import emit_own, read_plan
+from planner.predict import predict
+from planner.resolve import resolve
+from planner.specs.read import read_spec
 
 ROOT = Path(__file__).resolve().parents[3]
 JOB = str(ROOT / "configs" / "jobs" / "tiny-llama-2-a6000.yaml")
@@ -78,3 +81,27 @@ def test_a_plan_without_words_in_its_framework_is_refused(tmp_path: Path) -> Non
     path.write_text(json.dumps(fields))
     with pytest.raises(UnsupportedPlanError, match=r"spec\.training\.state_bits"):
         emit_own(read_plan(path))
+
+
+@pytest.mark.parametrize("stack", ["{}", "{loss: whole}", "{loss: compiled}"])
+def test_a_run_of_torchtitan_has_the_loss_of_its_price_there_and_back(
+    stack: str, tmp_path: Path
+) -> None:
+    out, again = tmp_path / "out", tmp_path / "job.yaml"
+    words = ("--set", "framework=torchtitan", "--set", f"stack={stack}")
+    done = CliRunner().invoke(app, ["plan", JOB, *words, "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    cluster = read_spec(Path(JOB), ()).cluster
+    words = ("--cluster", str(cluster), "--out", str(again))
+    done = CliRunner().invoke(app, ["import", str(out), *words])
+    assert done.exit_code == 0, done.output
+    plan, spec = read_plan(out / "plan.json"), read_spec(again, ())
+    assert spec.stack == plan.spec.stack
+    (workload,) = resolve(spec, file=str(again), base=tmp_path)
+    priced = predict(workload, spec.layout)
+    assert priced.layout == plan.plan.layout
+    mine, its = plan.plan.estimate, priced.estimate
+    assert its.stack["logits_bytes"] == mine.stack["logits_bytes"]
+    assert its.step_time_s.value == pytest.approx(mine.step_time_s.value)
+    peaks = [x.memory.peak_allocated_gib.value for x in (mine, its)]
+    assert peaks[0] == pytest.approx(peaks[1])
