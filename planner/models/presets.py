@@ -199,12 +199,12 @@ def weights_of(config: Mapping[str, Any], name: str) -> str:
         name: What the model is called: a preset, a hub id, or anything else.
 
     Returns:
-        A preset's hub id where the fields are the preset's, the name where it is a hub
+        A preset's hub id where all fields are the preset's, the name where it is a hub
         id, `_name_or_path` where it is one or a whole path; else empty. [text]
     """
     if name in preset_names():
         found = read_preset(name)
-        if found.config == dict(config):
+        if dict(config).items() <= found.config.items():
             return found.hub_id
     for said in (name, config.get("_name_or_path")):
         if isinstance(said, str) and (is_hub_id(said) or _FOLDER.fullmatch(said)):

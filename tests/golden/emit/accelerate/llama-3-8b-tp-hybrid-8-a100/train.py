@@ -5,7 +5,8 @@
 accelerate.yaml places the ranks, training.yaml holds TrainingArguments (SFTConfig where
 TRL trains), run.yaml the rest: weights, attention, loss, adapters. Variables:
 
-    MODEL        name or folder of the weights; empty: new ones from config.json
+    MODEL        name or folder of the weights; empty: new ones from config.json, which
+                 adapters are refused beside, but to try them on a CPU
     DATA_PATH    tokens as .npy, or for TRL a file of texts or messages as JSON lines;
                  empty: made-up tokens
     CHECKPOINTS  folder for checkpoints; empty: none
@@ -15,6 +16,7 @@ TRL trains), run.yaml the rest: weights, attention, loss, adapters. Variables:
 import json
 import os
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -84,7 +86,7 @@ def arguments():
     words = [word.removeprefix("--") for word in sys.argv[1:]]
     given |= {k: yaml.safe_load(v) for k, v in zip(words[::2], words[1::2], strict=True)}
     folder = os.environ.get("CHECKPOINTS")
-    given |= {"output_dir": folder or str(HERE / "output")}
+    given |= {"output_dir": folder or str(Path(tempfile.gettempdir()) / "output")}
     given |= {} if folder else {"save_strategy": "no"}
     if ON_CPU:
         given |= on_cpu(given)
@@ -111,17 +113,18 @@ def base_model():
 
     source = os.environ.get("MODEL") or None
     given = {"dtype": torch.float32 if ON_CPU else getattr(torch, RUN["weights"])}
-    given |= {"attn_implementation": "sdpa" if ON_CPU else RUN["attention"]}
+    # A machine without GPUs has no flash attention: there the model's own default.
+    given |= {} if ON_CPU else {"attn_implementation": RUN["attention"]}
     if RUN.get("quantization"):
         given |= {"quantization_config": BitsAndBytesConfig(**RUN["quantization"])}
         place = {} if meshes() else {"": int(os.environ.get("LOCAL_RANK", "0"))}
         given |= {"device_map": place or None}
-        if source is None:
-            sys.exit("train.py: quantised weights are read from a model: set MODEL")
     if RUN.get("distributed"):
         given |= {"distributed_config": tensor_ranks()}
     if source:
         return AutoModelForCausalLM.from_pretrained(source, **given)
+    if RUN.get("quantization") or (RUN.get("adapters") and not ON_CPU):
+        sys.exit("train.py: adapters lie beside weights that are read: set MODEL")
     config = AutoConfig.from_pretrained(HERE / "config.json")
     return new_model(config, given)
 
@@ -149,6 +152,8 @@ def new_model(config, given):
     torch.manual_seed(0)
     with init_empty_weights() if empty else nullcontext():
         model = AutoModelForCausalLM.from_config(config, **given)
+    # A weight without values is a new one wherever it is used: the head, too.
+    model.tie_weights()
     if mesh is None:
         return model
     mesh, _, manager = model.prepare_distribute_model(mesh)

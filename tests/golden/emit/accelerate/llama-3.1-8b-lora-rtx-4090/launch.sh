@@ -12,8 +12,8 @@ MASTER_ADDR="${MASTER_ADDR:-localhost}"
 MASTER_PORT="${MASTER_PORT:-29500}"
 
 # Yours to fill in.
-# Hugging Face name or folder of the weights; empty: new ones.
-export MODEL="${MODEL:-}"
+# Hugging Face name or folder of the weights that adapters lie beside.
+export MODEL="${MODEL:-meta-llama/Llama-3.1-8B}"
 # Your texts or messages, JSON lines, or tokens, .npy; empty: made up.
 export DATA_PATH="${DATA_PATH:-}"
 # Folder for checkpoints; empty: none.
@@ -23,6 +23,10 @@ export TRAIN_STEPS="${TRAIN_STEPS:-1000}"
 # cpu: train a small model without a GPU, in fp32.
 export DEVICE="${DEVICE:-gpu}"
 
+if [ -z "$MODEL" ] && [ "${DEVICE:-gpu}" != cpu ]; then
+  echo "launch.sh: set MODEL: Hugging Face name or folder of the weights that adapters lie beside." >&2
+  exit 2
+fi
 # The plan is for 1 ranks; another number is another layout.
 if [ "$((NNODES * GPUS_PER_NODE))" -ne 1 ]; then
   echo "launch.sh: $NNODES nodes of $GPUS_PER_NODE GPUs are not the plan's 1" >&2

@@ -42,4 +42,5 @@ exec deepspeed --hostfile hostfile --no_ssh \
   --master_addr "$MASTER_ADDR" --master_port "$MASTER_PORT" \
   train.py --config ds_config.json --model config.json \
   --seq-length 4096 \
+  --attention sdpa \
   --steps "$TRAIN_STEPS" --data "$DATA_PATH" --checkpoints "$CHECKPOINTS" "$@"

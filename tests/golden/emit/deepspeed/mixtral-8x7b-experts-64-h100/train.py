@@ -18,12 +18,15 @@ import deepspeed
 import numpy
 import torch
 import torch.distributed as dist
+import transformers.modeling_utils  # with torch._dynamo, before zero.Init: see whole()
 from deepspeed.accelerator import get_accelerator
 from deepspeed.pipe import LayerSpec, PipelineModule, TiedLayerSpec
 from deepspeed.runtime.sequence_parallel.ulysses_sp import UlyssesSPAttentionHF
+from deepspeed.utils import set_z3_leaf_modules
 from torch import nn
 from torch.nn.functional import cross_entropy
 from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.integrations import HfDeepSpeedConfig
 
 
 def arguments():
@@ -36,7 +39,7 @@ def arguments():
     parser.add_argument("--checkpoints", default="", help="folder; empty saves none")
     parser.add_argument("--save-every", type=int, default=1000)
     parser.add_argument("--learning-rate", type=float)
-    parser.add_argument("--attention", default="sdpa", help="sdpa, flash_attention_2")
+    parser.add_argument("--attention", default="sdpa", help="of transformers")
     parser.add_argument("--local_rank", type=int, default=-1)
     return parser.parse_args()
 
@@ -82,7 +85,9 @@ def config_of(args):
         fields = json.load(file)
     config = AutoConfig.for_model(fields.pop("model_type"), **fields)
     config.use_cache = False
-    config._attn_implementation = args.attention
+    # A machine without GPUs has no flash attention: there the model's own default.
+    if not (on_cpu() and args.attention == "flash_attention_2"):
+        config._attn_implementation = args.attention
     return config
 
 
@@ -195,14 +200,25 @@ def staged(config, its):
 
 
 def whole(config, its, degrees):
-    sharded = degrees.zero == 3 and degrees.tp == 1
-    with deepspeed.zero.Init(config_dict_or_path=its, enabled=sharded):
-        model = AutoModelForCausalLM.from_config(config)
+    # While this lives transformers builds the model in shards: it imports the model's
+    # code before zero.Init replaces PyTorch's constructors, which torch._dynamo would
+    # refuse, and gathers each weight to give it its first values.
+    sharded = HfDeepSpeedConfig(its) if degrees.zero == 3 and degrees.tp == 1 else None
+    model = AutoModelForCausalLM.from_config(config)
+    if sharded:
+        gather_experts_together(model)
     if degrees.checkpointed:
         # Non-reentrant, so that inputs without a gradient do not cut the graph.
         model.gradient_checkpointing_enable({"use_reentrant": False})
     model.train()
     return model
+
+
+def gather_experts_together(model):
+    """Ranks choose different experts: each gathers a layer's all, and none waits."""
+    kinds = {type(m) for m in model.modules() if hasattr(m, "experts")}
+    if kinds:
+        set_z3_leaf_modules(model, list(kinds))
 
 
 def ulysses(model, args, its, degrees):

@@ -13,14 +13,22 @@ MASTER_PORT="${MASTER_PORT:-29500}"
 
 # Yours to fill in.
 # Hugging Face name or folder of the model and its tokenizer.
-export HF_MODEL="${HF_MODEL:-./model}"
+export HF_MODEL="${HF_MODEL:-meta-llama/Llama-3.1-8B}"
 # Its weights as Megatron-Bridge's convert_checkpoints.py writes them.
-export PRETRAINED="${PRETRAINED:-./checkpoints/base}"
+export PRETRAINED="${PRETRAINED:-}"
 # Folder for checkpoints; empty: the recipe's.
 export CHECKPOINTS="${CHECKPOINTS:-}"
 # Optimizer steps.
 export TRAIN_STEPS="${TRAIN_STEPS:-1000}"
 
+if [ -z "$HF_MODEL" ] && [ "${DEVICE:-gpu}" != cpu ]; then
+  echo "launch.sh: set HF_MODEL: Hugging Face name or folder of the model and its tokenizer." >&2
+  exit 2
+fi
+if [ -z "$PRETRAINED" ] && [ "${DEVICE:-gpu}" != cpu ]; then
+  echo "launch.sh: set PRETRAINED: Its weights as Megatron-Bridge's convert_checkpoints.py writes them." >&2
+  exit 2
+fi
 # The plan is for 8 ranks; another number is another layout.
 if [ "$((NNODES * GPUS_PER_NODE))" -ne 8 ]; then
   echo "launch.sh: $NNODES nodes of $GPUS_PER_NODE GPUs are not the plan's 8" >&2

@@ -58,8 +58,10 @@ ARGUMENTS=(
 )
 
 if [ -n "$DATA_PATH" ]; then
+  # The model's own rows of the embedding, more than its tokenizer has tokens.
   DATA=(--data-path "$DATA_PATH" --tokenizer-type HuggingFaceTokenizer
-        --tokenizer-model "$TOKENIZER" --split "99,1,0")
+        --tokenizer-model "$TOKENIZER" --split "99,1,0"
+        --padded-vocab-size 128256)
 else
   DATA=(--mock-data --tokenizer-type NullTokenizer --vocab-size 128255)
 fi

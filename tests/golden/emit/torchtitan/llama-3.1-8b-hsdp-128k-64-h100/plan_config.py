@@ -10,7 +10,7 @@ import os
 from random_tokens import NoTokenizer, RandomTokens
 from torchtitan.components.checkpoint import CheckpointManager
 from torchtitan.components.dataloader import BaseDataLoader
-from torchtitan.components.loss import CrossEntropyLoss
+from torchtitan.components.loss import ChunkedLossWrapper, CrossEntropyLoss
 from torchtitan.components.metrics import MetricsProcessor
 from torchtitan.components.optimizer import LRSchedulersContainer, default_adamw
 from torchtitan.components.tokenizer import BaseTokenizer, HuggingFaceTokenizer
@@ -26,8 +26,10 @@ def train() -> Trainer.Config:
     model_spec = model_registry("8B")
     return Trainer.Config(
         model_spec=model_spec,
-        loss=CrossEntropyLoss.Config(
+        loss=ChunkedLossWrapper.Config(
+            loss_fn=CrossEntropyLoss.Config(
             global_vocab_size=decoder_vocab_size(model_spec),
+        ),
         ),
         hf_assets_path=os.environ.get("HF_ASSETS", "assets"),
         tokenizer=tokenizer(),
