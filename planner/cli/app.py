@@ -17,8 +17,8 @@ from planner.cli.stopping import begin_with_process
 
 _EPILOG = (
     "Exit codes: 0 success, 1 a bug of planner, 2 bad input, 3 proven infeasible, "
-    "4 time limit or memory limit before any plan, 5 the target cannot express the plan, "
-    "130 Ctrl-C, 143 SIGTERM."
+    "4 time limit or memory limit before any plan, 5 the target cannot express the "
+    "plan, 130 Ctrl-C, 143 SIGTERM."
 )
 COMMANDS = {
     "plan": "Find the fastest layout of a job, and prove it.",

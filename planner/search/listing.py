@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import islice
 
 import numpy as np
@@ -13,7 +13,7 @@ from planner.cost.workload import Workload
 from planner.search.blocks import CHOSEN, block_rows
 from planner.search.declared import Space
 from planner.search.hosts import hosts_hold
-from planner.search.schedules import NO_RECOMPUTE, menu_rows, schedule_rows
+from planner.search.schedules import NO_RECOMPUTE, Chunks, menu_rows, schedule_rows
 from planner.search.stop import Stop
 from planner.search.switches import of_the_variant
 from planner.search.writable import written
@@ -52,6 +52,8 @@ class Listing:
     rows: Rows
     menu: tuple[str, ...]
     """Recompute kinds that are searched. [text]"""
+    chunks: Chunks
+    """Chunks a rank that the space has. [1]"""
     hostings: tuple[tuple[int, ...], ...] = ()
     """Of every mesh the pipeline ranks on each of several pools. [1]"""
     has_blocks: bool = True
@@ -82,9 +84,7 @@ class Listing:
             The listing of those alone, with no view on the others.
         """
         rows, hostings = self.rows[some].copy(), self.hostings[some]
-        return Listing(
-            self.workload, rows, self.menu, hostings, has_blocks=self.has_blocks
-        )
+        return replace(self, rows=rows, hostings=hostings)
 
     def part(self, some: slice, removed: Counter[str]) -> Space:
         """List the candidates on some meshes.
@@ -100,7 +100,7 @@ class Listing:
         full = workload.search.space == "full"
         meshes = Meshes.from_rows(self.rows[some])
         tied = workload.framework.limits.recompute_scope == "plan" or len(menu) == 1
-        rows = schedule_rows(workload, meshes, removed, full=full)
+        rows = schedule_rows(workload, meshes, removed, full=full, chunks=self.chunks)
         found = [menu_rows(workload, rows, menu, removed, tied=tied)]
         if self.has_blocks:
             found.append(block_rows(workload, meshes, rows, removed))

@@ -26,7 +26,7 @@ COPIES = np.array([1 + (name == "dualpipe") for name in SEARCHED])
 """Of each, how often the ranks hold the model. [1]"""
 
 
-MOST_SEARCHED = MOST_OPERATIONS // 4
+MOST_SEARCHED = MOST_OPERATIONS // 2
 """Forwards and backwards of the longest step of a space, which many splits of are
 simulated. [1]"""
 TOO_LONG = f"more than {MOST_SEARCHED:,} forwards and backwards in a step"
@@ -55,8 +55,17 @@ class Rows(NamedTuple):
         return Rows(self.mesh[rows], self.vpp[rows], self.schedule[rows])
 
 
+Chunks = dict[int, list[int]]
+"""Chunks a rank above one that a space has, by pipeline ranks. [1]"""
+
+
 def schedule_rows(
-    workload: Workload, meshes: Meshes, removed: Counter[str], *, full: bool
+    workload: Workload,
+    meshes: Meshes,
+    removed: Counter[str],
+    *,
+    full: bool,
+    chunks: Chunks | None = None,
 ) -> Rows:
     """1F1B on every mesh, interleaving with all its chunks, the others on request.
 
@@ -70,6 +79,7 @@ def schedule_rows(
         meshes: Meshes of the space.
         removed: Counts by rule, to which those of the rules here are added.
         full: The whole space.
+        chunks: Of :func:`chunk_counts`, where they are known and counted.
 
     Returns:
         One row for each mesh, schedule and number of chunks, in mesh order.
@@ -77,10 +87,8 @@ def schedule_rows(
     search = workload.search
     plain = search.allows_text("schedule", "1f1b") and search.allows("vpp", 1)
     removed["limit:vpp or schedule"] += len(meshes) * (1 - plain)
-    chunks = {
-        int(pp): _chunk_counts(workload, int(pp), removed, full=full)
-        for pp in np.unique(meshes.pp)
-    }
+    if chunks is None:
+        chunks = chunk_counts(workload, meshes.pp, removed, full=full)
     whole = _interleaves(workload, meshes)
     others = [_on_request(workload, meshes, name, full=full) for name in ON_REQUEST]
     lists = [
@@ -173,6 +181,26 @@ def _exists(workload: Workload, meshes: Meshes, name: str) -> Mask:
         several = several & (2 * pp <= workload.model.layers + 2)
     there: Mask = several & ((m >= 2 * pp) | (name != "dualpipe-v"))
     return there
+
+
+def chunk_counts(
+    workload: Workload, pp: Ints, removed: Counter[str], *, full: bool
+) -> Chunks:
+    """Chunks that a rank may have beside a single one.
+
+    Args:
+        workload: The job.
+        pp: Pipeline ranks, each as often as it comes. [1]
+        removed: Counts by rule, to which those of the rules here are added.
+        full: The whole space.
+
+    Returns:
+        Ascending numbers for each of the pipelines. [1]
+    """
+    return {
+        int(ranks): _chunk_counts(workload, int(ranks), removed, full=full)
+        for ranks in np.unique(pp)
+    }
 
 
 def _chunk_counts(

@@ -6,9 +6,11 @@ one entry of the recompute menu (or the whole menu, where layers choose freely).
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 
-from planner.cost.meshes import ORDERS, PP_INSIDE
+import numpy as np
+
+from planner.cost.meshes import ORDERS, PP_INSIDE, Meshes
 from planner.cost.workload import Workload
 from planner.models.blocks import Mlp
 from planner.search.blocks import named_blocks
@@ -28,7 +30,7 @@ from planner.search.fleet import (
 from planner.search.formats import NarrowGradients, Shards
 from planner.search.listing import Listing, packed
 from planner.search.menus import offered, searched
-from planner.search.schedules import NO_RECOMPUTE
+from planner.search.schedules import NO_RECOMPUTE, chunk_counts
 from planner.search.stop import Stop
 from planner.search.switches import keeps_full
 from planner.search.together import clash_of
@@ -40,6 +42,8 @@ __all__ = ["Enumerator", "Space", "enumerate_space", "fills"]
 
 MOST_DEFAULT_MICRO_BATCH = 8
 """Sequences in the largest micro-batch of the default space. [1]"""
+PP_COLUMN = [field.name for field in fields(Meshes)].index("pp")
+"""Field of a mesh that is its pipeline ranks. [1]"""
 MOST_DEFAULT_CONTEXT = 64
 """Largest context degree of the default space. [1]"""
 
@@ -108,7 +112,11 @@ class Enumerator:
             menu = searched(self.workload, rows, menu, self.removed, stop)
         menu = menu if menu or blocks else (NO_RECOMPUTE,)
         alone = self._activations_alone() or mixed
-        return Listing(self.workload, rows, menu, hostings, has_blocks=not alone)
+        pp = np.unique(rows[:, PP_COLUMN]).astype(np.int64)
+        chunks = chunk_counts(self.workload, pp, self.removed, full=self.full)
+        return Listing(
+            self.workload, rows, menu, chunks, hostings, has_blocks=not alone
+        )
 
     def _keep(self, axis: str, value: int) -> bool:
         """Apply the user's limit on an axis, and count what it removes."""

@@ -249,6 +249,10 @@ def test_every_mesh_uses_all_gpus_and_the_whole_batch() -> None:
     assert (batch == 48).all()
 
 
+SOLVED: Fields = {"nodes": 2, "sequences": 32, "config": {"num_hidden_layers": 13}}
+"""A job whose best plan only the solver proves. [-]"""
+
+
 @pytest.mark.parametrize(
     ("rule", "limits", "fields", "expected"),
     [
@@ -256,7 +260,7 @@ def test_every_mesh_uses_all_gpus_and_the_whole_batch() -> None:
         (BY_BOUND, ONE_MESH, {}, False),
         (BY_PATHS, {"space": "full"}, {"nodes": 3, "sequences": 96}, True),
         (BY_PATHS, ONE_MESH, {}, False),
-        (BY_SOLVER, {"space": "full"}, {"nodes": 3, "sequences": 96}, True),
+        (BY_SOLVER, {"space": "full"}, SOLVED, True),
         (BY_SOLVER, ONE_MESH, {}, False),
     ],
 )
@@ -275,7 +279,7 @@ def test_memory_rules_out_all_where_a_gpu_cannot_hold_the_model() -> None:
     """405B-like layers on one node: not one of the candidates fits."""
     huge = {"hidden_size": 16_384, "intermediate_size": 53_248}
     outcome = search(job(FEW, config=huge | {"num_hidden_layers": 48}))
-    assert outcome.pruned[NO_FIT] == len(outcome.space)
+    assert outcome.pruned[NO_FIT] == outcome.candidates > 0
     assert not outcome.ranked
 
 
