@@ -13,7 +13,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from hardware.names import is_strange
+from hardware.characters import is_strange
 from hardware.yaml_text import DEEPEST, parse_yaml
 
 LARGEST_FILE = 1 << 24

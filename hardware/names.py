@@ -9,10 +9,11 @@ CVE-2021-42574).
 """
 
 import re
-import unicodedata
 from typing import Annotated
 
 from pydantic import AfterValidator, WithJsonSchema
+
+from hardware.characters import is_strange
 
 LONGEST_NAME = 128
 """Characters of a name; the longest that ships has 68. [1]"""
@@ -21,23 +22,6 @@ LONGEST_LINE = 4096
 MARKS = "._,:+=@#%()[]/-"
 """What a name may hold beside letters, digits and spaces. [text]"""
 _NAME = re.compile(rf"[^\W_](?:[\w {re.escape(MARKS)}]*[\w{re.escape(MARKS)}])?")
-_BIDI = frozenset(
-    map(chr, (0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)))
-)
-_STRANGE = frozenset({"Cc", "Cs", "Zl", "Zp"})
-
-
-def is_strange(character: str) -> bool:
-    """Whether a character does something in place of being shown.
-
-    Args:
-        character: One character. [text]
-
-    Returns:
-        True of control characters, halves of pairs, ends of lines and marks of
-        direction.
-    """
-    return character in _BIDI or unicodedata.category(character) in _STRANGE
 
 
 def plain_name(text: str) -> str:

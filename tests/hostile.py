@@ -14,7 +14,7 @@ import yaml
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from hardware.names import is_strange
+from hardware.characters import is_strange
 from planner.cli import app
 
 CODES = frozenset({0, 2, 3, 4, 5})

@@ -11,7 +11,6 @@ from typing import Annotated
 
 import typer
 
-from hardware.units import parse_quantity
 from planner.errors import BadInputError
 from planner.search.stop import Stop, process_age, under
 
@@ -176,6 +175,9 @@ def memory_bytes(text: str) -> float:
     Raises:
         BadInputError: It is no size, or too small to work in.
     """
+    # Units bring pydantic, which the command line starts without.
+    from hardware.units import parse_quantity  # noqa: PLC0415
+
     try:
         given = parse_quantity(text, "B")
     except ValueError as error:

@@ -7,8 +7,8 @@ from itertools import combinations
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.explain.case import Clock
+from planner.explain.writable import predict_writable
 from planner.optimize import optimize
-from planner.predict import predict
 from planner.reasons import NO_DIFFERENCE, SEVERAL, recompute_words, why_slower
 from planner.specs.explanation import Change, Judgement
 from planner.specs.layout import Layout, PartialLayout, Stage
@@ -286,7 +286,8 @@ def _tried(
 ) -> list[Change]:
     """One set of changes, if it is legal and fits."""
     try:
-        plan = predict(workload, changed(given.layout, best.layout, chosen))
+        kept = changed(given.layout, best.layout, chosen)
+        plan = predict_writable(workload, kept)
     except BadInputError:
         return []
     if not _fits(plan):

@@ -7,8 +7,8 @@ from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.explain.case import Clock
 from planner.explain.given import USUAL
+from planner.explain.writable import predict_writable
 from planner.frameworks.sanity import compared
-from planner.predict import predict
 from planner.reasons import NO_DIFFERENCE, recompute_words, why_slower
 from planner.schedules import V_SHAPED
 from planner.specs.explanation import Neighbour
@@ -191,7 +191,7 @@ def _plan(workload: Workload, layout: Layout, move: Move) -> RankedPlan:
     for vpp in dict.fromkeys(v for v in _chunks(layout, move) if v):
         try:
             change = {"vpp": vpp, move.field: move.value}
-            plans.append(predict(workload, moved(layout, **change)))
+            plans.append(predict_writable(workload, moved(layout, **change)))
         except BadInputError as error:
             problem = problem or error
             continue
@@ -254,7 +254,7 @@ def _as_before(workload: Workload, best: Layout, layout: Layout, move: Move) -> 
         return ""
     same = {move.field: move.value, "vpp": layout.vpp, "recompute": kind}
     try:
-        plan = predict(workload, moved(best, **same))
+        plan = predict_writable(workload, moved(best, **same))
     except BadInputError:
         return ""
     return "" if _fits(plan) else f"; with recompute {kind} {_reach(plan)}"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import yaml
 
-from hardware.names import is_strange
+from hardware.characters import is_strange
 
 _PLAIN = re.compile(r"[\w@%+=:,./-]*", re.ASCII)
 _MARKDOWN = re.compile(r"([\\`<>|*\[\]])")

@@ -1,5 +1,6 @@
 """The flow of planner memory: what is judged, the most that fits, other methods."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -114,7 +115,7 @@ def test_a_larger_model_than_the_largest_does_not_fit() -> None:
     larger = [n for n in sizes if sizes[name] < sizes[n] < 2 * sizes[name]]
     assert larger
     for other in larger:
-        held = most_frugal(type(workload)(**{**vars(workload), "model": preset(other)}))
+        held = most_frugal(replace(workload, model=preset(other)))
         assert held is None or not held.fits
 
 

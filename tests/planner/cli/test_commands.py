@@ -236,7 +236,7 @@ OPEN_JOB: dict[str, Any] = {
     "model": "llama-2-7b",
     "cluster": "rtx-4090-4",
     "training": {"seq_len": 2048, "global_batch": 32},
-    "framework": "torchtitan",
+    "framework": "accelerate",
     "search": {
         "offload": True,
         "method": ["full", "lora"],
@@ -262,7 +262,7 @@ def test_a_plan_of_chosen_settings_is_priced_the_same_again(
     assert run("plan", str(file), "--out", str(out)).exit_code == 0
     plan = json.loads((out / "plan.json").read_text())
     assert plan["spec"]["training"]["method"] == method
-    assert plan["layout"]["offload"]["optimizer"] == float(method == "full")
+    assert any(plan["layout"]["offload"].values()) is (method == "full")
 
     again = tmp_path / "again.yaml"
     again.write_text(yaml.safe_dump(plan["spec"] | {"layout": plan["layout"]}))
@@ -278,8 +278,8 @@ def test_the_settings_of_every_plan_are_told(tmp_path: Path) -> None:
     answer = json.loads(run("plan", str(file), "--json", "-").stdout)
     for plan in answer["plans"]:
         assert plan["settings"].keys() == {"method", "optimizer"}
-    assert answer["search"]["variants"] == 6
+    assert answer["search"]["variants"] == 12
     report = " ".join(run("plan", str(file)).stdout.split())
     best = answer["plans"][0]["settings"]
     assert f"method {best['method']}, optimizer {best['optimizer']}" in report
-    assert "in the space of 6 settings" in report
+    assert "in the space of 12 settings" in report

@@ -41,7 +41,7 @@ CLASHES = {
             "pp >= 2 (it has no pipeline; frameworks that can: megatron, torchtitan, "
             "deepspeed)",
         ],
-        ["framework megatron or torchtitan or deepspeed", "pp = 1"],
+        ["framework megatron or deepspeed", "pp = 1"],
     ),
     "ZeRO-3 and Megatron": (
         case({"zero_stage": 3}, framework="megatron"),
@@ -55,10 +55,10 @@ CLASHES = {
     "tp and pp of DeepSpeed": (
         case({"tp": 2, "pp": 2}, framework="deepspeed"),
         ["framework deepspeed", "tp = 2", "pp = 2"],
-        ["framework megatron or torchtitan", "tp = 1", "pp = 1"],
+        ["framework megatron", "tp = 1", "pp = 1"],
     ),
     "tp and pp on too few GPUs": (
-        case({"tp": 4, "pp": 4}),
+        case({"tp": 4, "pp": 4}, framework="megatron"),
         ["4 GPUs", "tp = 4", "pp = 4"],
         ["16 GPUs", "tp = 1", "pp = 1"],
     ),
@@ -78,12 +78,12 @@ CLASHES = {
         ["ep = 1"],
     ),
     "chunks without a pipeline": (
-        case({"pp": 1, "vpp": 2}),
+        case({"pp": 1, "vpp": 2}, framework="megatron"),
         ["pp = 1", "vpp = 2", "a model of 16 layers"],
         ["pp = 2 or 4", "vpp = 1"],
     ),
     "a schedule of one chunk": (
-        case({"schedule": "1f1b", "vpp": 2}),
+        case({"schedule": "1f1b", "vpp": 2}, framework="megatron"),
         ["vpp = 2", "schedule 1f1b", "a model of 16 layers"],
         ["vpp = 1", "schedule interleaved"],
     ),
@@ -122,7 +122,7 @@ def pairs(job: Case) -> tuple[list[str], list[str]]:
 
 
 def test_the_limit_that_removed_the_last_layouts_is_named() -> None:
-    job = case({"tp": 2, "pp": 2, "dp": 2})
+    job = case({"tp": 2, "pp": 2, "dp": 2}, framework="megatron")
     left = job.assigned(("search.dp=null",))
     count = sum(len(enumerate_space(workload)) for workload in left.workloads)
     assert contradiction(job).last == (

@@ -24,7 +24,15 @@ from planner.specs.layout import PartialLayout
 from planner.specs.read import read_layout
 from planner.specs.result import RankedPlan
 
-JOB = case({"tp": {"max": 2}, "pp": {"max": 2}, "recompute": ["none", "full"]})
+JOB = case(
+    {
+        "tp": {"max": 2},
+        "pp": {"max": 2},
+        "micro_batch": {"max": 8},
+        "recompute": ["none", "full"],
+    },
+    framework="megatron",
+)
 GIVEN = "tp=2,pp=2,micro_batch=1,recompute=full"
 """Legal, and far from the best."""
 
@@ -112,6 +120,7 @@ def test_the_robust_plan_is_explained_in_place_of_the_fastest() -> None:
     job = case(
         {"tp": {"max": 2}, "pp": {"max": 2}, "recompute": ["none", "full"]},
         model="llama-3.2-3b",
+        framework="megatron",
         seq_len=8192,
     )
     plain, chosen = (optimize(job.workloads, robust=robust) for robust in (False, True))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from hardware.names import is_strange
+from hardware.characters import is_strange
 from planner.launch.render import _environment
 from planner.report.pages.frame import script_json
 from planner.specs.escape import (

@@ -1,0 +1,21 @@
+"""Characters that do something in place of being shown."""
+
+import unicodedata
+
+_BIDI = frozenset(
+    map(chr, (0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)))
+)
+_STRANGE = frozenset({"Cc", "Cs", "Zl", "Zp"})
+
+
+def is_strange(character: str) -> bool:
+    """Whether a character does something in place of being shown.
+
+    Args:
+        character: One character. [text]
+
+    Returns:
+        True of control characters, halves of pairs, ends of lines and marks of
+        direction.
+    """
+    return character in _BIDI or unicodedata.category(character) in _STRANGE
