@@ -3,6 +3,7 @@
 import signal
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from threading import current_thread, main_thread
 from typing import Any
 
 from joblib import Parallel, delayed
@@ -37,7 +38,11 @@ def at_once(calls: Iterable[Call], jobs: int, *, ordered: bool = True) -> Iterat
 
 
 def _deaf(call: Call) -> Any:
-    """Do a call in a process that leaves Ctrl-C to the one that started it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Do a call in a process that leaves Ctrl-C to the one that started it.
+
+    Within such a process further calls are done by threads.
+    """
+    if current_thread() is main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     function, given, named = call
     return function(*given, **named)

@@ -219,8 +219,8 @@ def test_of_alike_kinds_the_first_stays() -> None:
     kinds = {**workload.recipe.kinds, "again": workload.recipe.kinds["full"]}
     recipe = replace(workload.recipe, kinds=kinds)
     twice = replace(workload, framework=replace(workload.framework, recipe=recipe))
-    assert beaten(twice, meshes, ("none", "full", "again")) == {"again"}
-    assert beaten(twice, meshes, ("again", "none", "full")) == {"full"}
+    assert beaten(twice, meshes.packed, ("none", "full", "again")) == {"again"}
+    assert beaten(twice, meshes.packed, ("again", "none", "full")) == {"full"}
     assert beaten(workload, meshes.packed, PLAIN) == frozenset()
 
 
@@ -229,8 +229,8 @@ def test_a_module_that_frees_as_much_at_a_higher_price_is_beaten() -> None:
     workload = job("llama-3-8b", tp=[1, 2], pp=1)
     meshes = enumerate_space(workload).meshes
     other = with_dear(workload, "llama")
-    assert beaten(other, meshes, ("none", "dear", "mlp", "full")) == {"dear"}
-    assert beaten(other, meshes, ("none", "dear", "full")) == frozenset()
+    assert beaten(other, meshes.packed, ("none", "dear", "mlp", "full")) == {"dear"}
+    assert beaten(other, meshes.packed, ("none", "dear", "full")) == frozenset()
 
 
 def test_plain_kinds_stay_whatever_beats_them() -> None:
