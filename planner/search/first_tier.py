@@ -41,6 +41,8 @@ class FirstTier:
     """Candidates and values that each rule removed. [1]"""
     declared: dict[int, int]
     """Candidates of the declared space by the GPUs that they use. [1]"""
+    meshes: int
+    """Meshes of the declared space, all of which are priced. [1]"""
 
 
 def first_tier(workload: Workload, most: float) -> FirstTier:
@@ -59,7 +61,7 @@ def first_tier(workload: Workload, most: float) -> FirstTier:
         Table, candidates that are left, their bounds and what removed the others.
     """
     space = enumerate_space(workload)
-    declared = _by_gpus(space)
+    declared, meshes = _by_gpus(space), len(space.meshes)
     counted = Counter(space.removed)
     large = len(space) > 0 and len(space.meshes) > PART and not workload.mixed
     if large and most < float("inf"):
@@ -75,6 +77,7 @@ def first_tier(workload: Workload, most: float) -> FirstTier:
         order=fits[np.argsort(bounds[fits], kind="stable")],
         counted=counted,
         declared=declared,
+        meshes=meshes,
     )
 
 
