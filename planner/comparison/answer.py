@@ -14,8 +14,8 @@ CandidateStatus = Literal[
 too-late where no count meets the deadline."""
 
 
-WORK = 10_000.0
-"""Work for one candidate: some twenty seconds on one core. [1]"""
+WORK = 20_000.0
+"""Work for one candidate: half a minute or so on one core. [1]"""
 
 
 class Answer(BaseModel):

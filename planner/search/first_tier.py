@@ -65,6 +65,8 @@ class FirstTier:
     """Candidates and values that each rule removed. [1]"""
     declared: dict[int, int]
     """Candidates of the declared space by the GPUs that they use. [1]"""
+    meshes: int
+    """Meshes of the declared space. [1]"""
     unseen_s: float = float("inf")
     """No candidate that was not listed, or not priced, is faster; inf where all
     were. [s]"""
@@ -79,6 +81,7 @@ class _Gathered:
     parts: list[Part] = field(default_factory=list)
     counted: Counter[str] = field(default_factory=Counter)
     declared: Counter[int] = field(default_factory=Counter)
+    meshes: int = 0
 
     def add(self, part: Part) -> None:
         """Keep what is left of a part, and count the rest."""
@@ -111,6 +114,7 @@ def first_tier(workload: Workload, most: float, stop: Stop | None = None) -> Fir
         stop.check()
         listing = enumerator.listing(stop=stop)
         found.counted.update(enumerator.removed)
+        found.meshes = len(listing)
         for part in _priced(listing, most, stop):
             found.add(part)
             stop.check()
@@ -133,6 +137,7 @@ def _sorted(workload: Workload, found: _Gathered) -> FirstTier:
         order=np.argsort(bounds, kind="stable"),
         counted=found.counted,
         declared=dict(sorted(found.declared.items())),
+        meshes=found.meshes,
     )
 
 

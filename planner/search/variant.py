@@ -30,8 +30,8 @@ BY_SOLVER = "solver: no split beats the best"
 CLOSER_LOOK = 10
 """Work of a further look at a runner-up, where the first is one. [1]"""
 OUT_OF_WORK = "not visited: work limit"
-PRICED, STEP, SOLVER = 0.01, 20.0, 500.0
-"""Work of pricing a candidate in the first tier, of a step of the third, and of a unit
+PRICED, STEP, SOLVER = 0.015, 20.0, 500.0
+"""Work of pricing a mesh in the first tier, of a step of the third, and of a unit
 of the solver's deterministic time, in visits of the second. [1]"""
 NEAR = 0.1
 """Plans that are so much slower than the best are handed over beside the list. [1]"""
@@ -74,7 +74,7 @@ class BestFirst:
         self.counted, self.declared = first.counted, first.declared
         self.unseen_s, self.cut_short = first.unseen_s, first.stopped
         self.priced = PricedInOrder(workload, self.space, self.order)
-        self.worked = PRICED * sum(self.declared.values())
+        self.worked = PRICED * first.meshes
 
     @contextmanager
     def _clocked(self) -> Iterator[None]:
