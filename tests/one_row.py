@@ -66,15 +66,16 @@ def _idle(moment: IdleMoment) -> IdleColumns:
 
 def _only_shape(costs: StageCosts) -> Workload:
     """The few facts of a job that the table itself reads."""
+    switches = {
+        "overlap_param_gather": costs.overlap_gather,
+        "overlap_grad_reduce": costs.overlap_scatter,
+    }
     fake = SimpleNamespace(
+        takes=lambda name, _: np.array([switches[name]]),
         model=SimpleNamespace(layers=costs.layer_count),
         kinds=tuple(range(len(costs.layers))),
         runs=costs.runs,
         search=SearchSpec(space="full" if costs.extra_layers else "default"),
-        profile=SimpleNamespace(
-            overlap_param_gather=costs.overlap_gather,
-            overlap_grad_reduce=costs.overlap_scatter,
-            step_overhead=costs.overhead / 1e9,
-        ),
+        profile=SimpleNamespace(step_overhead=costs.overhead / 1e9),
     )
     return cast("Workload", fake)

@@ -5,6 +5,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from planner.search.stop import INTERRUPTED, OUT_OF_MEMORY, OUT_OF_TIME
+from planner.search.variant import NOT_VISITED
+
 ROOT = Path(__file__).resolve().parents[1]
 COUNTERS = re.compile(r"(.*\.)?(removed|counted|dropped)")
 """Counters of removed candidates, as variables or as attributes."""
@@ -15,8 +18,10 @@ NAMES = re.compile(r"rules?|BY_\w+|NO_FIT|BEATEN|OUT_OF_\w+|\w+_ENOUGH")
 def rules() -> set[str]:
     """Names that code can count under; an ellipsis stands for what varies. [text]."""
     modules = (ROOT / "planner" / "search").glob("*.py")
-    trees = [ast.parse(path.read_text()) for path in modules]
-    return {rule for tree in trees for rule in _rules_of(tree)} | set(_shard_rules())
+    trees = [ast.parse(p.read_text()) for p in modules if p.name != "stop.py"]
+    limits = {NOT_VISITED + why for why in (OUT_OF_TIME, OUT_OF_MEMORY, INTERRUPTED)}
+    counted = {rule for tree in trees for rule in _rules_of(tree)}
+    return counted | limits | set(_shard_rules())
 
 
 def _rules_of(tree: ast.Module) -> Iterator[str]:

@@ -53,7 +53,9 @@ def our_layouts(*assignments: str) -> dict[str, set[Image]]:
     for workload in variants(resolve(spec, file=one.path.name, base=one.path.parent)):
         word = _whole(workload)
         if word is not None:
-            found.setdefault(word, set()).update(_images(enumerate_space(workload)))
+            found.setdefault(word, set()).update(
+                _images(enumerate_space(workload.unwritten()))
+            )
     return found
 
 

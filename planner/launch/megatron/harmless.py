@@ -4,9 +4,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, ConfigDict
 
+from hardware.yaml_text import parse_yaml
 from planner.launch.megatron.known import VERSIONS, declared
 
 FILE = Path(__file__).with_name("harmless.yaml")
@@ -22,7 +22,7 @@ class _File(BaseModel):
 
 @cache
 def _file() -> _File:
-    return _File.model_validate(yaml.safe_load(FILE.read_text()))
+    return _File.model_validate(parse_yaml(FILE.read_text()))
 
 
 @cache

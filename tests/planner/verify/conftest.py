@@ -138,7 +138,7 @@ def make_workload(
     profile = its.profile.model_copy(update=stack or {})
     can = replace(its.limits, **({"recompute_scope": scope, **(limits or {})}))
     habits = replace(its.recipe, **(recipe or {}))
-    its = replace(its, profile=profile, limits=can, recipe=habits)
+    its = replace(its, profile=profile, limits=can, recipe=habits, writers=())
     tiers = ({"name": "rack", "gpus": 16, "oversubscription": 3},)
     spec = {"name": "test", "node": node, "nodes": nodes, "tiers": tiers}
     cluster = resolve_cluster(ClusterSpec.model_validate(spec))
