@@ -103,13 +103,32 @@ def _fastest_paid(counts: Counts, cap: Cap, budget_usd: float) -> Choice:
     best, left = settle_fastest(counts, cap)
     if best is None:
         return _too_dear(counts, left, budget_usd)
-    words = f"the fastest that {money(budget_usd)} pays for"
-    if left:
-        words = f"{money(budget_usd)} pays for it; {open_words(left)} may be faster"
     tolerance = counts.task.effort.tolerance
     others = [counts.least_s(n) for n in left]
     least = min(best.least_s, _within(best, tolerance), *others)
-    return Choice(best, words + _dearer(counts, best, cap), None, tuple(left), least)
+    return paid_choice(counts, best, left, least)
+
+
+def paid_choice(
+    counts: Counts, best: Planned, left: Sequence[int], least_s: float
+) -> Choice:
+    """A count that the budget pays for; the fastest only where that is proven.
+
+    Args:
+        counts: Of one candidate. [-]
+        best: The count with its plan. [-]
+        left: Counts that may be faster, ascending. [1]
+        least_s: No run that the budget pays for is shorter. [s]
+
+    Returns:
+        The count, and what stays open. [-]
+    """
+    budget = money(counts.task.question.budget_usd or 0.0)
+    words = f"the fastest that {budget} pays for"
+    if left:
+        words = f"{budget} pays for it; {open_words(left)} may be faster"
+    words += _dearer(counts, best, paid_cap(counts))
+    return Choice(best, words, None, tuple(left), least_s)
 
 
 def _within(best: Planned, tolerance: float) -> float:

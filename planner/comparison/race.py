@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from math import inf, nextafter
 from typing import Literal
 
-from planner.comparison.afford import paid_cap, settle_fastest
+from planner.comparison.afford import paid_cap, paid_choice, settle_fastest
 from planner.comparison.answer import CandidateAnswer, Question
 from planner.comparison.candidate import told
 from planner.comparison.chosen import Choice
 from planner.comparison.known import Counts
+from planner.comparison.planned import Planned
 from planner.comparison.task import Task
 
 Key = Literal["time", "cost"]
@@ -112,7 +113,9 @@ def run_race(race: Race) -> CandidateAnswer:
     best, left = settle_fastest(counts, cap, rival_s=race.value, tolerance=0.0)
     if best is None:
         return _stands(answer, race, counts, is_open=bool(left))
-    return _better(counts, answer, best.nodes, (*counts.seen, *left))
+    planned = _finer(counts, best.nodes)
+    least = min(counts.least_s(n) for n in (*counts.seen, *left))
+    return _better(counts, answer, paid_choice(counts, planned, left, least))
 
 
 def _on_its_nodes(race: Race, counts: Counts) -> CandidateAnswer:
@@ -126,17 +129,23 @@ def _on_its_nodes(race: Race, counts: Counts) -> CandidateAnswer:
     verdict = counts.beats(nodes, nextafter(limit, 0.0))
     if not verdict:
         return _stands(answer, race, counts, is_open=verdict is None)
-    return _better(counts, answer, nodes, (nodes,))
+    planned = _finer(counts, nodes)
+    chosen = Choice(planned, answer.chosen, None, answer.open_counts, planned.least_s)
+    return _better(counts, answer, chosen)
 
 
-def _better(
-    counts: Counts, answer: CandidateAnswer, nodes: int, others: Sequence[int]
-) -> CandidateAnswer:
-    """The better offer, planned more closely than the tolerance asks."""
-    planned = counts.at(nodes, counts.task.effort.tolerance / FINER)
-    least = min(counts.least_s(n) for n in others)
-    choice = Choice(planned, answer.chosen, None, answer.open_counts, least)
-    return told(counts, choice)
+def _finer(counts: Counts, nodes: int) -> Planned:
+    """A plan that is closer to the best than the tolerance asks."""
+    return counts.at(nodes, counts.task.effort.tolerance / FINER)
+
+
+def _better(counts: Counts, answer: CandidateAnswer, choice: Choice) -> CandidateAnswer:
+    """The better offer, with every count that was planned before it."""
+    found = told(counts, choice)
+    nodes = {point.nodes for point in found.points}
+    before = [point for point in answer.points if point.nodes not in nodes]
+    every = sorted([*before, *found.points], key=lambda point: point.nodes)
+    return found.model_copy(update={"points": tuple(every)})
 
 
 def _stands(
