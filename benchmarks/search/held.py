@@ -50,19 +50,22 @@ def our_layouts(*assignments: str) -> dict[str, set[Image]]:
     one = case(BESIDE_CALCULON, "Calculon's axes")
     spec = read_spec(one.path, (*one.assignments, *assignments))
     found: dict[str, set[Image]] = {}
-    for workload in variants(resolve(spec, file=one.path.name, base=one.path.parent)):
+    resolved = resolve(spec, file=one.path.name, base=one.path.parent)
+    # Whatever can run counts, whether launch files can say it or not.
+    for workload in variants([job.unwritten() for job in resolved]):
         word = _whole(workload)
         if word is not None:
             found.setdefault(word, set()).update(
-                _images(enumerate_space(workload.unwritten()))
+                _images(enumerate_space(workload))
             )
     return found
 
 
 def _whole(workload: Workload) -> str | None:
-    """What a variant offloads, if it leaves no half of anything on the GPU."""
+    """What a variant offloads, if it leaves no more than a layer's on the GPU."""
+    whole = 1.0 - 1.0 / workload.model.layers
     shares = {name: getattr(workload.offload, name) for name in CATEGORIES}
-    if any(0.0 < share < 1.0 for share in shares.values()):
+    if any(0.0 < share < whole for share in shares.values()):
         return None
     return word_for(name for name, share in shares.items() if share)
 
