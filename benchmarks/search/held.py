@@ -55,9 +55,7 @@ def our_layouts(*assignments: str) -> dict[str, set[Image]]:
     for workload in variants([job.unwritten() for job in resolved]):
         word = _whole(workload)
         if word is not None:
-            found.setdefault(word, set()).update(
-                _images(enumerate_space(workload))
-            )
+            found.setdefault(word, set()).update(_images(enumerate_space(workload)))
     return found
 
 
