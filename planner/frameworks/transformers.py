@@ -27,12 +27,25 @@ class _File(BaseModel):
     source: str
     usual: tuple[str, ...]
     families: dict[str, tuple[str, ...]]
+    buffers: frozenset[str]
 
 
 @cache
 def _file() -> _File:
     path = files("planner.frameworks") / "transformers.yaml"
     return _File.model_validate(parse_yaml(path.read_text("utf-8")))
+
+
+def has_buffers(family: str) -> bool:
+    """Tell a family whose state dict holds more than parameters.
+
+    Args:
+        family: Hugging Face model type. [text]
+
+    Returns:
+        True where every rank has to read the weights by itself.
+    """
+    return family in _file().buffers
 
 
 def implementations(family: str) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from planner.frameworks.transformers import has_buffers
 from planner.launch.accelerate.plan import (
     attention,
     deepspeed,
@@ -78,7 +79,7 @@ def _fsdp(brief: Brief) -> dict[str, Any]:
         "fsdp_auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
         "fsdp_offload_params": its.offload.parameters > 0,
         "fsdp_state_dict_type": "SHARDED_STATE_DICT",
-        "fsdp_cpu_ram_efficient_loading": True,
+        "fsdp_cpu_ram_efficient_loading": not has_buffers(brief.architecture.family),
         "fsdp_activation_checkpointing": recompute(its) == "full",
     }
     if offloads_checkpoints(brief):
