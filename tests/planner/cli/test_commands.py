@@ -262,7 +262,8 @@ def test_a_plan_of_chosen_settings_is_priced_the_same_again(
     assert run("plan", str(file), "--out", str(out)).exit_code == 0
     plan = json.loads((out / "plan.json").read_text())
     assert plan["spec"]["training"]["method"] == method
-    assert any(plan["layout"]["offload"].values()) is (method == "full")
+    moved = plan["layout"]["offload"]
+    assert method == "full" or not moved["optimizer"] + moved["parameters"]
 
     again = tmp_path / "again.yaml"
     again.write_text(yaml.safe_dump(plan["spec"] | {"layout": plan["layout"]}))

@@ -118,10 +118,12 @@ def test_a_neighbour_says_what_the_recompute_of_the_plan_would_hold() -> None:
 
 def test_the_robust_plan_is_explained_in_place_of_the_fastest() -> None:
     job = case(
-        {"tp": {"max": 2}, "pp": {"max": 2}, "recompute": ["none", "full"]},
-        model="llama-3.2-3b",
+        {"tp": {"max": 2}, "pp": 1, "recompute": ["none", "full"]},
+        model="llama-3-8b",
+        cluster="dgx-a100-1-node",
         framework="megatron",
         seq_len=8192,
+        global_batch=128,
     )
     plain, chosen = (optimize(job.workloads, robust=robust) for robust in (False, True))
     assert chosen.plans[0].layout != plain.plans[0].layout
