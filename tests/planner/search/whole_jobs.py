@@ -252,11 +252,15 @@ def sizes(draw: Draw, job: Workload) -> Workload:
 
 
 def offload(draw: Draw, job: Workload) -> Workload:
-    """Nothing, or all that the framework can keep in host memory, or shares of one."""
+    """Nothing, or all that the framework can keep in host memory, or shares of one.
+
+    Where all layers but the last are offloaded, that is a share already.
+    """
     limits = job.framework.limits
     parts = {n: z for n, z in limits.offload_in_parts.items() if n in limits.offload}
     kept = draw(st.sampled_from([None, None, *parts]))
-    job = limited(job, offload_in_parts={n: parts[n] for n in parts if n == kept})
+    shared = {kept, "activations" if limits.offloads_activations_alone else kept}
+    job = limited(job, offload_in_parts={n: parts[n] for n in parts if n in shared})
     return searched(job, offload=kept or draw(st.sampled_from([None, None, True])))
 
 
