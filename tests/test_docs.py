@@ -132,6 +132,24 @@ def test_the_readme_shows_fleets_that_are_mixed_or_broken(job: str) -> None:
     assert without_timing(printed) == without_timing(shown)
 
 
+@pytest.mark.slow
+def test_the_readme_shows_what_planner_compare_prints() -> None:
+    """Up to the prices; work ends the searches, so it is the same on any machine."""
+    path = "configs/purchases/70b-one-month.yaml"
+    shown = after(f"planner compare {path}</summary>").split("```")[0]
+    run = subprocess.run(
+        [sys.executable, "-m", "planner", "compare", path],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    printed = run.stdout.split("\nPrices")[0]
+    assert "Best" in shown
+    assert " ".join(printed.split()) == " ".join(shown.split())
+
+
 FOLDER = ROOT / "tests" / "golden" / "emit" / "slurm" / "llama-3.1-70b-32-h100"
 
 

@@ -120,7 +120,10 @@ def _smallest(counts: Counts, deadline_s: float, open_counts: Sequence[int]) -> 
 
 
 def _below(counts: Counts, chosen: Planned) -> str:
-    """What the next smaller count that was planned would take, and a cheaper one."""
+    """What the next smaller count that was planned would take, and a cheaper one.
+
+    Cheaper by less than the digits that are shown is not told.
+    """
     timed = [p for p in counts.seen.values() if p.time_s is not None]
     said = ""
     if smaller := [p for p in timed if p.nodes < chosen.nodes]:
@@ -132,9 +135,9 @@ def _below(counts: Counts, chosen: Planned) -> str:
         for p in timed
         if p.nodes > chosen.nodes and p.cost_usd and dear and p.cost_usd < dear
     ]
-    if not larger:
+    cost, nodes = min(larger, default=(dear or 0.0, chosen.nodes))
+    if money(cost) == money(dear or 0.0):
         return said
-    cost, nodes = min(larger)
     return (
         f"{said}; {nodes:,} would cost {money(cost)}, less than its {money(dear or 0)}"
     )

@@ -163,7 +163,7 @@ def _on_request(
     wanted &= not (workload.mixed and name == "dualpipe")
     there = wanted & (name in limits.schedules) & _exists(workload, meshes, name)
     pair = (chunks, SEARCHED.index(name))
-    return [[pair] * int(one) for one in there]
+    return [[pair] if one else [] for one in there.tolist()]
 
 
 def _exists(workload: Workload, meshes: Meshes, name: str) -> Mask:

@@ -17,7 +17,7 @@ IMAGES = ROOT / "docs" / "images"
 WIDTH, HEIGHT = 1280, 2800
 COMMANDS = {
     "plan": ("plan", "configs/jobs/llama-3.1-405b-16k-h100.yaml"),
-    "compare": ("compare", "configs/purchases/405b-100-million-usd.yaml"),
+    "compare": ("compare", "configs/purchases/70b-one-month.yaml"),
 }
 THEMES: dict[str, Theme] = {"plan": "light", "compare": "dark"}
 

@@ -16,7 +16,7 @@ COMMANDS = {
     "plan": ("plan", BIG),
     "predict": ("predict", BIG),
     "explain": ("explain", JOBS / "llama-3-8b-8-a100.yaml", "--time-limit", "20"),
-    "compare": ("compare", ROOT / "configs/purchases/405b-100-million-usd.yaml"),
+    "compare": ("compare", ROOT / "configs/purchases/70b-one-month.yaml"),
     "nothing fits": ("explain", JOBS / "llama-2-7b-4-rtx-4090.yaml"),
 }
 CHARTS = {"plan": 10, "predict": 7, "explain": 8, "compare": 6, "nothing fits": 0}
