@@ -37,6 +37,7 @@ from planner.specs.layout import Layout, PartialLayout
 from planner.specs.read import read_layout
 from planner.specs.result import RankedPlan
 from planner.specs.run import Run
+from planner.verify.writable import writer_breaches
 
 
 class Prediction(BaseModel):
@@ -150,7 +151,10 @@ def _page(
 def _warnings(phase: Phase, priced: RankedPlan) -> tuple[str, ...]:
     """What is legal but rarely meant of one phase. [text]."""
     job = phase.job
-    return (*job.warnings, *doubts(job.workload_of(priced), priced.estimate))
+    workload = job.workload_of(priced)
+    unwritten = writer_breaches(workload, priced.layout)
+    said = (f"no launch files for this layout: {sentence}" for sentence in unwritten)
+    return (*job.warnings, *doubts(workload, priced.estimate), *said)
 
 
 def _report(

@@ -284,3 +284,21 @@ def test_the_settings_of_every_plan_are_told(tmp_path: Path) -> None:
     best = answer["plans"][0]["settings"]
     assert f"method {best['method']}, optimizer {best['optimizer']}" in report
     assert "in the space of 12 settings" in report
+
+
+def test_predict_says_that_no_writer_has_words_for_a_layout(tmp_path: Path) -> None:
+    """It is priced, as any folder that is imported; no launch files are promised."""
+    spec = {
+        "model": "llama-2-7b",
+        "cluster": {"node": "dgx-h100", "nodes": 1},
+        "training": {"seq_len": 2048, "global_batch": 32, "method": "lora"},
+        "framework": "megatron",
+        "layout": {"tp": 8, "micro_batch": 2},
+    }
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump(spec))
+    alone = run("predict", str(file), "--layout", "tp=8,micro_batch=1")
+    told = run("predict", str(file))
+    assert (alone.exit_code, told.exit_code) == (0, 0)
+    assert "no launch files for this layout" not in alone.stdout
+    assert "no launch files for this layout: megatron has no words" in told.stdout
