@@ -87,6 +87,9 @@ def explain(
         answer = _explained(job, case, given, stop.left, robust=robust == "on")
     workload = job.workload_of(answer.best)
     text = answer.model_dump_json(by_alias=True, indent=2)
+    if answer.contradiction is not None:
+        # What is refused leaves no file behind.
+        json_to, report_to = "-" if json_to == "-" else None, None
     deliver(explanation_report(answer, heading(workload)), text, json_to)
     write_report(report_to, lambda: _page(answer, workload))
     _leave(answer, time_limit, job.file)

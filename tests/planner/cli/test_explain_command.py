@@ -1,6 +1,7 @@
 """`planner explain` on the command line: exit codes, JSON, what is printed."""
 
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -35,6 +36,15 @@ def test_a_job_without_a_legal_layout_leaves_with_2_and_prints_pure_json() -> No
     assert [limit["limit"] for limit in told["conflict"]] == ["tp = 3"]
     assert Explained.model_validate(told).need is None
     assert "no layout is legal; what would go: tp = 1 or 2 or 4" in done.stderr
+
+
+def test_a_job_without_a_legal_layout_leaves_no_file(tmp_path: Path) -> None:
+    kept = [str(tmp_path / "o.json"), str(tmp_path / "o.html")]
+    job = (CARDS, "--set", "search.tp=3", "--set", "search.pp=1")
+    code, out, _ = run(*job, "--json", kept[0], "--report", kept[1])
+    assert code == 2
+    assert "tp = 3" in out
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_job_that_can_be_is_told_all_that_the_schema_names() -> None:
