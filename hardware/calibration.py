@@ -142,8 +142,8 @@ class ScaleUpCalibration(Measured):
         nvls_all_reduce_bandwidth: All-reduce in the switch, None without it. [B/s]
         nvls_min_ranks: Fewest ranks for which NCCL reduces in the switch. [1]
         all_to_all_bandwidth: Even all-to-all. [B/s]
-        all_reduce_curve: (message, bus bandwidth) of 8 ranks, ascending; empty where
-            not measured. [B], [B/s]
+        all_reduce_curve: (message, bus bandwidth) of 8 ranks, messages ascending; one
+            point for a rate that no message changes. [B], [B/s]
         source: Where the numbers are from. [-]
     """
 
@@ -151,7 +151,15 @@ class ScaleUpCalibration(Measured):
     nvls_all_reduce_bandwidth: BytesPerSecond | None = None
     nvls_min_ranks: PositiveInt | None = None
     all_to_all_bandwidth: BytesPerSecond
-    all_reduce_curve: tuple[tuple[Bytes, BytesPerSecond], ...] = ()
+    all_reduce_curve: tuple[tuple[Bytes, BytesPerSecond], ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _check_curve(self) -> Self:
+        """Each message is longer than the one before."""
+        sizes = [size for size, _ in self.all_reduce_curve]
+        if sizes != sorted({*sizes}):
+            raise ValueError("all_reduce_curve: messages ascend")
+        return self
 
     @model_validator(mode="after")
     def _check_nvls(self) -> Self:

@@ -69,6 +69,6 @@ def _covers(section: str, old: Any, new: Any) -> bool:
 
 
 def _curve(entry: Any) -> tuple[object, ...]:
-    """What tells one attention curve from another."""
+    """What tells one attention curve from another, of whatever type it is given."""
     fields = entry if isinstance(entry, Mapping) else {}
-    return tuple(fields.get(key) for key in ("kernel", "head_dim", "causal"))
+    return tuple(repr(fields.get(key)) for key in ("kernel", "head_dim", "causal"))

@@ -1,5 +1,8 @@
 """Measured sections over ours: what they replace, what stays, what is refused."""
 
+import json
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -61,3 +64,35 @@ def test_an_attention_curve_replaces_that_of_its_kernel_and_head() -> None:
 def test_a_wrong_section_is_named(sections: dict[str, Any], message: str) -> None:
     with pytest.raises(CatalogError, match=message):
         over(**sections)
+
+
+ODD = ({"name": "x"}, ["x"], "x", -1, 0, None, 1e400, [])
+"""Values that hardly any field can have."""
+
+
+def fields(block: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Paths to every field of a block, and to the first entries of its lists."""
+    inside = enumerate(block[:1]) if isinstance(block, list | tuple) else ()
+    for key, value in block.items() if isinstance(block, dict) else inside:
+        yield (*above, key)
+        yield from fields(value, (*above, key))
+
+
+SECTIONS = H200.model_dump(exclude={"name", "base", "transferred", "borrowed"})
+
+
+@pytest.mark.parametrize("path", [p for p in fields(SECTIONS) if len(p) > 1], ids=str)
+def test_an_odd_field_is_refused_or_replaces_its_like(path: tuple[Any, ...]) -> None:
+    """No value, and no absence, of a field of any section is more than a complaint."""
+    missing = object()
+    for odd in (*ODD, missing):
+        whole = json.loads(json.dumps({path[0]: SECTIONS[path[0]]}, default=list))
+        block = whole
+        for key in path[:-1]:
+            block = block[key]
+        block[path[-1]] = odd
+        if odd is missing:
+            del block[path[-1]]
+        with suppress(CatalogError):
+            scale_up = over(**whole).scale_up
+            assert scale_up.all_reduce_curve
