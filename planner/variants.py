@@ -150,7 +150,8 @@ def _stepped(parts: Parts, workload: Workload, *, full: bool) -> Iterator[Offloa
     ]
     if limits.offloads_activations_alone and "activations" in names:
         at = names.index("activations")
-        steps[at] = tuple(dict.fromkeys(_whole(share, layers) for share in steps[at]))
+        whole = (_whole(share, layers) for share in steps[at])
+        steps[at] = tuple(dict.fromkeys(share for share in whole if share > 0))
     for shares in product(*steps):
         yield Offload(**dict(zip(names, shares, strict=True)))
 

@@ -44,6 +44,9 @@ SMALL: dict[str, Any] = {
     "ffn_hidden_size": 40,
     "moe_num_experts": 16,
     "moe_top_k": 2,
+    "partial_rotary_factor": 0.5,
+    "short_factor": [1.0] * 3,
+    "long_factor": [1.0] * 3,
 }
 """Sizes of a variant with every kind of block that runs in a moment."""
 

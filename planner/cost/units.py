@@ -13,10 +13,13 @@ from planner.cost.states import (
     waiting_bytes,
 )
 from planner.cost.transfers import contention_time, twin_time, unit_transfers
+from planner.errors import BadInputError
 from planner.specs.table import BLOCK
 
 NANO = 1e9
 """Nanoseconds in a second. [1]"""
+LONGEST = 1e6
+"""Time of a part of a step beyond which an input is wrong. [s]"""
 
 
 @dataclass(frozen=True)
@@ -44,11 +47,22 @@ def nanoseconds(time: Floats) -> Ints:
     """Round times to whole nanoseconds, once.
 
     Args:
-        time: Times. [s]
+        time: Times of parts of a step. [s]
 
     Returns:
         Times. [ns]
+
+    Raises:
+        BadInputError: A part takes longer than any step: a rate or a length is wrong.
     """
+    longest = np.max(time, initial=0.0)
+    if not longest <= LONGEST:
+        raise BadInputError(
+            f"a part of a step, as one layer's forward, would take {longest:.3g} s",
+            field="hardware or training.seq_len",
+            allowed=f"at most {LONGEST:g} s: look at the rates of the GPU, its memory "
+            "and its links, and at the sequence length",
+        )
     return np.rint(time * NANO).astype(np.int64)
 
 

@@ -63,6 +63,21 @@ def test_the_full_space_also_has_quarters_of_what_has_parts() -> None:
     assert len(offloads("accelerate", offload="activations", space="full")) == 1
 
 
+@pytest.mark.parametrize("layers", [1, 2, 3, 5, 6])
+def test_every_setting_is_there_once_however_few_the_layers(layers: int) -> None:
+    """A quarter of two layers is no layer: that is not another way to offload none."""
+    plain = small_job(SearchSpec()).model
+    model = replace(plain, runs=((plain.kinds[0], layers),))
+    its = replace(job(offload=True, space="full", gradient_dtype="fp32"), model=model)
+    found = [shares(variant) for variant in variants([its])]
+    assert len(found) == len({str(each) for each in found})
+    limits = its.search.model_copy(update={"offload": "activations"})
+    named = replace(its, search=limits)
+    held = [shares(variant) for variant in variants([named])]
+    assert all("activations" in each for each in held)
+    assert bool(held) == (layers > 1)
+
+
 def test_a_share_needs_the_zero_stage_that_the_framework_says() -> None:
     """DeepSpeed's ratio is for stage 3; all of the optimizer for stage 1 and on."""
     limits = with_stack(framework("accelerate"), "hf-trainer").limits

@@ -1,11 +1,14 @@
 """Durations of many splits at once are those of each alone."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from strategies import inner_problems
 
 from planner.cost.duration_lines import DurationLines
 from planner.cost.pipeline import durations, stage_vectors
+from planner.cost.units import nanoseconds
+from planner.errors import BadInputError
 from planner.search.exhaustive import splits
 from planner.specs.table import StageCosts
 
@@ -26,3 +29,11 @@ def test_the_middle_of_two_splits_takes_the_mean_of_both(costs: StageCosts) -> N
     middle = lines.at(np.mean(listed, axis=0)[None])
     both = lines.at(np.array(listed))
     assert np.abs(middle[:, 0] - both.mean(axis=1)).max() <= 0.5
+
+
+@pytest.mark.parametrize("time", [1e7, 1e300, np.inf, np.nan])
+def test_a_part_longer_than_any_step_is_refused(time: float) -> None:
+    """Rates that are next to nothing are no reason for numbers that overflow."""
+    assert nanoseconds(np.array([1.5e-9, 0.0])).tolist() == [2, 0]
+    with pytest.raises(BadInputError, match="a part of a step"):
+        nanoseconds(np.array([1.0, time]))
