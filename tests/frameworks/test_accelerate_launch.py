@@ -86,7 +86,7 @@ def launched(folder: Path, rate: float) -> str:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=600,
         check=False,
         env={
             **environment,

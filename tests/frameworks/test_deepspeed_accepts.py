@@ -74,7 +74,7 @@ def said(
     asked = {name: question(one) for name, one in plans.items()} | wrong | silent
     file = tmp_path_factory.mktemp("asked") / "questions"
     file.write_text("".join(json.dumps(one) + "\n" for one in asked.values()))
-    done = run_in("deepspeed", [str(SCRIPT), str(file)], timeout=240)
+    done = run_in("deepspeed", [str(SCRIPT), str(file)], timeout=600)
     assert done.returncode == 0, done.stderr[-3000:]
     lines = [one for one in done.stdout.splitlines() if one.startswith(MARK)]
     answers = [json.loads(one.removeprefix(MARK)) for one in lines]

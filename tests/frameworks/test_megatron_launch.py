@@ -79,7 +79,7 @@ def launched(folder: Path) -> list[dict[str, Any]]:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=600,
         check=False,
         env={
             **environment,

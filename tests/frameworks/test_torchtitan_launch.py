@@ -92,7 +92,7 @@ def launched(folder: Path, reports: Path) -> str:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=600,
         check=False,
         env={
             **environment,
