@@ -8,7 +8,8 @@ import numpy.typing as npt
 
 from planner.cost.hosted import pick_ranks, pick_stages
 from planner.cost.in_flight import peak_columns
-from planner.schedules.graph import Graph, pipeline_graph
+from planner.schedules.builder import Graph
+from planner.schedules.graph import pipeline_graph
 from planner.schedules.inflight import Peak
 from planner.schedules.order import SPLIT
 from planner.schedules.placement import Placement, placement

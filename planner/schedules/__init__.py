@@ -13,7 +13,8 @@ from planner.schedules.closed_forms import (
     uniform_makespan,
     upper_bound_1f1b,
 )
-from planner.schedules.graph import Graph, pipeline_graph
+from planner.schedules.builder import Graph
+from planner.schedules.graph import pipeline_graph
 from planner.schedules.inflight import Peak, in_flight, peaks
 from planner.schedules.operation import Kind, Op
 from planner.schedules.order import SCHEDULES, SPLIT, operations

@@ -1,0 +1,126 @@
+"""Builds the short step that stands for a long one."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from planner.schedules.builder import Builder, Graph
+from planner.schedules.fold import Fold, cut_before, inserted, period_of, short_step
+
+
+class _InTurn(Builder):
+    """Runs the first rank, and of the others only what it waits for.
+
+    What has run when the first rank has done an operation is then all that this
+    operation needs: the same rows, one period later, once the pipeline is full.
+    """
+
+    def _run_all_ranks(self) -> None:
+        """Place operations as the first rank asks for them; then what is left."""
+        self.marks: list[int] = []
+        for rank in range(self.p):
+            while len(self.streams[rank]) < len(self.orders[rank]):
+                self._run_next(rank)
+                if not rank:
+                    self.marks.append(len(self.rows))
+
+    def _run_next(self, rank: int) -> None:
+        """Place the next operation of a rank, and before it what that waits for."""
+        asked = [rank]
+        while asked:
+            blocker = self._blocker(asked[-1])
+            if blocker is None:
+                self._run_one(asked.pop())
+            elif len(asked) > self.p:
+                raise AssertionError(f"ranks wait for each other: {asked}")
+            else:
+                asked.append(blocker)
+
+    def _blocker(self, rank: int) -> int | None:
+        """Find the rank that has to run before this one can, if any."""
+        order, at = self.orders[rank], len(self.streams[rank])
+        for op in order[at : at + 1 + (order[at].kind == "P")]:
+            if self._input(op, rank)[0] < 0:
+                stage = self.place.stage(rank, op.chunk)
+                return self.place.rank(stage + (-1 if op.kind in ("F", "P") else 1))
+        return None
+
+    def _run_one(self, rank: int) -> None:
+        """Place an operation whose input is there."""
+        order, at = self.orders[rank], len(self.streams[rank])
+        if order[at].kind == "P":
+            self._pairs(order[at + 1], rank)
+        self._place(order[at], rank, *self._input(order[at], rank))
+
+    def _scatter_at_the_end(self) -> None:
+        """One node for all groups of a chunk: there are as many as in a long step."""
+        for rank in range(self.p):
+            node = self.free[rank]
+            for stage in self.place.of_rank(rank):
+                node = self._add(node, node, self.slots.scatter(stage))
+            self.scattered[rank] = node
+
+
+def folded_graph(
+    schedule: str,
+    p: int,
+    v: int,
+    m: int,
+    *,
+    overlap_gather: bool,
+    overlap_scatter: bool,
+    scatter_every: int,
+) -> Graph | None:
+    """Build the graph of a short step, with what makes it that of the long one.
+
+    Args:
+        schedule: One of ``SCHEDULES``. [text]
+        p: Pipeline ranks. [1]
+        v: Chunks of a rank. [1]
+        m: Micro-batches in a step. [1]
+        overlap_gather: Parameters arrive while forwards run. [bool]
+        overlap_scatter: Gradients leave while backwards run. [bool]
+        scatter_every: Micro-batches of one reduce-scatter. [1]
+
+    Returns:
+        The graph; None where no shorter step stands for this one.
+    """
+    micros = m // (1 + (schedule == "dualpipe"))
+    several = scatter_every < micros
+    every = scatter_every if overlap_scatter and several else None
+    short = short_step(schedule, p, v, m, every)
+    if short == m:
+        return None
+
+    def build(micro_batches: int) -> tuple[_InTurn, Graph]:
+        builder = _InTurn(
+            schedule,
+            p,
+            v,
+            micro_batches,
+            overlap_gather=overlap_gather,
+            overlap_scatter=overlap_scatter,
+            scatter_every=scatter_every,
+        )
+        return builder, builder.build()
+
+    period = period_of(schedule, p, v, every)
+    builder, graph = build(short)
+    _, longer = build(short + period)
+    start = builder.marks[len(builder.marks) // 2]
+    rows = inserted(graph.table, longer.table, start)
+    if not rows:
+        return None
+    groups = 1 if overlap_scatter else -(-micros // scatter_every)
+    repeats = 1 + (m - short) // period
+    return replace(graph, fold=_fold(graph, start, start + rows, repeats, groups))
+
+
+def _fold(graph: Graph, start: int, stop: int, repeats: int, groups: int) -> Fold:
+    """Note where the block lies, and how often each duration counts."""
+    times = np.ones(len(graph), dtype=np.int64)
+    slot, slots = graph.table[:, 3], graph.slots
+    reduced = (slot >= slots.scatter(0)) & (slot < slots.first(0))
+    times[reduced] = groups
+    cut = cut_before(graph.table, start, stop)
+    return Fold(start, stop, repeats, times, cut)
