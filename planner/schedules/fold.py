@@ -6,7 +6,7 @@ from math import lcm
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.schedules.order import operation_count
+from planner.schedules.order import MOST_OPERATIONS, operation_count
 
 Ints = NDArray[np.int64]
 UNFOLDED = "gpipe"
@@ -90,11 +90,51 @@ def short_step(schedule: str, p: int, v: int, m: int, every: int | None) -> int:
     if schedule == UNFOLDED:
         return m
     period = period_of(schedule, p, v, every)
-    least = 6 * p + 4 * period
+    least = 4 * p + 3 * period
     return m if m <= least + period else least + (m - least) % period
 
 
-def folds(schedule: str, p: int, v: int, m: int, every: int | None, most: int) -> bool:
+def squarings(cut: int, repeats: int) -> int:
+    """Choose how often the block's matrix is squared before it is applied in turn.
+
+    Args:
+        cut: Nodes of a cut. [1]
+        repeats: How often the block comes. [1]
+
+    Returns:
+        The b of the least ``b cut^3 + (b + repeats / 2^b) cut^2``. [1]
+    """
+    each = range(repeats.bit_length())
+    return min(each, key=lambda b: b * cut + b + (repeats >> b))
+
+
+NODE = 4
+"""Cost of a node, in sums of two paths: lookups, and its share of memory. [1]"""
+
+
+def pays(p: int, v: int, m: int, short: int, period: int) -> bool:
+    """Say if the powers of the block take less time than the whole step.
+
+    A cut has two nodes a rank: its last operation, and one result on its way.
+
+    Args:
+        p: Pipeline ranks. [1]
+        v: Chunks of a rank. [1]
+        m: Micro-batches in a step. [1]
+        short: Those of the short step. [1]
+        period: Those of the block. [1]
+
+    Returns:
+        True where folding is estimated to pay. [bool]
+    """
+    cut, repeats = 2 * p, 1 + (m - short) // period
+    most = squarings(cut, repeats)
+    sums = (most * cut + most + (repeats >> most)) * cut**2
+    nodes = operation_count(p, v, short) + cut * operation_count(p, v, period)
+    return sums + NODE * nodes < NODE * operation_count(p, v, m)
+
+
+def folds(schedule: str, p: int, v: int, m: int, every: int | None) -> bool:
     """Say if a step is short, or has a short step that stands for it.
 
     Args:
@@ -103,14 +143,14 @@ def folds(schedule: str, p: int, v: int, m: int, every: int | None, most: int) -
         v: Chunks of a rank. [1]
         m: Micro-batches in a step. [1]
         every: As in ``period_of``. [1]
-        most: Forwards and backwards that are simulated at most. [1]
 
     Returns:
-        True where the step is no longer than that, or folds to one. [bool]
+        True where ``MOST_OPERATIONS`` are enough for the step, or for the short
+        step and one period more, from which its block is read. [bool]
     """
     short = short_step(schedule, p, v, m, every)
     period = 0 if short == m else period_of(schedule, p, v, every)
-    return operation_count(p, v, short + period) <= most
+    return operation_count(p, v, short + period) <= MOST_OPERATIONS
 
 
 def inserted(table: Ints, longer: Ints, start: int) -> int:

@@ -5,7 +5,37 @@ from dataclasses import replace
 import numpy as np
 
 from planner.schedules.builder import Builder, Graph
-from planner.schedules.fold import Fold, cut_before, inserted, period_of, short_step
+from planner.schedules.fold import (
+    Fold,
+    cut_before,
+    inserted,
+    pays,
+    period_of,
+    short_step,
+)
+from planner.schedules.order import MOST_OPERATIONS, operation_count
+
+LONG, ALWAYS = 2**15, MOST_OPERATIONS // 2
+"""Forwards and backwards from which a step is folded where that pays, and where it
+does not: its graph would take too much memory. [1]"""
+
+
+def is_long(p: int, v: int, m: int, short: int, period: int) -> bool:
+    """Say if a step is folded.
+
+    Args:
+        p: Pipeline ranks. [1]
+        v: Chunks of a rank. [1]
+        m: Micro-batches in a step. [1]
+        short: Those of the short step; m where there is none. [1]
+        period: Those of the block. [1]
+
+    Returns:
+        True for a step of many operations that has a short one. [bool]
+    """
+    count = operation_count(p, v, m)
+    worth = count >= LONG and pays(p, v, m, short, period)
+    return short < m and (worth or count > ALWAYS)
 
 
 class _InTurn(Builder):
@@ -88,8 +118,9 @@ def folded_graph(
     micros = m // (1 + (schedule == "dualpipe"))
     several = scatter_every < micros
     every = scatter_every if overlap_scatter and several else None
+    period = period_of(schedule, p, v, every)
     short = short_step(schedule, p, v, m, every)
-    if short == m:
+    if not is_long(p, v, m, short, period):
         return None
 
     def build(micro_batches: int) -> tuple[_InTurn, Graph]:
@@ -104,7 +135,6 @@ def folded_graph(
         )
         return builder, builder.build()
 
-    period = period_of(schedule, p, v, every)
     builder, graph = build(short)
     _, longer = build(short + period)
     start = builder.marks[len(builder.marks) // 2]

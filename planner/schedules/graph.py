@@ -6,10 +6,7 @@ from typing import TypedDict
 
 from planner.schedules.builder import Builder, Graph
 from planner.schedules.folding import folded_graph
-from planner.schedules.order import operation_count
 
-LONG = 2**15
-"""Forwards and backwards from which a step is folded, if it can be. [1]"""
 MAX_CACHED_NODES = 400_000
 """Nodes of all graphs kept for reuse, at about 250 B each. [1]"""
 
@@ -99,8 +96,7 @@ def pipeline_graph(
     both belong in the durations.
     """
     every = min(scatter_every, m)
-    long = operation_count(p, v, m) >= LONG and not whole
-    key = (schedule, p, v, m, overlap_gather, overlap_scatter, every, long)
+    key = (schedule, p, v, m, overlap_gather, overlap_scatter, every, whole)
     graph = _CACHE.get(key)
     if graph is None:
         shape = (schedule, p, v, m)
@@ -109,7 +105,7 @@ def pipeline_graph(
             overlap_scatter=overlap_scatter,
             scatter_every=every,
         )
-        graph = folded_graph(*shape, **settings) if long else None
+        graph = folded_graph(*shape, **settings) if not whole else None
         graph = graph or Builder(*shape, **settings).build()
         _CACHE.put(key, graph)
     return graph

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.schedules.builder import Graph
-from planner.schedules.fold import Fold
+from planner.schedules.fold import Fold, squarings
 
 Ints = NDArray[np.int64]
 
@@ -208,20 +208,6 @@ def parts_of(graph: Graph, fold: Fold) -> Parts:
     return _KNOWN[graph]
 
 
-def squarings(cut: int, repeats: int) -> int:
-    """Choose how often the matrix is squared before its power is applied in turn.
-
-    Args:
-        cut: Nodes of a cut. [1]
-        repeats: How often the block comes. [1]
-
-    Returns:
-        The number with the least ``b cut^3 + (b + repeats / 2^b) cut^2``. [1]
-    """
-    each = range(repeats.bit_length())
-    return min(each, key=lambda b: b * cut + b + (repeats >> b))
-
-
 class Steady:
     """Ends of a folded step, of several cases at once.
 
@@ -281,10 +267,11 @@ def _alone(cut: int, cases: int) -> Ints:
 
 def _product(left: Ints, right: Ints) -> Ints:
     """Multiply matrices over (max, +). [ns], shape (cut, starts, cases)."""
-    product = left[:, :1] + right[:1]
+    product: Ints = left[:, :1] + right[:1]
     for at in range(1, len(right)):
         np.maximum(product, left[:, at : at + 1] + right[at : at + 1], out=product)
-    return np.maximum(product, NEVER, out=product)
+    np.maximum(product, NEVER, out=product)
+    return product
 
 
 class _Walk:
