@@ -115,7 +115,7 @@ def complete(workload: Workload, partial: PartialLayout) -> Layout:
     )
     _refuse_schedule(workload, partial)
     degrees = _degrees(workload, partial)
-    _refuse_long(workload, degrees)
+    refuse_long(workload, degrees)
     _refuse_offload(workload, degrees)
     if isinstance(partial.stages, tuple):
         stages = tuple(_with_recompute(stage, partial) for stage in partial.stages)
@@ -125,14 +125,6 @@ def complete(workload: Workload, partial: PartialLayout) -> Layout:
         return layout
     best = min(_options(workload, partial, degrees), key=lambda option: option.sort_key)
     return best.layout
-
-
-def _refuse_long(workload: Workload, degrees: Degrees) -> None:
-    """A step has a number of operations that can be simulated, or repeats itself."""
-    pp, vpp, accumulated = (int(degrees[at]) for at in ("pp", "vpp", "grad_accum"))
-    grouped = workload.recipe.gradients_reduced_per_group
-    every = pp if grouped and degrees["zero_stage"] == 2 else None
-    refuse_long(str(degrees["schedule"]), pp, vpp, accumulated, every)
 
 
 def _refuse_schedule(workload: Workload, partial: PartialLayout) -> None:

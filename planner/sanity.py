@@ -1,5 +1,7 @@
 """Whether a predicted rate was ever seen: in words, never in the ranking."""
 
+from collections.abc import Mapping
+
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.frameworks.sanity import Record, floor, record_key, records
@@ -70,21 +72,22 @@ def _largest_loss(predicted: Estimate) -> str:
     return f"{CAUSE_WORDS[worst]} ({lost[worst] / step:.1%} of the step)"
 
 
-def refuse_long(
-    schedule: str, pp: int, vpp: int, micro_batches: int, every: int | None
-) -> None:
+def refuse_long(workload: Workload, degrees: Mapping[str, object]) -> None:
     """Refuse a step that is too long to simulate and does not repeat itself.
 
     Args:
-        schedule: Its name. [text]
-        pp: Pipeline ranks. [1]
-        vpp: Chunks of a rank. [1]
-        micro_batches: Of a step and replica. [1]
-        every: Micro-batches of one reduce-scatter; None for one a step. [1]
+        workload: The job. [-]
+        degrees: All degrees of its layout. [1]
 
     Raises:
         BadInputError: Says how long the step is, and how long it may be.
     """
+    schedule, zero = str(degrees["schedule"]), degrees["zero_stage"]
+    pp, vpp, micro_batches = (
+        int(str(degrees[name])) for name in ("pp", "vpp", "grad_accum")
+    )
+    grouped = workload.recipe.gradients_reduced_per_group and zero == 2
+    every = pp if grouped else None
     if not folds(schedule, pp, vpp, micro_batches, every):
         count = operation_count(pp, vpp, micro_batches)
         raise BadInputError(

@@ -143,11 +143,12 @@ def _transients(costs: StageCosts, counts: Counts, each: Counts) -> Counts:
     return largest
 
 
-def graph_of(costs: StageCosts) -> Graph:
+def graph_of(costs: StageCosts, *, whole: bool = False) -> Graph:
     """The operation graph of a mesh's schedule.
 
     Args:
         costs: The inner problem.
+        whole: Every operation is a node; else long steps are folded. [bool]
 
     Returns:
         The graph, cached by shape.
@@ -160,6 +161,7 @@ def graph_of(costs: StageCosts) -> Graph:
         overlap_gather=costs.overlap_gather,
         overlap_scatter=costs.overlap_scatter,
         scatter_every=costs.scatter_every,
+        whole=whole,
     )
 
 

@@ -6,6 +6,7 @@ from typing import TypedDict
 
 from planner.schedules.builder import Builder, Graph
 from planner.schedules.folding import folded_graph
+from planner.schedules.order import check
 
 MAX_CACHED_NODES = 400_000
 """Nodes of all graphs kept for reuse, at about 250 B each. [1]"""
@@ -99,6 +100,7 @@ def pipeline_graph(
     key = (schedule, p, v, m, overlap_gather, overlap_scatter, every, whole)
     graph = _CACHE.get(key)
     if graph is None:
+        check(schedule, p, v, m)
         shape = (schedule, p, v, m)
         settings = _Settings(
             overlap_gather=overlap_gather,

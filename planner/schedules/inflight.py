@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from planner.schedules.fold import short_step
 from planner.schedules.operation import BACKWARD, FORWARD, Kind, Op
-from planner.schedules.order import SPLIT, operations
+from planner.schedules.order import SPLIT, check, operations
 
 
 class Peak(NamedTuple):
@@ -58,6 +58,7 @@ def peaks(schedule: str, p: int, v: int, m: int) -> tuple[tuple[Peak, ...], ...]
         ``torch/distributed/pipelining/_backward.py``: ``stage_backward_input``
         retains the graph and keeps the gradient that enters each linear.
     """
+    check(schedule, p, v, m)
     release: Kind = "W" if schedule in SPLIT else "B"
     # A rank is fullest before its steady state is over, however long that is.
     orders = operations(schedule, p, v, short_step(schedule, p, v, m, None))

@@ -114,7 +114,7 @@ class Part:
         while node >= self.inputs:
             first, second, lag, slot, times = self.rows[node].tolist()
             found[slot] += times
-            later = ends[second] + lag * p2p > ends[first]
+            later = int(ends[second] + lag * p2p > ends[first])
             found[-1] += lag * later
             node = second if later else first
         return node
@@ -237,7 +237,7 @@ class Steady:
     @property
     def cases(self) -> int:
         """How many cases there are. [1]."""
-        return self.x.shape[1]
+        return int(self.x.shape[1])
 
     @property
     def spans(self) -> Ints:
