@@ -47,6 +47,9 @@ class Recurrence:
         if not self.more or self.step.at[0] < self.next:
             return
         self.next += self.first.length
+        places = zip(self.step.at, self.step.orders, strict=True)
+        if any(at < order.start for at, order in places):
+            return
         period = (self.step.at[0] - self.first.start) // self.first.length
         state = self._state(period, now)
         if state == self.seen:
@@ -84,12 +87,6 @@ class Recurrence:
             (order.stop - AHEAD - at) // (periods * order.length)
             for at, order in zip(step.at, step.orders, strict=True)
         )
-        began = all(
-            at - periods * order.length >= order.start
-            for at, order in zip(step.at, step.orders, strict=True)
-        )
-        if not began:
-            return
         self.more = False
         if times > 0:
             self._move(times * periods, times * time)
