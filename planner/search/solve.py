@@ -23,6 +23,7 @@ from planner.search.constraints import Constraints
 from planner.search.paths import even_counts, in_class
 from planner.search.stop import Stop
 from planner.search.variables import Variables
+from planner.search.worst import worst_step
 from planner.specs.table import StageCosts
 
 ROUNDS = 400
@@ -102,7 +103,7 @@ class MeshSolver:
         self.cutoff: int | None = None
         self.best: tuple[int, Counts] | None = None
         self.model = cp.CpModel()
-        self.variables = Variables(self.model, costs, self._worst_step())
+        self.variables = Variables(self.model, costs, worst_step(costs))
         self.constraints = Constraints(self.model, costs, self.variables)
         self.constraints.add_constraints()
         for cut in cuts:
@@ -128,10 +129,6 @@ class MeshSolver:
             self.best = (value, counts)
         self.constraints.step_no_shorter_than(cut)
 
-    def _worst_step(self) -> int:
-        """Everything one after the other: no step is longer."""
-        return sum(map(_one_by_one, self.costs.hosts or (self.costs,)))
-
     def advance(self, cutoff: int | None) -> MeshAnswer:
         """Run one round.
 
@@ -153,6 +150,10 @@ class MeshSolver:
         self.spent += solver.response_proto.deterministic_time
         if status == cp.INFEASIBLE:
             return self._ruled_out()
+        if status == cp.MODEL_INVALID:
+            # Its sums would leave 64 bits: what is known stays all that is.
+            self.rounds = ROUNDS
+            return self._answer(Outcome.OPEN)
         self.bound = max(self.bound, int(np.ceil(solver.best_objective_bound - 1e-6)))
         if status != cp.OPTIMAL:
             self.work = min(2 * self.work, WORK[1])
@@ -196,25 +197,6 @@ def _solved(solver: cp.CpSolver, model: cp.CpModel, stop: Stop) -> object:
             if stop.reached:
                 solver.stop_search()
         return answer.result()
-
-
-def _one_by_one(costs: StageCosts) -> int:
-    """All work of a step on one pool, one operation after the other. [ns]."""
-    layers = sum(
-        max(f + b for f, b in zip(layer.forward, layer.backward, strict=True))
-        + layer.gather
-        + layer.scatter
-        + layer.optimizer
-        for layer in costs.layers
-    )
-    ends = sum(
-        end.forward + end.backward + end.gather + end.scatter + end.optimizer
-        for end in (costs.embedding, costs.head)
-    )
-    edges = 2 * costs.stages * (costs.p2p + costs.first_gather + costs.last_scatter)
-    passes = costs.micro_batches + 1
-    worst = passes * (layers * costs.layer_count + ends + edges)
-    return worst + costs.overhead + 1
 
 
 def solve_mesh(

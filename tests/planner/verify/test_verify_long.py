@@ -48,7 +48,7 @@ def long_steps(draw: st.DrawFn) -> Any:
     )
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def folded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Even short steps are taken as long ones."""
     monkeypatch.setattr(orders_module, "LONG", 1)
@@ -60,15 +60,13 @@ def folded(monkeypatch: pytest.MonkeyPatch) -> None:
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(long_steps())
-def test_clocks_that_skip_end_when_those_that_do_not_end(
-    folded: None, plan: Any
-) -> None:
+def test_clocks_that_skip_end_when_those_that_do_not_end(plan: Any) -> None:
     quick, slow = Clocks(plan), Clocks(plan)
     slow.same.more = False
     assert quick.step() == slow.step()
 
 
-def test_the_middle_is_skipped(folded: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_middle_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     """A step of a million micro-batches takes as many events as a short one."""
     moved: list[int] = []
     move = Recurrence._move
@@ -100,9 +98,7 @@ def test_the_middle_is_skipped(folded: None, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("schedule", FOLDED)
 @pytest.mark.parametrize("pp", [1, 2, 3, 4, 6])
-def test_orders_without_their_middle_are_the_orders(
-    folded: None, schedule: str, pp: int
-) -> None:
+def test_orders_without_their_middle_are_the_orders(schedule: str, pp: int) -> None:
     pp += pp % 2 if schedule == "dualpipe" else 0
     vpp = 2 if schedule in V_SHAPED else 3 if schedule == "interleaved" else 1
     vpp = 1 if pp == 1 and schedule == "interleaved" else vpp
@@ -124,9 +120,7 @@ class _Unit:
 
 
 @pytest.mark.parametrize("schedule", FOLDED)
-def test_memory_without_the_middle_is_that_of_the_whole(
-    folded: None, schedule: str
-) -> None:
+def test_memory_without_the_middle_is_that_of_the_whole(schedule: str) -> None:
     pp, vpp = 4, 2 if schedule in (*V_SHAPED, "interleaved") else 1
     layout = Layout(pp=pp, vpp=vpp, grad_accum=320, schedule=schedule, stages=())
     chunks: Any = [[_Unit()] for _ in range(vpp)]
