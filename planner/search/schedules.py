@@ -28,11 +28,6 @@ COPIES = np.array([1 + (name == "dualpipe") for name in SEARCHED])
 """Of each, how often the ranks hold the model. [1]"""
 
 
-TOO_LONG = f"more than {MOST_OPERATIONS:,} forwards and backwards, none repeated"
-"""Rule under which steps are counted that are too long to simulate and have no shorter
-one that stands for them. [text]"""
-
-
 class Rows(NamedTuple):
     """Meshes, each as often as it has schedules and chunks."""
 
@@ -101,7 +96,8 @@ def schedule_rows(
     flat = np.array([row for each in lists for row in each], dtype=np.int64)
     found = Rows(rows, *flat.reshape(-1, 2).T)
     short = np.flatnonzero(_simulated(workload, meshes, found))
-    removed[TOO_LONG] += len(rows) - len(short)
+    rule = "a step too long to simulate, in which nothing repeats"
+    removed[rule] += len(rows) - len(short)
     return found.take(short) if len(short) < len(rows) else found
 
 
