@@ -33,6 +33,9 @@ WORK = (0.3, 8.0)
 
 Counted in work, not seconds, so that answers do not depend on the load.
 """
+MOST, EXACT = 2**61, 2**53
+"""Longest step that the solver has numbers for, and up to which its bound, a floating
+number, is exact: 73 years and 104 days. [ns]"""
 LOOK = 0.1
 """Time between two looks at the limits while the solver runs. [s]"""
 
@@ -103,7 +106,7 @@ class MeshSolver:
         self.cutoff: int | None = None
         self.best: tuple[int, Counts] | None = None
         self.model = cp.CpModel()
-        self.variables = Variables(self.model, costs, worst_step(costs))
+        self.variables = Variables(self.model, costs, min(worst_step(costs), MOST))
         self.constraints = Constraints(self.model, costs, self.variables)
         self.constraints.add_constraints()
         for cut in cuts:
@@ -154,7 +157,7 @@ class MeshSolver:
             # Its sums would leave 64 bits: what is known stays all that is.
             self.rounds = ROUNDS
             return self._answer(Outcome.OPEN)
-        self.bound = max(self.bound, int(np.ceil(solver.best_objective_bound - 1e-6)))
+        self.bound = max(self.bound, _whole_bound(solver.best_objective_bound))
         if status != cp.OPTIMAL:
             self.work = min(2 * self.work, WORK[1])
         if status != cp.UNKNOWN:
@@ -187,6 +190,13 @@ class MeshSolver:
     def _answer(self, outcome: Outcome) -> MeshAnswer:
         value, counts = self.best if self.best is not None else (None, None)
         return MeshAnswer(outcome, self.bound, value, counts, self.rounds)
+
+
+def _whole_bound(bound: float) -> int:
+    """Round a bound on a whole number up, where it is fine enough for that. [ns]."""
+    if bound < EXACT:
+        return int(np.ceil(bound - 1e-6))
+    return int(np.nextafter(bound, 0.0))
 
 
 def _solved(solver: cp.CpSolver, model: cp.CpModel, stop: Stop) -> object:
