@@ -1,6 +1,7 @@
 """Builds the short step that stands for a long one."""
 
 from dataclasses import replace
+from typing import TypedDict
 
 import numpy as np
 
@@ -91,15 +92,16 @@ class _InTurn(Builder):
             self.scattered[rank] = node
 
 
+class Settings(TypedDict):
+    """What a step overlaps, and how often it reduces gradients."""
+
+    overlap_gather: bool
+    overlap_scatter: bool
+    scatter_every: int
+
+
 def folded_graph(
-    schedule: str,
-    p: int,
-    v: int,
-    m: int,
-    *,
-    overlap_gather: bool,
-    overlap_scatter: bool,
-    scatter_every: int,
+    schedule: str, p: int, v: int, m: int, settings: Settings
 ) -> Graph | None:
     """Build the graph of a short step, with what makes it that of the long one.
 
@@ -108,42 +110,31 @@ def folded_graph(
         p: Pipeline ranks. [1]
         v: Chunks of a rank. [1]
         m: Micro-batches in a step. [1]
-        overlap_gather: Parameters arrive while forwards run. [bool]
-        overlap_scatter: Gradients leave while backwards run. [bool]
-        scatter_every: Micro-batches of one reduce-scatter. [1]
+        settings: What it overlaps, and how often it reduces gradients.
 
     Returns:
-        The graph; None where no shorter step stands for this one.
+        The graph; None where no shorter step stands for this one, or does so only
+        at a loss.
     """
-    micros = m // (1 + (schedule == "dualpipe"))
-    several = scatter_every < micros
-    every = scatter_every if overlap_scatter and several else None
-    period = period_of(schedule, p, v, every)
-    short = short_step(schedule, p, v, m, every)
+    overlap, every = settings["overlap_scatter"], settings["scatter_every"]
+    if every < 1:
+        return None
+    groups = -(-m // (every * (1 + (schedule == "dualpipe"))))
+    in_turn = every if overlap and groups > 1 else None
+    period = period_of(schedule, p, v, in_turn)
+    short = short_step(schedule, p, v, m, in_turn)
     if not is_long(p, v, m, short, period):
         return None
-
-    def build(micro_batches: int) -> tuple[_InTurn, Graph]:
-        builder = _InTurn(
-            schedule,
-            p,
-            v,
-            micro_batches,
-            overlap_gather=overlap_gather,
-            overlap_scatter=overlap_scatter,
-            scatter_every=scatter_every,
-        )
-        return builder, builder.build()
-
-    builder, graph = build(short)
-    _, longer = build(short + period)
+    builder = _InTurn(schedule, p, v, short, **settings)
+    graph = builder.build()
+    longer = _InTurn(schedule, p, v, short + period, **settings).build()
     start = builder.marks[len(builder.marks) // 2]
     rows = inserted(graph.table, longer.table, start)
     if not rows:
         return None
-    groups = 1 if overlap_scatter else -(-micros // scatter_every)
     repeats = 1 + (m - short) // period
-    return replace(graph, fold=_fold(graph, start, start + rows, repeats, groups))
+    fold = _fold(graph, start, start + rows, repeats, 1 if overlap else groups)
+    return replace(graph, fold=fold)
 
 
 def _fold(graph: Graph, start: int, stop: int, repeats: int, groups: int) -> Fold:

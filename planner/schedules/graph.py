@@ -2,22 +2,13 @@
 
 from collections import OrderedDict
 from threading import Lock
-from typing import TypedDict
 
 from planner.schedules.builder import Builder, Graph
-from planner.schedules.folding import folded_graph
+from planner.schedules.folding import Settings, folded_graph
 from planner.schedules.order import check
 
 MAX_CACHED_NODES = 400_000
 """Nodes of all graphs kept for reuse, at about 250 B each. [1]"""
-
-
-class _Settings(TypedDict):
-    """What a step overlaps, and how often it reduces gradients."""
-
-    overlap_gather: bool
-    overlap_scatter: bool
-    scatter_every: int
 
 
 class _Cache:
@@ -102,12 +93,12 @@ def pipeline_graph(
     if graph is None:
         check(schedule, p, v, m)
         shape = (schedule, p, v, m)
-        settings = _Settings(
+        settings = Settings(
             overlap_gather=overlap_gather,
             overlap_scatter=overlap_scatter,
             scatter_every=every,
         )
-        graph = folded_graph(*shape, **settings) if not whole else None
+        graph = folded_graph(*shape, settings) if not whole else None
         graph = graph or Builder(*shape, **settings).build()
         _CACHE.put(key, graph)
     return graph
