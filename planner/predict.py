@@ -115,7 +115,7 @@ def complete(workload: Workload, partial: PartialLayout) -> Layout:
     )
     _refuse_schedule(workload, partial)
     degrees = _degrees(workload, partial)
-    refuse_long(*(degrees[name] for name in ("pp", "vpp", "grad_accum")))
+    refuse_long(workload, degrees)
     _refuse_offload(workload, degrees)
     if isinstance(partial.stages, tuple):
         stages = tuple(_with_recompute(stage, partial) for stage in partial.stages)

@@ -1,9 +1,12 @@
 """Whether a predicted rate was ever seen: in words, never in the ranking."""
 
+from collections.abc import Mapping
+
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.frameworks.sanity import Record, floor, record_key, records
 from planner.reasons import CAUSE_WORDS
+from planner.schedules.fold import folds
 from planner.schedules.order import MOST_OPERATIONS, operation_count
 from planner.specs.estimate import Estimate
 
@@ -69,24 +72,31 @@ def _largest_loss(predicted: Estimate) -> str:
     return f"{CAUSE_WORDS[worst]} ({lost[worst] / step:.1%} of the step)"
 
 
-def refuse_long(pp: int, vpp: int, micro_batches: int) -> None:
-    """Refuse a step of so many micro-batches that it could not be simulated.
+def refuse_long(workload: Workload, degrees: Mapping[str, object]) -> None:
+    """Refuse a step that is too long to simulate and does not repeat itself.
 
     Args:
-        pp: Pipeline ranks. [1]
-        vpp: Chunks of a rank. [1]
-        micro_batches: Of a step and replica. [1]
+        workload: The job. [-]
+        degrees: All degrees of its layout. [1]
 
     Raises:
         BadInputError: Says how long the step is, and how long it may be.
     """
-    count = operation_count(pp, vpp, micro_batches)
-    if count > MOST_OPERATIONS:
+    schedule, zero = str(degrees["schedule"]), degrees["zero_stage"]
+    pp, vpp, micro_batches = (
+        int(str(degrees[name])) for name in ("pp", "vpp", "grad_accum")
+    )
+    grouped = workload.recipe.gradients_reduced_per_group and zero == 2
+    every = pp if grouped else None
+    if not folds(schedule, pp, vpp, micro_batches, every):
+        count = operation_count(pp, vpp, micro_batches)
         raise BadInputError(
-            f"a step of {micro_batches:,} micro-batches on {pp * vpp} stages is "
-            f"{count:,} forwards and backwards",
+            f"a step of {micro_batches:,} micro-batches on {pp * vpp} stages under "
+            f"{schedule} is {count:,} forwards and backwards, and no shorter step "
+            "stands for it",
             field="layout.grad_accum",
             value=micro_batches,
             allowed=f"at most {MOST_OPERATIONS:,} of them: a larger micro_batch, more "
-            "data ranks, or a smaller training.global_batch",
+            "data ranks, fewer stages, another schedule than gpipe, or a smaller "
+            "training.global_batch",
         )

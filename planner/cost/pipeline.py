@@ -8,7 +8,8 @@ import numpy.typing as npt
 
 from planner.cost.hosted import pick_ranks, pick_stages
 from planner.cost.in_flight import peak_columns
-from planner.schedules.graph import Graph, pipeline_graph
+from planner.schedules.builder import Graph
+from planner.schedules.graph import pipeline_graph
 from planner.schedules.inflight import Peak
 from planner.schedules.order import SPLIT
 from planner.schedules.placement import Placement, placement
@@ -142,11 +143,12 @@ def _transients(costs: StageCosts, counts: Counts, each: Counts) -> Counts:
     return largest
 
 
-def graph_of(costs: StageCosts) -> Graph:
+def graph_of(costs: StageCosts, *, whole: bool = False) -> Graph:
     """The operation graph of a mesh's schedule.
 
     Args:
         costs: The inner problem.
+        whole: Every operation is a node; else long steps are folded. [bool]
 
     Returns:
         The graph, cached by shape.
@@ -159,6 +161,7 @@ def graph_of(costs: StageCosts) -> Graph:
         overlap_gather=costs.overlap_gather,
         overlap_scatter=costs.overlap_scatter,
         scatter_every=costs.scatter_every,
+        whole=whole,
     )
 
 

@@ -9,7 +9,9 @@ from planner.cost.breakdown import own_factor, work_by_rank
 from planner.cost.estimate import Priced, price
 from planner.cost.pipeline import durations, graph_of, place_of, stage_vectors
 from planner.cost.workload import Workload
+from planner.errors import BadInputError
 from planner.schedules import Graph, Op, Placement, end_times
+from planner.schedules.order import MOST_OPERATIONS, operation_count
 from planner.specs.layout import Layout
 
 Activity = Literal[
@@ -105,6 +107,25 @@ class Timeline:
         return self.makespan * self.slowdown / 1e9
 
 
+def too_long(layout: Layout) -> str:
+    """Why a step is not drawn, in words; empty where it is.
+
+    Args:
+        layout: A complete layout. [-]
+
+    Returns:
+        A sentence. [text]
+    """
+    count = operation_count(layout.pp, layout.vpp, layout.grad_accum)
+    if count <= MOST_OPERATIONS:
+        return ""
+    return (
+        f"A step of {count:,} forwards and backwards is priced by the block that "
+        f"repeats in it, and not drawn: charts and traces have at most "
+        f"{MOST_OPERATIONS:,}."
+    )
+
+
 def timeline(workload: Workload, layout: Layout) -> Timeline:
     """Simulate one step of a layout and keep every operation.
 
@@ -115,9 +136,16 @@ def timeline(workload: Workload, layout: Layout) -> Timeline:
     Returns:
         What runs when. [ns]
 
+    Raises:
+        BadInputError: The step has too many operations to keep each.
+
     Leaves out exchanges inside an operation (tensor, context and expert axes): where
     they are exposed they are part of its duration, and `work` says how much.
     """
+    if words := too_long(layout):
+        raise BadInputError(
+            words, field="layout.grad_accum", value=layout.grad_accum, allowed="fewer"
+        )
     priced = price(workload, layout)
     step = _Step(priced)
     work = work_by_rank(priced.table, priced.costs, priced.counts)
@@ -136,7 +164,7 @@ class _Step:
 
     def __init__(self, priced: Priced) -> None:
         costs = priced.costs
-        self.graph: Graph = graph_of(costs)
+        self.graph: Graph = graph_of(costs, whole=True)
         self.place: Placement = place_of(costs)
         x = durations(costs, stage_vectors(costs, priced.counts))
         self.ends = end_times(self.graph, x, costs.p2p)

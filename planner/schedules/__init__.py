@@ -4,6 +4,7 @@ Pure and integer: durations in ns go in, and the step time comes out as the
 longest path of a graph whose shape depends on the schedule alone.
 """
 
+from planner.schedules.builder import Graph
 from planner.schedules.closed_forms import (
     bubble_fraction,
     bubble_ratio,
@@ -13,7 +14,7 @@ from planner.schedules.closed_forms import (
     uniform_makespan,
     upper_bound_1f1b,
 )
-from planner.schedules.graph import Graph, pipeline_graph
+from planner.schedules.graph import pipeline_graph
 from planner.schedules.inflight import Peak, in_flight, peaks
 from planner.schedules.operation import Kind, Op
 from planner.schedules.order import SCHEDULES, SPLIT, operations

@@ -1,260 +1,11 @@
 """The operation graph of a schedule: fixed shape, durations filled in later."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from operator import itemgetter
 from threading import Lock
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from planner.schedules.operation import FORWARD, Op
-from planner.schedules.order import SPLIT, operations
-from planner.schedules.placement import placement
-from planner.schedules.slots import Slots
-
-
-@dataclass(frozen=True, eq=False)
-class Graph:
-    """Operations of a step, numbered so that predecessors come first.
-
-    Node 0 is the source and ends at 0, the last node is the end of the step::
-
-        end[i] = max(end[first[i]], end[second[i]] + lag[i] p2p) + x[slot[i]]
-
-    ``first[i]`` is on the node's own rank where the two differ. Entry ``i - 1``
-    of the tuples belongs to node i; row i of ``table`` (first, second, lag,
-    slot) to node i itself. ``streams`` names the nodes of every rank's
-    operations, in the order of ``orders``.
-    """
-
-    slots: Slots
-    orders: tuple[tuple[Op, ...], ...]
-    streams: tuple[tuple[int, ...], ...]
-    first: tuple[int, ...]
-    second: tuple[int, ...]
-    table: NDArray[np.int64]
-    lags: Callable[[tuple[int, int]], tuple[int, ...]]
-    """From (0, p2p) to the lag of every node but the source. [ns]"""
-    durations: Callable[[Sequence[int]], tuple[int, ...]]
-    """From x to the duration of every node but the source. [ns]"""
-
-    def __len__(self) -> int:
-        return len(self.table)
-
-
-class _Builder:
-    """Adds the nodes of a step, rank by rank, as soon as what they need is there.
-
-    ``forward[i][k]`` is the node after which F(i, k) counts as done, -1 before it
-    has one. ``backward[i][k]`` likewise for B. ``kept[r]`` names the entries that
-    the next W of rank r settles: what H and P hold back.
-    """
-
-    def __init__(
-        self,
-        schedule: str,
-        p: int,
-        v: int,
-        m: int,
-        *,
-        overlap_gather: bool,
-        overlap_scatter: bool,
-        scatter_every: int,
-    ) -> None:
-        if scatter_every < 1:
-            raise ValueError(f"scatter_every={scatter_every} must be at least 1")
-        self.orders = operations(schedule, p, v, m)
-        self.slots = Slots(p, v)
-        self.place = placement(schedule, p, v)
-        self.p, self.micros = p, self.place.micros(m)
-        self.overlap_gather, self.overlap_scatter = overlap_gather, overlap_scatter
-        self.every = scatter_every
-        self.reduces_after = "W" if schedule in SPLIT else "B"
-        self.rows = [(0, 0, 0, self.slots.zero)]
-        self.free = [0] * p
-        self.scattered = [0] * p
-        self.gathers = [0] * (p * v)
-        self.streams: list[list[int]] = [[] for _ in range(p)]
-        self.forward = [[-1] * self.micros for _ in range(p * v)]
-        self.backward = [[-1] * self.micros for _ in range(p * v)]
-        self.kept: list[list[tuple[list[int], int]]] = [[] for _ in range(p)]
-
-    def build(self) -> Graph:
-        """Build the graph of the whole step."""
-        self._gather_parameters()
-        self._run_all_ranks()
-        if not self.overlap_scatter:
-            self._scatter_at_the_end()
-        self._optimize()
-        table = np.array(self.rows, dtype=np.int64)
-        first, second, lag, slot = zip(*self.rows[1:], strict=True)
-        return Graph(
-            slots=self.slots,
-            orders=self.orders,
-            streams=tuple(map(tuple, self.streams)),
-            first=first,
-            second=second,
-            table=table,
-            lags=_picker(lag),
-            durations=_picker(slot),
-        )
-
-    def _add(self, first: int, second: int, slot: int, lag: int = 0) -> int:
-        """Append a node; the caller passes the rank's own predecessor first."""
-        self.rows.append((first, second, lag, slot))
-        return len(self.rows) - 1
-
-    def _gather_parameters(self) -> None:
-        """Gather the chunks of a rank one after the other, from time 0."""
-        for rank in range(self.p):
-            node = 0
-            for stage in self.place.of_rank(rank):
-                node = self._add(node, node, self.slots.gather(stage))
-                self.gathers[stage] = node
-            if not self.overlap_gather:
-                self.free[rank] = node
-
-    def _run_all_ranks(self) -> None:
-        """Place operations in turn over the ranks until every order is done."""
-        left = sum(map(len, self.orders))
-        while left:
-            placed = sum(self._run_until_blocked(rank) for rank in range(self.p))
-            if not placed:
-                raise AssertionError(f"deadlock with {left} operations to go")
-            left -= placed
-
-    def _run_until_blocked(self, rank: int) -> int:
-        """Place operations of a rank up to the first whose input is missing."""
-        order, stream = self.orders[rank], self.streams[rank]
-        before = len(stream)
-        for at in range(before, len(order)):
-            needs, lag = self._input(order[at], rank)
-            if needs < 0:
-                break
-            if order[at].kind == "P" and not self._pairs(order[at + 1], rank):
-                break
-            self._place(order[at], rank, needs, lag)
-        return len(stream) - before
-
-    def _pairs(self, after: Op, rank: int) -> bool:
-        """Let the rank wait for the input of a pair's backward, if that is there."""
-        needs, lag = self._input(after, rank)
-        if needs >= 0:
-            self.free[rank] = self._add(self.free[rank], needs, self.slots.zero, lag)
-        return needs >= 0
-
-    def _input(self, op: Op, rank: int) -> tuple[int, int]:
-        """Find the node whose result the operation needs, and its p2p lags."""
-        stage = self.place.stage(rank, op.chunk)
-        if op.kind == "W":
-            return self.free[rank], 0
-        if op.kind in FORWARD:
-            first = self.place.is_first(stage)
-            before = 0 if first else self.forward[stage - 1][op.micro]
-            return before, self.place.hops(stage)
-        if self.place.is_last(stage):
-            return self.forward[stage][op.micro], 0
-        return self.backward[stage + 1][op.micro], self.place.hops(stage + 1)
-
-    def _place(self, op: Op, rank: int, needs: int, lag: int) -> None:
-        """Add the operation and what its communication hangs on it."""
-        stage = self.place.stage(rank, op.chunk)
-        if op.kind in FORWARD:
-            if op.micro == 0 and self.overlap_gather:
-                done = self._first_forward(rank, stage, needs, lag)
-            else:
-                done = self._compute(rank, needs, self.slots.f(stage), lag)
-            self._settle(op, rank, self.forward[stage], done)
-            return
-        slot = self.slots.w(stage) if op.kind == "W" else self.slots.b(stage)
-        if self.overlap_scatter and self._reduces(op):
-            done = self._last_backward(rank, stage, needs, slot, lag)
-        else:
-            done = self._compute(rank, needs, slot, lag)
-        self._settle(op, rank, self.backward[stage], done)
-
-    def _settle(self, op: Op, rank: int, results: list[int], done: int) -> None:
-        """Hand on a result, or keep it until the W of its pair is over."""
-        if op.kind in ("F", "B"):
-            results[op.micro] = done
-        elif op.kind in ("P", "H"):
-            self.kept[rank].append((results, op.micro))
-        else:
-            for kept, micro in self.kept[rank]:
-                kept[micro] = done
-            self.kept[rank].clear()
-
-    def _compute(self, rank: int, needs: int, slot: int, lag: int) -> int:
-        """Add a node to the compute stream of the rank."""
-        node = self._add(self.free[rank], needs, slot, lag)
-        self.streams[rank].append(node)
-        self.free[rank] = node
-        return node
-
-    def _reduces(self, op: Op) -> bool:
-        """Say if a group of micro-batches is complete, so gradients travel."""
-        complete = (op.micro + 1) % self.every == 0 or op.micro == self.micros - 1
-        return complete and op.kind == self.reduces_after
-
-    def _first_forward(self, rank: int, stage: int, needs: int, lag: int) -> int:
-        """Add a forward that runs while the parameters of its chunk arrive."""
-        own = self.place.of_rank(rank)[: self.place.chunk(stage)]
-        before = self.gathers[own[-1]] if own else 0
-        ready = self._add(before, before, self.slots.first(stage))
-        if self.free[rank]:
-            ready = self._add(self.free[rank], ready, self.slots.zero)
-        self.free[rank] = ready
-        node = self._compute(rank, needs, self.slots.f(stage), lag)
-        self.free[rank] = self._add(node, self.gathers[stage], self.slots.zero)
-        return self.free[rank]
-
-    def _last_backward(
-        self, rank: int, stage: int, needs: int, slot: int, lag: int
-    ) -> int:
-        """Add a backward during which the gradients of its chunk travel."""
-        self.free[rank] = start = self._add(
-            self.free[rank], needs, self.slots.zero, lag
-        )
-        node = self._compute(rank, start, slot, 0)
-        moved = self._add(start, self.scattered[rank], self.slots.scatter(stage))
-        tail = self._add(node, node, self.slots.last(stage))
-        self.scattered[rank] = self._add(tail, moved, self.slots.zero)
-        return node
-
-    def _scatter_at_the_end(self) -> None:
-        """Reduce every group of every chunk after the last operation of a rank."""
-        groups = -(-self.micros // self.every)
-        for rank in range(self.p):
-            node = self.free[rank]
-            for stage in self.place.of_rank(rank):
-                for _ in range(groups):
-                    node = self._add(node, node, self.slots.scatter(stage))
-            self.scattered[rank] = node
-
-    def _optimize(self) -> None:
-        """Step the optimizers once all gradients are there, then end the step.
-
-        The last scatter of a rank ends after its compute: its last operation is
-        always one that completes a group.
-        """
-        norm = self._join(self.scattered)
-        self._join([self._add(norm, norm, self.slots.opt(r)) for r in range(self.p)])
-
-    def _join(self, nodes: list[int]) -> int:
-        """Chain nodes of no duration that end when all the given ones have."""
-        joined = nodes[0]
-        for node in nodes[1:]:
-            joined = self._add(joined, node, self.slots.zero)
-        return joined
-
-
-def _picker(indices: tuple[int, ...]) -> Callable[[Any], tuple[int, ...]]:
-    """Make a function that picks these entries of a sequence, at C speed."""
-    return itemgetter(*indices)
-
+from planner.schedules.builder import Builder, Graph
+from planner.schedules.folding import Settings, folded_graph
+from planner.schedules.order import check
 
 MAX_CACHED_NODES = 400_000
 """Nodes of all graphs kept for reuse, at about 250 B each. [1]"""
@@ -293,6 +44,7 @@ def pipeline_graph(
     overlap_gather: bool,
     overlap_scatter: bool,
     scatter_every: int,
+    whole: bool = False,
 ) -> Graph:
     """Everything that a step waits for is a path of this graph.
 
@@ -321,10 +73,13 @@ def pipeline_graph(
         overlap_scatter: Gradients leave while backwards run. [bool]
         scatter_every: Micro-batches of one reduce-scatter; m or more for one a
             step. [1]
+        whole: Every operation is a node, however many there are. [bool]
 
     Returns:
         The graph, shared between callers: about
         ``p v m (2 or 3) + 4 p v + 4 p v ceil(m / scatter_every)`` nodes. [1]
+        That of a long step is the graph of a short one, with the block that
+        repeats in its ``fold``.
 
     Raises:
         ValueError: The schedule is unknown or does not exist for these numbers.
@@ -333,17 +88,17 @@ def pipeline_graph(
     both belong in the durations.
     """
     every = min(scatter_every, m)
-    key = (schedule, p, v, m, overlap_gather, overlap_scatter, every)
+    key = (schedule, p, v, m, overlap_gather, overlap_scatter, every, whole)
     graph = _CACHE.get(key)
     if graph is None:
-        graph = _Builder(
-            schedule,
-            p,
-            v,
-            m,
+        check(schedule, p, v, m)
+        shape = (schedule, p, v, m)
+        settings = Settings(
             overlap_gather=overlap_gather,
             overlap_scatter=overlap_scatter,
             scatter_every=every,
-        ).build()
+        )
+        graph = folded_graph(*shape, settings) if not whole else None
+        graph = graph or Builder(*shape, **settings).build()
         _CACHE.put(key, graph)
     return graph

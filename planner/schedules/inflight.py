@@ -5,8 +5,9 @@ from functools import lru_cache
 from operator import le
 from typing import NamedTuple
 
+from planner.schedules.fold import short_step
 from planner.schedules.operation import BACKWARD, FORWARD, Kind, Op
-from planner.schedules.order import SPLIT, operations
+from planner.schedules.order import SPLIT, check, operations
 
 
 class Peak(NamedTuple):
@@ -57,10 +58,11 @@ def peaks(schedule: str, p: int, v: int, m: int) -> tuple[tuple[Peak, ...], ...]
         ``torch/distributed/pipelining/_backward.py``: ``stage_backward_input``
         retains the graph and keeps the gradient that enters each linear.
     """
+    check(schedule, p, v, m)
     release: Kind = "W" if schedule in SPLIT else "B"
-    return tuple(
-        tuple(_fullest(order, v, release)) for order in operations(schedule, p, v, m)
-    )
+    # A rank is fullest before its steady state is over, however long that is.
+    orders = operations(schedule, p, v, short_step(schedule, p, v, m, None))
+    return tuple(tuple(_fullest(order, v, release)) for order in orders)
 
 
 def _fullest(order: tuple[Op, ...], v: int, release: Kind) -> Iterator[Peak]:

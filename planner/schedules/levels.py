@@ -9,8 +9,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.schedules.graph import Graph
-from planner.schedules.simulator import Path
+from planner.schedules.builder import Graph
+from planner.schedules.simulator import Path, folded_path
+from planner.schedules.steady import in_batches
 
 Ints = NDArray[np.int64]
 
@@ -107,7 +108,10 @@ def makespans(graph: Graph, x: Ints, p2p: int) -> Ints:
     Returns:
         Times of the steps. [ns], shape (cases,)
     """
-    parts = [ends[-1] for ends in _blocks(levels_of(graph), x, p2p)]
+    if graph.fold is not None:
+        parts = [steady.spans for steady in in_batches(graph, graph.fold, x, p2p)]
+    else:
+        parts = [ends[-1] for ends in _blocks(levels_of(graph), x, p2p)]
     return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
 
 
@@ -122,7 +126,14 @@ def critical_paths(graph: Graph, x: Ints, p2p: int) -> tuple[Ints, list[Path]]:
     Returns:
         Times of the steps [ns], shape (cases,), and as many paths.
     """
-    levels, spans, paths = levels_of(graph), [], []
+    spans: list[Ints] = []
+    paths: list[Path] = []
+    if graph.fold is not None:
+        for steady in in_batches(graph, graph.fold, x, p2p):
+            spans.append(steady.spans)
+            paths += [folded_path(steady, case) for case in range(steady.cases)]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *spans]), paths
+    levels = levels_of(graph)
     for ends in _blocks(levels, x, p2p):
         spans.append(ends[-1])
         by_node = ends[levels.place]

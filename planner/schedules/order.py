@@ -18,7 +18,8 @@ SCHEDULES = ("gpipe", "1f1b", "interleaved", "zb-h1", *V_SHAPED)
 """Schedules that have an operation order here."""
 
 MOST_OPERATIONS = 2**20
-"""Forwards and backwards of the longest step that is simulated, over all ranks. [1]"""
+"""Forwards and backwards of the longest step that is simulated whole, over all ranks;
+a longer one is priced by a shorter one and the block that repeats in it. [1]"""
 SPLIT = ("zb-h1", *V_SHAPED)
 """Schedules whose backward is two operations: of inputs, and of weights."""
 
@@ -62,7 +63,7 @@ def operations(schedule: str, p: int, v: int, m: int) -> tuple[tuple[Op, ...], .
         (``get_pp_rank_microbatches``, ``get_schedule_table``).
         P. Qi et al., "Zero Bubble Pipeline Parallelism", arXiv:2401.10241.
     """
-    _check(schedule, p, v, m)
+    check(schedule, p, v, m)
     if schedule in V_SHAPED:
         of_rank = {"zb-v": zb_v, "dualpipe-v": dualpipe_v, "dualpipe": dualpipe}
         return tuple(of_rank[schedule](p, m, rank) for rank in range(p))
@@ -78,8 +79,18 @@ def operations(schedule: str, p: int, v: int, m: int) -> tuple[tuple[Op, ...], .
     return tuple(orders)
 
 
-def _check(schedule: str, p: int, v: int, m: int) -> None:
-    """Refuse what no framework could run, with the rule and all its numbers."""
+def check(schedule: str, p: int, v: int, m: int) -> None:
+    """Refuse what no framework could run, with the rule and all its numbers.
+
+    Args:
+        schedule: Name of a schedule. [text]
+        p: Pipeline ranks. [1]
+        v: Chunks of a rank. [1]
+        m: Micro-batches in a step. [1]
+
+    Raises:
+        ValueError: The schedule is unknown or does not exist for these numbers.
+    """
     if schedule not in SCHEDULES:
         near = get_close_matches(schedule, SCHEDULES, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""

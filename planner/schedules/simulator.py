@@ -1,14 +1,15 @@
 """The time of a step: the longest path of its operation graph, in integers."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.schedules.graph import Graph
+from planner.schedules.builder import Graph
 from planner.schedules.operation import Op
+from planner.schedules.steady import Steady, parts_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +65,8 @@ def end_times(graph: Graph, x: Sequence[int], p2p: int) -> list[int]:
         ValueError: x has the wrong length, or its last entry is not 0.
     """
     _check(graph, x)
+    if graph.fold is not None:
+        raise ValueError("a folded graph has no node for every operation")
     ends = [0]
     end = ends.append
     for first, second, lag, duration in zip(
@@ -89,6 +92,8 @@ def makespan(graph: Graph, x: Sequence[int], p2p: int) -> int:
     Raises:
         ValueError: x has the wrong length, or its last entry is not 0.
     """
+    if (steady := _steady(graph, x, p2p)) is not None:
+        return int(steady.spans[0])
     return end_times(graph, x, p2p)[-1]
 
 
@@ -108,6 +113,8 @@ def critical_path(graph: Graph, x: Sequence[int], p2p: int) -> Path:
     Raises:
         ValueError: x has the wrong length, or its last entry is not 0.
     """
+    if (steady := _steady(graph, x, p2p)) is not None:
+        return folded_path(steady, 0)
     ends = end_times(graph, x, p2p)
     return _path(graph, _trace_back(graph, ends, p2p, len(ends) - 1))
 
@@ -129,6 +136,8 @@ def rank_paths(graph: Graph, x: Sequence[int], p2p: int) -> list[Path]:
     Raises:
         ValueError: x has the wrong length, or its last entry is not 0.
     """
+    if (steady := _steady(graph, x, p2p)) is not None:
+        return list(_folded_rank_paths(graph, steady))
     ends = end_times(graph, x, p2p)
     after = _successors(graph, x, p2p)
     paths = []
@@ -155,8 +164,12 @@ def busy(graph: Graph, x: Sequence[int]) -> list[int]:
         ValueError: x has the wrong length, or its last entry is not 0.
     """
     _check(graph, x)
-    slots = graph.table[:, 3]
-    return [sum(x[slot] for slot in slots[list(nodes)]) for nodes in graph.streams]
+    slots, weights = graph.table[:, 3].tolist(), [1] * len(graph)
+    if graph.fold is not None:
+        weights = graph.fold.weights().tolist()
+    return [
+        sum(x[slots[node]] * weights[node] for node in nodes) for nodes in graph.streams
+    ]
 
 
 def idle(graph: Graph, x: Sequence[int], p2p: int) -> list[int]:
@@ -216,6 +229,44 @@ def _check(graph: Graph, x: Sequence[int]) -> None:
         )
     if x[graph.slots.zero] != 0:
         raise ValueError(f"the last entry of x must be 0, not {x[graph.slots.zero]}")
+
+
+def _steady(graph: Graph, x: Sequence[int], p2p: int) -> Steady | None:
+    """Run a folded step; None where the graph has every operation."""
+    _check(graph, x)
+    if graph.fold is None:
+        return None
+    column = np.array(x, dtype=np.int64)[:, None]
+    return Steady(parts_of(graph, graph.fold), column, p2p)
+
+
+def folded_path(steady: Steady, case: int) -> Path:
+    """The critical path of a case of a folded step.
+
+    Args:
+        steady: The step of several cases.
+        case: Which of them. [1]
+
+    Returns:
+        A path of the whole step; its length is the makespan.
+    """
+    return _as_path(steady.way(case))
+
+
+def _folded_rank_paths(graph: Graph, steady: Steady) -> Iterator[Path]:
+    """Through each rank's first operation behind the block that repeats."""
+    parts = steady.parts
+    onward = parts.tail.onward(steady.x[:, 0], steady.p2p)
+    for stream in graph.streams:
+        node = parts.in_tail(next(node for node in stream if node >= parts.behind))
+        yield _as_path(steady.way(0, node) + onward[node])
+
+
+def _as_path(found: NDArray[np.int64]) -> Path:
+    """Take slots and transfers apart; the slot of no duration is not counted."""
+    counts = found[:-1]
+    counts[-1] = 0
+    return Path(counts, int(found[-1]))
 
 
 def _trace_back(graph: Graph, ends: list[int], p2p: int, node: int) -> list[int]:

@@ -11,6 +11,7 @@ from planner.schedules.slots import Slots
 from planner.search.least import least_values
 from planner.search.memory import most_layers
 from planner.search.paths import ShapePaths, shape_of
+from planner.search.worst import SAFE, worst_step
 from planner.specs.table import StageCosts
 
 
@@ -67,8 +68,13 @@ def weighted_bound(costs: StageCosts, paths: ShapePaths) -> int:
 
 
 def _means(costs: StageCosts, paths: ShapePaths) -> tuple[Lines, Ints]:
-    """The weighted paths of a shape as lines, and their weights."""
-    means = paths.means.get(shape_of(costs), [])
+    """The weighted paths of a shape as lines, and their weights.
+
+    Without those whose sums might leave 64 bits: a step of days, at fine weights.
+    """
+    most = SAFE // worst_step(costs)
+    known = paths.means.get(shape_of(costs), [])
+    means = [mean for mean in known if mean.weight <= most]
     slots = Slots(costs.pp, costs.vpp).n_slots
     counts = np.array([mean.counts for mean in means], dtype=np.int64)
     p2p = np.array([mean.p2p for mean in means], dtype=np.int64)

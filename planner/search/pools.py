@@ -14,6 +14,7 @@ from planner.cost.meshes import Floats, Ints
 from planner.cost.mixed import quickest
 from planner.cost.table import CostTable
 from planner.search.space import Space
+from planner.search.worst import SAFE, worst_step
 from planner.specs.table import StageCosts
 
 GRAIN = 1 << 12
@@ -88,7 +89,8 @@ def weighted(costs: StageCosts, lines: Lines, ranks: Ints) -> tuple[Lines, int]:
         Sums of the weighted paths by family, and the sum of the weights. [ns] and [1]
     """
     times = np.array([quickest(host) for host in costs.hosts])
-    share = np.maximum(GRAIN * times.min() // times, 1)
+    grain = min(GRAIN, SAFE // (costs.pp * worst_step(costs)))
+    share = np.maximum(grain * times.min() // times, 1)
     of_rank = share[list(costs.pool_of_rank)]
     each = of_rank[ranks]
     shape = (-1, costs.pp)

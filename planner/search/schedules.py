@@ -7,7 +7,9 @@ import numpy as np
 
 from planner.cost.meshes import Ints, Meshes
 from planner.cost.reach import Mask
+from planner.cost.transfers import scatter_every
 from planner.cost.workload import Workload
+from planner.schedules.fold import folds
 from planner.schedules.order import MOST_OPERATIONS, SPLIT, operation_count
 from planner.schedules.placement import V_SHAPED
 
@@ -24,13 +26,6 @@ FOLDS = np.array([name in V_SHAPED for name in SEARCHED])
 """Of each, whether its chunks lie in a V. [bool]"""
 COPIES = np.array([1 + (name == "dualpipe") for name in SEARCHED])
 """Of each, how often the ranks hold the model. [1]"""
-
-
-MOST_SEARCHED = MOST_OPERATIONS // 2
-"""Forwards and backwards of the longest step of a space, which many splits of are
-simulated. [1]"""
-TOO_LONG = f"more than {MOST_SEARCHED:,} forwards and backwards in a step"
-"""Rule under which steps are counted that take too long to simulate. [text]"""
 
 
 class Rows(NamedTuple):
@@ -100,12 +95,22 @@ def schedule_rows(
     rows = np.repeat(np.arange(len(meshes)), [len(each) for each in lists])
     flat = np.array([row for each in lists for row in each], dtype=np.int64)
     found = Rows(rows, *flat.reshape(-1, 2).T)
-    operations = operation_count(
-        meshes.pp[found.mesh], found.vpp, meshes.micro_batches[found.mesh]
-    )
-    short = np.flatnonzero(operations <= MOST_SEARCHED)
-    removed[TOO_LONG] += len(rows) - len(short)
+    short = np.flatnonzero(_simulated(workload, meshes, found))
+    rule = "a step too long to simulate, in which nothing repeats"
+    removed[rule] += len(rows) - len(short)
     return found.take(short) if len(short) < len(rows) else found
+
+
+def _simulated(workload: Workload, meshes: Meshes, rows: Rows) -> Mask:
+    """Rows whose steps are short, or have a short step that stands for them."""
+    pp, m = meshes.pp[rows.mesh], meshes.micro_batches[rows.mesh]
+    short: Mask = operation_count(pp, rows.vpp, m) <= MOST_OPERATIONS
+    every = scatter_every(workload, meshes)[rows.mesh]
+    for row in np.flatnonzero(~short).tolist():
+        name, groups = SEARCHED[rows.schedule[row]], int(every[row])
+        shape = (name, int(pp[row]), int(rows.vpp[row]), int(m[row]))
+        short[row] = folds(*shape, groups if groups < m[row] else None)
+    return short
 
 
 def menu_rows(

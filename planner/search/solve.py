@@ -23,6 +23,7 @@ from planner.search.constraints import Constraints
 from planner.search.paths import even_counts, in_class
 from planner.search.stop import Stop
 from planner.search.variables import Variables
+from planner.search.worst import worst_step
 from planner.specs.table import StageCosts
 
 ROUNDS = 400
@@ -32,6 +33,9 @@ WORK = (0.3, 8.0)
 
 Counted in work, not seconds, so that answers do not depend on the load.
 """
+MOST, EXACT = 2**61, 2**53
+"""Longest step that the solver has numbers for, and up to which its bound, a floating
+number, is exact: 73 years and 104 days. [ns]"""
 LOOK = 0.1
 """Time between two looks at the limits while the solver runs. [s]"""
 
@@ -102,7 +106,7 @@ class MeshSolver:
         self.cutoff: int | None = None
         self.best: tuple[int, Counts] | None = None
         self.model = cp.CpModel()
-        self.variables = Variables(self.model, costs, self._worst_step())
+        self.variables = Variables(self.model, costs, min(worst_step(costs), MOST))
         self.constraints = Constraints(self.model, costs, self.variables)
         self.constraints.add_constraints()
         for cut in cuts:
@@ -128,10 +132,6 @@ class MeshSolver:
             self.best = (value, counts)
         self.constraints.step_no_shorter_than(cut)
 
-    def _worst_step(self) -> int:
-        """Everything one after the other: no step is longer."""
-        return sum(map(_one_by_one, self.costs.hosts or (self.costs,)))
-
     def advance(self, cutoff: int | None) -> MeshAnswer:
         """Run one round.
 
@@ -153,7 +153,11 @@ class MeshSolver:
         self.spent += solver.response_proto.deterministic_time
         if status == cp.INFEASIBLE:
             return self._ruled_out()
-        self.bound = max(self.bound, int(np.ceil(solver.best_objective_bound - 1e-6)))
+        if status == cp.MODEL_INVALID:
+            # Its sums would leave 64 bits: what is known stays all that is.
+            self.rounds = ROUNDS
+            return self._answer(Outcome.OPEN)
+        self.bound = max(self.bound, _whole_bound(solver.best_objective_bound))
         if status != cp.OPTIMAL:
             self.work = min(2 * self.work, WORK[1])
         if status != cp.UNKNOWN:
@@ -188,6 +192,13 @@ class MeshSolver:
         return MeshAnswer(outcome, self.bound, value, counts, self.rounds)
 
 
+def _whole_bound(bound: float) -> int:
+    """Round a bound on a whole number up, where it is fine enough for that. [ns]."""
+    if bound < EXACT:
+        return int(np.ceil(bound - 1e-6))
+    return int(np.nextafter(bound, 0.0))
+
+
 def _solved(solver: cp.CpSolver, model: cp.CpModel, stop: Stop) -> object:
     """Solve beside this thread, which asks meanwhile whether the search has to end."""
     with ThreadPoolExecutor(max_workers=1) as beside:
@@ -196,25 +207,6 @@ def _solved(solver: cp.CpSolver, model: cp.CpModel, stop: Stop) -> object:
             if stop.reached:
                 solver.stop_search()
         return answer.result()
-
-
-def _one_by_one(costs: StageCosts) -> int:
-    """All work of a step on one pool, one operation after the other. [ns]."""
-    layers = sum(
-        max(f + b for f, b in zip(layer.forward, layer.backward, strict=True))
-        + layer.gather
-        + layer.scatter
-        + layer.optimizer
-        for layer in costs.layers
-    )
-    ends = sum(
-        end.forward + end.backward + end.gather + end.scatter + end.optimizer
-        for end in (costs.embedding, costs.head)
-    )
-    edges = 2 * costs.stages * (costs.p2p + costs.first_gather + costs.last_scatter)
-    passes = costs.micro_batches + 1
-    worst = passes * (layers * costs.layer_count + ends + edges)
-    return worst + costs.overhead + 1
 
 
 def solve_mesh(

@@ -6,9 +6,10 @@ from itertools import accumulate
 
 from planner.schedules.operation import BACKWARD, FORWARD, Op
 from planner.schedules.placement import placement
-from planner.verify.memory import orders
+from planner.verify.orders import orders_of
 from planner.verify.price import NANO
 from planner.verify.prices import Prices
+from planner.verify.recurrence import Recurrence
 
 NAMES = ("forward", "backward", "weight", "gather", "scatter", "optimizer")
 """Times of what a stage holds. [text]"""
@@ -43,13 +44,14 @@ class Clocks:
     backward that completes a group starts that chunk's reduce-scatter, which is
     over no earlier than the last unit's after that backward. Without overlap,
     gathers come before and reduce-scatters after everything. The optimizers
-    start when all gradients are reduced.
+    start when all gradients are reduced. Once all ranks stand to each other as they
+    did some periods ago, ``Recurrence`` skips what would only repeat.
     """
 
     def __init__(self, prices: Prices) -> None:
         self.prices = prices
         self.layout = prices.layout
-        self.orders = orders(self.layout)
+        self.orders = orders_of(self.layout, prices.scatter_every)
         self.pp, self.p2p = self.layout.pp, prices.p2p
         self.place = placement(self.layout.schedule, self.pp, self.layout.vpp)
         self.micros = self.place.micros(self.layout.grad_accum)
@@ -59,7 +61,7 @@ class Clocks:
             name: [sum(getattr(u, name) for u in units) for units in held]
             for name in NAMES
         }
-        weights = any(op.kind == "W" for op in self.orders[0])
+        weights = any(op.kind == "W" for op in self.orders[0].short)
         # Priced whole; where weight gradients come on their own, less their time.
         late = self.cost["weight"] if weights else [0] * self.place.stages
         first = [b - w for b, w in zip(self.cost["backward"], late, strict=True)]
@@ -75,13 +77,10 @@ class Clocks:
         self.free = [0] * self.pp
         self.reduced = [0] * self.pp
         self.at = [0] * self.pp
-        self.arrived: dict[tuple[str, int, int], int] = {
-            ("F", stage, micro): 0
-            for stage in filter(self.place.is_first, everywhere)
-            for micro in range(self.micros)
-        }
+        self.arrived: dict[tuple[str, int, int], int] = {}
         self.kept: list[list[tuple[Op, int]]] = [[] for _ in range(self.pp)]
         self.events: list[tuple[int, int]] = []
+        self.same = Recurrence(self)
 
     def step(self) -> int:
         """Run the step to its end.
@@ -94,6 +93,7 @@ class Clocks:
         while self.events:
             now, rank = heapq.heappop(self.events)
             self._wake(rank, now)
+            self.same.skip(now)
         done = [len(order) for order in self.orders]
         assert self.at == done, f"ranks wait for each other at {self.at} of {done}"
         reduced = [self._all_reduced(rank) for rank in range(self.pp)]
@@ -119,10 +119,11 @@ class Clocks:
     def _wake(self, rank: int, now: int) -> None:
         """Start the next operation if the rank is free and its input is there."""
         at = self.at[rank]
-        if at == len(self.orders[rank]) or self.free[rank] > now:
+        order = self.orders[rank]
+        if at == len(order) or self.free[rank] > now:
             return
-        op = self.orders[rank][at]
-        pair = self.orders[rank][at : at + (2 if op.kind == "P" else 1)]
+        op = order.at(at)
+        pair = (op, order.at(at + 1)) if op.kind == "P" else (op,)
         if not all(self._is_there(half, rank, now) for half in pair):
             return
         if self._is_first(op) and self._opens(rank, op.chunk) > now:
@@ -132,10 +133,11 @@ class Clocks:
 
     def _is_there(self, op: Op, rank: int, now: int) -> bool:
         """Say if the input has arrived; a W's own backward has just been here."""
-        needs = "F" if op.kind in FORWARD else "B"
         stage = self.place.stage(rank, op.chunk)
-        there = self.arrived.get((needs, stage, op.micro), now + 1)
-        return op.kind == "W" or there <= now
+        if op.kind == "W" or (op.kind in FORWARD and self.place.is_first(stage)):
+            return True
+        needs = "F" if op.kind in FORWARD else "B"
+        return self.arrived.get((needs, stage, op.micro), now + 1) <= now
 
     def _is_first(self, op: Op) -> bool:
         """Say if parameters arrive while this forward runs."""
@@ -145,6 +147,7 @@ class Clocks:
     def _run(self, op: Op, rank: int, stage: int, now: int) -> None:
         """Advance the clock over an operation and send its result."""
         end = now + self.work[op.kind][stage]
+        self.arrived.pop(("F" if op.kind in FORWARD else "B", stage, op.micro), None)
         if self._is_first(op):
             end = max(end, self.gathered[rank][op.chunk + 1])
         if self._completes_a_group(op):

@@ -9,11 +9,10 @@ from planner.cost.room import (
     context_bytes,
 )
 from planner.schedules.operation import BACKWARD, FORWARD, Op
-from planner.schedules.order import operations
 from planner.schedules.placement import placement
-from planner.specs.layout import Layout
 from planner.specs.table import BLOCK
 from planner.verify.moments import idle_moments
+from planner.verify.orders import orders_of
 from planner.verify.price import Price
 from planner.verify.prices import Prices
 
@@ -89,26 +88,19 @@ def peak_blocks(prices: Prices) -> list[int]:
     """
     layout = prices.layout
     place = placement(layout.schedule, layout.pp, layout.vpp)
+    # Whatever repeats in the middle leaves as much behind as it found.
+    orders = orders_of(layout, layout.grad_accum)
     ranks = [
         [prices.stages[stage % place.depth] for stage in place.of_rank(rank)]
         for rank in range(layout.pp)
     ]
     return [
-        max(_replay(chunks, order), *idle_moments(prices.on(rank), chunks).values())
-        for rank, (chunks, order) in enumerate(zip(ranks, orders(layout), strict=True))
+        max(
+            _replay(chunks, order.short),
+            *idle_moments(prices.on(rank), chunks).values(),
+        )
+        for rank, (chunks, order) in enumerate(zip(ranks, orders, strict=True))
     ]
-
-
-def orders(layout: Layout) -> tuple[tuple[Op, ...], ...]:
-    """Operations of every pipeline rank in the order in which they run.
-
-    Args:
-        layout: A legal layout.
-
-    Returns:
-        Operations. [1], shape (pp, operations of a rank)
-    """
-    return operations(layout.schedule, layout.pp, layout.vpp, layout.grad_accum)
 
 
 def _replay(chunks: Sequence[Sequence[Price]], order: Sequence[Op]) -> int:

@@ -27,7 +27,7 @@ from planner.report.racks import Ranks, hosted, level_names, picture, reaches, s
 from planner.report.sheets import Sheet
 from planner.report.sources import constants_sheet, source_sheets
 from planner.report.tables import CATEGORIES, verdict_line
-from planner.report.timeline import Timeline, timeline
+from planner.report.timeline import Timeline, timeline, too_long
 from planner.report.words import layout_rows
 from planner.specs.estimate import Estimate, MemoryEstimate, Verdict
 from planner.specs.layout import Layout
@@ -98,7 +98,10 @@ def plan_sections(workload: Workload, plan: RankedPlan) -> Iterator[Section]:
         Sections in reading order.
     """
     yield layout_section(workload, plan)
-    yield timeline_section(timeline(workload, plan.layout))
+    if words := too_long(plan.layout):
+        yield Section("timeline", "One step of the pipeline", [Notes([words])])
+    else:
+        yield timeline_section(timeline(workload, plan.layout))
     yield memory_section(plan.estimate.memory)
     yield time_section(plan.estimate)
 

@@ -236,9 +236,28 @@ def test_absurd_sizes_are_refused_by_name(
     assert words in done.stderr
 
 
-def test_a_step_that_is_too_long_to_simulate_is_refused_by_name() -> None:
-    job = ("llama-3-8b-8-a100", "--set", "training.global_batch=1048576")
+LONGEST = ("llama-3-8b-8-a100", "--set", "training.global_batch=1048576")
+
+
+def test_a_step_of_the_longest_batch_is_priced() -> None:
+    """Every sequence on its own through eight stages: 2^24 operations."""
     layout = ("--layout", "tp=1,pp=8,dp=1,micro_batch=1")
+    done = CliRunner().invoke(app, ["predict", *LONGEST, *layout])
+    assert done.exit_code == 0
+    assert "1048576 micro-batches" in done.stdout
+
+
+def test_a_search_ends_with_the_longest_batch() -> None:
+    limits = ("--set", "search.pp=8", "--set", "search.schedule=1f1b")
+    done = CliRunner().invoke(app, ["plan", *LONGEST, *limits])
+    assert done.exit_code in {0, 3}
+    assert "optimal" in done.stdout
+
+
+def test_a_step_that_is_too_long_to_simulate_is_refused_by_name() -> None:
+    """GPipe has no steady state: all its forwards come first."""
+    job = (*LONGEST, "--set", "framework=torchtitan")
+    layout = ("--layout", "tp=1,pp=8,dp=1,micro_batch=1,schedule=gpipe")
     done = CliRunner().invoke(app, ["predict", *job, *layout])
     assert done.exit_code == 2
     assert "layout.grad_accum" in done.stderr

@@ -5,8 +5,9 @@ from itertools import pairwise
 import pytest
 
 from planner.cost.workload import Workload
+from planner.errors import BadInputError
 from planner.report.charts.gantt import MOST_DRAWN, gantt, left_out, windows
-from planner.report.timeline import Span, Timeline, time_by_rank, timeline
+from planner.report.timeline import Span, Timeline, time_by_rank, timeline, too_long
 from planner.schedules import operations
 from planner.specs.result import RankedPlan
 
@@ -109,3 +110,15 @@ def test_a_long_step_is_cut_and_says_so() -> None:
     assert hidden > 0
     assert f"the {hidden:,} operations between" in left_out(step)
     assert (first.start, last.end) == (0, step.makespan)
+
+
+def test_a_step_of_too_many_operations_is_not_drawn(
+    plan: tuple[Workload, RankedPlan],
+) -> None:
+    """It is priced by the block that repeats, and refused here by name."""
+    many = {"pp": 8, "vpp": 1, "grad_accum": 2**17}
+    layout = plan[1].layout.model_copy(update=many)
+    assert "2,097,152 forwards and backwards" in too_long(layout)
+    assert too_long(layout.model_copy(update={"grad_accum": 2**16})) == ""
+    with pytest.raises(BadInputError, match="not drawn"):
+        timeline(plan[0], layout)

@@ -159,13 +159,13 @@ MUTATIONS: dict[str, tuple[Any, str, Break]] = {
     ),
     "one peak kept": (inflight, "_pareto", with_result(lambda kept: kept[-1:])),
     "gradients reduced once": (
-        graph._Builder,
+        graph.Builder,
         "_reduces",
         constant(value=False),
     ),
-    "no norm awaited": (graph._Builder, "_optimize", no_waiting_for_the_norm),
+    "no norm awaited": (graph.Builder, "_optimize", no_waiting_for_the_norm),
     "no scatter at the end": (
-        graph._Builder,
+        graph.Builder,
         "_scatter_at_the_end",
         lambda _: (
             lambda builder: builder.scattered.__setitem__(slice(None), builder.free)

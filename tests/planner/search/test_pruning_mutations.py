@@ -25,6 +25,7 @@ from planner.search import (
     memory,
     paths,
     program,
+    solve,
     variables,
     variant,
 )
@@ -116,8 +117,8 @@ INNER: dict[str, tuple[list[Any], str, Break]] = {
     ),
     "memory rows too short": ([program], "memory_lines", with_result(tighter_rows)),
     "horizon too near": (
-        [MeshSolver],
-        "_worst_step",
+        [solve],
+        "worst_step",
         with_result(lambda step: step // 8),
     ),
     "cut off at equals": ([MeshSolver], "_cut_off", cut_one_short),

@@ -1,7 +1,9 @@
 """Which schedules a space holds, and on which meshes."""
 
 from collections import Counter
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from strategies import small_job
 
@@ -46,3 +48,17 @@ def test_gpipe_alone_leaves_only_pipelines() -> None:
 def test_a_framework_without_gpipe_has_none() -> None:
     assert "gpipe" not in names(space_of("megatron", space="full"))
     assert len(space_of("megatron", schedule="gpipe")) == 0
+
+
+def test_long_steps_are_in_the_space_but_gpipe() -> None:
+    """A million micro-batches: 1F1B repeats itself, GPipe does not."""
+    job = small_job(SearchSpec(tp=1, cp=1, space="full"), name="torchtitan")
+    training = job.training.model_copy(update={"global_batch": 2**20})
+    space = enumerate_space(replace(job, training=training))
+    held = space.meshes.take(space.mesh)
+    count = 2 * held.pp * space.vpp * held.micro_batches
+    long = {space.schedule(at) for at in np.flatnonzero(count > 2**20).tolist()}
+    assert {"1f1b", "interleaved"} <= long
+    assert "gpipe" not in long
+    rule = "a step too long to simulate, in which nothing repeats"
+    assert space.removed[rule] > 0

@@ -1,0 +1,351 @@
+"""Long steps from short ones: the block as a matrix over (max, +), and its powers."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.schedules.builder import Graph
+from planner.schedules.fold import Fold, squarings
+
+Ints = NDArray[np.int64]
+
+NEVER = -(2**62)
+"""Length of a path that does not exist; two of them still are an int64. [ns]"""
+CELLS = 1 << 22
+"""Lengths of paths that are held at once, over all cases. [1]"""
+
+
+class _Level(NamedTuple):
+    """Nodes that wait for earlier levels alone."""
+
+    nodes: Ints
+    first: Ints
+    second: Ints
+    lag: Ints
+    slot: Ints
+    times: Ints
+
+    @classmethod
+    def of(cls, nodes: Ints, rows: Ints) -> "_Level":
+        """Take the columns of some rows; lag and times beside starts and cases."""
+        first, second, lag, slot, times = rows.T
+        return cls(nodes, first, second, lag[:, None, None], slot, times[:, None, None])
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Rows of a graph behind a cut; its inputs are the source, then the cut."""
+
+    rows: Ints
+    """First, second, lag, slot, times; the inputs have none. [1], shape (nodes, 5)"""
+    inputs: int
+    """Source and cut. [1]"""
+
+    @classmethod
+    def of(cls, graph: Graph, fold: Fold, start: int, stop: int, cut: Ints) -> "Part":
+        """Take rows out of a graph.
+
+        Args:
+            graph: A folded graph.
+            fold: How it is folded.
+            start: First row. [1]
+            stop: First row behind. [1]
+            cut: Nodes before them that they wait for. [1]
+
+        Returns:
+            The part, its nodes numbered anew.
+        """
+        number = np.full(len(graph), -1, dtype=np.int64)
+        number[0], number[cut] = 0, 1 + np.arange(len(cut))
+        number[start:stop] = 1 + len(cut) + np.arange(stop - start)
+        table = graph.table[start:stop]
+        columns = (number[table[:, :2]], table[:, 2:], fold.times[start:stop, None])
+        none = np.zeros((1 + len(cut), 5), dtype=np.int64)
+        return cls(np.concatenate([none, np.hstack(columns)]), 1 + len(cut))
+
+    @cached_property
+    def levels(self) -> tuple[_Level, ...]:
+        """The nodes by level, each of them one array operation."""
+        depths = [0] * self.inputs
+        for first, second in self.rows[self.inputs :, :2].tolist():
+            depths.append(1 + max(depths[first], depths[second]))
+        depth = np.array(depths)
+        node = np.argsort(depth, kind="stable")
+        edges = np.searchsorted(depth[node], np.arange(1, depth.max() + 2))
+        return tuple(
+            _Level.of(nodes, self.rows[nodes]) for nodes in np.split(node, edges)[1:-1]
+        )
+
+    def ends(self, x: Ints, p2p: int, start: Ints) -> Ints:
+        """Find when each node ends, for every start of the inputs.
+
+        Args:
+            x: Durations by slot and case. [ns], shape (n_slots, cases)
+            p2p: One transfer between neighbouring ranks. [ns]
+            start: Ends of the inputs. [ns], shape (inputs, starts, cases)
+
+        Returns:
+            Ends. [ns], shape (nodes, starts, cases)
+        """
+        ends = np.empty((len(self.rows), *start.shape[1:]), dtype=np.int64)
+        ends[: self.inputs] = start
+        for nodes, first, second, lag, slot, times in self.levels:
+            here = np.maximum(ends[first], ends[second] + lag * p2p)
+            ends[nodes] = here + x[slot][:, None] * times
+        return ends
+
+    def trace(self, ends: list[int], p2p: int, node: int, found: Ints) -> int:
+        """Follow what a node waited for back to an input, and count the way.
+
+        Args:
+            ends: Ends of all nodes, of one start and case. [ns]
+            p2p: One transfer between neighbouring ranks. [ns]
+            node: Where to begin. [1]
+            found: Takes in slots, then transfers, of the way. [1]
+
+        Returns:
+            The input. [1]
+        """
+        while node >= self.inputs:
+            first, second, lag, slot, times = self.rows[node].tolist()
+            found[slot] += times
+            later = int(ends[second] + lag * p2p > ends[first])
+            found[-1] += lag * later
+            node = second if later else first
+        return node
+
+    def onward(self, x: Ints, p2p: int) -> Ints:
+        """Count the longest path from each node, itself left out, to the last.
+
+        Args:
+            x: Durations by slot. [ns], shape (n_slots,)
+            p2p: One transfer between neighbouring ranks. [ns]
+
+        Returns:
+            Slots, then transfers. [1], shape (nodes, n_slots + 1)
+        """
+        durations = (x[self.rows[:, 3]] * self.rows[:, 4]).tolist()
+        longest = [-1] * len(self.rows)
+        longest[-1] = 0
+        found = np.zeros((len(self.rows), len(x) + 1), dtype=np.int64)
+        for node in range(len(self.rows) - 1, self.inputs - 1, -1):
+            first, second, lag, slot, times = self.rows[node].tolist()
+            reach = longest[node] + durations[node]
+            for before, way in ((first, 0), (second, lag)):
+                if reach + way * p2p > longest[before]:
+                    longest[before], found[before] = reach + way * p2p, found[node]
+                    found[before, slot] += times
+                    found[before, -1] += way
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """What a folded step consists of: before the block, the block, behind it."""
+
+    head: Part
+    block: Part
+    tail: Part
+    out: Ints
+    """Nodes of the block, or inputs, at the next cut. [1], shape (cut,)"""
+    head_out: Ints
+    """Nodes of the head at the first cut. [1], shape (cut,)"""
+    behind: int
+    """First row of the tail in the graph. [1]"""
+    repeats: int
+    """How often the block comes. [1]"""
+
+    @classmethod
+    def of(cls, graph: Graph, fold: Fold) -> "Parts":
+        """Cut a folded graph up.
+
+        Args:
+            graph: A folded graph.
+            fold: How it is folded.
+
+        Returns:
+            Its parts.
+        """
+        cut, start, stop = fold.cut, fold.start, fold.stop
+        later = cut + fold.rows
+        inside = 1 + len(cut) + later - start
+        out = np.where(later >= start, inside, 1 + np.searchsorted(cut, later))
+        return cls(
+            head=Part.of(graph, fold, 1, start, cut[:0]),
+            block=Part.of(graph, fold, start, stop, cut),
+            tail=Part.of(graph, fold, stop, len(graph), later),
+            out=out,
+            head_out=cut,
+            behind=stop,
+            repeats=fold.repeats,
+        )
+
+    def in_tail(self, node: int) -> int:
+        """Number in the tail of a node of the graph. [1]."""
+        return node - self.behind + self.tail.inputs
+
+
+_KNOWN: WeakKeyDictionary[Graph, Parts] = WeakKeyDictionary()
+
+
+def parts_of(graph: Graph, fold: Fold) -> Parts:
+    """The parts of a folded graph; found once for each.
+
+    Args:
+        graph: A folded graph.
+        fold: How it is folded.
+
+    Returns:
+        Its parts.
+    """
+    if graph not in _KNOWN:
+        _KNOWN[graph] = Parts.of(graph, fold)
+    return _KNOWN[graph]
+
+
+class Steady:
+    """Ends of a folded step, of several cases at once.
+
+    With the ends e of the nodes of a cut, those of the next cut are
+    ``max_j (A[i, j] + e[j])``, where A[i, j] is the longest path through the block.
+    The powers of A reach any number of blocks, exactly, settled or not.
+    """
+
+    def __init__(self, parts: Parts, x: Ints, p2p: int) -> None:
+        self.parts, self.x, self.p2p = parts, x, p2p
+        source = np.zeros((1, 1, x.shape[1]), dtype=np.int64)
+        self.head = parts.head.ends(x, p2p, source)
+        cut = len(parts.out)
+        self.block = parts.block.ends(x, p2p, _alone(cut, x.shape[1]))
+        most = squarings(cut, parts.repeats)
+        self.powers = [self.block[parts.out]]
+        for _ in range(most):
+            self.powers.append(_product(self.powers[-1], self.powers[-1]))
+        bits = [bit for bit in range(most) if parts.repeats >> bit & 1]
+        self.steps = [*bits, *[most] * (parts.repeats >> most)]
+        self.cuts = [self.head[parts.head_out]]
+        for bit in self.steps:
+            self.cuts.append(_product(self.powers[bit], self.cuts[-1]))
+        start = np.concatenate([np.full_like(source, NEVER), self.cuts[-1]])
+        self.tail = parts.tail.ends(x, p2p, start)
+
+    @property
+    def cases(self) -> int:
+        """How many cases there are. [1]."""
+        return int(self.x.shape[1])
+
+    @property
+    def spans(self) -> Ints:
+        """Makespans. [ns], shape (cases,)."""
+        spans: Ints = self.tail[-1, 0]
+        return spans
+
+    def way(self, case: int, node: int = -1) -> Ints:
+        """Count the longest path from the source to a node of the tail.
+
+        Args:
+            case: Which case. [1]
+            node: Number in the tail; the end of the step. [1]
+
+        Returns:
+            Slots, then transfers. [1], shape (n_slots + 1,)
+        """
+        return _Walk(self, case).back(node % len(self.tail))
+
+
+def _alone(cut: int, cases: int) -> Ints:
+    """Starts of a cut, each at 0 with all others, and the source, never."""
+    start = np.full((1 + cut, cut, cases), NEVER, dtype=np.int64)
+    start[1 + np.arange(cut), np.arange(cut)] = 0
+    return start
+
+
+def _product(left: Ints, right: Ints) -> Ints:
+    """Multiply matrices over (max, +). [ns], shape (cut, starts, cases)."""
+    product: Ints = left[:, :1] + right[:1]
+    for at in range(1, len(right)):
+        np.maximum(product, left[:, at : at + 1] + right[at : at + 1], out=product)
+    np.maximum(product, NEVER, out=product)
+    return product
+
+
+class _Walk:
+    """The longest path of one case, counted back from a node of the tail."""
+
+    def __init__(self, steady: Steady, case: int) -> None:
+        self.steady, self.parts, self.case = steady, steady.parts, case
+        self.known: dict[tuple[int, int, int], Ints] = {}
+
+    def back(self, node: int) -> Ints:
+        """Count from a node of the tail to the source."""
+        steady, p2p, found = self.steady, self.steady.p2p, self.none()
+        ends = steady.tail[:, 0, self.case].tolist()
+        at = self.parts.tail.trace(ends, p2p, node, found) - 1
+        for index in range(len(steady.steps))[::-1]:
+            bit = steady.steps[index]
+            before = _best(
+                steady.powers[bit][at, :, self.case],
+                steady.cuts[index][:, 0, self.case],
+                at,
+            )
+            found += self.through(bit, at, before)
+            at = before
+        ends = steady.head[:, 0, self.case].tolist()
+        self.parts.head.trace(ends, p2p, int(self.parts.head_out[at]), found)
+        return found
+
+    def none(self) -> Ints:
+        """Counts of nothing."""
+        return np.zeros(len(self.steady.x) + 1, dtype=np.int64)
+
+    def through(self, bit: int, to: int, start: int) -> Ints:
+        """Count the longest path through ``2^bit`` blocks."""
+        key = (bit, to, start)
+        if key not in self.known:
+            self.known[key] = (self._halves if bit else self._block)(*key)
+        return self.known[key]
+
+    def _halves(self, bit: int, to: int, start: int) -> Ints:
+        half = self.steady.powers[bit - 1]
+        left, right = half[to, :, self.case], half[:, start, self.case]
+        middle = _best(left, right, to)
+        return self.through(bit - 1, to, middle) + self.through(bit - 1, middle, start)
+
+    def _block(self, _: int, to: int, start: int) -> Ints:
+        found, block = self.none(), self.parts.block
+        ends = self.steady.block[:, start, self.case].tolist()
+        block.trace(ends, self.steady.p2p, int(self.parts.out[to]), found)
+        return found
+
+
+def _best(left: Ints, right: Ints, preferred: int) -> int:
+    """Choose where the longest path passes a cut; the same node where it may."""
+    sums = left + right
+    best = int(sums.argmax())
+    return preferred if sums[preferred] == sums[best] else best
+
+
+def in_batches(graph: Graph, fold: Fold, x: Ints, p2p: int) -> Iterator[Steady]:
+    """Run as many cases at a time as memory allows.
+
+    Args:
+        graph: A folded graph.
+        fold: How it is folded.
+        x: Durations by slot and case. [ns], shape (n_slots, cases)
+        p2p: One transfer between neighbouring ranks. [ns]
+
+    Yields:
+        The step of some cases, in order.
+    """
+    parts = parts_of(graph, fold)
+    cut, most = len(parts.out), squarings(len(parts.out), parts.repeats)
+    cells = len(parts.block.rows) * cut + (most + 2) * cut * cut
+    cells += len(parts.head.rows) + len(parts.tail.rows)
+    each = max(1, CELLS // cells)
+    for start in range(0, x.shape[1], each):
+        yield Steady(parts, x[:, start : start + each], p2p)
