@@ -112,8 +112,9 @@ def _result(
     among = tied(contenders)
     first = robust_choice(contenders, among) if robust and among else 0
     listed = _listed(contenders, top, first)
-    plans, status = _plans(contenders, listed), _status(outcomes, contenders)
-    ranks = {at: rank for rank, at in enumerate(listed, start=1)}
+    plans = _plans(contenders, listed, spare)
+    status = _status(outcomes, contenders)
+    ranks = {at: rank for rank, at in enumerate(listed[: len(plans)], start=1)}
     told = _explain(outcomes, plans, status, spare)
     if first:
         why = why_robust(contenders, among, first)
@@ -172,13 +173,13 @@ def _rule(rule: str, count: int, limits: dict[str, object]) -> str:
 def _contenders(
     outcomes: Sequence[SearchOutcome], top: int, spare: Stop
 ) -> list[Contender]:
-    """The best of all variants, and as time allows what is close to them, priced."""
+    """The best of all variants, and as time allows the next and what is close."""
     ranked = sorted(plan for outcome in outcomes for plan in outcome.ranked)[:top]
     near = {plan for outcome in outcomes for plan in outcome.near}
     more = sorted(near.difference(ranked))[: max(MOST_NEAR - len(ranked), 0)]
     found: list[Contender] = []
     for plan in sorted([*ranked, *more]):
-        if len(found) >= top and spare.reached:
+        if found and spare.reached:
             break
         one = _contender(outcomes, plan)
         if not any(_is_same(one, other) for other in found):
@@ -204,10 +205,14 @@ def _listed(contenders: Sequence[Contender], top: int, first: int) -> list[int]:
     return [first, *others][:top] if contenders else []
 
 
-def _plans(contenders: Sequence[Contender], listed: Sequence[int]) -> list[RankedPlan]:
-    """The plans to list, verified one by one."""
+def _plans(
+    contenders: Sequence[Contender], listed: Sequence[int], spare: Stop
+) -> list[RankedPlan]:
+    """The plans to list, verified one by one; the first, and others as time allows."""
     plans: list[RankedPlan] = []
     for rank, at in enumerate(listed, start=1):
+        if plans and spare.reached:
+            break
         one = contenders[at]
         _verify(one.workload, one.layout, one.estimate)
         plans.append(_ranked(rank, one, contenders[0]))

@@ -1,7 +1,7 @@
 """Which rank runs which virtual stage, and which stage hands on to which."""
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 V_SHAPED = ("zb-v", "dualpipe-v", "dualpipe")
 """Schedules whose second chunks lie on the ranks in reverse. [text]"""
@@ -26,12 +26,12 @@ class Placement:
     folded: bool
     both_ways: bool
 
-    @property
+    @cached_property
     def stages(self) -> int:
         """Virtual stages, copies counted, ``p v``. [1]."""
         return self.p * self.v
 
-    @property
+    @cached_property
     def depth(self) -> int:
         """Virtual stages that a micro-batch passes. [1]."""
         return self.p if self.both_ways else self.stages
@@ -66,9 +66,14 @@ class Placement:
 
     def hops(self, stage: int) -> int:
         """Transfers from the virtual stage before: 0 on the same rank. [1]."""
-        if self.is_first(stage):
-            return 0
-        return int(self.rank(stage - 1) != self.rank(stage))
+        return self._hops[stage]
+
+    @cached_property
+    def _hops(self) -> tuple[int, ...]:
+        return tuple(
+            int(not self.is_first(stage) and self.rank(stage - 1) != self.rank(stage))
+            for stage in range(self.stages)
+        )
 
     def micros(self, m: int) -> int:
         """Micro-batches of a step that pass one virtual stage. [1]."""
