@@ -1,1 +1,1 @@
-"""What planner costs and how true it is: run as modules."""
+"""Costs of planner and errors of its predictions: run as modules."""

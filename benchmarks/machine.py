@@ -1,4 +1,4 @@
-"""Where and when a benchmark ran: printed above every table."""
+"""Machine and date of a benchmark: printed above every table."""
 
 import os
 import platform
@@ -7,7 +7,7 @@ from pathlib import Path
 
 CPU_INFO = Path("/proc/cpuinfo")
 RSS_UNIT = 1 if platform.system() == "Darwin" else 1024
-"""Unit of a resident set as the system reports it. [B]"""
+"""Unit in which the system reports a resident set. [B]"""
 
 
 def machine() -> str:

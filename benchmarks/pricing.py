@@ -1,15 +1,16 @@
 """Outer tuples priced and bounded per second: ``python -m benchmarks.pricing``.
 
 The space of Llama 3.1 405B on 16,384 GPUs, one process. Numpy's own threads are
-not used: the columns are element by element.
+not used: operations on columns are element by element.
 """
 
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
 from time import perf_counter
 
-from benchmarks.machine import machine, peak_memory
+from benchmarks.machine import machine
 from benchmarks.simulator import best_of
 from planner.cost.table import fill_table
 from planner.resolve import resolve
@@ -26,7 +27,7 @@ def timed(call: Callable[[], object]) -> tuple[float, float]:
     """Time a call the first time, with cold caches, and at its best.
 
     Args:
-        call: What to time.
+        call: Function to time.
 
     Returns:
         First and best wall time. [s]
@@ -56,7 +57,7 @@ def main() -> None:
             first, best = timed(call)
             print(f"  {name:10} first {first:6.2f} s, best {best:6.2f} s", end="")
             print(f", {count / best:12,.0f} a second")
-    print(f"peak RSS {peak_memory() / 2**20:,.0f} MiB")
+    print(f"peak RSS {getrusage(RUSAGE_SELF).ru_maxrss / 2**10:,.0f} MiB")
 
 
 if __name__ == "__main__":

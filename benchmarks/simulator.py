@@ -1,4 +1,4 @@
-"""What one simulation of a step costs: ``python -m benchmarks.simulator``."""
+"""Time of one simulation of a step: ``python -m benchmarks.simulator``."""
 
 from collections.abc import Callable
 from time import perf_counter
@@ -20,11 +20,11 @@ OPERATIONS = 4_000
 
 
 def best_of(runs: int, call: Callable[[], object]) -> float:
-    """Least wall time of several calls, the one that was disturbed least.
+    """Least wall time of several calls: the time of the least disturbed call.
 
     Args:
         runs: Calls to time. [1]
-        call: What to time.
+        call: Function to time.
 
     Returns:
         Wall time of the fastest call. [s]

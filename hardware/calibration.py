@@ -1,12 +1,12 @@
-"""What hardware achieves: measured efficiencies, one YAML file per GPU, with sources.
+"""Measured efficiencies of hardware, one YAML file per GPU, with sources.
 
-A file may name a `base` GPU; each section it leaves out is then the base's, and
-`transferred` says why that is sound. `transferred` also names sections whose numbers
-were scaled from a relative. Of these, `borrowed` are those whose level was measured on
-another chip, not just a secondary constant; without it, all that the base fills.
-Under `scale` a file has a factor for a section that it takes from its base:
-`attention` multiplies rates; `scale_up` multiplies messages and bandwidths alike, so
-that latencies stay. Datasheet facts are in `specs`.
+A file may name a `base` GPU, whose sections fill those that the file leaves out.
+`transferred` says why a filled section is sound. `transferred` also names sections
+whose numbers were scaled from a relative. `borrowed` lists the sections whose level
+was measured on another chip, not just a secondary constant. Without `borrowed`, all
+sections that the base fills are borrowed. Under `scale` a file has a factor for a
+section that comes from the base. `attention` multiplies rates; `scale_up` multiplies
+messages and bandwidths alike, so latencies stay. Datasheet facts are in `specs`.
 """
 
 from collections.abc import Mapping
@@ -59,7 +59,7 @@ class GemmCalibration(Measured):
         efficiency: Of the datasheet peak, for large shapes. [1]
         traffic: Weight of the operand bytes. [1]
         overhead: Per kernel. [s]
-        source: Where the constants are from. [-]
+        source: Source of the constants. [-]
     """
 
     efficiency: Fraction
@@ -76,14 +76,14 @@ class AttentionCurve(Measured):
         kernel: `fa2`, `fa3`, `cudnn9`, or `sdpa` for the fused kernel that PyTorch
             has where none of them runs. [-]
         head_dim: Size d of a head. [1]
-        causal: Whether the mask is causal. [-]
+        causal: True if the mask is causal. [-]
         waves: Heads * batch * s / 128 / SMs of the measurement, at which
             `attention_waves` is already in the rates; None for rates of endless
             work. [1]
         seq_len: Sequence lengths, ascending, shape (n,). [1]
         forward: Rates, shape (n,). [FLOP/s]
         backward: Rates, shape (n,). [FLOP/s]
-        source: Where the rates are from. [-]
+        source: Source of the rates. [-]
     """
 
     kernel: str
@@ -107,14 +107,14 @@ class AttentionCurve(Measured):
 
 
 class AttentionWaves(Measured):
-    """How attention loses speed with little work: w / (w + w0), w waves of blocks.
+    """Part of its speed that attention keeps with little work: w / (w + w0).
 
-    w = heads * batch * s / 128 / SMs
+    w = heads * batch * s / 128 / SMs, in waves of blocks
 
     Attributes:
         forward: w0 of the forward kernel. [1]
         backward: w0 of the backward kernel. [1]
-        source: Where they are from. [-]
+        source: Source of both numbers. [-]
     """
 
     forward: Positive
@@ -127,7 +127,7 @@ class MemoryCalibration(Measured):
     Attributes:
         efficiency: Of the HBM peak, for triad-like kernels. [1]
         op_latency: Between two kernels of a stream, start and drain. [s]
-        source: Where the constants are from. [-]
+        source: Source of the constants. [-]
     """
 
     efficiency: Fraction
@@ -144,7 +144,7 @@ class ScaleUpCalibration(Measured):
         all_to_all_bandwidth: Even all-to-all. [B/s]
         all_reduce_curve: (message, bus bandwidth) of 8 ranks, messages ascending; one
             point for a rate that no message changes. [B], [B/s]
-        source: Where the numbers are from. [-]
+        source: Source of the numbers. [-]
     """
 
     ring_bandwidth: BytesPerSecond
@@ -174,21 +174,21 @@ class ScaleUpCalibration(Measured):
 
 
 class GpuCalibration(BaseModel):
-    """What one GPU achieves.
+    """Measured rates and times of one GPU.
 
     Attributes:
         name: Name of the GPU. [-]
         base: GPU whose sections fill those left out, if any. [-]
         gemm: Number format to the constants of a dense product. [-]
-        grouped_gemm: Number format to those of a per-expert product. [-]
+        grouped_gemm: Number format to the constants of a per-expert product. [-]
         attention: Curves per kernel and head size. [-]
         attention_waves: Loss with little work. [-]
         memory: Memory-bound operators. [-]
-        scale_up: Collectives inside a domain joined by its own link. [-]
-        scale_up_on: Link to the same, where a node joins this GPU by that link. [-]
-        transferred: Section to why a relative's numbers stand in for its own. [-]
+        scale_up: Collectives inside a domain joined by the GPU's own link. [-]
+        scale_up_on: Link to collectives, where a node joins this GPU by that link. [-]
+        transferred: Section to the reason why a relative's numbers stand in. [-]
         borrowed: Sections of `transferred` whose level was never measured on this
-            chip; an interval has reason to be wider for each. [-]
+            chip; each is a reason for a wider interval. [-]
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -207,7 +207,7 @@ class GpuCalibration(BaseModel):
 
     @model_validator(mode="after")
     def _check_borrowed(self) -> Self:
-        """What is borrowed is explained."""
+        """Every borrowed section is explained."""
         if unexplained := sorted(self.borrowed - self.transferred.keys()):
             raise ValueError(f"borrowed: {unexplained} have no reason in transferred")
         return self
@@ -240,8 +240,8 @@ class GpuCalibration(BaseModel):
         """Curves of an attention kernel, one per head size, ascending.
 
         Args:
-            kernel: `fa2`, `fa3` or `cudnn9`. [-]
-            causal: Whether the mask is causal. [-]
+            kernel: `fa2`, `fa3`, `cudnn9` or `sdpa`. [-]
+            causal: True for a causal mask. [-]
 
         Returns:
             The curves. [-]
@@ -280,16 +280,16 @@ def calibrated() -> tuple[str, ...]:
 
 @remembered
 def calibration(gpu_name: str) -> GpuCalibration:
-    """What a GPU achieves.
+    """Calibration of a GPU.
 
     Args:
         gpu_name: Name in the catalog. [-]
 
     Returns:
-        Its calibration, sections of its base filled in. [-]
+        The calibration, with sections of the base filled in. [-]
 
     Raises:
-        UnknownNameError: No calibration for it; lists those there are.
+        UnknownNameError: No calibration for this GPU; lists the calibrated GPUs.
         CatalogError: A section is neither given nor explained in `transferred`.
     """
     if gpu_name not in calibrated():
@@ -307,7 +307,7 @@ def calibration(gpu_name: str) -> GpuCalibration:
 
 
 def _with_base(path: str, given: dict[str, Any]) -> dict[str, Any]:
-    """The file's sections, and its base's for those that `transferred` explains."""
+    """Sections of the file, and of its base where `transferred` explains them."""
     if "base" not in given:
         return given
     try:
@@ -346,11 +346,11 @@ def _scaled(base: GpuCalibration, scale: _Scale) -> GpuCalibration:
 
 
 def scaled_links(base: ScaleUpCalibration, factor: float) -> ScaleUpCalibration:
-    """The same latencies at other rates: B'(S) = f B(S / f), so t'(S) = t(S / f).
+    """Bandwidths scaled at equal latencies: B'(S) = f B(S / f), so t'(S) = t(S / f).
 
     Args:
-        base: What a relative achieves. [-]
-        factor: f, new rates over old ones. [1]
+        base: Bandwidths of a relative. [-]
+        factor: f, new rates over old rates. [1]
 
     Returns:
         Messages and bandwidths times the factor. [-]
@@ -370,7 +370,7 @@ def scaled_links(base: ScaleUpCalibration, factor: float) -> ScaleUpCalibration:
 
 @reader(_FOLDER)
 def _check_file(name: str) -> object:
-    """What one file of the folder holds; only GPUs and networks can be laid over."""
+    """Entry of one file of the folder; only GPUs and networks can be laid over."""
     owners = {"host": "the host's", "nccl": "NCCL's", "formats": "the formats'"}
     if whose := owners.get(name):
         raise CatalogError(f"{find(_FOLDER, name)}: {whose} constants are not replaced")

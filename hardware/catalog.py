@@ -1,7 +1,7 @@
 """The catalog: GPUs, links, nodes and clusters by name, read once from their YAML.
 
-What one entry says of another is checked when it is read: that names exist, that a
-link is of the right kind, that the rates of a GPU, its link and its node agree.
+References between entries are checked when an entry is read. Names must exist, and a
+link must be of the right kind. The rates of a GPU, its link and its node must agree.
 """
 
 from collections.abc import Callable
@@ -50,23 +50,23 @@ __all__ = [
 ]
 
 Kind = Literal["gpus", "links", "nodes", "clusters"]
-"""What the catalog has."""
+"""Kinds of entries in the catalog."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster with everything its names stand for.
+    """A cluster with the entries that its names stand for.
 
     Attributes:
         spec: Nodes and tiers. [-]
-        node: One of its nodes. [-]
-        gpu: One of its GPUs. [-]
+        node: Datasheet of the cluster's nodes. [-]
+        gpu: Datasheet of the cluster's GPUs. [-]
         scale_up: Link inside a scale-up domain. [-]
         nic: Link of one NIC. [-]
         host_link: Link between a GPU and its host. [-]
-        pools: Of a mixed fleet, each of its pools; the others speak of the first. [-]
+        pools: Pools of a mixed fleet; `node` to `host_link` are the first pool's. [-]
     """
 
     spec: ClusterSpec
@@ -99,11 +99,11 @@ def gpu(name: str) -> GpuSpec:
         name: For example `h100-sxm5-80gb`. [-]
 
     Returns:
-        Its datasheet. [-]
+        Datasheet of the GPU. [-]
 
     Raises:
         UnknownNameError: No such GPU.
-        CatalogError: Its file is wrong, or contradicts that of a link.
+        CatalogError: The file is wrong, or contradicts the file of a link.
     """
     its = lookup("gpus", name, GpuSpec)
     up = _refer("gpus", name, "nvlink", lambda: link(its.nvlink))
@@ -123,7 +123,7 @@ def link(name: str) -> LinkSpec:
         name: For example `nvlink4`, `ib-ndr`. [-]
 
     Returns:
-        Its datasheet. [-]
+        Datasheet of the link. [-]
 
     Raises:
         UnknownNameError: No such link.
@@ -139,11 +139,11 @@ def node(name: str) -> NodeSpec:
         name: For example `dgx-h100`. [-]
 
     Returns:
-        Its datasheet. [-]
+        Datasheet of the node. [-]
 
     Raises:
         UnknownNameError: No such node.
-        CatalogError: Its file is wrong, or contradicts that of its GPU or links.
+        CatalogError: The file is wrong, or contradicts the file of its GPU or links.
     """
     its = lookup("nodes", name, NodeSpec)
     its_gpu = _refer("nodes", name, "gpu", lambda: gpu(its.gpu))
@@ -173,7 +173,7 @@ def _check_domain(its: NodeSpec, up: LinkSpec) -> None:
 
 
 def _refer(kind: str, name: str, field: str, look_up: Callable[[], T]) -> T:
-    """What a field of an entry names."""
+    """Entry that a field names; an unknown name is an error of the file."""
     try:
         return look_up()
     except UnknownNameError as error:
@@ -190,14 +190,14 @@ def _must_be(kind: str, name: str, field: str, its: LinkSpec, wanted: str) -> No
 
 
 def _same(a: float, b: float) -> bool:
-    """Whether two datasheet rates differ by no more than rounding."""
+    """True if two datasheet rates differ by no more than rounding."""
     return abs(a / b - 1) <= ROUNDED
 
 
 def _contradiction(
     kind: str, name: str, field: str, rate: float | None, its: LinkSpec
 ) -> CatalogError:
-    """Two files that give one rate two values."""
+    """Error of two files that give one rate two values."""
     return CatalogError(
         f"{find(kind, name)}: {field}: {(rate or 0) / GB:g} GB/s contradicts "
         f"{its.name}, which carries {its.bandwidth / GB:g} GB/s",
@@ -212,11 +212,11 @@ def cluster(name: str) -> ClusterSpec:
         name: For example `llama3-h100-16k`. [-]
 
     Returns:
-        Its nodes and tiers, names not yet resolved. [-]
+        Nodes and tiers of the cluster, names not yet resolved. [-]
 
     Raises:
         UnknownNameError: No such cluster.
-        CatalogError: Its file is wrong, or its node is none or does not fit it.
+        CatalogError: The file is wrong, or its node is unknown or does not fit.
     """
     spec = lookup("clusters", name, ClusterSpec)
     try:

@@ -9,7 +9,7 @@ _STRANGE = frozenset({"Cc", "Cs", "Zl", "Zp"})
 
 
 def is_strange(character: str) -> bool:
-    """Whether a character does something in place of being shown.
+    """Tell if a character does something in place of being shown.
 
     Args:
         character: One character. [text]

@@ -1,8 +1,8 @@
-"""Reads what a user's file holds, and refuses what no program can use.
+"""Reads the content of a user's file, and refuses values that no program can use.
 
 A file that a person wrote has blocks some levels deep, numbers of 64 bits and text
-that can be shown. What goes beyond it is a slip, a broken file or an attack, and is
-refused here with the field, so that nothing behind has to expect it.
+that can be shown. Anything beyond is a slip, a broken file or an attack. It is
+refused here with the field. So no code behind has to expect it.
 """
 
 import json
@@ -21,16 +21,16 @@ LARGEST_FILE = 1 << 24
 MOST_VALUES = 1 << 20
 """Values of a file, aliases followed. [1]"""
 LARGEST_NUMBER = (1 << 63) - 1
-"""Of what a 64-bit integer holds. [1]"""
+"""Largest number that a 64-bit integer holds. [1]"""
 _LAYOUT = frozenset("\n\t")
 
 
 class DocumentError(ValueError):
-    """A file holds what cannot be used.
+    """A file holds something that cannot be used.
 
     Attributes:
         field: Dotted path, empty where the whole file is meant. [text]
-        problem: What is wrong there. [text]
+        problem: The fault in the field. [text]
     """
 
     def __init__(self, problem: str, field: str = "") -> None:
@@ -39,13 +39,13 @@ class DocumentError(ValueError):
 
 
 def is_there(path: Path) -> bool:
-    """Whether a path leads anywhere; a name that no file can have does not.
+    """Tell if a path leads anywhere; a name that no file can have does not.
 
     Args:
         path: Any path, of any length. [-]
 
     Returns:
-        True of files, folders and devices.
+        True for files, folders and devices.
     """
     try:
         path.stat()
@@ -55,25 +55,25 @@ def is_there(path: Path) -> bool:
 
 
 def is_file(path: Path) -> bool:
-    """Whether a path leads to an ordinary file.
+    """Tell if a path leads to an ordinary file.
 
     Args:
         path: Any path, of any length. [-]
 
     Returns:
-        False of folders, devices and what is not there.
+        False for folders, devices and paths that lead nowhere.
     """
     return is_there(path) and path.is_file()
 
 
 def is_folder(path: Path) -> bool:
-    """Whether a path leads to a folder.
+    """Tell if a path leads to a folder.
 
     Args:
         path: Any path, of any length. [-]
 
     Returns:
-        False of files, devices and what is not there.
+        False for files, devices and paths that lead nowhere.
     """
     return is_there(path) and path.is_dir()
 
@@ -117,7 +117,7 @@ def read_text(path: Path | Traversable) -> str:
         path: The file. [-]
 
     Returns:
-        Its text, lines ended by newlines. [text]
+        Text of the file, lines ended by newlines. [text]
 
     Raises:
         DocumentError: Unreadable, no UTF-8, or too large.
@@ -146,8 +146,8 @@ def plain_yaml(text: str, *, dates: bool = False) -> Any:
         Mappings, lists, numbers and text. [-]
 
     Raises:
-        YAMLError: It is no YAML, or has a key twice.
-        DocumentError: It holds what cannot be used; a ValueError.
+        YAMLError: The text is no YAML, or has a key twice.
+        DocumentError: The text holds something that cannot be used; a ValueError.
     """
     try:
         return plain(parse_yaml(text), dates=dates)
@@ -170,7 +170,7 @@ def plain_json(text: str) -> Any:
         Mappings, lists, numbers and text. [-]
 
     Raises:
-        DocumentError: It is no JSON, or holds what cannot be used.
+        DocumentError: The text is no JSON, or holds something that cannot be used.
     """
     try:
         return plain(json.loads(text))
@@ -188,14 +188,14 @@ def _reason(error: ValueError) -> str:
 
 
 def plain(data: Any, *, dates: bool = False) -> Any:
-    """Data as they are, if they are plain.
+    """Return data unchanged if every value is plain.
 
     Args:
-        data: As a parser returned them; an alias may stand in several places. [-]
+        data: Data from a parser; an alias may stand in several places. [-]
         dates: Dates are values too. [-]
 
     Returns:
-        The same. [-]
+        The data. [-]
 
     Raises:
         DocumentError: A number beyond 64 bits or not finite, text with characters that
@@ -206,7 +206,7 @@ def plain(data: Any, *, dates: bool = False) -> Any:
 
 
 class _Check:
-    """Counts values, each container once however often aliases name it."""
+    """Counts values with aliases followed, and visits each container once."""
 
     def __init__(self, *, dates: bool) -> None:
         self.sizes: dict[int, int] = {}

@@ -1,8 +1,8 @@
-"""What collectives reach inside a domain of a given cluster.
+"""Bandwidths that collectives reach inside a domain of a given cluster.
 
-A calibration belongs to a GPU on its own link. A node may join it by another link
-(PCIe alone, without the bridge): then the numbers measured on that link count, or
-else those of its own link scale by the line rates.
+A calibration belongs to a GPU on its own link. A node may join the GPU by another link
+(PCIe alone, without the bridge). Then the numbers measured on that link count. Where
+there are none, the numbers of the GPU's own link scale by the line rates.
 """
 
 from hardware.calibration import GpuCalibration, ScaleUpCalibration, scaled_links
@@ -14,13 +14,13 @@ def domain_calibration(cluster: Cluster, its: GpuCalibration) -> ScaleUpCalibrat
 
     f = full rate of the node's link / full rate of the GPU's own link
 
-    A smaller group reaches these times `GroupView.scale_up_bandwidth` over
+    A smaller group reaches these bandwidths times `GroupView.scale_up_bandwidth` over
     `Fabric.full_bandwidth`, which is 1 below a switch. In-switch reduction is left
     out where no switch is. Left out: that a bus and a mesh have other latencies.
 
     Args:
         cluster: The cluster. [-]
-        its: Calibration of its GPU. [-]
+        its: Calibration of the cluster's GPU. [-]
 
     Returns:
         The calibration on the node's link. [-]

@@ -1,9 +1,9 @@
-"""The numbers of a cluster that decide bandwidths, and which unit each rank sits in.
+"""The numbers of a cluster that decide bandwidths, and the unit of each rank.
 
 Ranks fill the GPUs in service in the order of their nodes. A level is the scale-up
-domains (0) or the units of tier i (i + 1). Where every unit but the last has as many
-GPUs in service as any, rank r sits in unit r // GPUs; where pods differ in size, or
-nodes are out of service, the sizes are listed.
+domains (0) or the units of tier i (i + 1). Where every unit but the last is whole,
+rank r sits in unit r // GPUs. Where pods differ in size, or nodes are out of service,
+the sizes are listed.
 """
 
 from collections.abc import Sequence
@@ -29,10 +29,10 @@ class Fabric:
         tiers: (GPUs of a unit, oversubscription) per tier, leaf first. [1]
         mesh_link: Rate between two GPUs of a mesh, None where a switch or a bus
             joins the domain. [B/s]
-        staging: Rate into host memory, and out of it, that the ranks of a domain
-            share when their copies go through it; infinite when they do not. [B/s]
-        uneven: By level, the ranks of each unit where they differ by more than a
-            last unit that is filled in part; empty where they do not. [1]
+        staging: Rate into and out of host memory that the ranks of a domain share
+            for their copies; infinite when copies do not go through it. [B/s]
+        uneven: By level, the ranks of each unit, where a unit before the last is
+            not whole; else empty. [1]
     """
 
     gpus: int
@@ -98,7 +98,7 @@ def fabric_of(cluster: Cluster, gpus: int | None = None) -> Fabric:
         gpus: GPUs that hold ranks, all in service by default; the rest is idle. [1]
 
     Returns:
-        Its fabric. [-]
+        Fabric of the cluster. [-]
     """
     link, domain = cluster.scale_up, cluster.node.scale_up_domain
     used = cluster.gpus if gpus is None else gpus
@@ -132,7 +132,7 @@ def _uneven(cluster: Cluster, used: int) -> tuple[tuple[int, ...], ...]:
 
 
 def is_even(ranks: Sequence[int], size: int) -> bool:
-    """Whether all units but the last are whole.
+    """Tell if all units but the last are whole.
 
     Args:
         ranks: Ranks of each unit. [1]

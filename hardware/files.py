@@ -1,9 +1,10 @@
 """The YAML files of facts: ours, and a user's folder laid over them.
 
-A folder has subfolders `gpus`, `links`, `nodes`, `clusters`, `calibration`, each with
-one file per entry. A file laid over ours adds an entry, or replaces the one of its
-name. GPUs, links, nodes and calibration are data of this package; clusters are files
-that a user copies, in `configs/clusters` of a checkout or of the installed `planner`.
+A folder has subfolders `gpus`, `links`, `nodes`, `clusters`, `calibration`, `prices`
+and `reliability`, each with one file per entry. A file laid over ours adds an entry,
+or replaces the entry of its name. Clusters are files that a user copies. They are in
+`configs/clusters` of a checkout or of the installed `planner`. All other kinds are
+data of this package.
 """
 
 import difflib
@@ -25,16 +26,16 @@ K = TypeVar("K")
 T = TypeVar("T")
 
 SUFFIXES = (".yaml", ".yml")
-"""How the name of a file of facts ends."""
+"""Endings of the names of files of facts."""
 MOST_KNOWN = 12
 """Names in a message where none is near. [1]"""
 SHOWN = 4
 """Wrong fields that one message names. [1]"""
 
 _readers: dict[str, Callable[[str], object]] = {}
-"""Kind to what reads one entry of it."""
+"""Kind to the function that reads one entry of that kind."""
 _forget: list[Callable[[], None]] = []
-"""Empty the caches of what was read."""
+"""Functions that empty the caches of entries read."""
 _layers: list[Path] = []
 """The user's folder, if one is laid over ours."""
 
@@ -51,10 +52,10 @@ def remembered(look_up: Callable[[K], T]) -> Callable[[K], T]:
     """Makes a function of one key remember its answers until the layers change.
 
     Args:
-        look_up: From a key to what is read. [-]
+        look_up: From a key to the entry read. [-]
 
     Returns:
-        The same, cached. [-]
+        The function, cached. [-]
     """
     cached = cache(look_up)
     _forget.append(cached.cache_clear)
@@ -80,7 +81,7 @@ def reader(kind: str) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
 
 
 def folder(kind: str) -> Traversable:
-    """Where our own YAML files of a kind are.
+    """Folder of our own YAML files of a kind.
 
     Args:
         kind: `gpus`, `links`, `nodes`, `clusters` or another folder of data. [-]
@@ -142,11 +143,11 @@ def find(kind: str, name: str) -> Traversable:
     """The file of one entry.
 
     Args:
-        kind: One of the subfolders. [-]
-        name: Stem of its file. [-]
+        kind: Name of a subfolder. [-]
+        name: Stem of the file's name. [-]
 
     Returns:
-        The user's file if there is one, else ours. [-]
+        The user's file if there is one, else our file. [-]
 
     Raises:
         UnknownNameError: No such file; lists the nearest names.
@@ -157,7 +158,7 @@ def find(kind: str, name: str) -> Traversable:
 
 
 def _unknown_name(kind: str, name: str, known: tuple[str, ...]) -> str:
-    """Say what was asked for and what is nearest to it."""
+    """Message with the unknown name and the known names nearest to it."""
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
     some = ", ".join(known[:MOST_KNOWN]) + (", ..." if len(known) > MOST_KNOWN else "")
     hint = f"nearest: {', '.join(near)}" if near else f"known: {some}"
@@ -167,8 +168,8 @@ def _unknown_name(kind: str, name: str, known: tuple[str, ...]) -> str:
 def overlay(path: Path | None) -> None:
     """Lay a user's folder over our own files, for this process.
 
-    Every file in it is read at once, and ours that may refer to one of them; a file
-    that is wrong in itself or contradicts another is refused, and nothing laid over.
+    Every file in the folder is read at once, and so are our files that may refer to
+    it. If a file is wrong or contradicts another, nothing is laid over.
 
     Args:
         path: Folder with subfolders of the kinds; None takes the layer away. [-]
@@ -201,7 +202,7 @@ def _lay(layers: list[Path]) -> None:
 
 
 def _check_folder(path: Path) -> None:
-    """Refuse a folder that is none, or that has nothing of ours in it."""
+    """Refuse a missing folder, an unknown subfolder, or a folder without subfolders."""
     if not is_folder(path):
         raise CatalogError(f"{path}: no such folder")
     inside = sorted(p.name for p in path.iterdir() if p.is_dir())
@@ -218,7 +219,7 @@ def read(path: Traversable, model: type[Model]) -> Model:
 
     Args:
         path: The file. [-]
-        model: Type of what it holds. [-]
+        model: Type of the content. [-]
 
     Returns:
         The model. [-]
@@ -230,7 +231,7 @@ def read(path: Traversable, model: type[Model]) -> Model:
 
 
 def load(path: Traversable) -> object:
-    """What one YAML file holds, unchecked.
+    """Content of one YAML file, unchecked.
 
     Args:
         path: The file. [-]
@@ -248,12 +249,12 @@ def load(path: Traversable) -> object:
 
 
 def parse(path: str, data: object, model: type[Model]) -> Model:
-    """What a file holds as a checked model.
+    """Content of a file as a checked model.
 
     Args:
         path: The file, for messages. [-]
-        data: What was read from it. [-]
-        model: Type of it. [-]
+        data: Content read from the file. [-]
+        model: Type of the content. [-]
 
     Returns:
         The model. [-]
@@ -279,9 +280,9 @@ def lookup(kind: str, name: str, model: type[Model]) -> Model:
     """One entry of the catalog by name.
 
     Args:
-        kind: A folder of `folder`. [-]
-        name: Stem of its file. [-]
-        model: Type of the entries; it has a `name`. [-]
+        kind: A kind that `folder` takes. [-]
+        name: Stem of the file's name. [-]
+        model: Type of the entries, with a field `name`. [-]
 
     Returns:
         The entry. [-]

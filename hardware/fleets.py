@@ -1,4 +1,4 @@
-"""What a cluster is made of: nodes, tiers of fabric, nodes that are gone, pools."""
+"""Parts of a cluster: nodes, tiers of fabric, nodes out of service, pools."""
 
 from itertools import pairwise
 from typing import Annotated, Any, Self
@@ -50,7 +50,7 @@ class TierSpec(BaseModel):
 
 
 class JoinSpec(BaseModel):
-    """What joins the pools of a mixed fleet.
+    """Connection between the pools of a mixed fleet.
 
     Attributes:
         bandwidth: One direction, per GPU that sends to another pool; by default the
@@ -71,15 +71,15 @@ class ClusterSpec(Sourced):
 
     Attributes:
         node: Name of the node. [-]
-        nodes: How many. [1]
+        nodes: Number of nodes. [1]
         tiers: From the leaf outward; above the last one a non-blocking core. [-]
         rail_optimised: NIC i of every node of a leaf unit meets one switch. [-]
         partial: A job may use part of a node. [-]
         out_of_service: Nodes that run nothing: the last so many, or those listed,
             counted from 0. [1]
-        pools: Of a mixed fleet, clusters of one kind of node each; `node` is then the
-            first one's, `nodes` those of all, and the rest is each pool's own. [-]
-        join: What joins the pools. [-]
+        pools: Of a mixed fleet, clusters of one kind of node each. `node` is then the
+            first pool's and `nodes` counts all pools; the rest is each pool's own. [-]
+        join: Connection between the pools. [-]
     """
 
     node: str

@@ -9,7 +9,7 @@ from hardware.files import UnknownNameError, find, read, remembered
 from hardware.measured import Measured, Positive
 
 FormatUse = Literal["weights", "moments"]
-"""What a format is for."""
+"""Uses of a format."""
 
 
 class BlockFormat(Measured):
@@ -19,10 +19,10 @@ class BlockFormat(Measured):
         element_bytes: One element without its scales. [B]
         block: Elements that share a scale; none without blocks. [1]
         scale_bytes: The scale of a block. [B]
-        nested_scale_bytes: The same where scales are quantised too. [B]
+        nested_scale_bytes: The scale of a block where scales are quantised too. [B]
         nested_block: Scales that then share a scale of `scale_bytes`. [1]
         row_scale_bytes: The scale of an output row. [B]
-        architectures: GPU architectures that the library runs it on. [text]
+        architectures: GPU architectures that the library runs the format on. [text]
     """
 
     element_bytes: Positive
@@ -64,17 +64,17 @@ class _FormatsFile(BaseModel):
 
 
 def block_format(use: FormatUse, name: str) -> BlockFormat:
-    """A block-wise format by what it is for and its name.
+    """A block-wise format by use and name.
 
     Args:
         use: `weights` of a frozen base, or `moments` of an optimizer. [-]
         name: Name of the format. [text]
 
     Returns:
-        Its bytes and the GPUs that run it. [-]
+        Bytes of the format and the GPUs that run it. [-]
 
     Raises:
-        UnknownNameError: No such format; lists those there are.
+        UnknownNameError: No such format; lists the known formats.
     """
     known = _formats(use)
     if name not in known:

@@ -1,4 +1,4 @@
-"""What a GPU reaches of its host: copies over their link, memory behind it."""
+"""Bandwidths between a GPU and its host: copies over the link, memory behind it."""
 
 from collections.abc import Mapping
 
@@ -13,9 +13,9 @@ class HostCalibration(Measured):
     """One GPU's share of its host.
 
     Attributes:
-        copy_efficiency: Rate of pinned copies over that of the link. [1]
+        copy_efficiency: Rate of pinned copies over the rate of the link. [1]
         memory_bandwidth: The host's memory over its GPUs, both directions. [B/s]
-        source: Where the numbers are from. [-]
+        source: Source of the numbers. [-]
     """
 
     copy_efficiency: Fraction
@@ -28,7 +28,7 @@ class NvmeCalibration(Measured):
     Attributes:
         read_bandwidth: Rate of reads. [B/s]
         write_bandwidth: Rate of writes. [B/s]
-        source: Where the numbers are from. [-]
+        source: Source of the numbers. [-]
     """
 
     read_bandwidth: BytesPerSecond
@@ -40,10 +40,10 @@ class StagingBuffers(Measured):
 
     Attributes:
         optimizer_buffers: Buffers of optimizer states, each of fp32 numbers. [1]
-        optimizer_parameters: Most parameters in one. [1]
+        optimizer_parameters: Most parameters in a buffer of optimizer states. [1]
         parameter_buffers: Buffers of parameters, each of 16-bit numbers. [1]
-        parameters: Parameters in one. [1]
-        source: Where the numbers are from. [-]
+        parameters: Parameters in a buffer of parameters. [1]
+        source: Source of the numbers. [-]
     """
 
     optimizer_buffers: PositiveInt
@@ -64,16 +64,16 @@ class _HostFile(BaseModel):
 
 @remembered
 def host(link: str) -> HostCalibration:
-    """What a GPU reaches of its host over a kind of link.
+    """Bandwidths between a GPU and its host over a kind of link.
 
     Args:
         link: Name of the host link, as in a GPU's data sheet. [text]
 
     Returns:
-        Its share of the host. [-]
+        The GPU's share of the host. [-]
 
     Raises:
-        UnknownNameError: No such link; lists those there are.
+        UnknownNameError: No such link; lists the known links.
     """
     links = _file("host").links
     if link not in links:
@@ -82,10 +82,10 @@ def host(link: str) -> HostCalibration:
 
 
 def nvme() -> NvmeCalibration:
-    """What one local NVMe drive reaches.
+    """Rates of one local NVMe drive.
 
     Returns:
-        Its rates. [-]
+        Rates of reads and writes. [-]
     """
     return _file("host").nvme
 
@@ -94,7 +94,7 @@ def staging() -> StagingBuffers:
     """Pinned buffers of a rank whose states lie on NVMe.
 
     Returns:
-        How many, and how large. [-]
+        Numbers and sizes of the buffers. [-]
     """
     return _file("host").staging
 

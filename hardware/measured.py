@@ -11,10 +11,10 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Measured(BaseModel):
-    """A set of measured constants and where they are from.
+    """A set of measured constants and their source.
 
     Attributes:
-        source: Where the constants are from. [-]
+        source: Source of the constants. [-]
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -1,4 +1,4 @@
-"""Prices of GPUs: an hour of one, or one to own, always with currency and basis."""
+"""Prices of GPUs, for an hour or to own, always with currency and basis."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -8,17 +8,17 @@ from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
 from hardware.units import FACTORS, parse_quantity
 
 Basis = Literal["USD/GPU-h", "USD/node-h", "USD/GPU", "USD/node"]
-"""What a price is for: an hour of a GPU or node, or a GPU or node to own."""
+"""Basis of a price: an hour of a GPU or node, or a GPU or node to own."""
 BASES: tuple[Basis, ...] = ("USD/GPU-h", "USD/node-h", "USD/GPU", "USD/node")
 
 
 @dataclass(frozen=True)
 class Price:
-    """A price with what it is for.
+    """A price with its basis.
 
     Attributes:
         amount: Above 0 for an hour; 0 for a GPU or node that is paid for. [basis]
-        basis: What it is for. [-]
+        basis: Currency, and the GPU, node or hour that the price is for. [-]
     """
 
     amount: float
@@ -26,7 +26,7 @@ class Price:
 
     @property
     def is_rate(self) -> bool:
-        """Whether it is for an hour, not for owning."""
+        """True if the price is for an hour, not for owning."""
         return self.basis.endswith("-h")
 
     def per_gpu(self, gpus_per_node: int) -> float:
@@ -36,7 +36,7 @@ class Price:
             gpus_per_node: GPUs of a node. [1]
 
         Returns:
-            For an hour where it is a rate. [USD/GPU-h] or [USD/GPU]
+            The price, for an hour where it is a rate. [USD/GPU-h] or [USD/GPU]
         """
         return self.amount / (gpus_per_node if "node" in self.basis else 1)
 

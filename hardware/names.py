@@ -1,11 +1,11 @@
 r"""Text that a user gives a thing: one pattern for names, one for lines of words.
 
-A name goes into scripts, file heads, pages and messages, so it holds nothing that a
-shell, YAML, HTML or a terminal takes for its own: letters and digits of any script,
-spaces, and a few marks. A line may hold any mark, and no character that moves the
-cursor, ends the line or turns the direction of writing (Unicode categories Cc, Cs, Zl
-and Zp, and the marks of UAX #9, which make text read as what it is not:
-CVE-2021-42574).
+A name goes into scripts, file heads, pages and messages. So a name holds nothing that
+a shell, YAML, HTML or a terminal takes for its own. It has letters and digits of any
+script, spaces, and a few marks. A line may hold any mark. A line has no character that
+moves the cursor, ends the line or turns the direction of writing. Those are the Unicode
+categories Cc, Cs, Zl and Zp, and the marks of UAX #9. The marks make text read as
+something else: CVE-2021-42574.
 """
 
 import re
@@ -20,21 +20,21 @@ LONGEST_NAME = 128
 LONGEST_LINE = 4096
 """Characters of a path or a source, as PATH_MAX of Linux. [1]"""
 MARKS = "._,:+=@#%()[]/-"
-"""What a name may hold beside letters, digits and spaces. [text]"""
+"""Marks that a name may hold beside letters, digits and spaces. [text]"""
 _NAME = re.compile(rf"[^\W_](?:[\w {re.escape(MARKS)}]*[\w{re.escape(MARKS)}])?")
 
 
 def plain_name(text: str) -> str:
-    """A name, if it is one.
+    """Return a text if it is a name.
 
     Args:
-        text: What the user wrote. [text]
+        text: Text that the user wrote. [text]
 
     Returns:
-        The same. [text]
+        The text. [text]
 
     Raises:
-        ValueError: It is empty, too long, or holds what no name holds.
+        ValueError: The text is empty, too long, or holds a character no name holds.
     """
     if len(text) <= LONGEST_NAME and _NAME.fullmatch(text):
         return text
@@ -46,17 +46,17 @@ def plain_name(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """A path, a source or a note, if it is one line that can be shown.
+    """Return a path, a source or a note if it is one line that can be shown.
 
     Args:
-        text: What the user wrote. [text]
+        text: Text that the user wrote. [text]
 
     Returns:
-        The same. [text]
+        The text. [text]
 
     Raises:
-        ValueError: It holds the end of a line or another character that is not shown,
-            or is too long.
+        ValueError: The text is too long, or holds the end of a line or another
+            character that is not shown.
     """
     if len(text) > LONGEST_LINE:
         raise ValueError(f"has {len(text)} characters; at most {LONGEST_LINE}")
@@ -66,15 +66,14 @@ def one_line(text: str) -> str:
 
 
 def name_like(text: str, otherwise: str = "unnamed") -> str:
-    """The nearest name to a text, such as that of a folder.
+    """The nearest name to a text, such as a folder's name.
 
     Args:
         text: Any text. [text]
         otherwise: The name of a text that has no letter and no digit. [text]
 
     Returns:
-        A name: what no name holds is a hyphen, and what is beyond its length gone.
-            [text]
+        A name: other characters become hyphens, and excess length is cut off. [text]
     """
     if len(text) <= LONGEST_NAME and _NAME.fullmatch(text):
         return text
@@ -111,6 +110,6 @@ Name = Annotated[
         }
     ),
 ]
-"""What a user calls a thing: one line that means nothing to any language. [text]"""
+"""Name that a user gives: one line that means nothing to any language. [text]"""
 Line = Annotated[str, AfterValidator(one_line)]
 """A path, a source or a note: one line that a terminal shows as it is. [text]"""

@@ -1,6 +1,6 @@
-"""NCCL's own tuning constants: what it believes when it picks an algorithm.
+"""NCCL's own tuning constants, by which NCCL picks an algorithm.
 
-Data of `calibration/nccl.yaml`, as in NCCL's `src/graph/tuning.cc`. Its estimate is
+Data of `calibration/nccl.yaml`, as in NCCL's `src/graph/tuning.cc`. NCCL's estimate is
 
 time = base + sum of hops + bytes / (bus bandwidth * protocol factor)
 """
@@ -55,23 +55,23 @@ class ProtocolFactors(_Constants):
 
 
 class CommunicatorMemory(_Constants):
-    """What one communicator allocates on a GPU, outside of any framework's allocator.
+    """Memory of one communicator on a GPU, outside of any framework's allocator.
 
     Attributes:
-        source: Where it is from. [-]
+        source: Source of the numbers. [-]
         ll: Buffer of one connection for LL. [B]
-        ll128: The same for LL128. [B]
-        simple: The same for Simple. [B]
+        ll128: Buffer of one connection for LL128. [B]
+        simple: Buffer of one connection for Simple. [B]
         channels: Architecture to channels of collectives inside a domain. [1]
-        default_channels: The same for all other architectures. [1]
+        default_channels: Such channels for all other architectures. [1]
         channels_per_nic: Channels that leave the domain at one NIC. [1]
         p2p_channels: Channels of sends and receives. [1]
-        p2p_channels_per_peer: Of these, those to one peer. [1]
+        p2p_channels_per_peer: Channels of sends and receives to one peer. [1]
         net_chunk: Bytes of one step of a send over the network. [B]
         net_steps: Steps of a channel in the pools of sends and of receives. [1]
         nvls_channels: Architecture to channels that reduce in the switch. [1]
-        nvls_buffer: One of two buffers of a head on such a channel. [B]
-        nvls_least: GPUs in a domain from which on the switch reduces. [1]
+        nvls_buffer: One of two buffers of a head on a channel of the switch. [B]
+        nvls_least: Fewest GPUs in a domain for which the switch reduces. [1]
         nvls_heads: Most heads. [1]
     """
 
@@ -101,11 +101,11 @@ class NcclConstants(_Constants):
     """NCCL's tuning constants, architectures by name.
 
     Attributes:
-        source: Where they are from. [-]
+        source: Source of the constants. [-]
         base_latency: Algorithm to its fixed latency. [s]
         hop_latency: Medium (`nvlink`, `pci`, `net`), algorithm to latency per hop. [s]
         net_overhead: CPU vendor to the least latency of an inter-node step. [s]
-        net_overhead_simple: Multiple of it for Simple. [1]
+        net_overhead_simple: Multiple of `net_overhead` for Simple. [1]
         ring_plateau: Multiple of the latency of a multi-node Simple ring
             all-reduce. [1]
         tree_chunk: Bytes that climb a tree at once, over all channels. [B]
@@ -116,7 +116,7 @@ class NcclConstants(_Constants):
         tree_per_channel: Architecture to cap of a channel for 1, 2, at least 4
             nodes. [B/s]
         nvls_efficiency: Architecture to part of the link rate in the switch. [1]
-        memory: What a communicator allocates. [B]
+        memory: Memory of a communicator. [B]
     """
 
     source: str = Field(min_length=1)

@@ -1,4 +1,4 @@
-"""What traffic between scale-up domains reaches, per kind of fabric."""
+"""Efficiencies of traffic between scale-up domains, per kind of fabric."""
 
 from collections.abc import Mapping
 
@@ -16,8 +16,8 @@ class NetworkCalibration(Measured):
         efficiency: Large all-gather and reduce-scatter rings. [1]
         all_to_all_efficiency: Even all-to-all. [1]
         p2p_efficiency: One rank to another. [1]
-        latency_factor: Latency of a hop over that which NCCL has for InfiniBand. [1]
-        source: Where the numbers are from. [-]
+        latency_factor: Latency of a hop over NCCL's latency for InfiniBand. [1]
+        source: Source of the numbers. [-]
     """
 
     efficiency: Fraction
@@ -35,7 +35,7 @@ class _NetworkFile(BaseModel):
 
 
 def networks() -> Mapping[str, NetworkCalibration]:
-    """What is reached on every kind of fabric.
+    """Calibrations of all kinds of fabric.
 
     Returns:
         Fabric kind to its calibration. [-]
@@ -49,17 +49,17 @@ def networks() -> Mapping[str, NetworkCalibration]:
 
 @remembered
 def network(kind: str | None) -> NetworkCalibration:
-    """What traffic between domains reaches on a kind of fabric.
+    """Calibration of traffic between domains on a kind of fabric.
 
     Args:
-        kind: `infiniband`, `roce`, `efa` or another of `hardware.specs`; that of a
-            link without one is None, which is refused. [-]
+        kind: `infiniband`, `roce`, `efa` or another of `hardware.specs`; None, for a
+            link without a fabric, is refused. [-]
 
     Returns:
-        Its calibration. [-]
+        Calibration of the fabric. [-]
 
     Raises:
-        UnknownNameError: No such kind; lists those there are.
+        UnknownNameError: No such kind; lists the known kinds.
     """
     fabrics = networks()
     if kind is None or kind not in fabrics:

@@ -1,23 +1,23 @@
-"""Which bandwidth the groups of a communicator axis see, from where ranks sit.
+"""Bandwidth that the groups of a communicator axis see, from the places of ranks.
 
-Rank r sits on GPU r of those in service, in the scale-up domain and the unit of each
-tier that `Fabric.unit_of` says. An axis is nested (size, stride) levels, innermost
-first; all its groups talk at once.
+Rank r sits on GPU r of the GPUs in service. `Fabric.unit_of` tells the scale-up domain
+and the unit of each tier. An axis is nested (size, stride) levels, innermost first. All
+groups of an axis talk at once.
 
-Ring model: the ranks of a group in ascending order form one ring. At each domain
-crossing all u ranks of the group in that domain drive their own NIC (NCCL opens a
-channel per NIC), so that a ring at rate 1 puts 1/u on each. The uplinks of a tier unit
-carry its GPUs * NIC share / oversubscription, for all rings that cross them together.
-A unit that the cluster fills in part brings uplinks for the GPUs it has.
+Ring model: the ranks of a group in ascending order form one ring. At a domain crossing
+all u ranks of the group in that domain drive their own NIC: NCCL opens a channel per
+NIC. So a ring at rate 1 puts 1/u on each NIC. The uplinks of a tier unit carry the
+unit's GPUs * NIC share / oversubscription, for all rings that cross them together. A
+unit that the cluster fills in part brings uplinks for the GPUs it has.
 
 Inside a domain a switch gives any rank its link's full rate. In a mesh u ranks of a
-group have u - 1 links each and no others; NCCL and RCCL lay u - 1 rings over them, so
-each rank sends 1 / (u - 1) to each peer. On a bus without peer-to-peer every byte
-goes through host memory, which takes in and gives out, together, what the links of
-the whole domain carry; only then does the number of ranks that talk matter.
+group have u - 1 links each and no others. NCCL and RCCL lay u - 1 rings over these
+links, so each rank sends 1 / (u - 1) to each peer. On a bus without peer-to-peer every
+byte goes through host memory. Host memory takes in and gives out, together, the rate of
+all links of the domain. Only then does the number of ranks that talk matter.
 
-When every level tiles domains and tier units, all of one size, the answer is a closed
-form; otherwise all ranks are placed and the worst group counts.
+A closed form holds where every level tiles domains and tier units, all of one size.
+Otherwise all ranks are placed and the worst group counts.
 """
 
 from collections.abc import Sequence
@@ -36,18 +36,18 @@ Levels = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class GroupView:
-    """What the groups of an axis see while all of them talk.
+    """Spans and bandwidths of the groups of an axis while all of them talk.
 
     Attributes:
         size: Ranks of a group. [1]
         domains: Most scale-up domains that one group spans. [1]
-        ranks_per_domain: Fewest ranks that a group has in a domain it touches, over
-            the groups that span several; `size` when none does. [1]
+        ranks_per_domain: Fewest ranks of a group in a domain it touches, over the
+            groups that span several domains; `size` when none does. [1]
         intra: Every group stays in one domain. [-]
         ring_bandwidth: Line-rate bus bandwidth of a ring all-gather, reduce-scatter
             or all-reduce. [B/s]
-        scale_up_bandwidth: The same of the part inside a domain alone; what a group
-            that fills the domain would see when no two ranks share one. [B/s]
+        scale_up_bandwidth: Ring bandwidth of the part inside a domain alone; the
+            rate of a full domain when no two ranks share one. [B/s]
         all_to_all_bandwidth: Line rate per rank for the bytes of an even all-to-all
             that leave the domain; the NIC share when none do. [B/s]
         off_domain_fraction: Share of a rank's peers outside its domain, worst
@@ -68,7 +68,7 @@ class GroupView:
 
 @dataclass(frozen=True)
 class PointToPointView:
-    """What rank r sees that sends to rank r + stride while all such pairs do.
+    """Bandwidth from rank r to rank r + stride while all such pairs send.
 
     Attributes:
         bandwidth: Line rate of the worst pair. [B/s]
@@ -80,7 +80,7 @@ class PointToPointView:
 
 
 def check_levels(gpus: int, levels: Levels) -> None:
-    """Levels nest, and their block tiles the cluster.
+    """Check that levels nest, and that their block tiles the cluster.
 
     s_1 n_1 divides s_2, s_2 n_2 divides s_3, ...; the block is the last stride times
     the last size.
@@ -90,7 +90,7 @@ def check_levels(gpus: int, levels: Levels) -> None:
         levels: (size, stride) pairs, innermost first. [1]
 
     Raises:
-        ValueError: They do not nest, or the block does not divide the GPUs.
+        ValueError: The levels do not nest, or the block does not divide the GPUs.
     """
     inner = 1
     for size, stride in levels:
@@ -109,7 +109,7 @@ def check_levels(gpus: int, levels: Levels) -> None:
 
 @lru_cache(maxsize=1 << 16)
 def group_view(fabric: Fabric, levels: Levels) -> GroupView:
-    """What the groups of an axis see, in closed form where one exists.
+    """Spans and bandwidths of the groups of an axis, in closed form where one exists.
 
     scale-up = switch: link; mesh: (u - 1) * link to a peer;
                bus: min(link, staging / ranks of a domain that send inside it)
@@ -121,7 +121,7 @@ def group_view(fabric: Fabric, levels: Levels) -> GroupView:
     protocol efficiency, NICs that a node shares unevenly, path collisions.
 
     Args:
-        fabric: Where the ranks sit. [-]
+        fabric: Fabric that the ranks sit in. [-]
         levels: (size, stride) pairs, innermost first. [1]
 
     Returns:
@@ -141,8 +141,8 @@ def group_view(fabric: Fabric, levels: Levels) -> GroupView:
 def _ranks_in_units(fabric: Fabric, level: int, levels: Levels) -> int | None:
     """Ranks of a group in each unit of a level, None if that varies.
 
-    Where units are uneven it does not vary if no group leaves one: if what their
-    sizes have in common holds whole groups.
+    In uneven units the number does not vary if no group leaves a unit. That holds if
+    the greatest common divisor of the sizes holds whole groups.
     """
     listed = fabric.listed(level)
     if not listed:
@@ -155,7 +155,7 @@ def _ranks_inside(levels: Levels, container: int) -> int | None:
     """Ranks of a group in each container that it touches, None if that varies.
 
     Containers are aligned blocks of GPUs. A level lies inside a container, is cut
-    into equal parts, or has one rank per container; anything else is irregular.
+    into equal parts, or has one rank per container. Anything else is irregular.
     """
     ranks = 1
     for size, stride in levels:
@@ -248,7 +248,7 @@ def _uplinks(fabric: Fabric, level: int) -> NDArray[np.float64]:
 
 
 def _placed_view(fabric: Fabric, levels: Levels) -> GroupView:
-    """The same view from all ranks placed; the worst group, rank and unit count."""
+    """View of an axis from all ranks placed; the worst group, rank and unit count."""
     members = _members(fabric.gpus, levels)
     n = members.shape[1]
     home, levels_up = _visits(fabric, 0, members), range(1, len(fabric.tiers) + 1)
@@ -298,7 +298,7 @@ def _spill_seconds(size: int, visits: _Visits, uplinks: NDArray[np.float64]) -> 
 
 @lru_cache(maxsize=1 << 16)
 def point_to_point_view(fabric: Fabric, stride: int, size: int) -> PointToPointView:
-    """What rank r sees that sends to r + stride in its group, all pairs at once.
+    """Bandwidth from rank r to r + stride in its group, all pairs at once.
 
     bandwidth = min(scale-up [some pair inside], share [some pair crosses],
                     staging / pairs inside a domain,
@@ -308,7 +308,7 @@ def point_to_point_view(fabric: Fabric, stride: int, size: int) -> PointToPointV
     not send to the first.
 
     Args:
-        fabric: Where the ranks sit. [-]
+        fabric: Fabric that the ranks sit in. [-]
         stride: Distance of neighbours. [1]
         size: Ranks of a group. [1]
 

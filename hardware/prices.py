@@ -1,4 +1,4 @@
-"""What GPUs rent and sell for, and what running one costs: quotes with sources."""
+"""Prices of GPUs to rent or own, and costs of running them: quotes with sources."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -23,10 +23,10 @@ class Quoted(_Strict):
 
     Attributes:
         price: With currency and basis. [-]
-        who: Who rents it out, where it is rented. [-]
+        who: Lessor, of a rental. [-]
         covers: Of a purchase: a card, a board of several, or a whole server. [-]
         date: Year, month or day of the quote. [-]
-        source: Where it was found. [-]
+        source: Source of the quote. [-]
     """
 
     price: PriceField
@@ -55,8 +55,8 @@ class Fact(_Strict, Generic[Value]):
 
     Attributes:
         value: In the base unit of its field. [-]
-        date: Year or month that it is of. [-]
-        source: Where it was found. [-]
+        date: Year or month of the number. [-]
+        source: Source of the number. [-]
     """
 
     value: Value
@@ -82,7 +82,7 @@ class NetworkPrices(_Strict):
     Attributes:
         tiers: Ascending. [-]
         date: Of the prices. [-]
-        source: Where they were found. [-]
+        source: Source of the prices. [-]
     """
 
     tiers: tuple[NetworkTier, ...] = Field(min_length=1)
@@ -90,13 +90,13 @@ class NetworkPrices(_Strict):
     source: str = Field(min_length=1)
 
     def per_gpu(self, gpus: int) -> float:
-        """Fabric of a cluster.
+        """Price of a cluster's fabric per GPU.
 
         Args:
-            gpus: Its GPUs. [1]
+            gpus: GPUs of the cluster. [1]
 
         Returns:
-            For each of them; above the last size that of the last. [USD/GPU]
+            Price of the smallest tier that fits, else of the last tier. [USD/GPU]
         """
         fit = [tier for tier in self.tiers if gpus <= tier.gpus]
         return (fit or self.tiers[-1:])[0].price.amount
@@ -106,15 +106,15 @@ Above = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Running(_Strict):
-    """What holds for every GPU.
+    """Facts that hold for every GPU.
 
     Attributes:
         depreciation: Time that a purchase is written off over. [s]
-        server_over_gpu: Price of a server over that of its bare GPUs. [1]
+        server_over_gpu: Price of a server over the price of its bare GPUs. [1]
         network_per_gpu: Fabric beside the servers. [USD/GPU]
-        electricity: Price of it. [USD/kWh]
+        electricity: Price of electricity. [USD/kWh]
         colocation: Room for a load, without electricity. [USD/kW-month]
-        pue: Power of the building over that of its computers. [1]
+        pue: Power of the building over power of its computers. [1]
         carbon: Of electricity. [kg/kWh]
         rated_over_tdp: A server's rated power over its GPUs' TDP. [1]
         drawn_over_rated: Mean power of training over rated power. [1]
@@ -137,12 +137,12 @@ class Quote(_Strict):
     """One price out of several quotes.
 
     Attributes:
-        price: Their median. [-]
-        low: The least of them. [basis of price]
-        high: The most. [basis of price]
-        quotes: How many. [1]
-        date: Of the newest. [-]
-        source: Of the newest. [-]
+        price: Median of the quotes. [-]
+        low: Least of the quotes. [basis of price]
+        high: Greatest of the quotes. [basis of price]
+        quotes: Number of quotes. [1]
+        date: Date of the newest quote. [-]
+        source: Source of the newest quote. [-]
     """
 
     price: PriceField
@@ -154,7 +154,7 @@ class Quote(_Strict):
 
 
 def running() -> Running:
-    """What holds for every GPU, from our own file or the user's.
+    """Facts that hold for every GPU, from our own file or the user's.
 
     Returns:
         Numbers with sources. [-]
@@ -172,7 +172,7 @@ def _running(name: str) -> Running:
 
 @reader(_FOLDER)
 def _check_file(name: str) -> object:
-    """What one file of the folder holds."""
+    """Content of one file of the folder."""
     return running() if name == _RUNNING else lookup(_FOLDER, name, GpuPrices)
 
 
@@ -183,10 +183,10 @@ def gpu_prices(gpu_name: str) -> GpuPrices:
         gpu_name: Name of a GPU. [-]
 
     Returns:
-        Its quotes. [-]
+        Quotes of the GPU. [-]
 
     Raises:
-        CatalogError: Its file is wrong.
+        CatalogError: The file of the GPU is wrong.
     """
     if gpu_name not in names(_FOLDER) or gpu_name == _RUNNING:
         return GpuPrices(name=gpu_name)
@@ -197,7 +197,7 @@ def gpu_prices(gpu_name: str) -> GpuPrices:
 
 
 def rental(gpu_name: str) -> Quote | None:
-    """What an hour of a GPU costs: the median of the newest year's quotes.
+    """Price of an hour of a GPU: the median of the newest year's quotes.
 
     Args:
         gpu_name: Name of a GPU. [-]
@@ -211,7 +211,7 @@ def rental(gpu_name: str) -> Quote | None:
 
 
 def purchase(gpu_name: str, *, gpus: int, gpus_per_node: int) -> Quote | None:
-    """What a GPU costs to own, with its share of server and fabric.
+    """Price of a GPU to own, with its share of server and fabric.
 
     ::
 
@@ -238,7 +238,7 @@ def purchase(gpu_name: str, *, gpus: int, gpus_per_node: int) -> Quote | None:
 
 
 def _newest(quotes: Sequence[Quoted]) -> list[Quoted]:
-    """Those of the newest year."""
+    """Quotes of the newest year."""
     year = max((quote.date[:4] for quote in quotes), default="")
     return [quote for quote in quotes if quote.date[:4] == year]
 

@@ -1,4 +1,4 @@
-"""How often runs are interrupted, and what checkpoints and restarts take: facts."""
+"""Facts: interruptions of runs, and times of checkpoints and restarts."""
 
 from typing import Generic, Self, TypeVar
 
@@ -20,7 +20,7 @@ class Planned(_Strict, Generic[Value]):
 
     Attributes:
         value: In the base unit of its field. [-]
-        source: Where it was found. [-]
+        source: Source of the number. [-]
     """
 
     value: Value
@@ -31,16 +31,16 @@ class Observation(_Strict):
     """Interruptions of one run or fleet.
 
     Attributes:
-        name: What it is called. [-]
-        gpu: Name of its GPU. [-]
-        gpus: How many. [1]
-        days: How long it was watched. [d]
-        interruptions: Unplanned ones. [1]
-        hardware: Those of them by hardware, where told. [1]
-        planned: Planned ones, where told. [1]
+        name: Name of the observation. [-]
+        gpu: Name of the GPU. [-]
+        gpus: Number of GPUs. [1]
+        days: Time of the observation. [d]
+        interruptions: Unplanned interruptions. [1]
+        hardware: Unplanned interruptions by hardware, where told. [1]
+        planned: Planned interruptions, where told. [1]
         effective_share_above: Bound of the share of time that trained. [1]
         unverified: The numbers were not looked up. [-]
-        source: Where it was found. [-]
+        source: Source of the numbers. [-]
     """
 
     name: str
@@ -61,12 +61,12 @@ class Observation(_Strict):
 
 
 class Interruptions(_Strict):
-    """What was observed, and which of it a plan assumes.
+    """Observed interruptions, and names of those that a plan assumes.
 
     Attributes:
         default: Name of the observation that a plan assumes. [-]
         range: Names of the worst and the best fleet of such size. [-]
-        observations: All of them. [-]
+        observations: All observations. [-]
     """
 
     default: str
@@ -84,13 +84,13 @@ class Interruptions(_Strict):
         """One observation.
 
         Args:
-            name: Its name. [-]
+            name: Name of the observation. [-]
 
         Returns:
             The observation. [-]
 
         Raises:
-            ValueError: There is none of this name.
+            ValueError: There is no observation of this name.
         """
         for observation in self.observations:
             if observation.name == name:
@@ -99,11 +99,11 @@ class Interruptions(_Strict):
 
 
 class Checkpoints(_Strict):
-    """What checkpoints and restarts take.
+    """Times and rates of checkpoints and restarts.
 
     Attributes:
-        asynchronous_stall: The run waits so long for a checkpoint that is written
-            behind its back, the copy apart. [s]
+        asynchronous_stall: Time that a run waits for a checkpoint written in the
+            background, the copy apart. [s]
         copy_rate: From a GPU to its host. [B/s]
         write_rate_per_gpu: To storage, each GPU's part of all. [B/s]
         restart: From an interruption to the load of a checkpoint. [s]
@@ -119,7 +119,7 @@ def interruptions() -> Interruptions:
     """Observed interruptions.
 
     Returns:
-        Those of our own file or the user's. [-]
+        Observations of our own file or the user's. [-]
 
     Raises:
         CatalogError: The file is wrong.
@@ -128,7 +128,7 @@ def interruptions() -> Interruptions:
 
 
 def checkpoints() -> Checkpoints:
-    """What checkpoints and restarts take.
+    """Times and rates of checkpoints and restarts.
 
     Returns:
         Facts of our own file or the user's. [-]
@@ -151,5 +151,5 @@ def _checkpoints(name: str) -> Checkpoints:
 
 @reader(_FOLDER)
 def _check_file(name: str) -> object:
-    """What one of the two files holds."""
+    """Content of one of the two files."""
     return interruptions() if name == "interruptions" else checkpoints()

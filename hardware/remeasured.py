@@ -7,24 +7,24 @@ from hardware.calibration import GpuCalibration
 from hardware.files import CatalogError, parse
 
 _BY_KEY = ("gemm", "grouped_gemm", "scale_up_on")
-"""Sections with an entry per number format or link; an entry replaces its like."""
+"""Sections with entries by number format or link; each replaces its like."""
 _SETTLED = frozenset({"name", "base", "transferred", "borrowed", "scale"})
-"""Fields that say whose numbers they are; a measurement has no say in them."""
+"""Fields that name the origin of numbers; a measurement does not change them."""
 
 
 def remeasured(
     its: GpuCalibration, sections: Mapping[str, Any], *, where: str
 ) -> GpuCalibration:
-    """What a GPU achieves, where sections of it were measured anew.
+    """Calibration of a GPU with some sections measured anew.
 
     A number format, a link or an attention curve (kernel, head size, mask) replaces
-    its like and leaves the others; any other section replaces the whole of it. A
-    section that is measured for all it held is no longer `transferred`.
+    its like and leaves the others. Any other section replaces the whole old section.
+    A section of which every entry is measured anew is no longer `transferred`.
 
     Args:
-        its: What is known of the GPU. [-]
+        its: Known calibration of the GPU. [-]
         sections: Section to its content, as in a calibration file. [-]
-        where: What a complaint starts with: file and block. [-]
+        where: Start of an error message: file and block. [-]
 
     Returns:
         The merged calibration. [-]
@@ -50,7 +50,7 @@ def remeasured(
 
 
 def _merged(section: str, old: Any, new: Any) -> Any:
-    """The old entries of a section with the new ones in their places."""
+    """The old entries of a section, with new entries in place of their likes."""
     if section in _BY_KEY and isinstance(new, Mapping):
         return {**old, **new}
     if section == "attention" and isinstance(new, list | tuple):
@@ -60,7 +60,7 @@ def _merged(section: str, old: Any, new: Any) -> Any:
 
 
 def _covers(section: str, old: Any, new: Any) -> bool:
-    """Whether nothing of the old section is left beside the new one."""
+    """True if nothing of the old section is left beside the new section."""
     if section in _BY_KEY and isinstance(new, Mapping):
         return set(old) <= set(new)
     if section == "attention" and isinstance(new, list | tuple):
@@ -69,6 +69,6 @@ def _covers(section: str, old: Any, new: Any) -> bool:
 
 
 def _curve(entry: Any) -> tuple[object, ...]:
-    """What tells one attention curve from another, of whatever type it is given."""
+    """Key of an attention curve: kernel, head size, mask; of a value of any type."""
     fields = entry if isinstance(entry, Mapping) else {}
     return tuple(repr(fields.get(key)) for key in ("kernel", "head_dim", "causal"))

@@ -43,7 +43,7 @@ class Sourced(BaseModel):
 
     Attributes:
         name: Name in the catalog, lower case. [-]
-        sources: Field name, or `*` for the rest, to where its number is from. [-]
+        sources: Field name, or `*` for the rest, to the source of the number. [-]
         unverified: Fields whose number was not looked up. [-]
     """
 
@@ -78,7 +78,7 @@ class Sourced(BaseModel):
 
 
 def _is_fact(value: object) -> bool:
-    """A number or a non-empty list of tiers or pools needs a source."""
+    """True if a value needs a source: a number, or a list of tiers or pools."""
     if isinstance(value, tuple):
         return any(isinstance(entry, BaseModel) for entry in value)
     return isinstance(value, int | float) and not isinstance(value, bool)
@@ -105,7 +105,7 @@ class GpuSpec(_FullySourced):
         vendor: Maker. [-]
         arch: Architecture, lower case: `ampere`, `hopper`, `blackwell`. [-]
         memory_capacity: Total that nvidia-smi shows. [B]
-        memory_label: What the box says, in GB, where known. [B]
+        memory_label: Memory on the label, in GB, where known. [B]
         memory_bandwidth: HBM peak. [B/s]
         peak_bf16: Dense tensor peak with fp32 sums, None without bf16. [FLOP/s]
         peak_fp16: Dense tensor peak with fp32 sums, None without fp16. [FLOP/s]
@@ -113,12 +113,12 @@ class GpuSpec(_FullySourced):
         peak_fp4: Dense tensor peak, None without fp4 units. [FLOP/s]
         peak_tf32: Dense tensor peak, None without tf32. [FLOP/s]
         peak_fp32: Vector peak, None where not published. [FLOP/s]
-        sm_count: Streaming multiprocessors, or what its maker calls them. [1]
+        sm_count: Streaming multiprocessors, or the maker's counterpart. [1]
         tdp: Most board or module power. [W]
-        nvlink: Name of its scale-up link, or of its PCIe link without NVLink. [-]
-        nvlink_bandwidth: Its scale-up rate by its own datasheet, where known; must
-            be that of `nvlink`. [B/s]
-        host_link: Name of its link to host memory. [-]
+        nvlink: Name of the scale-up link, or of the PCIe link without NVLink. [-]
+        nvlink_bandwidth: Scale-up rate by the GPU's own datasheet, where known; must
+            be the rate of `nvlink`. [B/s]
+        host_link: Name of the link to host memory. [-]
     """
 
     vendor: str
@@ -178,18 +178,18 @@ class GpuSpec(_FullySourced):
 
 
 class LinkSpec(_FullySourced):
-    """One link: what joins GPUs in a domain, nodes to the fabric, or GPU to host.
+    """One link: between GPUs of a domain, from a node to the fabric, or GPU to host.
 
     Attributes:
         kind: `scale-up` (per GPU), `scale-out` (per NIC port) or `host` (per GPU). [-]
         fabric: Kind of a scale-out fabric, None for the others. [-]
-        topology: How a scale-up link joins a domain: `switch` (any pair at the full
-            rate), `mesh` (one link to each peer) or `bus` (PCIe, below one host
-            bridge that all ranks share). [-]
+        topology: Shape of a scale-up domain: `switch` (any pair at the full rate),
+            `mesh` (one link to each peer) or `bus` (PCIe, below one host bridge
+            that all ranks share). [-]
         peer_to_peer: GPUs on a bus copy to each other; else through host memory. [-]
         bandwidth: One direction, per GPU or per port, line rate. [B/s]
-        links: Physical links that make it up, where known; of a mesh, its peers. [1]
-        per_link: Line rate of one of them, where known. [B/s]
+        links: Physical links that make up a link, where known; in a mesh, peers. [1]
+        per_link: Line rate of one physical link, where known. [B/s]
     """
 
     kind: Literal["scale-up", "scale-out", "host"]
@@ -220,7 +220,7 @@ class LinkSpec(_FullySourced):
 
     @model_validator(mode="after")
     def _check_links_add_up(self) -> Self:
-        """The total is links times the rate of one, but for rounding."""
+        """The total is links times the rate of one link, but for rounding."""
         total = (self.links or 1) * (self.per_link or self.bandwidth)
         given = self.links is not None and self.per_link is not None
         if given and abs(total / self.bandwidth - 1) > ROUNDED:
@@ -243,18 +243,18 @@ class LinkSpec(_FullySourced):
 
 
 class NodeSpec(_FullySourced):
-    """One node: its GPUs, what joins them, and its NICs for training traffic.
+    """One node: its GPUs, the link that joins them, and its NICs for training traffic.
 
     Attributes:
-        gpu: Name of its GPU. [-]
+        gpu: Name of the GPU. [-]
         gpus_per_node: GPUs that one operating system sees. [1]
         scale_up: Name of the link that joins GPUs of a scale-up domain. [-]
-        scale_up_domain: GPUs joined by it, a multiple of `gpus_per_node`. [1]
+        scale_up_domain: GPUs of such a domain, a multiple of `gpus_per_node`. [1]
         nic: Name of the scale-out link of one NIC. [-]
         nics_per_node: NICs that carry training traffic. [1]
         host_memory: Memory of the host, where known. [B]
         nvme_drives: Local NVMe drives for scratch data, where known. [1]
-        nvme_capacity: Room on all of them, where known. [B]
+        nvme_capacity: Room on all drives, where known. [B]
         max_power: Rated power of the node, where known. [W]
     """
 

@@ -1,14 +1,21 @@
 """The cluster as an explicit graph, and the bandwidth of traffic routed through it.
 
-`ClusterTopology.group` and `.point_to_point` answer from `placement`; `.bottleneck`
-answers the same questions by routing every flow over the shortest path of the graph
-and counting the load on each direction of each link. Tests hold one against the other.
+`ClusterTopology.group` and `.point_to_point` answer from `placement`. `.bottleneck`
+routes every flow over the shortest path of the graph and counts the load on each
+direction of each link. Tests hold the two answers against each other.
 
-Nodes of the graph, each a tuple: ("gpu", r); ("nvswitch", d) joining scale-up domain
-d, or in a mesh an edge between each two of its GPUs, or ("bus", d), beyond which
-("host-memory", d) lies where copies are staged; ("nic", r), the part of its node's
-NICs that GPU r has; (tier name, k), unit k of a tier; ("core",). Every edge has
-`capacity`, one direction. [B/s]
+Each node of the graph is a tuple:
+
+- ("gpu", r): GPU r.
+- ("nvswitch", d): the switch of scale-up domain d. A mesh has none, but an edge between
+  each two GPUs of a domain.
+- ("bus", d): the bus of domain d.
+- ("host-memory", d): host memory beyond the bus, where copies are staged.
+- ("nic", r): the part of the node's NICs that GPU r has.
+- (tier name, k): unit k of a tier.
+- ("core", 0): the core above the last tier.
+
+Every edge has `capacity`, one direction. [B/s]
 """
 
 from collections import defaultdict
@@ -39,7 +46,7 @@ Pattern = Literal["ring", "all-to-all", "point-to-point"]
 """Traffic that a group makes."""
 
 Vertex = tuple[str, int]
-"""A node of the graph: what it is, and which."""
+"""A node of the graph: kind and number."""
 
 Flow = tuple[int, int, float]
 """Source rank, target rank, bytes per byte of the pattern's rate. [1]"""
@@ -48,12 +55,12 @@ CORE: Vertex = ("core", 0)
 
 
 class ClusterTopology:
-    """Where ranks sit in a cluster, and which bandwidth they see.
+    """Places of ranks in a cluster, and the bandwidth that they see.
 
     Attributes:
         cluster: The resolved cluster. [-]
-        fabric: Its numbers that decide bandwidths. [-]
-        shared: It is one pool of those that a pipeline passes through. [-]
+        fabric: Numbers of the cluster that decide bandwidths. [-]
+        shared: True for one of several pools that a pipeline passes through. [-]
     """
 
     def __init__(
@@ -70,7 +77,7 @@ class ClusterTopology:
         return self.fabric.gpus
 
     def using(self, gpus: int) -> "ClusterTopology":
-        """The same cluster with ranks on its first GPUs in service alone.
+        """Topology of the cluster with ranks on its first GPUs in service alone.
 
         Args:
             gpus: GPUs that hold ranks; the rest is idle. [1]
@@ -95,10 +102,10 @@ class ClusterTopology:
     def hosted(
         self, block: NDArray[np.int64], stages: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """Stages whose ranks decide what groups see here.
+        """Pipeline stages whose ranks decide the bandwidth of groups here.
 
-        All stages of the pipeline; in a pool that shares it with others as many as
-        the pool holds, whatever part of them it hosts.
+        Without sharing these are all stages of the pipeline. A pool that shares a
+        pipeline counts as many stages as it holds, whatever part of them it hosts.
 
         Args:
             block: Ranks of a stage. [1]
@@ -112,7 +119,7 @@ class ClusterTopology:
         return np.maximum(self.gpus // block, 1)
 
     def group(self, levels: Levels) -> GroupView:
-        """What the groups of an axis see while all of them talk.
+        """Spans and bandwidths of the groups of an axis while all of them talk.
 
         Args:
             levels: (size, stride) pairs, innermost first. [1]
@@ -126,7 +133,7 @@ class ClusterTopology:
         return group_view(self.fabric, levels)
 
     def point_to_point(self, stride: int, size: int) -> PointToPointView:
-        """What rank r sees that sends to r + stride while all such pairs do.
+        """Bandwidth from rank r to r + stride while all such pairs send.
 
         Args:
             stride: Distance of neighbours. [1]
@@ -164,7 +171,7 @@ class ClusterTopology:
         return graph
 
     def _join_domains(self, graph: "nx.Graph[Vertex]") -> None:
-        """Add what joins the GPUs of each domain: a switch, a mesh or a bus."""
+        """Add the switch, mesh or bus that joins the GPUs of each domain."""
         fabric = self.fabric
         joint = "bus" if self.cluster.scale_up.topology == "bus" else "nvswitch"
         for r in range(self.gpus):
@@ -182,7 +189,7 @@ class ClusterTopology:
 
     @property
     def _staged(self) -> bool:
-        """Whether copies inside a domain go through host memory."""
+        """True if copies inside a domain go through host memory."""
         return isfinite(self.fabric.staging)
 
     def _above(self, rank: int, i: int) -> Vertex:
@@ -200,12 +207,14 @@ class ClusterTopology:
 
         rate = 1 / max over link directions of load / capacity
 
-        where load is what the pattern at rate 1 puts there. A ring at rate 1 sends 1
-        from each rank to the next, and divides it over the NICs of both domains at a
-        crossing; in a mesh it divides it over the links to all peers of the group in
-        the domain; point-to-point sends 1 from each rank to the next, without the wrap;
-        all-to-all sends 1 in all from the worst rank to peers outside its domain, an
-        equal part to each peer of every rank, and leaves NVSwitches out.
+        Load is the traffic that the pattern at rate 1 puts on a link.
+
+        - A ring sends 1 from each rank to the next. At a crossing the 1 is divided over
+          the NICs of both domains. In a mesh the 1 is divided over the links to all
+          peers of the group in the domain.
+        - Point-to-point sends 1 from each rank to the next, without the wrap.
+        - All-to-all sends 1 in all from the worst rank to peers outside its domain.
+          Every rank sends an equal part to each such peer. NVSwitches are left out.
 
         Args:
             levels: (size, stride) pairs, innermost first. [1]

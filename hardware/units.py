@@ -1,7 +1,7 @@
 """Quantities with units as pydantic field types: text in, base SI floats inside.
 
-`Bytes`, `BytesPerSecond`, `FlopPerSecond`, `Seconds` and `Watts` read text such as
-`"80 GB"`, `"400 Gb/s"` (bits) or `"5 us"` and hold a float in the base unit. A model
+`Bytes`, `BytesPerSecond`, `FlopPerSecond`, `Seconds` and `Watts` hold a float in the
+base unit. They read text such as `"80 GB"`, `"400 Gb/s"` (bits) or `"5 us"`. A model
 writes them back as text in the base unit, so that JSON round-trips exactly. Money is
 in US dollars, always with the currency: `"100 MUSD"`, `"0.08 USD/kWh"`.
 Prefixes: k, M, G, T, P are powers of 1000; Ki, Mi, Gi, Ti are powers of 1024.
@@ -135,7 +135,7 @@ def parse_quantity(text: object, unit: str) -> float:
 
 
 def _unknown_unit(given: str, factors: Mapping[str, Decimal]) -> str:
-    """Say which unit was given, which is nearest and which are allowed."""
+    """Message with the given unit, the nearest unit and the allowed units."""
     by_fold = {name.casefold(): name for name in reversed(list(factors))}
     near = difflib.get_close_matches(given.casefold(), by_fold, n=1)
     hint = f" (did you mean {by_fold[near[0]]}?)" if near else ""

@@ -16,7 +16,7 @@ _WORDS: Any = yaml.resolver.Resolver()
 
 
 class DuplicateKeyError(yaml.MarkedYAMLError):
-    """A block says one key twice; its mark is the second place."""
+    """A block says one key twice; the mark is the second place."""
 
     def __init__(self, key: str, first: Any, second: Any) -> None:
         self.key, self.first, self.second = key, first.line + 1, second.line + 1
@@ -25,7 +25,7 @@ class DuplicateKeyError(yaml.MarkedYAMLError):
 
 
 class NestingError(yaml.MarkedYAMLError):
-    """Blocks stand inside each other beyond all sense."""
+    """Blocks are nested deeper than `DEEPEST`."""
 
 
 def parse_yaml(text: str) -> Any:
@@ -38,7 +38,7 @@ def parse_yaml(text: str) -> Any:
         Mappings, lists, numbers, dates and text; None for an empty text. [-]
 
     Raises:
-        YAMLError: No YAML; a MarkedYAMLError has its line. DuplicateKeyError where a
+        YAMLError: No YAML; a MarkedYAMLError has the line. DuplicateKeyError where a
             block has one key twice, NestingError beyond DEEPEST.
         ValueError: A date that does not exist, or a number with too many digits.
     """
@@ -48,12 +48,12 @@ def parse_yaml(text: str) -> Any:
     except (DuplicateKeyError, NestingError):
         raise
     except yaml.YAMLError:
-        # The slow parser says better where a text is wrong.
+        # The slow parser names the place of an error better.
         return yaml.safe_load(text)
 
 
 class _Block:
-    """A list or mapping that is open: the keys so far, and whose turn it is."""
+    """An open list or mapping: the keys so far, and a flag that a key comes next."""
 
     def __init__(self, *, mapping: bool) -> None:
         self.keys: dict[Hashable, Any] | None = {} if mapping else None

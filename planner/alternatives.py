@@ -1,4 +1,4 @@
-"""The same job by other methods: what fits, the largest model, the fewest GPUs."""
+"""A job under other methods: what fits, the largest model, the fewest GPUs."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -36,21 +36,20 @@ METHODS = (
 LEAST_FROZEN = {"full": 0.0, "lora": 2.0, "qlora": 0.5}
 """Fewest bytes of a parameter that does not train: 16-bit, and NF4. [B]"""
 ROUNDED = 0.9
-"""Least that a published count is of the true one, as names are rounded. [1]"""
+"""Least ratio of a published count to the true count, as names are rounded. [1]"""
 
 Place = Callable[[Workload], Held | None]
-"""A layout for a job with what it holds; None where there is no legal one."""
+"""Finds a layout for a job, with its memory; None where no layout is legal."""
 
 
 def method_answers(
     workload: Workload, given: Layout | None
 ) -> tuple[MethodAnswer, ...]:
-    """What the job would hold by each method, its own first.
+    """Memory of the job under each method, the job's own method first.
 
     Args:
         workload: The job. [-]
-        given: The layout that was given, or None where each takes its own most
-            frugal one. [-]
+        given: The given layout, or None: each method takes its most frugal layout. [-]
 
     Returns:
         One answer for each method, shape (methods,). [-]
@@ -63,7 +62,7 @@ def method_answers(
 
 
 def _may_offload(workload: Workload) -> bool:
-    """Whether job and framework leave it open where the optimizer's states lie."""
+    """True where the framework can offload optimizer states and the job allows it."""
     able = any("optimizer" in group for group in workload.framework.limits.offload)
     return able and workload.search.offload is None and workload.offload == Offload()
 
@@ -82,7 +81,7 @@ def _answer(
     optimizer: str,
     offloaded: bool,  # noqa: FBT001
 ) -> MethodAnswer:
-    """One method's answers, or why there are none."""
+    """Answers for one method, or the reason why there are none."""
     change: dict[str, object] = {"method": method, "optimizer": optimizer}
     answer = MethodAnswer(method=method, optimizer=optimizer, offloaded=offloaded)
     if offloaded and not workload.offload.optimizer:
@@ -114,14 +113,14 @@ def _priced(
 
 
 def nodes_of(workload: Workload, gpus: int) -> int:
-    """Nodes of the job's kind that hold so many of its GPUs.
+    """Nodes of the job's cluster that a number of GPUs takes.
 
     Args:
         workload: The job. [-]
-        gpus: How many. [1]
+        gpus: Number of GPUs. [1]
 
     Returns:
-        Nodes, the last one perhaps in part. [1]
+        Nodes; the last node may be in use only in part. [1]
     """
     return -(-gpus // workload.topology.cluster.node.gpus_per_node)
 
@@ -132,14 +131,14 @@ def _judged(workload: Workload, given: Layout | None) -> Held | None:
 
 
 def _placing(given: Layout | None) -> Place:
-    """How a job gets its layout: as given, stages even, or the most frugal."""
+    """Way to find a layout for a job: the given layout, or the most frugal."""
     if given is None:
         return lambda workload: most_frugal(workload, enough=True)
     return lambda workload: _as_given(workload, given)
 
 
 def _as_given(workload: Workload, given: Layout) -> Held | None:
-    """A layout's degrees with another model's layers in even stages."""
+    """The given layout with its memory; even stages for a model of other depth."""
     layout = given
     if sum(layout.layers_per_stage) != workload.model.layers:
         layers = even_layers(workload.model.layers, given.pp * given.vpp)
@@ -168,12 +167,12 @@ def _usual_recompute(layout: Layout) -> str:
 def largest_model(workload: Workload, place: Place) -> str | None:
     """The largest preset that fits in the place of the job's model.
 
-    From the largest whose states could lie on these GPUs at all, downward by
-    published parameters; presets that the layout cannot split are passed over.
+    Tries presets downward by published parameters, from the largest whose states
+    could lie on these GPUs. Passes over presets that the layout cannot split.
 
     Args:
         workload: The job: method, sequences, GPUs. [-]
-        place: What gives a job its layout. [-]
+        place: Finds a layout for a job. [-]
 
     Returns:
         Name of the preset, None where not even the smallest fits. [text]
@@ -198,7 +197,7 @@ def _tried(workload: Workload, model: Architecture, place: Place) -> Held | None
 def _candidates(workload: Workload) -> Iterator[Architecture]:
     """Presets that are not ruled out by their states alone, largest first.
 
-    By their published counts, which are rounded, then by their own.
+    A preset is checked by its published count, which is rounded, then by the true one.
     """
     sizes = preset_sizes()
     each = _least_bytes(workload)
@@ -213,8 +212,8 @@ def _candidates(workload: Workload) -> Iterator[Architecture]:
 def _least_bytes(workload: Workload) -> float:
     """Fewest bytes that a parameter takes on GPUs, however it is divided. [B].
 
-    At the end of a backward pass every gradient is there beside weight, master and
-    moments, unless each was used as it came.
+    At the end of a backward pass, gradients lie beside weights, master copy and
+    moments. An optimizer that runs in the backward pass keeps no gradients.
     """
     offload, training = workload.offload, workload.training
     if training.frozen:
@@ -224,7 +223,7 @@ def _least_bytes(workload: Workload) -> float:
 
 
 def _stage_bytes(workload: Workload, stage: int) -> float:
-    """The same at one ZeRO stage, all of it trained. [B]."""
+    """Bytes that a trained parameter takes on GPUs at one ZeRO stage. [B]."""
     offload, saved = workload.offload, saved_bytes(workload, stage)
     alone = Meshes.of_layout(Layout(zero_stage=stage))
     each = float(unsaved_bytes(workload, alone).gradients[0])

@@ -1,4 +1,4 @@
-"""Lays what measured runs say of a stack over its documented profile."""
+"""Corrects the documented profile of a stack by constants of measured runs."""
 
 from dataclasses import replace
 from math import exp, log
@@ -17,11 +17,11 @@ from planner.specs.uncertainty import Band, Uncertainty
 MEDIAN_TO_90 = 2.44
 """90 % half width of a normal error over its median size: 1.645 / 0.674. [1]"""
 SHIPPED_WEIGHT = 4.0
-"""Own rows beyond the first that the shipped interval weighs as much as. [1]"""
+"""Weight of the shipped interval, in rows of the user beyond the first. [1]"""
 
 
 def shipped_profile(room: str, stack: str, arch: str) -> Profile:
-    """A named stack with what the published runs fitted.
+    """Profile of a named stack with the constants that published runs fitted.
 
     Args:
         room: Name of the framework. [text]
@@ -39,7 +39,7 @@ def shipped_profile(room: str, stack: str, arch: str) -> Profile:
 def deviation_of(
     framework: Framework, gpu: GpuSpec, own: CalibrationFile | None = None
 ) -> Deviation:
-    """What a stack on a GPU deviates by from its documented profile.
+    """Deviation of a stack on a GPU from the documented profile of the stack.
 
     Args:
         framework: A framework on one of its stacks. [-]
@@ -47,7 +47,7 @@ def deviation_of(
         own: The user's fits, or None. [-]
 
     Returns:
-        The shipped deviation; where the user fitted a constant, that one. [-]
+        The shipped deviation; a constant that the user fitted goes first. [-]
     """
     stack = framework.profile.name
     shipped = fitted().deviation(gpu.arch, stack)
@@ -70,12 +70,12 @@ def with_deviation(
     """A framework with the constants that measured runs gave its stack.
 
     Args:
-        framework: On one of its stacks, as documented. [-]
+        framework: A framework on one of its stacks, as documented. [-]
         gpu: The GPU. [-]
         own: The user's fits, or None. [-]
 
     Returns:
-        The same with its profile moved. [-]
+        The framework with a corrected profile. [-]
     """
     moved = deviation_of(framework, gpu, own).of(framework.profile)
     fit = own and own.fit(gpu.name, framework.name, framework.profile.name)
@@ -87,14 +87,14 @@ def with_deviation(
 def with_uncertainty(
     workload: Workload, own: CalibrationFile | None = None
 ) -> Workload:
-    """A workload that knows how far to trust its prices.
+    """A workload with the uncertainty of its predictions.
 
     Args:
         workload: The job. [-]
         own: The user's fits, or None. [-]
 
     Returns:
-        The same with bands from the nearest measured group. [-]
+        The workload with bands from the nearest measured group. [-]
     """
     stack = workload.profile.name
     bands = uncertainty(
@@ -108,9 +108,9 @@ def with_uncertainty(
 
 
 def _narrowed(bands: Uncertainty, fit: StackFit) -> Uncertainty:
-    """The shipped band of the step time, averaged with what the user's rows left.
+    """The shipped band of the step time, averaged with the residual of user rows.
 
-    The first row sets the factor and leaves nothing, so it narrows nothing.
+    The first row sets the factor and leaves no residual, so it narrows nothing.
     """
     left, beyond = MEDIAN_TO_90 * fit.residual, fit.rows - 1
     share = beyond / (beyond + SHIPPED_WEIGHT)
@@ -126,14 +126,14 @@ def _narrowed(bands: Uncertainty, fit: StackFit) -> Uncertainty:
 
 
 def calibrated(workload: Workload, own: CalibrationFile | None = None) -> Workload:
-    """A documented workload as measured runs correct it.
+    """A documented workload with the corrections of measured runs.
 
     Args:
         workload: The job on a documented stack. [-]
-        own: What the user measured, or None. [-]
+        own: The user's measurements, or None. [-]
 
     Returns:
-        The same with its constants moved and its bands looked up. [-]
+        The workload with corrected constants, and bands of uncertainty. [-]
 
     Raises:
         CatalogError: A section of the user's file is wrong; names the field.

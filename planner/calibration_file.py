@@ -1,4 +1,4 @@
-"""What was measured on the user's own machines: read from a YAML file.
+"""Measurements on the user's own machines, read from a YAML file.
 
 ::
 
@@ -49,16 +49,16 @@ LONGEST_OVERHEAD = 3600.0
 
 
 class StackFit(BaseModel):
-    """What measured steps say of one software stack on one GPU.
+    """Constants that measured steps give one software stack on one GPU.
 
     Attributes:
         gpu: Name of the GPU. [-]
-        framework: Name of its room; empty where the stack's own name is enough. [-]
+        framework: Name of the framework; empty where the stack's name is enough. [-]
         stack: Name of the stack. [-]
         step_factor: Measured over predicted step, with `constants` in force. [1]
         constants: Constant to its fitted value; `step_overhead` in seconds, the
             others are factors. [1] or [s]
-        rows: Measured steps behind them. [1]
+        rows: Measured steps that the fit rests on. [1]
         residual: Median relative error that remains. [1]
     """
 
@@ -74,7 +74,7 @@ class StackFit(BaseModel):
 
     @model_validator(mode="after")
     def _check_factors(self) -> Self:
-        """Only an overhead may be nothing, and no value is beyond all sense."""
+        """Refuse a factor of 0, and a value outside the sensible range."""
         for name, value in self.constants.items():
             if name == SECONDS:
                 if value > LONGEST_OVERHEAD:
@@ -95,14 +95,14 @@ def most(name: Constant) -> float:
         name: The constant. [text]
 
     Returns:
-        Its upper end. [1] or [s]
+        Upper end of the constant. [1] or [s]
     """
     ends = (getattr(m, "le", None) for m in Profile.model_fields[name].metadata)
     return next((float(end) for end in ends if end is not None), FASTEST)
 
 
 class CalibrationFile(BaseModel):
-    """The whole file; either part may be absent.
+    """Content of a calibration file; either part may be absent.
 
     Attributes:
         schema_name: Format of the file, key `schema`. [-]
@@ -120,7 +120,7 @@ class CalibrationFile(BaseModel):
 
     @model_validator(mode="after")
     def _check_content(self) -> Self:
-        """Something is in it, and nothing twice."""
+        """Refuse an empty file, and a fit that is given twice."""
         if not self.gpus and not self.stacks:
             raise ValueError("has neither gpus nor stacks")
         fits = [(fit.gpu, fit.framework, fit.stack) for fit in self.stacks]
@@ -131,17 +131,17 @@ class CalibrationFile(BaseModel):
 
     @property
     def measured(self) -> frozenset[str]:
-        """Names of the GPUs that the file has something of. [-]."""
+        """Names of the GPUs that the file has kernels or a fit for. [-]."""
         return frozenset({*self.gpus, *(fit.gpu for fit in self.stacks)})
 
     def kernels(self, its: GpuCalibration) -> GpuCalibration:
-        """A GPU's calibration with what this file measured of it.
+        """A GPU's calibration with the measurements of this file.
 
         Args:
-            its: What is known of the GPU. [-]
+            its: Calibration of the GPU without this file. [-]
 
         Returns:
-            The same where the file has nothing of this GPU. [-]
+            The calibration; unchanged where the file has no kernels of this GPU. [-]
 
         Raises:
             CatalogError: A section is wrong; names the field.
@@ -156,12 +156,12 @@ class CalibrationFile(BaseModel):
 
         Args:
             gpu: Name of the GPU. [-]
-            framework: Name of the stack's room. [-]
+            framework: Name of the framework. [-]
             stack: Name of the stack. [-]
 
         Returns:
-            The fit, that of no named room where the room has none; None without
-            either. [-]
+            The fit under this framework, else the fit that names no framework, else
+            None. [-]
         """
         found = {
             f.framework: f for f in self.stacks if (f.gpu, f.stack) == (gpu, stack)
@@ -176,26 +176,27 @@ def read_calibration(path: Path) -> CalibrationFile:
         path: YAML file. [-]
 
     Returns:
-        What it holds; every GPU in it is of the catalog. [-]
+        Content of the file; every GPU is in the catalog. [-]
 
     Raises:
-        BadInputError: Unreadable, a field is wrong, or a GPU is not known.
+        BadInputError: The file is unreadable, a field is wrong, or a GPU, framework
+            or stack is not known.
     """
     return parse_calibration(read_mapping(path), file=str(path))
 
 
 def parse_calibration(fields: Mapping[str, Any], *, file: str) -> CalibrationFile:
-    """Check what a calibration file holds.
+    """Check the content of a calibration file.
 
     Args:
-        fields: Its top-level fields. [-]
+        fields: Top-level fields of the file. [-]
         file: The file, for messages. [text]
 
     Returns:
-        The same, checked; every GPU in it is of the catalog. [-]
+        The checked content; every GPU is in the catalog. [-]
 
     Raises:
-        BadInputError: A field is wrong, or a GPU is not known.
+        BadInputError: A field is wrong, or a GPU, framework or stack is not known.
     """
     given = {key: value for key, value in fields.items() if value is not None}
     try:
@@ -226,7 +227,7 @@ def _check_gpu(name: str, field: str, file: str) -> None:
 
 
 def _check_stack(fit: StackFit, field: str, file: str) -> None:
-    """A framework and a stack that are none would change nothing, without a word."""
+    """Refuse an unknown framework or stack, which would silently change nothing."""
     rooms = {room.name: stack_names(room.name) for room in FRAMEWORKS}
     if fit.framework and fit.framework not in rooms:
         raise BadInputError(

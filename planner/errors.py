@@ -1,4 +1,4 @@
-"""Everything that planner refuses, and the exit code that goes with it.
+"""Exceptions of planner, each with an exit code.
 
 ::
 
@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from planner.specs.escape import shown
 
 LONGEST_FIELD = 200
-"""Characters of a field in a message; the deepest of ours has 60. [1]"""
+"""Characters of a field in a message; the deepest field of planner has 60. [1]"""
 LONGEST_MESSAGE = 1000
 """Characters of a message beside its file, field and value. [1]"""
 LONGEST_VALUE = 60
@@ -56,13 +56,13 @@ class BadInputError(PlannerError):
 
 
 def short(value: object) -> str:
-    """A value as Python writes it, cut where it no longer helps to find it.
+    """A value as Python writes it, cut to the characters that help to find it.
 
     Args:
         value: Any value. [-]
 
     Returns:
-        Its start. [text]
+        Start of the text. [text]
     """
     return _cut(repr(value), LONGEST_VALUE)
 
@@ -93,7 +93,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Name the closest known names, or all of them when few and none is close.
 
     Args:
-        name: What the user wrote. [text]
+        name: Name that the user wrote. [text]
         known: The names that exist. [text]
 
     Returns:

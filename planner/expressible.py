@@ -1,4 +1,4 @@
-"""Search limits against what frameworks can express: in words, before any search."""
+"""Checks search limits against the limits of frameworks, before any search."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ WORDED = {
     "recompute": "recompute",
     "cp_kind": "cp_kinds",
 }
-"""Axes of words with the field of a framework's limits that lists them."""
+"""Axes with words as values, and the field of `Limits` that lists those words."""
 ONE_CHUNK = frozenset({"1f1b", "gpipe", "zb-h1"})
 """Schedules of one chunk a rank. [text]"""
 
@@ -40,7 +40,7 @@ def _blocks(search: SearchSpec) -> set[str]:
 
 
 def _words(axis: str) -> Rule:
-    """A framework has one of the words that an axis is limited to."""
+    """Rule that a framework has one of the words that an axis is limited to."""
 
     def lacks(limits: Limits, search: SearchSpec) -> str | None:
         families = {cp_family(word) for word in search.words(axis)}
@@ -55,7 +55,7 @@ def _words(axis: str) -> Rule:
 
 
 def _one(axis: str, has: Callable[[Limits], bool], words: str) -> Rule:
-    """A framework has an axis, or its limit allows a degree of one."""
+    """Rule that a framework has an axis, or that the limit allows a degree of 1."""
 
     def lacks(limits: Limits, search: SearchSpec) -> str | None:
         return None if has(limits) or search.allows(axis, 1) else words
@@ -91,18 +91,18 @@ RULES: dict[str, Rule] = {
     "sp": _sequence_parallel,
     **{axis: _words(axis) for axis in WORDED},
 }
-"""What each axis asks of a framework."""
+"""Rule of each axis for a framework."""
 
 
 def lacking(limits: Limits, search: SearchSpec) -> dict[str, str]:
     """The search limits that a framework cannot express.
 
     Args:
-        limits: What the framework can express. [-]
+        limits: Limits of the framework. [-]
         search: The user's limits. [-]
 
     Returns:
-        What it lacks, by axis; empty where it can express each of them. [text]
+        Words for the lack, by axis; empty where the framework lacks nothing. [text]
     """
     given = search.limits()
     found = {axis: RULES[axis](limits, search) for axis in RULES if axis in given}
@@ -117,7 +117,7 @@ def able(axis: str, search: SearchSpec) -> tuple[str, ...]:
         search: The user's limits. [-]
 
     Returns:
-        Names in order of listing, a stack's after its framework's. [text]
+        Names in order of listing, stacks after their framework. [text]
     """
     found: list[str] = []
     for framework in FRAMEWORKS:
@@ -133,7 +133,7 @@ def able(axis: str, search: SearchSpec) -> tuple[str, ...]:
 
 
 def _stacks(framework: Framework) -> Iterator[tuple[str, Limits]]:
-    """What each stack of a framework can express."""
+    """Name and limits of each stack of a framework."""
     for name in stack_names(framework.name):
         stack = read_stack(framework.name, name)
         yield name, stack.limits.on(framework.limits)
@@ -188,14 +188,14 @@ def refuse_unknown_words(search: SearchSpec) -> None:
 
 
 def unwritable(workload: Workload) -> tuple[Lack, ...]:
-    """What of a job no writer of its framework has words for, whatever the layout.
+    """Features of a job that no writer of the framework has words for, in any layout.
 
     Args:
         workload: The job under one framework. [-]
 
     Returns:
-        Records of the writer that lacks least; none where one has words for the job,
-        and where its stack has no writer. [-]
+        Records of the writer that lacks least. Empty where a writer has words for the
+        job, or where the stack has no writer. [-]
     """
     every = [
         tuple(lack for lack in writer.lacks(workload.asked) if lack.when is None)
@@ -205,7 +205,7 @@ def unwritable(workload: Workload) -> tuple[Lack, ...]:
 
 
 def refuse_unwritable(workloads: Sequence[Workload]) -> None:
-    """Refuse a job that no framework of it has words for.
+    """Refuse a job that the writers of its frameworks have no words for.
 
     Args:
         workloads: The job under each framework and training block. [-]

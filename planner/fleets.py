@@ -1,4 +1,4 @@
-"""What is known of each pool of a mixed fleet, put together for one job."""
+"""Combines the pools of a mixed fleet into one job."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -32,7 +32,7 @@ def cluster_named(given: str | Fields, base: Path) -> Cluster:
 
     Raises:
         BadInputError: A field is wrong.
-        ValueError: An unknown name in it, or one that does not fit.
+        ValueError: A name is unknown, or does not fit.
     """
     fields = cluster_fields(given, base) if isinstance(given, str) else given
     try:
@@ -45,17 +45,17 @@ def cluster_named(given: str | Fields, base: Path) -> Cluster:
 
 
 def measured_of(gpu: str, own: CalibrationFile | None) -> GpuCalibration:
-    """What a GPU achieves, with what the user measured of it.
+    """Calibration of a GPU, with the user's measurements.
 
     Args:
         gpu: Name in the catalog. [-]
-        own: What the user measured. [-]
+        own: The user's measurements, or None. [-]
 
     Returns:
-        Its calibration. [-]
+        Rates of kernels and of memory. [-]
 
     Raises:
-        ValueError: Nothing is known of it.
+        ValueError: The GPU has no calibration.
     """
     known = published(gpu)
     return known if own is None else own.kernels(known)
@@ -69,7 +69,7 @@ def mixed_fleet(cluster: Cluster, each: Sequence[Workload]) -> Workload:
         each: The job on each pool alone, in order. [-]
 
     Returns:
-        The job; what is asked of no pool in particular is answered by the first. [-]
+        The job; fields that belong to no pool in particular are the first pool's. [-]
     """
     pools = tuple(
         Pool(own.name, job.topology, job.calibration, job.framework, job.uncertainty)
@@ -79,13 +79,13 @@ def mixed_fleet(cluster: Cluster, each: Sequence[Workload]) -> Workload:
 
 
 def with_pods(workload: Workload) -> Workload:
-    """A job that knows the pods of its fleet, where they differ in size.
+    """A job with the pods of its fleet, where pods differ in size.
 
     Args:
         workload: The job, on nodes of one kind. [-]
 
     Returns:
-        The same, with a pool for each pod that has nodes in service. [-]
+        The job with a pool for each pod in service; no pools for a single pod. [-]
     """
     spec = workload.topology.cluster.spec
     units = spec.tiers[-1].units if spec.tiers else ()
@@ -108,7 +108,7 @@ def with_pods(workload: Workload) -> Workload:
 
 
 def _pod(spec: ClusterSpec, first: int, nodes: int) -> ClusterSpec | None:
-    """One pod as a cluster of its own; none where no node of it is in service."""
+    """One pod as a cluster; None where the pod has no node in service."""
     dead = tuple(node - first for node in spec.dead if 0 <= node - first < nodes)
     if len(dead) == nodes:
         return None
@@ -130,7 +130,7 @@ def on_pools(workload: Workload, given: Sequence[PoolStages]) -> Workload:
         given: Pools of the layout, in the order of the pipeline. [-]
 
     Returns:
-        The job itself on a fleet of one kind. [-]
+        The job on these pools; on the whole fleet where the layout names none. [-]
 
     Raises:
         BadInputError: A mixed fleet without named pools, or names that it lacks.
@@ -161,7 +161,7 @@ def room_for(workload: Workload, given: Sequence[PoolStages], each: int) -> int:
 
     Args:
         workload: The job, on the pools of the layout. [-]
-        given: Those pools with their stages. [-]
+        given: Pools of the layout, with their stages. [-]
         each: Ranks of one stage of one replica. [1]
 
     Returns:

@@ -1,4 +1,4 @@
-"""The layouts that hold least, and how few GPUs they can do with."""
+"""Layouts with the least memory, and the fewest GPUs that hold a job."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -20,21 +20,21 @@ from planner.specs.layout import Layout
 from planner.specs.table import BLOCK
 
 LOOKED_AT = 6
-"""Layouts whose exact memory is compared, of those with the least roughly. [1]"""
+"""Layouts of least rough memory whose exact memory is compared. [1]"""
 ENOUGH = 2
-"""The same where any that fits will do. [1]"""
+"""Layouts whose exact memory is computed where any layout that fits will do. [1]"""
 HOPELESS = 1.03
-"""Rough need over the memory beyond which nothing exact is asked. [1]"""
+"""Rough need over capacity beyond which exact memory is not computed. [1]"""
 NEIGHBOURS = 12
 """Sizes tried one by one above the fewest GPUs that could hold the states. [1]"""
 PATIENCE = 4
-"""Sizes that fail before it is asked whether an ample one would do. [1]"""
+"""Sizes that fail before an ample size is tried. [1]"""
 ROUND = (1, 3, 5)
-"""Sizes tried beyond those are these times powers of two. [1]"""
+"""Factors of the sizes tried beyond the neighbours: these times powers of two. [1]"""
 SCANNED = 512
-"""Most sizes tried below the first round one that holds the job. [1]"""
+"""Most sizes tried below the first round size that holds the job. [1]"""
 AMPLE = 64
-"""Times the fewest GPUs where a job that still does not fit is given up. [1]"""
+"""Multiple of the fewest nodes beyond which a job that does not fit is given up. [1]"""
 SATURATED = 4
 """Micro-batches for each stage that fill any schedule. [1]"""
 FULL = "full"
@@ -43,29 +43,29 @@ FULL = "full"
 
 @dataclass(frozen=True)
 class Held:
-    """A layout with what it holds."""
+    """A layout with its memory."""
 
     layout: Layout
     memory: MemoryEstimate
 
     @property
     def fits(self) -> bool:
-        """Whether the predicted peak is within the memory, and the host's there."""
+        """True where peak memory fits the GPU, and host memory is enough."""
         host = self.memory.host
         enough = host is None or bool(host.is_enough)
         return enough and self.memory.peak_device_gib.value <= self.memory.capacity_gib
 
 
 def most_frugal(workload: Workload, *, enough: bool = False) -> Held | None:
-    """The legal layout with the smallest peak, among those that hold least roughly.
+    """The legal layout with the least peak memory, among those of least rough memory.
 
-    One sequence a micro-batch, one chunk a rank, even stages, everything
-    recomputed, unless the job's own limits say otherwise; every degree and ZeRO
-    stage that is left is looked at, since more sharding is not always less memory.
+    Has one sequence a micro-batch, one chunk a rank, even stages and full recompute,
+    unless the job's limits say otherwise. Every degree and ZeRO stage that is left is
+    tried, since more sharding is not always less memory.
 
     Args:
         workload: The job. [-]
-        enough: Stop at the first that fits. [-]
+        enough: Stop at the first layout that fits. [-]
 
     Returns:
         Layout and memory, or None where no layout is legal. [-]
@@ -96,10 +96,10 @@ def _peak(held: Held) -> tuple[float, object]:
 
 
 def _least(workload: Workload) -> Workload:
-    """The job with what holds least of everything that its limits leave open.
+    """The job with the setting of least memory for every limit that it leaves open.
 
-    Shard groups are as large as they can be: smaller ones hold more for the same
-    layout, and buffers of one communicator besides.
+    Shard groups are as large as they can be. Smaller groups hold more states, and
+    buffers of one more communicator.
     """
     given, limits = workload.search, workload.framework.limits
     least: dict[str, object] = {"micro_batch": 1, "vpp": 1, "order": ORDERS[0]}
@@ -115,16 +115,16 @@ def _least(workload: Workload) -> Workload:
 
 
 def _rough_need(table: CostTable) -> Floats:
-    """Memory of the first and the last stage over what a rank has for them.
+    """Rough peak memory of the first or the last stage, over the budget of a rank.
 
-    The longest stage of an even split with the micro-batches in flight of the
-    first, and of the last with its loss; exact without a pipeline.
+    Both stages have the most layers of an even split. The first has the most
+    micro-batches in flight, the last has the loss. Exact without a pipeline.
 
     Args:
         table: Priced meshes. [-]
 
     Returns:
-        Need over budget; infinite where nothing is left. [1], shape (menu, meshes)
+        Need over budget; infinite without a budget. [1], shape (menu, meshes)
     """
     meshes, runs = table.meshes, table.workload.runs
     layers = sum(count for _, count in runs)
@@ -155,7 +155,7 @@ def _rough_need(table: CostTable) -> Floats:
 
 
 def _exact(table: CostTable, space: Space, candidate: int) -> Held | None:
-    """Exact memory of one candidate under even stages, or None outside the class."""
+    """Exact memory of a candidate under even stages; None where they are not legal."""
     row, entry = int(space.mesh[candidate]), max(int(space.menu[candidate]), 0)
     costs = table.stage_costs(row, schedule="1f1b", vpp=1, menu=(entry,))
     counts = even_counts(costs)
@@ -174,10 +174,10 @@ def _exact(table: CostTable, space: Space, candidate: int) -> Held | None:
 
 
 def weigh(workload: Workload, layout: Layout) -> MemoryEstimate:
-    """Memory of one layout, as a price of it says, without its time.
+    """Memory of one layout by the cost model, without times.
 
-    Beyond four micro-batches for each stage more in a step change nothing: every
-    schedule but gpipe then has the most in flight that it ever has.
+    Gradient accumulation is cut to four micro-batches for each stage, except under
+    gpipe: then every other schedule has the most micro-batches in flight.
 
     Args:
         workload: The job. [-]
@@ -194,19 +194,20 @@ def weigh(workload: Workload, layout: Layout) -> MemoryEstimate:
 
 
 def fewest_gpus(workload: Workload) -> Held | None:
-    """The smallest cluster of these nodes that holds the job, by some legal layout.
+    """The smallest cluster of the job's nodes that holds the job in a legal layout.
 
-    Clusters grow from the fewest GPUs whose memory holds the states alone: whole
-    nodes, or single GPUs of one node where the cluster is partial. First one by
-    one, then by sizes with many divisors, which most layouts are legal on; below
-    the first of those that holds the job every size is tried.
+    Clusters grow from the fewest GPUs whose memory holds the states alone. They have
+    whole nodes, or single GPUs of one node where the cluster is partial. Sizes grow
+    one by one, then by numbers with many divisors, on which most layouts are legal.
+    Below the first such number that holds the job, the first 512 sizes are tried.
 
     Args:
         workload: The job; its cluster's own size plays no part. [-]
 
     Returns:
-        The layout and what it holds, its GPUs the answer; None where even 64 times
-        the states' GPUs do not hold it: some activation is too large for a rank. [-]
+        Layout and memory; the layout's GPUs are the answer. None where even 64 times
+        the nodes of the states do not hold the job: an activation is too large for a
+        rank. [-]
     """
     floor = _states_floor(workload)
     cluster = workload.topology.cluster
@@ -231,7 +232,7 @@ class _Size:
 
 
 def _sizes(cluster: Cluster, floor: int, first: int) -> Iterator[_Size]:
-    """Sizes in the order of trial: GPUs of one node, each next size, round ones."""
+    """Sizes in order of trial: GPUs of one node, each next size, round numbers."""
     per_node = cluster.node.gpus_per_node
     if cluster.spec.partial:
         for gpus in range(min(floor, per_node), per_node):
@@ -245,9 +246,9 @@ def _sizes(cluster: Cluster, floor: int, first: int) -> Iterator[_Size]:
 
 
 def _ever(workload: Workload, first: int) -> bool:
-    """Whether an ample cluster holds the job: the largest power of two that is legal.
+    """True where the largest legal power of two of nodes holds the job, or none is.
 
-    Past it, more GPUs share nothing more than the states, which are few by then.
+    More nodes would only divide the states further, which are small by then.
     """
     per_node = workload.topology.cluster.node.gpus_per_node
     nodes = 1 << (AMPLE * first).bit_length()
@@ -269,15 +270,15 @@ def _held_by(workload: Workload, size: _Size, *, enough: bool = True) -> Held | 
 
 
 def resized(workload: Workload, nodes: int, per_node: int) -> Workload:
-    """The same job on another number of the same nodes, of a first pool's.
+    """The job on another number of its nodes; a mixed fleet takes the first pool's.
 
     Args:
         workload: The job. [-]
         nodes: Nodes. [1]
-        per_node: GPUs of each that the job uses. [1]
+        per_node: GPUs of each node that the job uses. [1]
 
     Returns:
-        The job on that cluster. [-]
+        The job on the new cluster. [-]
     """
     cluster = workload.topology.cluster
     tiers = tuple(
@@ -297,7 +298,7 @@ def resized(workload: Workload, nodes: int, per_node: int) -> Workload:
 
 
 def _states_floor(workload: Workload) -> int:
-    """Fewest GPUs whose memory holds the states, divided without a rest. [1]."""
+    """Fewest GPUs whose memory holds the states, divided evenly. [1]."""
     zero = max(workload.framework.limits.zero_stages)
     row = (1, 0, 1, 1, 0, 1, 1, 1, 1, zero, 1, 1, 0)
     meshes = Meshes.from_rows([row])

@@ -1,4 +1,4 @@
-"""Why a plan leaves GPUs idle: what the search found of layouts that use them all."""
+"""Explains idle GPUs of a plan by the layouts that use more GPUs."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,15 +11,15 @@ from planner.specs.layout import Layout
 def why_idle(
     outcomes: Sequence[SearchOutcome], layout: Layout, *, proven: bool
 ) -> tuple[str, ...]:
-    """What the search says of the GPUs that a plan leaves idle.
+    """Explain the GPUs that a plan leaves idle.
 
     Args:
         outcomes: The searches of all variants.
         layout: The best plan.
-        proven: Whether the search proved it the fastest.
+        proven: True if the search proved the plan the fastest.
 
     Returns:
-        A sentence, none where all GPUs in service are used. [text]
+        One sentence; empty where all GPUs in service are used. [text]
     """
     workload = outcomes[0].workload
     there = workload.fleet_gpus
@@ -31,7 +31,7 @@ def why_idle(
 
 
 def _against(outcomes: Sequence[SearchOutcome], used: int, *, proven: bool) -> str:
-    """How the candidates that use more GPUs compare."""
+    """Compare a plan with the candidates that use more GPUs, in words."""
     there = outcomes[0].workload.fleet_gpus
     declared = Counter[int]()
     for outcome in outcomes:

@@ -1,4 +1,4 @@
-"""Why no variant of a job fits, and what would make one fit: in words."""
+"""Explains why no variant of a job fits, and what would make one fit."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -54,7 +54,7 @@ def infeasibility(
 
     Args:
         outcomes: Finished searches of all variants, without a plan.
-        stop: Ends the look for it: the smallest reached by then is named. [-]
+        stop: Ends the look for footprints: the smallest so far is named. [-]
 
     Returns:
         Sentences. [text]
@@ -101,13 +101,13 @@ def tightest(workload: Workload, stop: Stop | None = None) -> Footprint | None:
 
     Args:
         workload: A variant of the job.
-        stop: Ends the look; a first one is had whatever it says. [-]
+        stop: Ends the look, but not before the first footprint. [-]
 
     Returns:
-        Exact memory of the best of some dozens; none without a legal candidate.
+        Least exact memory of some dozen candidates; None without a legal candidate.
 
-    Leaves out every candidate that a rough count ranks behind them, so a smaller
-    footprint may exist.
+    Leaves out every candidate that a rough count ranks lower, so a smaller footprint
+    may exist.
     """
     stop = stop or Stop()
     found: list[Footprint] = []
@@ -131,7 +131,7 @@ def _leanest(workload: Workload, stop: Stop) -> list[tuple[CostTable, Space, int
 
 
 def _priced(workload: Workload, stop: Stop) -> Iterator[tuple[CostTable, Space]]:
-    """The whole space part by part, as far as the limits let it."""
+    """Price the whole space part by part, until the stop."""
     try:
         listing = Enumerator(workload).listing(stop=stop)
     except StoppedError:
@@ -189,7 +189,7 @@ def _footprint(table: CostTable, space: Space, candidate: int) -> Footprint | No
 
 
 def _remedies(footprint: Footprint) -> tuple[str, ...]:
-    """What the fullest rank is full of decides what helps."""
+    """Sentence on what would help, by what takes most memory of the fullest rank."""
     workload, stage, excess = footprint.workload, footprint.stage, footprint.excess
     states = stage.weights + stage.gradients + stage.optimizer
     gpus = workload.gpus
@@ -210,7 +210,7 @@ def _remedies(footprint: Footprint) -> tuple[str, ...]:
 
 
 def _host_memory(outcomes: Sequence[SearchOutcome]) -> tuple[str, ...]:
-    """How many layouts that offload more the hosts' own memory rules out."""
+    """Number of layouts with more offload that host memory rules out, in words."""
     counted: Counter[str] = Counter()
     for outcome in outcomes:
         counted.update(
@@ -223,7 +223,7 @@ def _host_memory(outcomes: Sequence[SearchOutcome]) -> tuple[str, ...]:
 
 
 def _with_offload(workloads: Sequence[Workload], stop: Stop) -> tuple[str, ...]:
-    """Whether the host's memory would help, where the user did not allow it."""
+    """Tell if offload to host memory would fit, where the user did not allow it."""
     if workloads[0].search.offload not in (None, False):
         return ()
     tried: list[Footprint] = []

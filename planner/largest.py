@@ -4,16 +4,16 @@ from collections.abc import Callable
 
 
 def largest(fits: Callable[[int], bool], *, most: int, start: int = 1) -> int:
-    """Find where a monotone condition stops to hold.
+    """Find the largest number for which a monotone condition holds.
 
-    Gallops away from a start in steps of 1, 2, 4 and so on until the answer lies
-    between two numbers, then halves the gap: about ``2 log2(d) + 2`` questions for an
-    answer d from the start.
+    Gallops from a start in steps of 1, 2, 4 and so on until two numbers enclose the
+    answer. Then halves the gap. An answer at distance d from the start takes about
+    ``2 log2(d) + 2`` questions.
 
     Args:
         fits: True up to some number, false above it. [-]
         most: The highest number of interest. [1]
-        start: Where to begin; near the answer it saves questions. [1]
+        start: First number tried; a start near the answer saves questions. [1]
 
     Returns:
         The largest number from 1 to the highest that fits, 0 where none does. [1]

@@ -1,4 +1,4 @@
-"""The flow of `planner memory`: does it fit, and what is the most that does."""
+"""Answers `planner memory`: memory of a job, and the largest job that fits."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -36,9 +36,9 @@ from planner.specs.search import SearchSpec
 from planner.specs.uncertainty import UNMEASURED
 
 GRAIN = 64
-"""The largest sequence is told in multiples of this, and of what is split. [token]"""
+"""Grain of the largest sequence, beside the degrees that split it. [token]"""
 MOST_MICRO_BATCH, MOST_TOKENS = 2**16, 2**26
-"""Where the search for the largest ends. [sequence] and [token]"""
+"""Largest micro-batch and sequence that are tried. [sequence] and [token]"""
 
 
 def training_memory(
@@ -48,8 +48,8 @@ def training_memory(
 
     Args:
         workload: The job. [-]
-        given: Its layout, or nothing: then the most frugal legal one is judged. [-]
-        warnings: What is legal but rarely meant. [text]
+        given: Layout of the job; an empty one is the most frugal legal layout. [-]
+        warnings: Sentences on legal input that is rarely meant. [text]
 
     Returns:
         Memory by stage, the largest batch and sequence, other methods, the
@@ -97,7 +97,7 @@ def _frugal(workload: Workload) -> Layout:
 
 
 def _completed(workload: Workload, given: PartialLayout) -> Layout:
-    """Even stages where the layout leaves them open; the solver's if those fail."""
+    """The layout with even stages where open; the solver's stages if even ones fail."""
     if given.stages is not None:
         return complete(workload, given)
     layout = complete(workload, given.model_copy(update={"stages": "even"}))
@@ -110,7 +110,7 @@ def _completed(workload: Workload, given: PartialLayout) -> Layout:
 def _largest_job(workload: Workload, layout: Layout) -> LargestJob:
     """Largest micro-batch, and largest sequence, everything else as it is.
 
-    The micro-batches of a step stay, so that a larger one makes the step larger.
+    Gradient accumulation stays, so that a larger micro-batch makes a larger step.
     """
     unit = math.lcm(GRAIN, layout.tp * (2 * layout.cp if layout.cp > 1 else 1))
     batched = cache(partial(_with_micro_batch, workload, layout))
@@ -126,10 +126,10 @@ def _largest_job(workload: Workload, layout: Layout) -> LargestJob:
 def _most(
     memory: Callable[[int], MemoryEstimate], packing: float, now: int, most: int
 ) -> int:
-    """Largest size that fits; the search begins where a straight line says.
+    """Largest size that fits; the search begins at a linear guess.
 
-    Tensors grow along a line, the device's memory stands still at its end while the
-    allocator gives back what it has cached: ``A(n) = (capacity - F) phi_0``.
+    Allocated memory grows linearly with the size. Near capacity, device memory stays
+    while the allocator frees cached blocks: ``A(n) = (capacity - F) phi_0``.
     """
     here, twice = (memory(size).peak_allocated_gib.value for size in (now, 2 * now))
     full = max(memory(now).stages, key=lambda stage: stage.device)
@@ -199,7 +199,7 @@ def inference_memory(
 
     Args:
         model: The model. [-]
-        cluster: Where it runs; one tensor-parallel group of its GPUs is judged. [-]
+        cluster: Cluster of which one tensor-parallel group of GPUs serves. [-]
         spec: Formats, batch, context, group. [-]
 
     Returns:
@@ -228,7 +228,7 @@ def inference_memory(
 
 
 def _groups(model: Architecture, cluster: Cluster, most: int) -> Iterator[int]:
-    """Groups that the model splits over and that fill nodes, or some GPUs of one."""
+    """Legal group sizes that fill nodes or divide them; any below a partial node."""
     node, partial = cluster.node.gpus_per_node, cluster.spec.partial
     for tp in legal_groups(model, most):
         if node % tp == 0 or tp % node == 0 or (partial and tp < node):
@@ -236,7 +236,7 @@ def _groups(model: Architecture, cluster: Cluster, most: int) -> Iterator[int]:
 
 
 def _refuse(model: Architecture, cluster: Cluster, spec: InferenceSpec) -> None:
-    """A group that cannot be, or a format that the GPU cannot compute with."""
+    """Refuse an illegal group, or a format that the GPU cannot compute with."""
     legal = list(_groups(model, cluster, cluster.gpus))
     if spec.tp not in legal:
         raise BadInputError(

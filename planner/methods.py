@@ -1,4 +1,4 @@
-"""Whether a model and a GPU have what a fine-tuning method asks of them."""
+"""Checks that a model and a GPU can do a fine-tuning method."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -46,18 +46,18 @@ def frozen_model(training: TrainingSpec, model: Architecture) -> Architecture:
 
     Args:
         training: The training block. [-]
-        model: The model, frozen for whatever training or for none. [-]
+        model: The model, with or without frozen layers. [-]
 
     Returns:
-        The same where nothing is frozen; else the first layers have no backward if
-        the embedding below them does not train either. [-]
+        The model, unchanged where nothing is frozen. Frozen layers have no backward
+        where the embedding does not train either. [-]
     """
     role: Role = "passed" if training.trains_embedding else "below"
     return model.thawed().with_frozen(training.freeze.layers, role)
 
 
 def _check_frozen(training: TrainingSpec, model: Architecture) -> None:
-    """Frozen layers exist, a shared table has one fate, and something trains."""
+    """Refuse frozen layers that do not exist, a half-frozen table, and no training."""
     freeze, adapted = training.freeze, training.frozen
     if freeze.layers > model.layers:
         raise BadInputError(
@@ -85,7 +85,7 @@ def _check_frozen(training: TrainingSpec, model: Architecture) -> None:
 
 
 def _check_targets(training: TrainingSpec, model: Architecture) -> None:
-    """Every target exists, and no weight has two adapters."""
+    """Check that every target exists, and that no weight has two adapters."""
     known = list(_linear_names(model))
     targets = training.lora.targets
     if targets == "all-linear" and not known:
@@ -107,7 +107,7 @@ def _check_targets(training: TrainingSpec, model: Architecture) -> None:
 
 
 def _check_once(training: TrainingSpec, model: Architecture) -> None:
-    """Each weight carries one adapter, under one of its names."""
+    """Check that each weight carries one adapter, under one of its names."""
     names = training.lora.modules
     twice = [name for name, count in Counter(names).items() if count > 1]
     for kind in model.kinds:
@@ -136,7 +136,7 @@ def _linear_names(model: Architecture) -> Iterable[str]:
 
 
 def _check_formats(training: TrainingSpec, gpu: GpuSpec) -> None:
-    """The libraries of block-wise formats have kernels for the GPU."""
+    """Check that the libraries of block-wise formats have kernels for the GPU."""
     wanted = training.weight_format
     if wanted is not None and gpu.arch not in _runs_on("weights", wanted):
         runs = [name for name in FORMATS if gpu.arch in _runs_on("weights", name)]

@@ -1,4 +1,4 @@
-"""The flow: a resolved job goes in, the best plan with its proof comes out."""
+"""Turns a resolved job into the best plan, with its proof."""
 
 from collections.abc import Callable, Sequence
 
@@ -36,7 +36,7 @@ __all__ = ["Enough", "Progress", "optimize"]
 MOST_NEAR = 32
 """Plans that are priced to find those that tie with the fastest. [1]"""
 FINISH = 1.0
-"""Time after a search in which what it found is looked at more closely. [s]"""
+"""Time after a search to price and verify the plans that it found. [s]"""
 
 
 def optimize(
@@ -62,11 +62,11 @@ def optimize(
         time_limit: Wall time over all variants, listing and pricing included. [s]
         robust: Put the tied plan first that survives most of the model's error; the
             status, bound and objective stay those of the fastest.
-        known_s: A step that is reachable already: slower plans are not sought, and
-            no plan at all with the status optimal says that none is as fast. [s]
+        known_s: A step time that is reachable already: slower plans are not sought.
+            Without a plan, the status optimal says that no plan is as fast. [s]
         tolerance: Stop when no plan can be faster than the best by more; the status
             is then feasible, with a bound. [1]
-        enough: Work that it may take, and a step that needs no proof. [-]
+        enough: Work that the search may take, and a step that needs no proof. [-]
         progress: Called about ten times a second with the state of a search.
         stop: Ends the search, in place of the time limit. [-]
 
@@ -136,7 +136,7 @@ def _result(
 
 
 def _doubts(chosen: Sequence[Contender]) -> tuple[str, ...]:
-    """What experience says against the plan in the first place."""
+    """Doubts about the first plan, from experience with measured runs."""
     return tuple(said for one in chosen for said in doubts(one.workload, one.estimate))
 
 
@@ -153,7 +153,7 @@ def _unseen(outcomes: Sequence[SearchOutcome]) -> tuple[str, ...]:
 
 def _rules(outcomes: Sequence[SearchOutcome]) -> str:
     counted = _report(outcomes).pruned
-    # The few that offload removes would be lost among those of the degrees.
+    # Rules on offload remove few candidates, so they go before those on degrees.
     ranked = sorted(
         counted.items(),
         key=lambda item: (not item[0].startswith(("offload", "host")), -item[1]),
@@ -163,7 +163,7 @@ def _rules(outcomes: Sequence[SearchOutcome]) -> str:
 
 
 def _rule(rule: str, count: int, limits: dict[str, object]) -> str:
-    """A rule in words, with the user's limit where it is one."""
+    """A rule in words; a limit of the user with its value."""
     axis = rule.removeprefix("limit:")
     if axis == rule or axis not in limits:
         return f"{rule} ({count} removed)"
@@ -173,7 +173,7 @@ def _rule(rule: str, count: int, limits: dict[str, object]) -> str:
 def _contenders(
     outcomes: Sequence[SearchOutcome], top: int, spare: Stop
 ) -> list[Contender]:
-    """The best of all variants, and as time allows the next and what is close."""
+    """The best plan of all variants, and as time allows the next and the near plans."""
     ranked = sorted(plan for outcome in outcomes for plan in outcome.ranked)[:top]
     near = {plan for outcome in outcomes for plan in outcome.near}
     more = sorted(near.difference(ranked))[: max(MOST_NEAR - len(ranked), 0)]
@@ -188,7 +188,7 @@ def _contenders(
 
 
 def _is_same(one: Contender, other: Contender) -> bool:
-    """Whether a part of the space and the whole gave the same plan."""
+    """True where two searches gave plans of equal layout and settings."""
     same = one.layout == other.layout
     return same and one.workload.chosen == other.workload.chosen
 
@@ -237,7 +237,7 @@ def _layout(outcome: SearchOutcome, found: Found) -> Layout:
 
 
 def _verify(workload: Workload, layout: Layout, predicted: Estimate) -> None:
-    """A plan that the verifier objects to is a bug of ours, never an answer."""
+    """Raise where the verifier objects to a plan: a bug of planner, never an answer."""
     objections = violations(
         workload,
         layout,
@@ -253,7 +253,7 @@ def _verify(workload: Workload, layout: Layout, predicted: Estimate) -> None:
 
 
 def _ranked(rank: int, one: Contender, best: Contender) -> RankedPlan:
-    """A plan with its place, and what tells it from the fastest."""
+    """A plan with its rank, and the causes that make it slower than the fastest."""
     same = one is best
     return RankedPlan(
         rank=rank,
@@ -268,7 +268,7 @@ def _ranked(rank: int, one: Contender, best: Contender) -> RankedPlan:
 def _status(outcomes: Sequence[SearchOutcome], found: Sequence[Contender]) -> Status:
     """Infeasible only where every candidate of every variant is ruled out.
 
-    Without a plan, optimal says that none is as fast as the step known before.
+    Without a plan, optimal says that no plan is as fast as the known step.
     """
     bound = min(outcome.bound_s for outcome in outcomes)
     if not found:

@@ -8,16 +8,16 @@ from planner.frameworks import FRAMEWORKS
 
 
 def can_compute(workload: Workload, precision: str) -> bool:
-    """Whether a framework has a compute format that the user lists.
+    """Tell if a framework has a compute format that the user lists.
 
-    What the training block alone states is taken at its word: the user runs it.
+    A format that only the training block states is accepted: the user runs it.
 
     Args:
         workload: The job under one framework. [-]
         precision: A compute format. [text]
 
     Returns:
-        True for those of the framework, and for every one that is not searched.
+        True for a format of the framework, and for any format where none is listed.
     """
     listed = workload.search.choices("precision")
     return not listed or precision in workload.framework.limits.precisions

@@ -45,21 +45,19 @@ Degrees = dict[str, Any]
 def predict(workload: Workload, partial: PartialLayout) -> RankedPlan:
     """Complete a layout and estimate it.
 
-    Degrees that are absent take the framework's defaults; stages, recompute and
-    rank order are chosen by the inner solver, the best for those degrees. A
-    layout that does not fit is priced all the same.
+    Absent degrees take the framework's defaults. The inner solver chooses the best
+    stages, recompute and rank order. A layout that does not fit is priced, too.
 
     Args:
         workload: The job.
-        partial: What the user fixed.
+        partial: The part of the layout that the user fixed.
 
     Returns:
         The completed layout with its estimate, rank 1.
 
     Raises:
-        BadInputError: The layout cannot exist on this cluster, for this model or
-            in this framework, or the host is too small for what it offloads; says
-            which numbers clash.
+        BadInputError: Cluster, model or framework rule out the layout, or the host is
+            too small for its offload; says which numbers clash.
     """
     workload = replace(workload, search=SearchSpec(space=workload.search.space))
     layout = complete(workload, partial)
@@ -69,7 +67,7 @@ def predict(workload: Workload, partial: PartialLayout) -> RankedPlan:
 
 
 def refuse_host(workload: Workload, memory: MemoryEstimate) -> None:
-    """Refuse what a node's own memory or drives cannot take from its GPUs.
+    """Refuse an offload that the memory or the drives of a node cannot hold.
 
     Args:
         workload: The job.
@@ -97,7 +95,7 @@ def complete(workload: Workload, partial: PartialLayout) -> Layout:
 
     Args:
         workload: The job.
-        partial: What the user fixed.
+        partial: The part of the layout that the user fixed.
 
     Returns:
         A legal, complete layout.
@@ -128,7 +126,7 @@ def complete(workload: Workload, partial: PartialLayout) -> Layout:
 
 
 def _refuse_schedule(workload: Workload, partial: PartialLayout) -> None:
-    """The framework on its stack runs the schedule, or the message says who does."""
+    """Refuse a schedule that the framework's stack does not run."""
     framework, name = workload.framework, partial.schedule
     if name is None or name in framework.limits.schedules:
         return
@@ -143,7 +141,7 @@ def _refuse_schedule(workload: Workload, partial: PartialLayout) -> None:
 
 
 def _refuse_formats(workload: Workload, partial: PartialLayout) -> None:
-    """Formats on the wire are the framework's own, or among those it can choose."""
+    """Refuse formats on the wire that the framework cannot send."""
     given = partial.comm_dtype
     for name in ("gradients", "parameters") if given else ():
         value, known = getattr(given, name), workload.sendable(name)
@@ -158,10 +156,7 @@ def _refuse_formats(workload: Workload, partial: PartialLayout) -> None:
 
 
 def _refuse_offload(workload: Workload, degrees: Degrees) -> None:
-    """Only shards of parameters and of gradients can lie in host memory.
-
-    Drives are a framework's own, and paged moments are on the host already.
-    """
+    """Refuse unsharded states, paged moments, and drives that the stack cannot use."""
     offload, zero = workload.offload, degrees["zero_stage"]
     if offload.device == "nvme" and not workload.recipe.offloads_to_nvme:
         raise BadInputError(
@@ -267,7 +262,7 @@ def _shown(layout: Layout) -> str:
 
 @dataclass(frozen=True)
 class _Option:
-    """One way to complete a layout, and how good it is."""
+    """One way to complete a layout, with a key to compare ways."""
 
     layout: Layout
     sort_key: tuple[bool, float, int, int]
@@ -326,7 +321,7 @@ def _refuse_recompute(workload: Workload, menu: tuple[str, ...]) -> None:
 
 
 def _probe(workload: Workload, degrees: Degrees, order: str, kind: str) -> Layout:
-    """The layout with an even split, to ask whether it is legal at all."""
+    """The layout with an even split, to check that it is legal at all."""
     shape = int(degrees["pp"]), int(degrees["vpp"])
     stages = placement(str(degrees["schedule"]), *shape).depth
     layers = even_layers(workload.model.layers, stages)
@@ -355,7 +350,7 @@ def _option(
     partial: PartialLayout,
     tie: tuple[int, int],
 ) -> _Option:
-    """Best split of one order and recompute choice; the even one if none fits."""
+    """Best split of one order and recompute choice; the even split if none fits."""
     hosting = tuple(len(pool.stages) for pool in degrees["pools"])
     costs = table.stage_costs(
         0,
@@ -383,12 +378,12 @@ def _option(
 
 
 def _excess(costs: StageCosts, counts: Counts) -> int:
-    """Blocks that the fullest rank is above its budget, below where negative."""
+    """Blocks by which the fullest rank exceeds its budget; negative if it fits."""
     return int((rank_blocks(costs, counts) - np.array(costs.budgets)).max())
 
 
 def _split(costs: StageCosts, *, even: bool) -> tuple[Counts, bool]:
-    """The solver's split, or the even one where asked for or nothing fits."""
+    """The solver's split, or the even split where asked for or nothing fits."""
     counts = block_counts(costs) if costs.block else even_counts(costs)
     room = _excess(costs, counts) <= 0
     if even or costs.block or not in_class(costs, counts):

@@ -1,4 +1,4 @@
-"""Why a plan won and why another is slower: in words."""
+"""Explains in words why a plan won and why another is slower."""
 
 from collections.abc import Sequence
 
@@ -31,8 +31,8 @@ def gpus_words(gpus: int, per_node: int = 0) -> str:
     """A number of GPUs in words, and of the nodes that they are in.
 
     Args:
-        gpus: How many. [1]
-        per_node: Of a whole node; 0 leaves the nodes out. [1]
+        gpus: Number of GPUs. [1]
+        per_node: GPUs of a whole node; 0 leaves the nodes out. [1]
 
     Returns:
         For example `1 GPU`, `16 GPUs (2 nodes of 8)` or `3 GPUs (of a node of 8)`.
@@ -49,7 +49,7 @@ def gpus_words(gpus: int, per_node: int = 0) -> str:
 
 
 SEVERAL = " and "
-"""Between the recompute kinds of one layout. [text]"""
+"""Separator between the recompute kinds of one layout. [text]"""
 
 
 def _differences(best: Estimate, other: Estimate) -> list[tuple[str, float]]:
@@ -64,7 +64,7 @@ def _differences(best: Estimate, other: Estimate) -> list[tuple[str, float]]:
 
 
 def why_slower(best: Estimate, other: Estimate) -> str:
-    """Name what costs more, and what it buys back.
+    """Name the causes that cost the slower plan more, and the cause that costs less.
 
     Args:
         best: The faster plan.
@@ -105,11 +105,11 @@ def _runner_up(plans: Sequence[RankedPlan]) -> str:
 
 
 def changes(best: RankedPlan, other: RankedPlan) -> str:
-    """What differs between two plans, as the other has it.
+    """Settings and degrees of the other plan where two plans differ.
 
     Args:
         best: A plan. [-]
-        other: Another of the same job. [-]
+        other: Another plan of the job. [-]
 
     Returns:
         Settings and degrees with commas between them. [text]
@@ -184,7 +184,7 @@ def recompute_words(layout: Layout) -> str:
         layout: A complete layout. [-]
 
     Returns:
-        Their names with `and` between them, or a block's such as `full:2`. [text]
+        Names of the kinds with `and` between them, or of a block as `full:2`. [text]
     """
     block = recomputed_block(layout.stages)
     if block:

@@ -46,7 +46,7 @@ PRICED_PRECISIONS = ("bf16", "fp16", "fp8", "mxfp8", "nvfp4")
 
 _NOT_SETTABLE = {"name", "source"}
 _EAGER = "-eager"
-"""How the stack of a room ends that runs its blocks uncompiled."""
+"""End of the name of a stack that runs blocks without compilation."""
 
 T = TypeVar("T")
 
@@ -62,15 +62,15 @@ def resolve(
 
     Args:
         spec: The job. [-]
-        file: The file it is from, for messages. [text]
-        base: Folder that relative paths in it start from. [-]
-        calibration: What the user measured, laid over what we know. [-]
+        file: File of the job, for messages. [text]
+        base: Folder that relative paths in the job start from. [-]
+        calibration: The user's measurements, laid over the published ones. [-]
 
     Returns:
         One workload, or all of them for framework `any`, shape (frameworks,). [-]
 
     Raises:
-        BadInputError: An unknown name, a broken file, or something not priced.
+        BadInputError: A name is unknown, a file is broken, or a part is not priced.
     """
     with about(file):
         return _resolve(spec, file, base, calibration)
@@ -81,7 +81,7 @@ def about(file: str) -> Iterator[None]:
     """Names the job's file in every complaint that names no file itself.
 
     Args:
-        file: As the user named it. [text]
+        file: File as the user named it. [text]
 
     Yields:
         Nothing.
@@ -147,7 +147,7 @@ def _on_cluster(
 
 
 def _training(spec: JobSpec) -> TrainingSpec:
-    """The training block; an inference job has none, and no layout to price."""
+    """The training block; refuses an inference job, which has none."""
     if spec.training is None:
         raise BadInputError(
             "an inference job trains nothing: planner memory says what it holds",
@@ -158,18 +158,18 @@ def _training(spec: JobSpec) -> TrainingSpec:
 
 
 def look_up(spec: JobSpec, *, file: str, base: Path) -> tuple[Architecture, Cluster]:
-    """What a job's names of model and cluster stand for.
+    """The model and the cluster that a job names.
 
     Args:
         spec: The job, of training or inference. [-]
-        file: The file it is from, for messages. [text]
-        base: Folder that relative paths in it start from. [-]
+        file: File of the job, for messages. [text]
+        base: Folder that relative paths in the job start from. [-]
 
     Returns:
         The model, and the cluster with its node, GPU and links. [-]
 
     Raises:
-        BadInputError: An unknown name, or a broken file.
+        BadInputError: A name is unknown, or a file is broken.
     """
     with about(file):
         cluster = _cluster(spec, base)
@@ -177,7 +177,7 @@ def look_up(spec: JobSpec, *, file: str, base: Path) -> tuple[Architecture, Clus
 
 
 def _told(field: str, look_up: Callable[[], T], strip: str = "") -> T:
-    """A look-up whose complaints are the user's to read."""
+    """A look-up whose errors become messages to the user."""
     try:
         return look_up()
     except (ValueError, OSError) as error:
@@ -272,10 +272,7 @@ def _named_stack(framework: Framework, given: Fields) -> Framework:
 
 
 def _with_options(framework: Framework, stack: Fields) -> tuple[Framework, Fields]:
-    """A framework with the words of its own settings, and the other keys.
-
-    A key that is an alias of a profile's field too may have any word.
-    """
+    """A framework with its options set, and keys left; an alias may have any word."""
     rest = dict(stack)
     for name in framework.options.keys() & stack.keys():
         words, word = framework.options[name], rest.pop(name)
@@ -349,7 +346,7 @@ def _check_attention(workload: Workload) -> None:
 
 
 def cautions(workload: Workload) -> tuple[str, ...]:
-    """What is legal but rarely meant.
+    """Warn of legal input that is rarely meant.
 
     Args:
         workload: The job. [-]
@@ -371,7 +368,7 @@ def resolved_spec(
 
     Args:
         spec: The job as read. [-]
-        workload: The same, resolved under one framework. [-]
+        workload: The job, resolved under one framework. [-]
         base: Folder that relative paths in the spec start from. [-]
 
     Returns:
@@ -379,8 +376,7 @@ def resolved_spec(
     """
     plain = spec.model_dump(mode="json", by_alias=True, exclude_none=True)
     its_cluster = workload.topology.cluster.spec
-    # What says nothing is no field of a plan.
-    for name in ("economics", "phases"):
+    for name in ("economics", "phases"):  # left out where they say nothing
         if getattr(spec, name) == JobSpec.model_fields[name].default:
             plain.pop(name)
     return plain | {

@@ -1,4 +1,4 @@
-"""Whether a predicted rate was ever seen: in words, never in the ranking."""
+"""Compares a predicted rate with measured runs: in words, never in the ranking."""
 
 from collections.abc import Mapping
 
@@ -14,10 +14,10 @@ from planner.specs.estimate import Estimate
 def doubts(workload: Workload, predicted: Estimate) -> tuple[str, ...]:
     """Say where a prediction lies above every measured run, or below all advice.
 
-    The ceiling is the best MFU (full attention) of the measured runs of the same GPU
-    architecture, format and kind of training; where there is none, nothing is said.
-    The floor is a share of the half-precision peak, recomputed forwards counted as
-    its source counts them; it speaks of dense models that train in full.
+    The ceiling is the best MFU (full attention) among measured runs of equal GPU
+    architecture, format and kind of training. Without such runs there is no ceiling.
+    The floor is a share of the half-precision peak, for dense models that train in
+    full. Recomputed forwards count, as in the floor's source.
 
     Args:
         workload: The job. [-]

@@ -16,7 +16,7 @@ ROBUST_RULE = (
     "more free memory, in steps of the memory model's error; then fewer axes; then "
     "what the framework does by itself; then the faster"
 )
-"""How a robust search chooses among tied plans. [text]"""
+"""Rule by which a robust search chooses among tied plans. [text]"""
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class Contender:
 
     Attributes:
         workload: The job with the plan's settings. [-]
-        layout: Its complete layout. [-]
-        estimate: What it is predicted to take. [-]
+        layout: Complete layout of the plan. [-]
+        estimate: Predicted time and memory of the plan. [-]
     """
 
     workload: Workload
@@ -40,7 +40,7 @@ class Contender:
 
     @property
     def free_gib(self) -> float:
-        """Memory of the fullest GPU that is left. [GiB]."""
+        """Free memory of the fullest GPU. [GiB]."""
         memory = self.estimate.memory
         return memory.capacity_gib - memory.peak_device_gib.value
 
@@ -53,7 +53,7 @@ class Contender:
 
 
 def tied(contenders: Sequence[Contender]) -> list[int]:
-    """Those that are no slower than the error of comparing them with the best.
+    """Plans that are no slower than the error of comparing them with the best.
 
     A plan ties where ``T / T_best - 1 <= error(plan, best)``.
 
@@ -61,7 +61,7 @@ def tied(contenders: Sequence[Contender]) -> list[int]:
         contenders: Plans, the fastest first, shape (plans,). [-]
 
     Returns:
-        Their indices, 0 for the best among them. [1]
+        Indices of those plans, 0 for the best among them. [1]
     """
     if not contenders:
         return []
@@ -82,18 +82,18 @@ def _error(one: Contender, best: Contender) -> float:
 
 
 def robust_choice(contenders: Sequence[Contender], among: Sequence[int]) -> int:
-    """The tied plan that survives most of what the model may have wrong.
+    """The tied plan that survives the most error of the cost model.
 
-    More free memory first, in whole steps of the memory model's error, so that less
-    than it can tell decides nothing; then fewer axes; then the framework's defaults
-    (ZeRO stage, rank order, kind of cp, in its order of listing); then the faster.
+    More free memory wins, in whole steps of the memory model's error, so that smaller
+    differences decide nothing. Then fewer axes win. Then the framework's defaults win
+    (ZeRO stage, rank order, kind of cp in order of listing), then the faster plan.
 
     Args:
         contenders: Plans, the fastest first, shape (plans,). [-]
-        among: Indices of those that tie, at least one. [1]
+        among: Indices of the tied plans, at least one. [1]
 
     Returns:
-        The index of one of them. [1]
+        Index of the chosen plan. [1]
     """
     return min(among, key=lambda at: (*_robust_key(contenders[at]), at))
 
@@ -106,7 +106,7 @@ def _robust_key(one: Contender) -> tuple[int, int, tuple[int, ...]]:
 
 
 def _unusual(one: Contender) -> tuple[int, ...]:
-    """How far a layout is from what the framework does by itself. [1]."""
+    """Distance of a layout from the framework's defaults, by axis. [1]."""
     limits, layout = one.workload.framework.limits, one.layout
     ranks = layout.dp * layout.cp
     usual = limits.default_zero(pp=layout.pp, ranks=ranks)
@@ -125,8 +125,8 @@ def why_robust(
 
     Args:
         contenders: Plans, the fastest first, shape (plans,). [-]
-        among: Indices of those that tie. [1]
-        chosen: Index of the one in front, not 0. [1]
+        among: Indices of the tied plans. [1]
+        chosen: Index of the chosen plan, not 0. [1]
 
     Returns:
         One sentence. [text]
@@ -147,11 +147,11 @@ def tie(
 
     Args:
         contenders: Plans, the fastest first, shape (plans,). [-]
-        among: Indices of those that tie. [1]
-        shown: Rank in the list by index, of those that are listed. [1]
+        among: Indices of the tied plans, two or more. [1]
+        shown: Rank of every listed plan, by index. [1]
 
     Returns:
-        Its plans; one alone is no tie. [-]
+        The tied plans, with the rule and the error of comparisons. [-]
     """
     best = contenders[0]
     plans = tuple(_member(contenders[at], best, shown.get(at)) for at in among)

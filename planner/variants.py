@@ -22,20 +22,20 @@ from planner.specs.training import ONLY_WITH, TrainingSpec
 from planner.wire import refuse_formats, wire_formats, with_formats
 
 STEPS = (1.0, 0.75, 0.5, 0.25)
-"""Shares that the full space offloads of what can be offloaded in parts. [1]"""
+"""Shares of a category that the full space offloads, where parts are possible. [1]"""
 
 
 def variants(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
     """One workload for every framework, setting, format, offload and switch allowed.
 
-    Those that offload less come first, equals in the order that the user lists:
-    the order of preference where plans are otherwise equal.
+    Variants with less offload come first, equals in the order that the user lists.
+    Where plans are otherwise equal, this is the order of preference.
 
     Args:
         workloads: The job under each framework that may run it. [-]
 
     Returns:
-        The same with training block, formats on the wire and offload of their own.
+        Jobs with their own training block, formats on the wire and offload.
         [-], shape (variants,)
 
     Raises:
@@ -72,11 +72,11 @@ def trainings(training: TrainingSpec, search: SearchSpec) -> Iterator[TrainingSp
     """The training block under every setting that the search may choose.
 
     Args:
-        training: As given. [-]
-        search: What the user leaves open. [-]
+        training: The training block as given. [-]
+        search: The user's limits. [-]
 
     Yields:
-        Training blocks; the given one alone where nothing is open. [-]
+        Training blocks; the given block alone where nothing is open. [-]
 
     Raises:
         BadInputError: A combination is no legal training block.
@@ -87,7 +87,7 @@ def trainings(training: TrainingSpec, search: SearchSpec) -> Iterator[TrainingSp
 
 
 def _changed(training: TrainingSpec, settings: Mapping[str, object]) -> TrainingSpec:
-    """A training block with some fields replaced, checked as if it were read so."""
+    """A training block with some fields replaced, and checked again."""
     fields = training.model_dump(exclude_unset=True) | dict(settings)
     for name, methods in ONLY_WITH.items():
         if fields.get("method", training.method) not in methods:
@@ -99,14 +99,14 @@ def _changed(training: TrainingSpec, settings: Mapping[str, object]) -> Training
 
 
 def with_settings(workload: Workload, settings: Mapping[str, object]) -> Workload:
-    """The workload that a plan with these settings is for.
+    """The job with the settings of a plan.
 
     Args:
         workload: The job under the plan's framework. [-]
-        settings: What the search chose of training block and wire, by limit. [-]
+        settings: Chosen values of training block and wire, by limit. [-]
 
     Returns:
-        The job with that training block and those formats. [-]
+        The job with the chosen training block and formats. [-]
     """
     training = {name: settings[name] for name in SETTINGS if name in settings}
     if training:
@@ -115,13 +115,13 @@ def with_settings(workload: Workload, settings: Mapping[str, object]) -> Workloa
 
 
 def _under(workload: Workload, training: TrainingSpec) -> Workload:
-    """The job with another training block, which decides what its layers do."""
+    """The job with another training block, and the layers frozen that it freezes."""
     model = frozen_model(training, workload.model)
     return replace(workload, training=training, model=model)
 
 
 def _offloads(workload: Workload, training: TrainingSpec) -> Iterator[Offload]:
-    """What may lie in host memory under one framework and training block."""
+    """Offloads that one framework and training block allow."""
     limits, search = workload.framework.limits, workload.search
     for parts in _wanted(search, limits):
         if updates_on_host(training.optimizer) or "optimizer" not in parts:
@@ -141,7 +141,7 @@ def _wanted(search: SearchSpec, limits: Limits) -> Iterator[Parts]:
 
 
 def _stepped(parts: Parts, workload: Workload, *, full: bool) -> Iterator[Offload]:
-    """Shares of a set: all of it, and in the full space quarters of what has parts."""
+    """Offloads of a set: all of it, and in the full space quarters where possible."""
     limits, layers = workload.framework.limits, workload.model.layers
     names = [name for name in CATEGORIES if name in parts]
     stepped = set(limits.offload_in_parts) & limits.offload if full else set()
@@ -166,13 +166,13 @@ def _share(offload: Offload) -> float:
 
 
 def updates_on_host(optimizer: str) -> bool:
-    """Whether the host's processors can run this optimizer's step.
+    """Tell if the host's processors can run the step of an optimizer.
 
     Args:
-        optimizer: Its name. [text]
+        optimizer: Name of the optimizer. [text]
 
     Returns:
-        False for the 8-bit and paged ones, whose kernels are the GPU's alone.
+        True except for 8-bit and paged optimizers, which have GPU kernels alone.
 
     References:
         bitsandbytes, optimizers with 8-bit states and paged optimizers: updates

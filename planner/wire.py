@@ -11,13 +11,13 @@ from planner.specs.formats import FORMAT_AXES, WIRE_BYTES, CommDtype
 def wire_formats(workload: Workload) -> Iterator[CommDtype]:
     """Every pair of formats for gradients and for parameters, in order of preference.
 
-    Those that the user lists and the framework has. Unlisted, the framework's own in
-    the default space, because a narrower one changes the numbers that come out. In the
-    full space all gradients that it has, its own first: narrow ones move fewer bytes,
-    but may be cast to a wide copy for the optimizer's step. Of parameters the
-    narrowest alone: fewer bytes are gathered, into smaller buffers, weights that are
-    kept in that format take less, and nothing else changes; so no time and no memory
-    of a layout is above that of the same layout with wider parameters.
+    Listed formats are tried where the framework has them. Unlisted, the default space
+    takes the framework's own formats, because narrower formats change the numbers.
+    The full space takes all gradient formats, the framework's own first. Narrow
+    gradients move fewer bytes, but may need a wide copy for the optimizer step. It
+    takes the narrowest parameter format alone. That gathers fewer bytes into smaller
+    buffers, and weights kept in the format take less memory; nothing else changes. So
+    no layout takes more time or memory than with wider parameters.
 
     Args:
         workload: The job under its training block. [-]
@@ -67,7 +67,7 @@ def refuse_formats(workloads: Sequence[Workload]) -> None:
         workloads: The job under each framework and training block. [-]
 
     Raises:
-        BadInputError: Names the format, and those that there are.
+        BadInputError: Names the format, and the formats that exist.
     """
     for axis, name in FORMAT_AXES.items():
         known = list(dict.fromkeys(f for w in workloads for f in w.sendable(name)))

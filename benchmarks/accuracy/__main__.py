@@ -1,9 +1,9 @@
 """Refits and cross-validates the published runs: ``python -m benchmarks.accuracy``.
 
 Writes the constants, intervals, records and the error of comparisons that ship with
-the package, and here the results
-of every row (``results.csv``), the figures (``results.json``) and the report
-(``README.md``). ``--check`` writes nothing but prints the report.
+the package. Here it writes the results of every row (``results.csv``), the figures
+(``results.json``) and the report (``README.md``). ``--check`` writes nothing but prints
+the report.
 """
 
 import argparse
@@ -26,7 +26,7 @@ HEAD = "# Written by python -m benchmarks.accuracy; not by hand.\n"
 
 
 def main() -> None:
-    """Do the study and write, or print, what it says."""
+    """Do the study and write its results, or print the report."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=Path, default=HERE / "rows")
     parser.add_argument("--workers", type=int, default=-1)

@@ -89,7 +89,7 @@ def _cells(errors: Errors) -> tuple[object, ...]:
 
 
 def _errors(done: Study, all_ways: dict[str, Summary]) -> str:
-    """The three ways, over sources and over rows, and the two that are apart."""
+    """Errors of the three ways, over sources and over rows, and of two further sets."""
     rows: list[tuple[object, ...]] = []
     for which, name in WAYS.items():
         summary = all_ways[which]
@@ -208,7 +208,7 @@ def _moved(own: Deviation | None) -> str:
 
 
 def _worst(out: Sequence[Outcome]) -> str:
-    """The rows that are furthest off, with what we believe of them."""
+    """Rows with the largest errors, and the believed reasons."""
     rows = [row for row in out if counts(row) and row.step_error is not None]
     rows.sort(key=lambda row: -abs(row.step_error or 0.0))
     return _lines(
@@ -225,13 +225,13 @@ def _worst(out: Sequence[Outcome]) -> str:
 
 
 def reason_of(row: Outcome) -> str:
-    """What we believe to be behind a row's error.
+    """Believed reason of a row's error.
 
     Args:
-        row: Any. [-]
+        row: Any row. [-]
 
     Returns:
-        The first reason whose pattern its id or source has. [text]
+        First reason whose pattern is in the row's source or id. [text]
     """
     for reason in _reasons():
         if re.search(reason["match"], f"{row.source}/{row.id}"):

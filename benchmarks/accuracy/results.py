@@ -15,7 +15,7 @@ WAYS = {
     "without_group": "leave-one-group-out",
     "without_source": "leave-one-source-out",
 }
-"""How a row's step is predicted, and its name in the report."""
+"""Ways to predict a row's step time, with their names in the report."""
 CAMPAIGNS = 2
 """Split groups from which a source has several campaigns. [1]"""
 LARGE = 64
@@ -30,13 +30,13 @@ COLUMNS = (
 
 
 def summaries(done: Study) -> dict[str, Summary]:
-    """The three ways side by side, V100 apart.
+    """Summaries of the three ways side by side, without V100.
 
     Args:
         done: The study. [-]
 
     Returns:
-        One summary each. [-]
+        Way to summary. [-]
     """
     return {
         which: summarise(row for row in outcomes_of(done, which) if not is_v100(row))
@@ -45,7 +45,7 @@ def summaries(done: Study) -> dict[str, Summary]:
 
 
 def several_campaigns(done: Study) -> list[Outcome]:
-    """Rows of sources with several split groups, their own group left out.
+    """Rows of sources with several split groups, the row's group left out of the fit.
 
     Args:
         done: The study. [-]
@@ -61,7 +61,7 @@ def several_campaigns(done: Study) -> list[Outcome]:
 
 
 def large(done: Study) -> list[Outcome]:
-    """Large Megatron, NeMo and MLPerf runs, their source left out.
+    """Large Megatron, NeMo and MLPerf runs, the run's source left out of the fit.
 
     Args:
         done: The study. [-]
@@ -80,13 +80,13 @@ def large(done: Study) -> list[Outcome]:
 
 
 def counts(row: Outcome) -> bool:
-    """Whether a row is priced and counted.
+    """Tell if a row is priced and counted.
 
     Args:
-        row: Any. [-]
+        row: Any row. [-]
 
     Returns:
-        Not for suspect rows and V100. [-]
+        True if so; False for suspect rows and V100. [-]
     """
     return row.counted and row.status == "ok" and not is_v100(row)
 
@@ -98,7 +98,8 @@ def widths(done: Study) -> dict[str, float]:
         done: The study. [-]
 
     Returns:
-        For stacks that others than the row's source have, and for new ones. [1]
+        Half width for stacks with several split groups, for stacks of one source, and
+        for all. [1]
     """
     half = (np.exp(done.held.high) - np.exp(done.held.low)) / 2
     tags = done.observed.tags

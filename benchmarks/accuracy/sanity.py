@@ -1,7 +1,7 @@
 """Records and errors of comparisons: ``python -m benchmarks.accuracy.sanity``.
 
-Prices the measured rows under the shipped constants, and writes the best MFU of every
-GPU and how far predicted differences of layouts are off into ``planner/frameworks``.
+Prices the measured rows under the shipped constants. Writes the best MFU of every GPU
+and the error of predicted differences of layouts into ``planner/frameworks``.
 """
 
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ def main() -> None:
 
 
 def ship(outcomes: Iterable[Outcome]) -> None:
-    """Write what the rows say of rates and of comparisons.
+    """Write the records of rates and the error of comparisons.
 
     Args:
         outcomes: Every row, priced under the constants that ship. [-]
@@ -50,7 +50,7 @@ def compare(outcomes: Iterable[Outcome], day: str) -> Comparison:
         day: Date to state. [text]
 
     Returns:
-        Its spread. [1]
+        The error, with its spread. [1]
     """
     used = [r for r in outcomes if r.counted and r.status == "ok" and not is_v100(r)]
     return comparison(pairs(used), date=day, source=COMMAND)

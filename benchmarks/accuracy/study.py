@@ -1,4 +1,4 @@
-"""Fits the shipped constants to the rows, and finds what they are worth elsewhere."""
+"""Fits the shipped constants to the rows, and finds their errors on other rows."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -20,19 +20,19 @@ from planner.specs.uncertainty import Band
 
 @dataclass(frozen=True)
 class Study:
-    """Everything that the rows say.
+    """All results of a study of the rows.
 
     Attributes:
         fit: Constants to ship. [-]
         intervals: Bands to ship. [-]
         observations: Every row priced with the fit. [-]
-        observed: Those with a step time that counts. [-]
-        residuals: Their errors: in-sample, group out, source out. [-]
-        held: Their intervals, nested. [-]
+        observed: Rows with a step time that counts. [-]
+        residuals: Errors of `observed`: in-sample, group out, source out. [-]
+        held: Intervals of `observed`, nested. [-]
         linearisation: Largest and median |difference| between the linear model of the
             fit and an exact price, log step. [1]
         memories: Rows with a measured peak memory. [-]
-        memory_held: Their intervals, nested. [-]
+        memory_held: Intervals of `memories`, nested. [-]
         device: By id of a row, the band that other sources give its memory. [1]
     """
 
@@ -51,8 +51,8 @@ class Study:
 def study(rows: Sequence[Row], workers: int) -> Study:
     """Fit to all rows, then without each group and each source.
 
-    The model is made linear at the documented constants, fitted, made linear there
-    and fitted again; that second fit ships.
+    The model is made linear at the documented constants and fitted. It is made linear
+    again at the fitted constants and fitted again. The second fit ships.
 
     Args:
         rows: As read. [-]
@@ -134,11 +134,11 @@ def _device_bands(
 
 
 def _linearisation(again: Observed, exact: Observed) -> tuple[float, float]:
-    """Linear prediction of the final fit against its exact price."""
+    """Largest and median gap between linear and exact prices of the final fit."""
     known = {tag.id: at for at, tag in enumerate(again.tags)}
     both = [(known[t.id], at) for at, t in enumerate(exact.tags) if t.id in known]
     one, other = (np.array(side, dtype=int) for side in zip(*both, strict=True))
-    # Both are carried back to the documented constants: equal, were the model linear.
+    # Both ratios are carried back to the documented constants: equal in a linear model.
     gap = np.abs(again.log_ratio[one] - exact.log_ratio[other])
     return float(gap.max()), float(np.median(gap))
 
@@ -151,7 +151,7 @@ def outcomes_of(study: Study, which: str) -> tuple[Outcome, ...]:
         which: in_sample, without_group or without_source. [text]
 
     Returns:
-        Rows in order; time intervals are the nested ones, memory too. [-]
+        Rows in order, with nested intervals of time and of memory. [-]
     """
     left = getattr(study.residuals, which)
     time = {

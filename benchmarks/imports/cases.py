@@ -19,7 +19,7 @@ FOLDER = ROOT / "tests" / "golden" / "import"
 
 
 class Answers(BaseModel):
-    """What the files cannot say."""
+    """Answers that the files cannot give."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -30,13 +30,13 @@ class Answers(BaseModel):
 
 
 class Case(BaseModel):
-    """A folder of launch files with what is to be understood of them.
+    """A folder of launch files with the fields that must be read from them.
 
     Attributes:
         title: Model and machine. [text]
         source: Repository, release and path. [text]
-        target: Whose files they are. [text]
-        told: What the files cannot say. [-]
+        target: Framework of the files. [text]
+        told: Answers that the files cannot give. [-]
         set: Fields of the spec that the files leave open. [text]
         layout: Fields of the layout that must be read. [-]
         training: Fields of the training block that must be read. [-]
@@ -67,14 +67,14 @@ def cases() -> dict[str, Case]:
 
 
 def reading_of(name: str, case: Case) -> Reading:
-    """What the files of a case say.
+    """Reading of the files of a case.
 
     Args:
-        name: Path of its folder. [text]
+        name: Path of the case's folder. [text]
         case: The case. [-]
 
     Returns:
-        What was understood, and what was not. [-]
+        Settings that were understood, and those that were not. [-]
     """
     files = [path for path in (FOLDER / name).iterdir() if path.name != "case.yaml"]
     return read_launch(sorted(files), case.target)
@@ -84,7 +84,7 @@ def priced(name: str, case: Case) -> RankedPlan:
     """The prediction for the run that the files of a case start.
 
     Args:
-        name: Path of its folder. [text]
+        name: Path of the case's folder. [text]
         case: The case. [-]
 
     Returns:

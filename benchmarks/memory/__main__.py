@@ -1,6 +1,6 @@
 """Writes the worked examples: ``python -m benchmarks.memory``.
 
-``--check`` writes nothing but prints them.
+``--check`` writes nothing but prints the page.
 """
 
 import argparse
@@ -177,7 +177,7 @@ def _octocoder() -> dict[str, str]:
 
 
 def _peak(peak: float, measured: float) -> tuple[str, ...]:
-    """A peak in both units, and how far it is from the measured one."""
+    """A peak in both units, and its relative error to the measured peak."""
     in_gb = peak * rules.GIB / rules.GB
     return f"{peak:.2f}", f"{in_gb:.2f}", f"{peak / measured - 1:+.1%}"
 

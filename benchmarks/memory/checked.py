@@ -1,4 +1,4 @@
-"""How far memory agrees with PyTorch's trackers, and with GPUs that were measured."""
+"""Errors of memory against PyTorch's trackers and against measured GPUs."""
 
 import csv
 from pathlib import Path
@@ -12,14 +12,14 @@ SETS = {
     "the same, further families and odd combinations": "more_",
     "one rank among many: FSDP2, tensor parallelism, stages": "sharded_",
 }
-"""What a set of tracked cases is about, to the prefix of its files. [text]"""
+"""Subject of a set of tracked cases to the prefix of its files. [text]"""
 RESULTS = HERE.parent / "accuracy" / "results.csv"
 PYTORCH = ("torchtune", "torchao", "torchtitan")
 """Sources whose runs are PyTorch's own fine-tuning and training stacks. [text]"""
 
 
 def tracked_rows() -> list[tuple[object, ...]]:
-    """Cases of every set and how many are near their tracked peak.
+    """Number of cases in every set, and of those near their tracked peak.
 
     Returns:
         Set, cases, within 0.1 %, within 1 %, largest error, shape (sets,). [text]

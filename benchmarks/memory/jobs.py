@@ -23,13 +23,13 @@ def job(
     gpus: int | None = None,
     **training: Any,
 ) -> Workload:
-    """A job on a whole cluster, or on some GPUs of one of its nodes.
+    """A job on a whole cluster, or on some GPUs of one node.
 
     Args:
         model: Name of a preset. [-]
         cluster: Name of a cluster. [-]
         framework: Name of a framework. [-]
-        stack: Overrides of its stack. [-]
+        stack: Overrides of the framework's stack. [-]
         gpus: GPUs of one node that the job uses; None for the whole cluster. [1]
         training: Fields of the training block that differ from one sequence of
             4,096 tokens, in bf16 with Adam. [-]

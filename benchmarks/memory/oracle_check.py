@@ -2,7 +2,7 @@
 
 usage: python benchmarks/memory/oracle_check.py CASES.yaml RESULTS.json [--json FILE|-]
 
-CASES holds `cases` by name and, where these name their model, `models`; RESULTS holds
+CASES holds `cases` by name and, where these name their model, `models`. RESULTS holds
 for each name the tracked peak in bytes (`peak.total`), or an `error`.
 """
 
@@ -22,20 +22,20 @@ GIB = 2**30
 
 
 class BrokenFileError(Exception):
-    """A file that cannot be read as what it should be; the message says which."""
+    """A file cannot be read or has the wrong form; the message names the file."""
 
 
 def read(path: str) -> Any:
     """Read a YAML or JSON file.
 
     Args:
-        path: Where it lies. [path]
+        path: Path of the file. [path]
 
     Returns:
-        What it holds. [data]
+        Content of the file. [data]
 
     Raises:
-        BrokenFileError: When it is missing or not well formed.
+        BrokenFileError: When the file is missing or not well formed.
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -91,10 +91,10 @@ def golden_of(path: str) -> dict[str, Any]:
         path: The file of results. [path]
 
     Returns:
-        What it holds. [data]
+        Content of the file. [data]
 
     Raises:
-        BrokenFileError: When it is no map.
+        BrokenFileError: When the content is no map.
     """
     data = read(path)
     if not isinstance(data, dict):
@@ -103,12 +103,12 @@ def golden_of(path: str) -> dict[str, Any]:
 
 
 def compared(name: str, case: dict[str, Any], golden: Any) -> dict[str, Any]:
-    """Price one case and set it beside its truth.
+    """Price one case and compare the prediction with the golden result.
 
     Args:
         name: The case. [name]
         case: Keyword arguments of an EagerCase. [data]
-        golden: Its result, if there is one. [data]
+        golden: Golden result of the case, if any. [data]
 
     Returns:
         The row of the report: GiB and relative error. [data]
@@ -155,7 +155,7 @@ def report(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Rows with their counts.
 
     Args:
-        rows: One per case. [data]
+        rows: A row per case. [data]
 
     Returns:
         The whole report. [data]
@@ -176,7 +176,7 @@ def table(told: dict[str, Any]) -> str:
         told: The whole report. [data]
 
     Returns:
-        One line a case and one of counts. [text]
+        A heading, a line per case and a line of counts. [text]
     """
     width = max(len(row["name"]) for row in told["cases"])
     lines = [f"{'case':{width}} {'predicted':>10} {'golden':>10} {'error':>9}  GiB"]

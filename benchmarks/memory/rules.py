@@ -1,4 +1,4 @@
-"""What the rules of thumb say, and what the code says of the same."""
+"""Memory by rules of thumb, and the same quantities by our code."""
 
 from dataclasses import dataclass, replace
 
@@ -26,7 +26,7 @@ BILLIONS = {"llama-2-7b": 7, "llama-2-13b": 13, "llama-2-70b": 70}
 RULE_BYTES = {"fp32": 4.0, "fp16": 2.0, "int8": 1.0, "int4": 0.5}
 """Bytes of a weight by the rule. [B]"""
 OCTOCODER = {"bf16": (31.0, 29.03), "int8": (15.0, 15.22), "fp4": (9.5, 9.54)}
-"""The guide's figure, and the peak that it measured. [GB] and [GiB]"""
+"""The guide's figure, and the peak that the guide measured. [GB] and [GiB]"""
 PURE_BF16 = {
     "recipe": {"states": {z: {"weights": 2, "gradients": 2} for z in range(4)}}
 }
@@ -43,7 +43,7 @@ class Bytes:
 
     @property
     def total(self) -> float:
-        """All three. [B]."""
+        """Sum of all three categories. [B]."""
         return self.weights + self.gradients + self.optimizer
 
 
@@ -101,7 +101,7 @@ class OneGpu:
 def on_one_gpu(
     workload: Workload, *, recompute: str = "none", micro_batch: int = 1
 ) -> OneGpu:
-    """What one GPU would hold of a job, if it were large enough.
+    """Memory of a job on one GPU, if the GPU were large enough.
 
     Args:
         workload: A job on one GPU. [-]
@@ -109,7 +109,7 @@ def on_one_gpu(
         micro_batch: Sequences. [sequence]
 
     Returns:
-        Memory; activations with the logits and what else passes. [GB]
+        Memory; activations are all the rest beside the states, logits included. [GB]
     """
     layout = whole(workload, recompute=recompute, micro_batch=micro_batch)
     (stage,) = weigh(workload, layout).stages
@@ -208,11 +208,11 @@ def largest_on(cluster: str) -> Largest:
     """The largest preset that one GPU trains with Adam in mixed precision.
 
     Args:
-        cluster: Name of a cluster; one of its GPUs. [-]
+        cluster: Name of a cluster with such GPUs. [-]
 
     Returns:
-        By 16 bytes a parameter alone; and priced, one sequence of 2,048 tokens at a
-        time, every layer recomputed. [text]
+        Presets: by 16 bytes a parameter alone; and priced, one sequence of 2,048
+        tokens at a time, every layer recomputed. [text]
     """
     one = job("llama-2-7b", cluster=cluster, gpus=1, seq_len=2048)
     priced = largest_model(one, lambda w: most_frugal(w, enough=True))
@@ -233,7 +233,7 @@ def gpt2_by_zero() -> float:
 
 
 def gpt2_by_korthikanti() -> float:
-    """The same by ``s b h L (34 + 5 a s / h)``, explicit scores and dropout.
+    """GPT-2's activations by ``s b h L (34 + 5 a s / h)``, explicit scores and dropout.
 
     Returns:
         1,024 tokens, batch 32. [GB]
@@ -245,14 +245,14 @@ def gpt2_by_korthikanti() -> float:
 
 
 def gpt2_activations(stack: str, *, recompute: str = "none") -> float:
-    """The same as priced on one GPU.
+    """Activations of GPT-2 1.5B as priced on one GPU.
 
     Args:
         stack: Name of a stack of Megatron-LM. [text]
         recompute: Kind for every layer. [text]
 
     Returns:
-        What is there beside the states at the peak. [GB]
+        Memory at the peak beside the states. [GB]
     """
     one = job(
         "gpt2-xl",

@@ -22,7 +22,7 @@ SOURCE = "benchmarks/memory/track.py: peaks in bytes by phase, and by category"
 
 
 def described(path: str) -> dict[str, EagerCase]:
-    """Cases of a file by name, each with its model."""
+    """Cases of a file by name, each with the fields of its model."""
     data = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     models = data.get("models", {})
     cases = {}
@@ -42,7 +42,7 @@ def with_depth(model: dict[str, Any], case: dict[str, Any]) -> dict[str, Any]:
 
 
 def truth(case: EagerCase) -> dict[str, Any]:
-    """What the trackers say of one case."""
+    """Peaks that the trackers find for one case, or the error."""
     from tracked_step import tracked  # noqa: PLC0415 -- only where torch is
 
     try:
@@ -60,7 +60,7 @@ def truth(case: EagerCase) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Track the cases of a file and print their truths."""
+    """Track the cases of a file and print their tracked peaks."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases")
     parser.add_argument("names", nargs="*")

@@ -1,1 +1,1 @@
-"""What the search costs, as whole processes and phase by phase."""
+"""Time and memory of the search, as whole processes and phase by phase."""

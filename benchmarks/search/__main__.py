@@ -1,10 +1,10 @@
-"""What the search costs: ``python -m benchmarks.search``.
+"""Time and memory of the search: ``python -m benchmarks.search``.
 
-Each case runs in a fresh process, as `planner plan` would. Without names it runs the
-jobs that take seconds in the default space. Names of jobs in configs/jobs or in
-benchmarks/search/jobs may follow. ``--write`` keeps each figure as soon as it is
-measured, in results.json beside those of other cases, and writes README.md and its
-charts at the end; ``--write`` with ``--nothing`` writes them anew from what is kept.
+Each case runs in a fresh process, as `planner plan` would. Names of jobs in
+configs/jobs or in benchmarks/search/jobs may follow. Without names the jobs that take
+seconds run in the default space. ``--write`` keeps each figure in results.json as soon
+as it is measured, beside the figures of other cases. At the end it writes README.md and
+the charts. ``--write`` with ``--nothing`` writes both anew from results.json.
 """
 
 import argparse
@@ -22,10 +22,10 @@ def chosen(asked: argparse.Namespace) -> Iterator[Case]:
     """The cases that the command line asks for.
 
     Args:
-        asked: Its options.
+        asked: Options of the command line.
 
     Yields:
-        Cases, those of the default space first.
+        Cases, with cases of the default space first.
     """
     jobs = asked.jobs or (JOBS if asked.all else CHEAP)
     if not (asked.jobs or asked.all) and (asked.nothing or asked.growth):
@@ -56,7 +56,7 @@ def run_growth(asked: argparse.Namespace) -> None:
 
 
 def write() -> None:
-    """Write the page and its charts from what is kept."""
+    """Write the page and its charts from the kept measurements."""
     from benchmarks.search.charts import write_charts  # noqa: PLC0415  # charts are an extra
 
     tables = known()
@@ -65,10 +65,10 @@ def write() -> None:
 
 
 def options(words: Sequence[str] | None = None) -> argparse.Namespace:
-    """What the command line asks for.
+    """Options of the command line.
 
     Args:
-        words: Its words; none takes those of this process. [text]
+        words: Words of the command line; none takes this process's words. [text]
 
     Returns:
         Options.

@@ -1,4 +1,4 @@
-"""What is asked of the search on two cores, and whether it was met."""
+"""Bars that the search must meet on two cores, beside the measurements."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,13 +27,13 @@ class Bar:
     text: Callable[[float], str]
 
     def cells(self, rows: Sequence[Row]) -> tuple[str, ...]:
-        """The bar beside what was measured.
+        """The bar beside the measurement.
 
         Args:
             rows: Measurements of cases.
 
         Returns:
-            Job, space, what, asked, measured and whether it was met. [text]
+            Job, space, figure, bar, measurement, and yes where it was met. [text]
         """
         named = (self.job, self.space, self.what, f"at most {self.text(self.most)}")
         mine = [r for r in rows if (r["job"], r["space"]) == (self.job, self.space)]
@@ -81,7 +81,7 @@ BARS = (
 
 
 def cells(rows: Sequence[Row]) -> list[tuple[str, ...]]:
-    """Every bar beside what was measured, that on memory last.
+    """Every bar beside the measurement, the bar on memory last.
 
     Args:
         rows: Measurements of cases.

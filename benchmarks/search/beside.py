@@ -20,7 +20,7 @@ OFFLOAD_AXES = {
 
 
 def calculon_section(rows: Sequence[Row]) -> str:
-    """What Calculon's space is, what ours has of it, and what each takes.
+    """Calculon's space, the part that our space contains, and times of both searches.
 
     Args:
         rows: Measurements of cases.
@@ -47,14 +47,14 @@ def calculon_section(rows: Sequence[Row]) -> str:
 
 @cache
 def _found() -> tuple[dict[str, Held], Held]:
-    """Executions with one micro-batch size each; with every size, on the GPUs alone."""
+    """Executions with one micro-batch size; and with all sizes, without offload."""
     theirs, ours = Calculon(), our_layouts()
     one_each = held(theirs, ours, offload=True, all_sizes=False)
     return one_each, held(theirs, ours, offload=False, all_sizes=True)["none"]
 
 
 def _axes(theirs: Calculon) -> str:
-    """Every axis, with what it is here."""
+    """Table of every axis with its counterpart here."""
     cells = [(name, _values(axis), _here(axis)) for name, axis in theirs.axes.items()]
     degrees = ("tp, pp, dp, interleaving, micro-batch", "divisors", "layout: the same")
     return table(("axis of Calculon", "values", "here"), [degrees, *cells])
@@ -78,7 +78,7 @@ def _here(axis: Mapping[str, Any]) -> str:
 
 
 def _contained(theirs: Calculon, found: Mapping[str, Held]) -> str:
-    """Executions by what lies on the host, and how many are layouts here."""
+    """Table of executions by offload, with the number that are layouts here."""
     head = (
         "on the host", "executions", "priced by Calculon", "in our space",
         "layouts of ours", "why not all",
@@ -98,7 +98,7 @@ def _held(one: Held) -> tuple[str, ...]:
 
 
 def _why(theirs: Calculon, word: str, found: Mapping[str, Held]) -> str:
-    """What keeps executions of a kind out of our space."""
+    """Reason that executions of a kind are not in our space."""
     if found[word].contained == found[word].executions:
         return ""
     axes = (theirs.axes[OFFLOAD_AXES[part]] for part in word.split("+"))
@@ -106,7 +106,7 @@ def _why(theirs: Calculon, word: str, found: Mapping[str, Held]) -> str:
 
 
 def _times(theirs: Calculon, rows: Sequence[Row]) -> str:
-    """How long each search takes."""
+    """Table of the time of each search."""
     rate, counted = theirs.told["rate"] * CORES, theirs.told["counted"]
     told = [
         _their_time("Calculon, no offload", counted["without_offload"], rate),

@@ -29,7 +29,7 @@ class Degrees(NamedTuple):
 
 
 class Image(NamedTuple):
-    """What an execution is as a layout of ours."""
+    """An execution as a layout of ours."""
 
     tp: int
     sp: bool
@@ -77,8 +77,8 @@ class Calculon:
         """Every choice on the other axes.
 
         Args:
-            degrees: Which decide what axes there are.
-            offload: Whether processors have a second memory.
+            degrees: Degrees, which decide the axes that are open.
+            offload: True if processors have a second memory.
 
         Returns:
             A value for each axis.
@@ -90,14 +90,14 @@ class Calculon:
         return self._choices[key]
 
     def grouped(self, degrees: Degrees, *, offload: bool) -> list[tuple[Choice, int]]:
-        """The choices, those once that differ in the software stack alone.
+        """Groups of choices that differ in the software stack alone.
 
         Args:
-            degrees: Which decide what axes there are.
-            offload: Whether processors have a second memory.
+            degrees: Degrees, which decide the axes that are open.
+            offload: True if processors have a second memory.
 
         Returns:
-            One choice of each group, and how many it has.
+            One choice of each group, and the number of choices in the group.
         """
         key = _key(degrees, offload)
         if key not in self._grouped:
@@ -117,7 +117,7 @@ class Calculon:
                 yield choice
 
     def _open(self, name: str, values: Mapping[str, Any]) -> bool:
-        """Whether an axis may have its value: any, or its last where it is closed."""
+        """True if an axis may have its value: any, or the last on a closed axis."""
         axis = self.axes[name]
         needs = axis.get("needs", {}).items()
         met = all(_meets(values[other], asked) for other, asked in needs)
@@ -127,11 +127,11 @@ class Calculon:
         """Executions of the space.
 
         Args:
-            offload: Whether processors have a second memory.
-            micro_batch: One size for all; none counts every size. [1]
+            offload: True if processors have a second memory.
+            micro_batch: The only size to count; none counts every size. [1]
 
         Returns:
-            Their number. [1]
+            Number of executions. [1]
         """
         return sum(
             len(self.choices(degrees, offload=offload))
@@ -140,15 +140,15 @@ class Calculon:
         )
 
     def accepts(self, degrees: Degrees, choice: Choice) -> bool:
-        """Whether Calculon prices an execution, memory aside.
+        """Tell if Calculon prices an execution, memory aside.
 
         Args:
-            degrees: Of the execution.
-            choice: On the other axes.
+            degrees: Degrees of the execution.
+            choice: Choice on the other axes.
 
         Returns:
-            False where a network is too small or left half empty, or where a processor
-            has too few blocks to offload.
+            False where a network is too small or half empty, or a processor has too few
+            blocks to offload.
         """
         blocks = self.told["model"]["num_blocks"] // degrees.pipeline_par
         few = blocks < self.told["offload_least_blocks"]
@@ -169,15 +169,15 @@ class Calculon:
     def image(self, degrees: Degrees, choice: Choice) -> Image:
         """The layout of ours that an execution is.
 
-        What it chooses beside belongs to the software stack. A tensor group outside
-        the node's network keeps its degree and lies innermost, as in every rank order.
+        All other choices belong to the software stack. A tensor group outside the
+        node's network keeps its degree and lies innermost, as in every rank order.
 
         Args:
-            degrees: Of the execution.
-            choice: On the other axes.
+            degrees: Degrees of the execution.
+            choice: Choice on the other axes.
 
         Returns:
-            The layout, without what lies on the host.
+            The layout, without offload.
         """
         tp, pp, dp, chunks, micro_batch = degrees
         optimizer = choice["optimizer_sharding"] or (
@@ -199,10 +199,10 @@ class Calculon:
 
 
 def offloads(choice: Choice) -> str:
-    """What an execution keeps in the second memory, in our words.
+    """State that an execution keeps in the second memory, in our words.
 
     Args:
-        choice: On the axes that are no degrees.
+        choice: Choice on the axes that are no degrees.
 
     Returns:
         `none`, or categories with + between them. [text]
@@ -216,7 +216,7 @@ def offloads(choice: Choice) -> str:
 
 
 def _key(degrees: Degrees, offload: bool) -> tuple[bool, ...]:  # noqa: FBT001
-    """What the choices depend on."""
+    """Key of the choices: flags for degrees above 1 and for offload."""
     return (*(degree > 1 for degree in degrees[:3]), offload)
 
 

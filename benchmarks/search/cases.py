@@ -35,7 +35,7 @@ JOBS = (
 BESIDE_CALCULON = "gpt3-175b-512-a100-tp32"
 """The job whose full space is held against Calculon's."""
 BOTH = ("full", "Calculon's axes")
-"""Its spaces: without offload, and with it on what Calculon varies."""
+"""Spaces of that job: without offload; with offload, on the axes of Calculon."""
 
 
 @dataclass(frozen=True)
@@ -46,18 +46,18 @@ class Case:
     space: str
     path: Path
     assignments: tuple[str, ...]
-    """As the command line's ``--set`` takes them. [text]"""
+    """Assignments as the command line's ``--set`` takes them. [text]"""
 
 
 def case(name: str, space: str) -> Case:
     """A job in a space.
 
     Args:
-        name: Of a job's file. [text]
+        name: Name of a job's file. [text]
         space: A key of ``SPACES``. [text]
 
     Returns:
-        What to run.
+        The case to run.
 
     Raises:
         SystemExit: No folder has the job.
@@ -66,7 +66,7 @@ def case(name: str, space: str) -> Case:
 
 
 def of_the_page() -> tuple[Case, ...]:
-    """Every case that the page is to show, in its order."""
+    """Every case that the page is to show, in the page's order."""
     plain = [case(name, space) for name in JOBS for space in ("default", "full")]
     beside = [case(BESIDE_CALCULON, space) for space in BOTH]
     return (*plain, *beside)
@@ -76,13 +76,13 @@ def path_of(name: str) -> Path:
     """Find a job.
 
     Args:
-        name: Of a file in one of the folders, without its suffix. [text]
+        name: Name of a file in one of the folders, without its suffix. [text]
 
     Returns:
         The file.
 
     Raises:
-        SystemExit: No folder has it.
+        SystemExit: No folder has the file.
     """
     for folder in FOLDERS:
         if (folder / f"{name}.yaml").exists():

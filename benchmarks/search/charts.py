@@ -22,7 +22,7 @@ FLOOR = 1e-4
 SPAN = 75.0
 """Time that a chart of gaps shows. [s]"""
 SECONDS, SIZES = (0.1, 1000.0), (10.0, 10_000.0)
-"""What charts of growth show of times [s], and of memory [MiB] and candidates."""
+"""Ranges of charts of growth: times [s]; memory [MiB] and 1,000 candidates."""
 LOOK = {
     "svg.hashsalt": "planner",
     "svg.fonttype": "none",
@@ -32,12 +32,12 @@ LOOK = {
     "axes.spines.top": False,
     "axes.spines.right": False,
 }
-"""Text stays text, and the same figures give the same file."""
+"""Settings by which text stays text and equal figures give equal files."""
 COLOURS = {"default": "C0", "full": "C1", "Calculon's axes": "C2"}
 
 
 def write_charts(cases: Sequence[Row], growth: Sequence[Row]) -> None:
-    """Draw what was measured.
+    """Draw the measurements.
 
     Args:
         cases: Rows with a series.

@@ -1,4 +1,4 @@
-"""How a search grows with GPUs and with layers: one job, scaled."""
+"""Growth of a search with GPUs and with layers: one job, scaled."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,13 +11,13 @@ from benchmarks.search.process import Row
 
 
 class Axis(NamedTuple):
-    """One quantity that is doubled, and what of a job follows it."""
+    """One quantity that is doubled, and the job's fields that follow it."""
 
     name: str
     job: Path
     values: tuple[int, ...]
     assignments: tuple[str, ...]
-    """With ``{value}``, a node's ``{nodes}`` and the batch's ``{sequences}``."""
+    """Assignments with ``{value}``, ``{nodes}`` and ``{sequences}`` of the batch."""
 
 
 GPUS = Axis(
@@ -44,14 +44,14 @@ FITTED = {
     "CPU time": "cpu_s",
     "peak memory": "peak_mib",
 }
-"""What a power is fitted to, with the field that has it. [text]"""
+"""Quantities that a power is fitted to, with their fields. [text]"""
 
 
 def cases(axis: Axis) -> list[tuple[int, Case]]:
     """The scaled jobs of an axis.
 
     Args:
-        axis: What grows.
+        axis: The quantity that grows.
 
     Returns:
         Each value with its case in the default space.
@@ -72,13 +72,13 @@ def point(axis: Axis, value: int, row: Row) -> Row:
     """A measurement as a point of growth.
 
     Args:
-        axis: What grows.
-        value: How far it has grown. [1]
+        axis: The quantity that grows.
+        value: Value of the quantity. [1]
         row: The measurement.
 
     Returns:
-        The same with its place on the axis, without its series; times without what
-        the interpreter takes to load the modules.
+        The measurement with its place on the axis, without its series. First plan,
+        proof and search leave out the time to load the modules.
     """
     kept = {key: cell for key, cell in row.items() if key != "series"}
     loading = row.get("phases_s", {}).get("import", 0.0)
@@ -109,10 +109,10 @@ def exponents(rows: Sequence[Row]) -> dict[str, float | None]:
     """The powers of an axis.
 
     Args:
-        rows: Its points.
+        rows: Points of the axis.
 
     Returns:
-        Power by what it is of. [1]
+        Power by quantity. [1]
     """
     return {
         name: exponent([(row["value"], row[f]) for row in rows if row.get(f)])

@@ -1,4 +1,4 @@
-"""Calculon's space held against ours: what of it our declared space contains."""
+"""The part of Calculon's space that our declared space contains."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -17,9 +17,9 @@ from planner.specs.read import read_spec
 from planner.variants import variants
 
 SCHEDULES = ("1f1b", "interleaved")
-"""What Calculon's interleaving is, without and with it."""
+"""Our schedules for executions of Calculon without and with interleaving."""
 ONE_EACH = 1
-"""Micro-batch of the space that is counted with one size. [sequence]"""
+"""Micro-batch where the space is counted with a single size. [sequence]"""
 
 
 @dataclass(frozen=True)
@@ -28,30 +28,30 @@ class Held:
 
     executions: int
     accepted: int
-    """Those that Calculon prices, memory aside. [1]"""
+    """Executions that Calculon prices, memory aside. [1]"""
     contained: int
     contained_accepted: int
     layouts: int
-    """Layouts of ours that the contained ones are. [1]"""
+    """Different layouts of ours among the contained executions. [1]"""
 
 
 def our_layouts(*assignments: str) -> dict[str, set[Image]]:
     """Our declared space of the job, in the form of Calculon's executions.
 
-    Limits on axes that Calculon does not have leave out what is no image of it; the
-    full space holds the rest too.
+    Limits on axes that Calculon does not have leave out layouts that are no execution
+    of Calculon. The full space holds those layouts too.
 
     Args:
         assignments: More limits, as ``--set`` takes them. [text]
 
     Returns:
-        Layouts by what lies on the host as a whole. [-]
+        Layouts by the categories that are offloaded whole. [-]
     """
     one = case(BESIDE_CALCULON, "Calculon's axes")
     spec = read_spec(one.path, (*one.assignments, *assignments))
     found: dict[str, set[Image]] = {}
     resolved = resolve(spec, file=one.path.name, base=one.path.parent)
-    # Whatever can run counts, whether launch files can say it or not.
+    # Every layout that can run counts, even if launch files cannot state it.
     for workload in variants([job.unwritten() for job in resolved]):
         word = _whole(workload)
         if word is not None:
@@ -60,7 +60,10 @@ def our_layouts(*assignments: str) -> dict[str, set[Image]]:
 
 
 def _whole(workload: Workload) -> str | None:
-    """What a variant offloads, if it leaves no more than a layer's on the GPU."""
+    """Categories that a variant offloads, or None where one stays in part on the GPU.
+
+    A single layer's part may stay.
+    """
     whole = 1.0 - 1.0 / workload.model.layers
     shares = {name: getattr(workload.offload, name) for name in CATEGORIES}
     if any(0.0 < share < whole for share in shares.values()):
@@ -96,12 +99,12 @@ def held(
 
     Args:
         theirs: Calculon's space.
-        ours: Our layouts by what lies on the host.
-        offload: Whether processors have a second memory.
-        all_sizes: Every micro-batch size, not one for each.
+        ours: Our layouts by offloaded categories.
+        offload: True if processors have a second memory.
+        all_sizes: True for every micro-batch size, False for ``ONE_EACH`` alone.
 
     Returns:
-        What was found, by what lies on the host. [-]
+        Counts by offloaded categories. [-]
     """
     counts = {name: Counter[str]() for name in Held.__dataclass_fields__}
     images: dict[str, set[Image]] = {}

@@ -1,10 +1,10 @@
 """Limits of `planner plan`: ``python -m benchmarks.search.limits``.
 
-Every job of configs/jobs is planned in the default and in the full space, each in a
-process of its own, as a user starts it. Wall time counts from the start of the process
-and memory over the process with all that it started. A row that ends later than the
-time limit by more than ``LATE``, holds more than ``MORE`` times the memory limit, or
-leaves with another code than 0, 3 or 4 makes the exit code 1.
+Every job of configs/jobs is planned in the default and in the full space. Each runs in
+a process of its own, as a user starts it. Wall time counts from the start of the
+process. Memory counts over the process with all that it started. The exit code is 1 if
+a row ends later than the time limit by more than ``LATE``. It is also 1 if a row holds
+more than ``MORE`` times the memory limit, or leaves with another code than 0, 3 or 4.
 """
 
 import argparse
@@ -41,18 +41,18 @@ class Kept:
     space: str
     seconds: float
     cpu: float
-    """Processor time of it and all that it waited for. [s]"""
+    """Processor time of the process and all children that it waited for. [s]"""
     peak_bytes: int
     code: int
     last: str
-    """Last line of its messages. [text]"""
+    """Last line of the process's messages. [text]"""
 
     def within(self, time_limit: float, memory_limit: float) -> bool:
-        """Tell a process that kept both limits.
+        """Tell if a process kept both limits.
 
         Args:
-            time_limit: [s]
-            memory_limit: [B]
+            time_limit: Wall time. [s]
+            memory_limit: Memory of the process and its descendants. [B]
 
         Returns:
             True where time, memory and exit code are as promised.
@@ -93,7 +93,7 @@ def planned(job: str, space: str, time_limit: float, more: Sequence[str]) -> Kep
     Args:
         job: Name of a file in configs/jobs. [text]
         space: default or full. [text]
-        time_limit: As `planner plan` takes it. [s]
+        time_limit: Time limit of `planner plan`. [s]
         more: More words of the command line. [text]
 
     Returns:
@@ -126,7 +126,7 @@ def jobs() -> Iterator[str]:
 
 
 def main() -> int:
-    """Measure what the command line asks for.
+    """Measure the jobs that the command line asks for.
 
     Returns:
         1 where a limit was not kept. [1]

@@ -30,13 +30,13 @@ def measure(
 
     Args:
         path: The YAML file.
-        assignments: As ``--set`` takes them. [text]
+        assignments: Assignments as ``--set`` takes them. [text]
         time_limit: Wall time of the search. [s]
         imports: Wall time since the process began. [s]
 
     Returns:
-        What the search did and what it took; times are since the process began. If
-        it was stopped, what was known by then.
+        Counts, status, gap and times of the search; times are since the process
+        began. If the search was stopped, its status, times and series.
     """
     start = time.perf_counter()
     phases, watch = Phases(), Watch(start - imports)
@@ -55,7 +55,7 @@ def measure(
 
 
 def _times(phases: Phases, watch: Watch) -> dict[str, Any]:
-    """When things happened, since the process began. [s]."""
+    """Times of the first plan, the proof and the end since the process began. [s]."""
     first = phases.first_plan
     return {
         "first_plan_s": None if first is None else first - watch.started,
@@ -68,7 +68,7 @@ def _times(phases: Phases, watch: Watch) -> dict[str, Any]:
 
 
 def _end(watch: Watch, result: Result, now: float) -> None:
-    """What the result says, which may be more than the last report did."""
+    """Note the result's plan and bound, which may be newer than the last report."""
     if result.plans:
         best = result.plans[0].estimate.step_time_s.value
         watch.note(now, best, best * (1 - result.objective.gap))

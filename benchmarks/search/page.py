@@ -21,7 +21,7 @@ def line(row: Row) -> str:
         row: The measurement.
 
     Returns:
-        Its cells with their headings. [text]
+        Cells of the row with their headings. [text]
     """
     cells = zip(tables.CASE_HEAD[1:], tables.case_cells(row)[1:], strict=True)
     told = (f"{name} {cell}" for name, cell in cells if cell)
@@ -68,7 +68,7 @@ def page(measured: Tables) -> str:
 
 
 def _machines(rows: Sequence[Row]) -> str:
-    """When and where the rows were measured, with how many each."""
+    """Dates and machines of the rows, with the number of rows of each."""
     names = [row["machine"] for row in rows]
     told = {name: names.count(name) for name in sorted(names)}
     return "; ".join(f"{name} ({count} rows)" for name, count in told.items())

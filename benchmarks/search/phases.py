@@ -1,4 +1,4 @@
-"""Where a search spends its time, told by timing what it calls."""
+"""Time that a search spends in each phase, by timing the functions it calls."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -23,16 +23,16 @@ PHASES: dict[str, tuple[Any, str]] = {
 }
 """Each phase with the function that is called for it; none calls another."""
 FOUND = (Incumbents, "add")
-"""What a search calls with every plan that it keeps."""
+"""Method that a search calls with every plan that it keeps."""
 
 
 class Phases:
-    """Wall time by phase, and when the first plan was there. [s]."""
+    """Wall time by phase, and time of the first plan. [s]."""
 
     def __init__(self) -> None:
         self.seconds: Counter[str] = Counter()
         self.first_plan: float | None = None
-        """By ``time.perf_counter``. [s]"""
+        """Time of the first plan by ``time.perf_counter``. [s]"""
 
     @property
     def report(self) -> float:

@@ -15,11 +15,11 @@ from benchmarks.machine import RSS_UNIT, machine
 from benchmarks.search.cases import ROOT, Case
 
 Row = dict[str, Any]
-"""One measurement: what `benchmarks.search.one` prints, and who asked for it."""
+"""One measurement: the output of `benchmarks.search.one`, and its case."""
 GRACE = 45.0
-"""Wall time beyond that of the search, after which a process is stopped. [s]
+"""Wall time beyond the search's limit, after which a process is stopped. [s]
 
-It covers what no time limit stops: imports, pricing and the report.
+This covers the work that no time limit stops: imports, pricing and the report.
 """
 LAST_WORDS = 5.0
 """Time in which a stopped process may still print what it knows. [s]"""
@@ -27,14 +27,14 @@ LAST_WORDS = 5.0
 
 @dataclass(frozen=True)
 class Ended:
-    """How a process ended."""
+    """End of a process: exit code, output, peak memory and time."""
 
     code: int
-    """Its exit code; the negative of a signal that ended it. [1]"""
+    """Exit code of the process; the negative of a signal that ended it. [1]"""
     output: str
     errors: str
     peak_bytes: int
-    """Largest resident set of one process of it. [B]"""
+    """Largest resident set of a single process. [B]"""
     seconds: float
 
 
@@ -43,11 +43,11 @@ def run(command: list[str], limit: float) -> Ended:
 
     Args:
         command: Program and arguments. [text]
-        limit: Wall time after which it and all that it started are told to stop, and
-            killed soon after. [s]
+        limit: Wall time after which the command and all that it started are told to
+            stop, and killed soon after. [s]
 
     Returns:
-        How it ended.
+        End of the process.
     """
     began = time.monotonic()
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as told:
@@ -78,8 +78,9 @@ def measured(case: Case, time_limit: float) -> Row:
         time_limit: Wall time of the search. [s]
 
     Returns:
-        What it did and took, with the machine and the date; a process that was
-        stopped gives what it knew by then, one that failed its time and memory alone.
+        Output of the search, peak memory, machine and date. A stopped process gives
+        its status, times and series. A killed or failed process gives time and memory
+        alone, and a failed process its error.
     """
     sets = [word for text in case.assignments for word in ("--set", text)]
     command = [sys.executable, "-m", "benchmarks.search.one", str(case.path), *sets]
@@ -96,7 +97,7 @@ def measured(case: Case, time_limit: float) -> Row:
 
 
 def _found(ended: Ended) -> Row:
-    """The measurement that a process printed, or how it went wrong."""
+    """The measurement that a process printed, or the way that the process failed."""
     if ended.code == 0:
         row: Row = json.loads(ended.output.splitlines()[-1])
         return row

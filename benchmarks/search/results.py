@@ -1,4 +1,4 @@
-"""What was measured so far: results.json, one row a case and a point of growth."""
+"""Measurements so far: results.json, a row for each case and point of growth."""
 
 import json
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ def known(path: Path = RESULTS) -> Tables:
 
 
 def keep(table: str, rows: Iterable[Row], path: Path = RESULTS) -> Tables:
-    """Put measurements in place of older ones of the same case.
+    """Put measurements in place of older measurements of the same case.
 
     Args:
         table: A key of ``KEYS``. [text]
@@ -49,7 +49,7 @@ def _key(table: str, row: Row) -> tuple[Any, ...]:
 
 
 def _text(tables: Tables) -> str:
-    """JSON with a line for every row, so that a change shows what was measured."""
+    """JSON with a line for every row, so that a change shows the rows measured."""
     blocks = [
         f" {json.dumps(table)}: [\n"
         + ",\n".join(f"  {json.dumps(row)}" for row in rows)

@@ -1,4 +1,4 @@
-"""What a search knew at each moment: its best plan and its bound."""
+"""Best plan and bound that a search knew at each moment."""
 
 from collections.abc import Sequence
 from time import perf_counter
@@ -14,7 +14,7 @@ MOST_POINTS = 60
 
 
 class Watch:
-    """Notes what a search reports of its progress, ten times a second at most.
+    """Notes a search's reports of progress, ten times a second at most.
 
     Nothing is reported before all candidates are priced and bounded, and nothing
     during one call of the solver.
@@ -28,17 +28,17 @@ class Watch:
         """Look at one report.
 
         Args:
-            progress: Where the search stands.
+            progress: Best plan and bound of the search.
         """
         self.note(perf_counter() - self.started, progress.incumbent_s, progress.bound_s)
 
     def note(self, now: float, best: float | None, bound: float | None) -> None:
-        """Keep a moment, unless it is as the one before.
+        """Keep a moment, unless plan and bound are as at the last kept moment.
 
         Args:
             now: Time since the process began. [s]
-            best: Step of the best plan so far, if there is one. [s]
-            bound: No plan is faster, as far as is known. [s]
+            best: Step of the best plan so far, if there is a plan. [s]
+            bound: Lower bound on the step of any plan, if known. [s]
         """
         if not self.points or (best, bound) != self.points[-1][1:]:
             self.points.append((now, best, bound))
@@ -64,36 +64,36 @@ def gap_at(series: Sequence[Point], time: float) -> float | None:
 
     Args:
         series: In order of time.
-        time: Since the process began. [s]
+        time: Time since the process began. [s]
 
     Returns:
-        That of the last point by then; none without a plan. [1]
+        Gap of the last point by that time; none without a plan. [1]
     """
     known = [point for point in series if point[0] <= time]
     return gap_of(known[-1]) if known else None
 
 
 def proof(series: Sequence[Point]) -> float | None:
-    """When the bound met the best plan.
+    """Time at which the bound met the best plan.
 
     Args:
         series: In order of time.
 
     Returns:
-        Time since the process began; none where it never did. [s]
+        Time since the process began; none where the bound never met it. [s]
     """
     return next((point[0] for point in series if gap_of(point) == 0.0), None)
 
 
 def thinned(series: Sequence[Point], most: int = MOST_POINTS) -> list[Point]:
-    """The same curve with fewer points.
+    """Curve of a series with fewer points.
 
-    The first plan, the last moment and every change of the gap by a step stay; the
-    step doubles until few enough are left.
+    The first plan, the last moment and every change of the gap by a step stay. The
+    step doubles until few enough points are left.
 
     Args:
         series: In order of time.
-        most: Points to keep. [1]
+        most: Most points to keep. [1]
 
     Returns:
         Points of the series. [-]
@@ -107,7 +107,7 @@ def thinned(series: Sequence[Point], most: int = MOST_POINTS) -> list[Point]:
 
 
 def _changes(series: Sequence[Point], step: float) -> list[Point]:
-    """Points whose gap differs by a step from the last that was kept."""
+    """Points whose gap differs by a step from the gap of the last point kept."""
     kept: list[Point] = []
     for point in series[:-1]:
         last, gap = gap_of(kept[-1]) if kept else None, gap_of(point)

@@ -25,18 +25,18 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table in Markdown.
 
     Args:
-        head: Its headings. [text]
-        rows: Its cells. [text]
+        head: Headings of the table. [text]
+        rows: Cells of the table. [text]
 
     Returns:
-        Its lines. [text]
+        Lines of the table. [text]
     """
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
 def case_cells(row: Row) -> Cells:
-    """What a case did and took."""
+    """Counts, times, gap and memory of a case."""
     last = (row.get("series") or [(0.0, None, None)])[-1]
     return (
         row["job"],
@@ -62,7 +62,7 @@ def gap_cells(row: Row) -> Cells:
 
 
 def phase_cells(row: Row) -> Cells:
-    """Where a case spent its time."""
+    """Time that a case spent in each phase."""
     times = (seconds(row.get("phases_s", {}).get(step, 0.0)) for step in STEPS)
     return row["job"], row["space"], *times
 
@@ -108,7 +108,7 @@ def _growth(name: str, rows: Sequence[Row]) -> str:
 
 
 def ended(row: Row) -> str:
-    """How a case ended: what its result says, or what went wrong."""
+    """End of a case: the status of the result, or the error."""
     return str(row.get("error", row["status"]))
 
 

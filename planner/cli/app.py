@@ -1,4 +1,4 @@
-"""The `planner` command: its options, and the list of what it can do."""
+"""The `planner` command: options, and the list of commands."""
 
 import os
 import sys
@@ -33,7 +33,7 @@ COMMANDS = {
     "profile": "Measure this machine's GPUs, for --calibration.",
     "catalog": "Show what is known, with sources.",
 }
-"""Every command with its help; each is the function of its name, in a file of it."""
+"""Command to help text; the function and the file have the command's name."""
 
 
 class _OnDemand(Mapping[str, Any]):
@@ -57,8 +57,8 @@ class _OnDemand(Mapping[str, Any]):
         """One command, imported.
 
         Args:
-            name: Its name. [text]
-            default: What there is in place of an unknown one. [-]
+            name: Name of the command. [text]
+            default: Value in place of an unknown command. [-]
 
         Returns:
             The command. [-]

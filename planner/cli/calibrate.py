@@ -74,6 +74,6 @@ def calibrate(
 
 
 def _warn(reading: Reading) -> None:
-    """Name the rows that are none; the others are fitted to all the same."""
+    """Warn about invalid rows; the other rows are still fitted to."""
     for row in reading.invalid:
         print(f"warning: {row.reason}", file=sys.stderr)

@@ -59,9 +59,9 @@ def catalog(
     """Print what is known: everything, a kind, or one entry with its sources.
 
     Args:
-        kind: What to list. [-]
-        name: Which of them. [-]
-        json_to: Where JSON goes. [-]
+        kind: Kind to list. [-]
+        name: Name of an entry. [-]
+        json_to: File for JSON, or `-` for stdout. [-]
         hardware: Folder of hardware laid over ours. [-]
     """
     lay_over(hardware)

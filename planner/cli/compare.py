@@ -138,15 +138,15 @@ def compare(
         deadline: Longest run. [text]
         budget: Most money. [text]
         assignments: Fields of the job to replace. [text]
-        time_limit: Of the whole comparison. [s]
+        time_limit: Longest time of the whole comparison. [s]
         memory_limit: Most memory of the process and its workers. [text]
         effort: Work for each candidate, of the usual. [1]
-        tolerance: How close to the best a plan has to be. [1]
-        scheduler: Of a Dask cluster. [text]
-        fall_back: Plan here where that cannot be reached. [-]
-        resume: Where finished candidates are kept. [-]
-        json_to: Where JSON goes. [-]
-        report_to: Where the page goes. [path]
+        tolerance: Largest share by which another plan may be faster. [1]
+        scheduler: Address of the scheduler of a Dask cluster. [text]
+        fall_back: Plan here where the scheduler cannot be reached. [-]
+        resume: Folder of finished candidates. [-]
+        json_to: File for JSON, or `-` for stdout. [-]
+        report_to: File for the page. [path]
         hardware: Folder of hardware laid over ours. [-]
         calibration: File of what the user measured. [-]
 
@@ -198,7 +198,7 @@ def _quantity(option: str, text: str | None, unit: str) -> float | None:
 
 
 def _runner(scheduler: str | None, *, fall_back: bool) -> Runner:
-    """Where the work is done; by a scheduler, once it is known to answer."""
+    """Runner on the cores of this machine, or on the workers of a scheduler."""
     if scheduler is None:
         if fall_back:
             raise BadInputError(
@@ -219,7 +219,7 @@ def _there(
 def _or_here(
     address: str, work: Callable[[Any], Any], tasks: Sequence[Any]
 ) -> Iterator[tuple[int, Any]]:
-    """On the cluster; what it did not hand back, on this machine."""
+    """Results of the cluster; tasks that it did not hand back run on this machine."""
     done: set[int] = set()
     try:
         for at, result in on_dask(work, tasks, address):

@@ -1,4 +1,4 @@
-"""What a command refuses before it looks at any layout: limits that clash."""
+"""Refusal of limits that clash, before a command looks at any layout."""
 
 from pathlib import Path
 
@@ -11,14 +11,14 @@ from planner.variants import variants
 
 
 def case_of(job: Job, calibration: Path | None) -> Case:
-    """A job as it can be asked about under changes.
+    """The case of a job, to be asked about under changes.
 
     Args:
         job: The job. [-]
         calibration: File of what the user measured, or None. [-]
 
     Returns:
-        The same. [-]
+        The case. [-]
     """
     own = None if calibration is None else read_calibration(calibration)
     return Case(job.spec, job.file, job.base, own)
@@ -32,8 +32,8 @@ def refuse_contradiction(job: Job, calibration: Path | None) -> None:
         calibration: File of what the user measured, or None. [-]
 
     Raises:
-        BadInputError: Names a limit that no framework of the job can express, or the
-            smallest set of limits that clashes and the nearest values that do not.
+        BadInputError: Names a limit that no framework of the job can express, or a
+            minimal set of limits that clashes and the nearest values that do not.
     """
     with about(job.file):
         refuse_inexpressible(job.workloads)

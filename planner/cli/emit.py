@@ -59,9 +59,9 @@ def emit(
 
     Args:
         plan: JSON of a plan or of a result. [-]
-        target: A framework, or what starts the plan's own. [text]
+        target: A framework, or a launcher of the plan's own framework. [text]
         out: The folder. [-]
-        force: Replace what it holds, and write what does not fit. [-]
+        force: Replace a plan in the folder, and write a plan that does not fit. [-]
         hardware: Folder of hardware laid over ours. [-]
         calibration: File of what the user measured. [-]
     """

@@ -65,18 +65,18 @@ def explain(
         spec: The job. [-]
         layout: Layout to judge, in its short form. [text]
         assignments: Fields to replace. [text]
-        time_limit: How long to take in all, from the start of the process. [s]
+        time_limit: Longest time in all, from the start of the process. [s]
         memory_limit: Most memory of the process and its workers. [text]
-        robust: Whether a tied plan may stand before the fastest. [text]
-        json_to: Where JSON goes. [-]
-        report_to: Where the page goes. [path]
+        robust: `on` if a tied plan may stand before the fastest. [text]
+        json_to: File for JSON, or `-` for stdout. [-]
+        report_to: File for the page. [path]
         hardware: Folder of hardware laid over ours. [-]
         calibration: File of what the user measured. [-]
 
     Raises:
         InfeasibleError: No layout fits the memory.
         TimeLimitError: No layout was found in time.
-        BadInputError: No layout is legal, or the given one is not.
+        BadInputError: No layout is legal, or the given layout is not.
     """
     check_writable(json=json_to, report=report_to)
     lay_over(hardware)

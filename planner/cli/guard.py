@@ -1,4 +1,4 @@
-"""Turns what goes wrong into a message on stderr and an exit code."""
+"""Errors of a command as a message on stderr and an exit code."""
 
 import errno
 import os
@@ -26,14 +26,14 @@ P = ParamSpec("P")
 def guarded(command: Callable[P, None]) -> Callable[P, None]:
     """A command that ends with a message, never with a traceback.
 
-    A signal ends its searches, and it leaves with the signal's code. A reader of
-    stdout that goes away, as `head` does, is no error.
+    A signal ends the command's searches, and the command leaves with the signal's
+    code. A reader of stdout that goes away, as `head` does, is no error.
 
     Args:
         command: Function of a command. [-]
 
     Returns:
-        The same, raising nothing but typer's own exits. [-]
+        The command, raising nothing but typer's own exits. [-]
     """
 
     @wraps(command)

@@ -120,11 +120,11 @@ def import_(
     Args:
         files: Files or folders. [-]
         out: The job file. [-]
-        target: Whose files they are. [text]
+        target: Framework of the files; None to recognise it. [text]
         model: Name or path of the model. [text]
         cluster: Name or path of the cluster. [text]
         node: Name of a node. [text]
-        nodes: How many of it. [1]
+        nodes: Number of nodes. [1]
         assignments: Fields to set. [text]
         env: Variables of launch scripts. [text]
     """

@@ -17,14 +17,14 @@ from planner.variants import with_settings
 
 @dataclass(frozen=True)
 class Job:
-    """A job, and what it stands for under each framework it may run under.
+    """A job, read and resolved under each framework that it may run under.
 
     Attributes:
-        spec: As read. [-]
-        file: As the user named it, for messages. [text]
-        base: Folder that relative paths in it start from. [-]
-        workloads: Resolved, shape (frameworks,). [-]
-        notes: Warnings about what came with it. [text]
+        spec: Spec as read. [-]
+        file: File of the job as the user named it, for messages. [text]
+        base: Folder that relative paths in the spec start from. [-]
+        workloads: Resolved job of each framework, shape (frameworks,). [-]
+        notes: Warnings about the calibration file. [text]
     """
 
     spec: JobSpec
@@ -35,11 +35,11 @@ class Job:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is legal but rarely meant. [text]."""
+        """Warnings about legal but unusual settings and the calibration. [text]."""
         return (*cautions(self.workloads[0]), *self.notes)
 
     def workload_of(self, plan: RankedPlan | None) -> Workload:
-        """The workload that a plan is for, with its settings; the first without one.
+        """The workload of a plan, with the plan's settings; the first without a plan.
 
         Args:
             plan: A plan of this job, or None. [-]
@@ -54,7 +54,7 @@ class Job:
         return with_settings(by_name.get(chosen, self.workloads[0]), plan.settings)
 
     def resolved(self, plan: RankedPlan | None) -> dict[str, object]:
-        """The spec with its names replaced by what they stand for.
+        """The spec with names replaced by the entries that they stand for.
 
         Args:
             plan: The plan that decides framework and settings, or None. [-]
@@ -89,7 +89,7 @@ def from_spec(spec: JobSpec, path: Path, calibration: Path | None = None) -> Job
 
     Args:
         spec: The job. [-]
-        path: The file it is from. [-]
+        path: File of the job. [-]
         calibration: File of what the user measured, or None. [-]
 
     Returns:
@@ -137,7 +137,7 @@ def workload_of_one(job: Job) -> Workload:
         job: The job. [-]
 
     Returns:
-        Its only workload. [-]
+        The only workload of the job. [-]
 
     Raises:
         BadInputError: The job has several frameworks.

@@ -55,7 +55,7 @@ def memory(
         spec: The job, of training or of inference. [-]
         layout: Layout in its short form. [text]
         assignments: Fields to replace. [text]
-        json_to: Where JSON goes. [-]
+        json_to: File for JSON, or `-` for stdout. [-]
         fail_on: Verdict that makes the exit code 3. [-]
         hardware: Folder of hardware laid over ours. [-]
         calibration: File of what the user measured. [-]

@@ -1,4 +1,4 @@
-"""Where output goes: reports and JSON to stdout or files."""
+"""Output of reports and JSON to stdout or files."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ from planner.errors import BadInputError
 from planner.specs.escape import shown
 
 MOST_NAME = 200
-"""Bytes of a file's name that leave room for that of a scratch file beside it. [B]"""
+"""Longest file name that leaves room for the name of a scratch file. [B]"""
 PLAIN_WIDTH = 100
 """Columns of a report that goes to a file or a pipe. [1]"""
 
@@ -28,8 +28,8 @@ class _Console(Console):
         """Segments of a report, characters that are not shown spelt out.
 
         Args:
-            renderable: What to print. [-]
-            options: Of rich. [-]
+            renderable: Report to print. [-]
+            options: Options of rich. [-]
 
         Yields:
             Segments. [-]
@@ -43,7 +43,7 @@ def show(report: RenderableType) -> None:
     """Print a report on stdout; plain and 100 columns wide if that is no terminal.
 
     Args:
-        report: What to print. [-]
+        report: Report to print. [-]
     """
     terminal = sys.stdout.isatty()
     width = None if terminal else PLAIN_WIDTH
@@ -58,11 +58,11 @@ def show(report: RenderableType) -> None:
 
 
 def deliver(report: RenderableType, json_text: str, json_to: str | None) -> None:
-    """Print the report, or its JSON, and write the JSON to its file.
+    """Print the report, or the JSON, and write the JSON to a file.
 
     Args:
-        report: For people. [-]
-        json_text: For programs. [-]
+        report: Report for people. [-]
+        json_text: JSON for programs. [-]
         json_to: A path, `-` for JSON on stdout in place of the report, or None. [-]
 
     Raises:
@@ -79,7 +79,7 @@ def deliver(report: RenderableType, json_text: str, json_to: str | None) -> None
 
 
 def _say(text: str) -> None:
-    """Print on stdout; where its reader has gone, files are still to be written."""
+    """Print on stdout; a reader that has gone is no error."""
     try:
         print(text, flush=True)
     except BrokenPipeError:
@@ -94,13 +94,13 @@ def discard_stdout() -> None:
 
 
 def check_new(folder: Path) -> None:
-    """Refuse an output folder that would mix with what is there.
+    """Refuse an output folder that is not new and empty.
 
     Args:
-        folder: Where output is to go. [-]
+        folder: Folder for the output. [-]
 
     Raises:
-        BadInputError: It is a file, or it holds something.
+        BadInputError: The folder is a file, is not empty, or cannot be written.
     """
     if is_folder(folder) and any(folder.iterdir()):
         raise _no_new_folder("is not empty", folder)
@@ -121,14 +121,14 @@ def _no_new_folder(what: str, folder: Path) -> BadInputError:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file so that it is there whole or not at all.
+    """Write a file whole or not at all.
 
     Args:
-        path: The file; its folder is made if absent. [-]
-        text: What it is to hold, without the last newline. [text]
+        path: The file; an absent folder is made. [-]
+        text: Content of the file, without the last newline. [text]
 
     Raises:
-        BadInputError: It cannot be written.
+        BadInputError: The file cannot be written.
     """
     try:
         if is_there(path) and not path.is_file():
@@ -166,7 +166,8 @@ def check_writable(**options: Path | str | None) -> None:
             [path]
 
     Raises:
-        BadInputError: A folder is in its place, or its folder takes no new file.
+        BadInputError: A folder is in the place of a file, a folder takes no new file,
+            or two outputs go to one file.
     """
     files = {name: Path(to) for name, to in options.items() if to not in (None, "-")}
     for option, path in files.items():
@@ -189,7 +190,7 @@ def check_writable(**options: Path | str | None) -> None:
 
 
 def _obstacle(path: Path) -> str:
-    """Why a file cannot be written, empty where nothing stands against it."""
+    """Reason why a file cannot be written; empty where it can."""
     if is_folder(path):
         return "it is a folder"
     if is_there(path) and not path.is_file():
@@ -198,7 +199,7 @@ def _obstacle(path: Path) -> str:
 
 
 def _obstacle_beside(path: Path) -> str:
-    """Why nothing new can be written where a file or folder is to be."""
+    """Reason why no new file or folder can be written at a path; empty if it can."""
     folder = path.parent
     try:
         while not is_there(folder) and folder != folder.parent:

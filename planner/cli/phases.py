@@ -17,8 +17,8 @@ class Phase:
     """One phase of a run.
 
     Attributes:
-        name: Empty for a run without phases. [text]
-        job: Its own job. [-]
+        name: Name of the phase; empty for a run without phases. [text]
+        job: Job of the phase. [-]
     """
 
     name: str
@@ -28,10 +28,10 @@ class Phase:
         """The phase with a plan.
 
         Args:
-            plan: A plan of its job. [-]
+            plan: A plan of the phase's job. [-]
 
         Returns:
-            What a run is computed from. [-]
+            Input to the computation of a run. [-]
         """
         assert self.job.spec.training is not None
         workload = self.job.workload_of(plan)
@@ -39,15 +39,15 @@ class Phase:
 
 
 def phases_of(job: Job, path: Path, calibration: Path | None) -> tuple[Phase, ...]:
-    """The phases of a job, one of no name where it has none.
+    """The phases of a job; one phase without a name where the job has none.
 
     Args:
         job: The job. [-]
-        path: Its file. [-]
+        path: File of the job. [-]
         calibration: File of what the user measured, or None. [-]
 
     Returns:
-        In their order. [-]
+        Phases in order. [-]
 
     Raises:
         BadInputError: A phase cannot be resolved.
@@ -62,8 +62,8 @@ def run_of_plans(phases: Sequence[Phase], plans: Sequence[RankedPlan]) -> Run | 
     """The whole run of one plan for each phase.
 
     Args:
-        phases: In their order. [-]
-        plans: A plan of each. [-]
+        phases: Phases in order. [-]
+        plans: A plan of each phase. [-]
 
     Returns:
         The run, None where no phase has tokens. [-]
@@ -81,7 +81,7 @@ def with_runs(phases: Sequence[Phase], results: Sequence[Result]) -> Result:
     """The answers of all phases as one, with the run that their first plans make.
 
     Args:
-        phases: In their order. [-]
+        phases: Phases in order. [-]
         results: The answer for each. [-]
 
     Returns:
@@ -114,5 +114,5 @@ def _with_own(phase: Phase, plan: RankedPlan) -> RankedPlan:
     try:
         return with_run(plan, run_of_plans([phase], [plan]))
     except BadInputError:
-        # Of the first plan this is told; another cannot train the ramp's batches.
+        # For a first plan `with_runs` raises this; another plan goes without a run.
         return plan

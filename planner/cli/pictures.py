@@ -36,14 +36,14 @@ Plot = Annotated[
 
 
 def write_report(path: Path | None, page: Callable[[], object]) -> None:
-    """Write a page, where one is asked for.
+    """Write a page, where a file is given for it.
 
     Args:
-        path: Where to, or None. [path]
-        page: Makes it. [-]
+        path: File of the page, or None. [path]
+        page: Function that makes the page. [-]
 
     Raises:
-        BadInputError: It cannot be written.
+        BadInputError: The page cannot be written.
     """
     if path is not None:
         # plotly and jinja take longer to import than most answers to print.
@@ -64,10 +64,10 @@ def show_steps(
     """Write one step as a trace, and print the charts, where they are asked for.
 
     Args:
-        phases: Of the job; one of no name where it has none. [-]
-        plans: A plan of each. [-]
-        trace_to: Where the trace goes; a later phase's is FILE-NAME. [path]
-        plot: Whether charts are printed. [-]
+        phases: Phases of the job; one without a name where the job has none. [-]
+        plans: A plan of each phase. [-]
+        trace_to: File for the trace; a later phase's trace is FILE-NAME. [path]
+        plot: True to print charts. [-]
 
     Raises:
         BadInputError: A trace cannot be written.

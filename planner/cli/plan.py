@@ -96,14 +96,14 @@ def plan(
         spec: The job. [-]
         assignments: Fields to replace. [text]
         top: Plans to show. [1]
-        time_limit: How long to take in all, from the start of the process. [s]
+        time_limit: Longest time in all, from the start of the process. [s]
         memory_limit: Most memory of the process and its workers. [text]
-        robust: Whether a tied plan may stand before the fastest. [text]
-        json_to: Where JSON goes. [-]
-        report_to: Where the page goes. [path]
-        trace_to: Where the trace of a step goes. [path]
-        plot: Whether charts are printed. [-]
-        out: Where plan.json and launch files go; a later phase's plan is
+        robust: `on` if a tied plan may stand before the fastest. [text]
+        json_to: File for JSON, or `-` for stdout. [-]
+        report_to: File for the page. [path]
+        trace_to: File for the trace of a step. [path]
+        plot: True to print charts. [-]
+        out: Folder for plan.json and launch files; a later phase's plan is
             plan-NAME.json. [-]
         hardware: Folder of hardware laid over ours. [-]
         calibration: File of what the user measured. [-]
@@ -144,7 +144,7 @@ def plan(
 
 
 def _report(phases: Sequence[Phase], result: Result) -> RenderableType:
-    """One report, or one for each phase with the run that they make."""
+    """One report, or one report for each phase with the whole run."""
     if not result.phases:
         return _report_of(phases[0].job, result)
     pairs = zip(phases, result.phases, strict=True)
@@ -159,7 +159,7 @@ def _report_of(job: Job, result: Result) -> RenderableType:
 
 
 def _write_plans(out: Path, result: Result) -> None:
-    """The plan, or the first phase's, with what starts it; further plans by name."""
+    """Write the plan, or the first phase's, with launch files; other plans by name."""
     with TemporaryDirectory() as scratch:
         path = Path(scratch) / PLAN
         path.write_text(_plan_json(result), encoding="utf-8")
@@ -194,7 +194,7 @@ def _page(
     trails: Sequence[Sequence[Moment]],
     calibration: Path | None,
 ) -> object:
-    """The page of the answer, or of the answers for all phases as one."""
+    """The page of the answer, or one page for the answers of all phases."""
     from planner.report.pages import phased_page  # noqa: PLC0415
 
     answers = [part.result for part in result.phases] or [result]
@@ -208,7 +208,7 @@ def _page(
 def _page_of(
     job: Job, result: Result, trail: Sequence[Moment], calibration: Path | None
 ) -> "Page":
-    """The page of one answer; its fronts are searched for it."""
+    """The page of one answer, after a search of the fronts."""
     from planner.explain.fronts import fronts  # noqa: PLC0415
     from planner.report.pages import Extras, plan_page  # noqa: PLC0415
 

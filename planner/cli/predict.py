@@ -54,7 +54,7 @@ class Prediction(BaseModel):
     run: Run | None = None
     """The whole run, of all phases together; none where no tokens are known."""
     phases: tuple["PhasePrediction", ...] = ()
-    """One for each phase, the first's as above; empty for a run of one."""
+    """Priced layout of each phase, the first as above; empty for a run of one phase."""
 
 
 class PhasePrediction(BaseModel):
@@ -98,16 +98,16 @@ def predict(
         spec: The job. [-]
         layout: Layout in its short form. [text]
         assignments: Fields to replace. [text]
-        json_to: Where JSON goes. [-]
-        report_to: Where the page goes. [path]
-        trace_to: Where the trace of a step goes. [path]
-        plot: Whether charts are printed. [-]
+        json_to: File for JSON, or `-` for stdout. [-]
+        report_to: File for the page. [path]
+        trace_to: File for the trace of a step. [path]
+        plot: True to print charts. [-]
         fail_on: Verdict that makes the exit code 3. [-]
         hardware: Folder of hardware laid over ours. [-]
         calibration: File of what the user measured. [-]
 
     Raises:
-        BadInputError: No layout is given, or it is not legal.
+        BadInputError: No layout is given, or the layout is not legal.
         Exit: With 3, for a verdict of `--fail-on`.
     """
     check_writable(json=json_to, report=report_to, trace=trace_to)
@@ -137,7 +137,7 @@ def _price(job: Job, given: PartialLayout) -> RankedPlan:
 def _page(
     phases: Sequence[Phase], priced: Sequence[RankedPlan], run: Run | None
 ) -> object:
-    """The page of one layout, or of one for each phase."""
+    """The page of one layout, or of one layout for each phase."""
     from planner.report.pages import phased_page, prediction_page  # noqa: PLC0415
 
     parts = []
@@ -149,7 +149,7 @@ def _page(
 
 
 def _warnings(phase: Phase, priced: RankedPlan) -> tuple[str, ...]:
-    """What is legal but rarely meant of one phase. [text]."""
+    """Warnings about settings, estimate and missing launch files of a phase. [text]."""
     job = phase.job
     workload = job.workload_of(priced)
     unwritten = writer_breaches(workload, priced.layout)
@@ -160,7 +160,7 @@ def _warnings(phase: Phase, priced: RankedPlan) -> tuple[str, ...]:
 def _report(
     phases: Sequence[Phase], priced: Sequence[RankedPlan], run: Run | None
 ) -> RenderableType:
-    """One report, or one for each phase with the run that they make."""
+    """One report, or one report for each phase with the whole run."""
     several = len(phases) > 1
     parts = [
         (

@@ -32,7 +32,7 @@ from planner.evidence.profile_torch import (
 EACH = 0.2
 """About how long one kernel is repeated. [s]"""
 QUICK_EACH = 0.03
-"""The same of a quick profile. [s]"""
+"""About how long one kernel of a quick profile is repeated. [s]"""
 
 Out = Annotated[
     Path,
@@ -81,7 +81,7 @@ def profile(
         hardware: Folder of hardware laid over ours. [-]
 
     Raises:
-        BadInputError: No PyTorch, no GPU, or one that the catalog lacks.
+        BadInputError: No PyTorch, no GPU, or a GPU that the catalog lacks.
     """
     lay_over(hardware)
     for name, kind in ((gpu, "gpus"), (link, "links")):
@@ -115,7 +115,7 @@ def _check_known(name: str | None, kind: str) -> None:
 
 
 def _with_collectives(timings: Timings, gpus: int, sizes: Sizes) -> Timings:
-    """The same with collectives, where there are GPUs for them."""
+    """Timings with collectives, where there is more than one GPU."""
     if gpus == 1:
         return replace(timings, skipped=(*timings.skipped, "collectives: one GPU"))
     _tell(f"collectives of {gpus} GPUs")
@@ -123,7 +123,7 @@ def _with_collectives(timings: Timings, gpus: int, sizes: Sizes) -> Timings:
 
 
 def _summary(timings: Timings) -> list[str]:
-    """How many times of what."""
+    """Number of timings of each kind, in words."""
     products = sum(map(len, timings.gemm.values()))
     counts = {
         "products": products,

@@ -19,10 +19,10 @@ def search_progress(trail: list[Moment]) -> Iterator[Report]:
     """A bar of the candidates that are settled, gone when the search ends.
 
     Args:
-        trail: Takes where the search stands each time that it says so. [-]
+        trail: List that takes every state that the search reports. [-]
 
     Yields:
-        What to call with each state; it shows nothing without a terminal.
+        Function to call with each state; it shows nothing without a terminal.
     """
     started = time.monotonic()
 
@@ -50,7 +50,7 @@ def row_progress() -> Iterator[Callable[[int, int], None]]:
     """A bar of the rows that are priced, gone when all are.
 
     Yields:
-        What to call with rows done and rows in all; silent without a terminal.
+        Function to call with rows done and rows in all; silent without a terminal.
     """
     with _counted("pricing rows", "rows") as tell:
         yield tell
@@ -61,7 +61,7 @@ def candidate_progress() -> Iterator[Callable[[int, int], None]]:
     """A bar of the candidates of a comparison that are planned.
 
     Yields:
-        What to call with candidates done and all; silent without a terminal.
+        Function to call with candidates done and all; silent without a terminal.
     """
     with _counted("planning candidates", "candidates") as tell:
         yield tell

@@ -23,17 +23,17 @@ MemoryLimit = Annotated[
     ),
 ]
 MEMORY = "4 GiB"
-"""Memory limit of a command that is given none. [text]"""
+"""Memory limit of a command without `--memory-limit`. [text]"""
 LEAST_MEMORY = "512 MiB"
-"""Memory below which no search is worth its start. [text]"""
+"""Least memory limit of a search. [text]"""
 REPORT = 1.2
-"""Processor time of what comes after a search: prices, checks, report. [s]"""
+"""Processor time after a search: prices, checks, report. [s]"""
 MOST_RESERVED = 0.4
-"""Share of the time limit that is kept for it at most. [1]"""
+"""Largest share of the time limit that is kept for the report. [1]"""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-"""Signals that ask for what is known by now. [-]"""
+"""Signals that end the searches and ask for the results so far. [-]"""
 LEFT_BY_SIGNAL = 128
-"""What a shell adds to the number of a signal that ended a command. [1]"""
+"""Exit code of a command ended by a signal, less the number of the signal. [1]"""
 
 
 class SignalError(BaseException):
@@ -51,14 +51,14 @@ class Run:
     began: float = field(default_factory=time.monotonic)
     """Start of the process, by ``time.monotonic``. [s]"""
     stop: Stop | None = None
-    """Rule of the searches, once there are any."""
+    """Rule of the searches, once a search begins."""
     ends: float = float("inf")
     """End of the time limit, by ``time.monotonic``. [s]"""
     received: int = 0
-    """The first signal. [1]"""
+    """Number of the first signal, 0 before it. [1]"""
 
     def limited(self, time_limit: float, memory_limit: str) -> Stop:
-        """Begin the part of the command that a signal ends with what is known.
+        """Begin the part of the command that a signal ends with the results so far.
 
         Args:
             time_limit: Longest time, from the start of the process. [s]
@@ -107,7 +107,7 @@ class Run:
             number: The signal. [1]
 
         Raises:
-            SignalError: Nothing is known yet, or it is the second.
+            SignalError: Nothing is known yet, or the signal is the second.
         """
         if self.stop is None or self.received:
             raise SignalError(number)
@@ -125,9 +125,9 @@ class Run:
 
 
 _RUNS: list[Run] = []
-"""The command under way; of several, one in the other, the last."""
+"""Commands under way, the innermost last."""
 _BEGAN: list[float] = []
-"""Start of the process, where that is a command's."""
+"""Start of the process, until the first command takes it. [s]"""
 
 
 def begin_with_process() -> None:
@@ -139,7 +139,7 @@ def this_run() -> Run:
     """The command under way.
 
     Returns:
-        Its start, limits and signals.
+        Start, limits and signals of the command.
     """
     return _RUNS[-1] if _RUNS else Run()
 
@@ -167,13 +167,13 @@ def memory_bytes(text: str) -> float:
     """Read a memory limit.
 
     Args:
-        text: As `4 GiB`. [text]
+        text: Size, as `4 GiB`. [text]
 
     Returns:
         Memory. [B]
 
     Raises:
-        BadInputError: It is no size, or too small to work in.
+        BadInputError: The text is no size, or the size is too small to work in.
     """
     # Units bring pydantic, which the command line starts without.
     from hardware.units import parse_quantity  # noqa: PLC0415

@@ -34,7 +34,7 @@ from planner.report.validation_page import validation_page
 from planner.resolve import about
 
 ROWS = ".row.yaml"
-"""How the file of a run's row ends. [text]"""
+"""Ending of the file with a run's measured row. [text]"""
 Paths = Annotated[
     list[Path] | None,
     typer.Argument(
@@ -72,8 +72,8 @@ def validate(
         paths: Measured rows, or with a log the job that wrote it. [path]
         log_file: A training log. [path]
         assignments: Fields of the job to replace. [text]
-        json_to: Where JSON goes. [-]
-        report_to: Where the page goes. [path]
+        json_to: File for JSON, or `-` for stdout. [-]
+        report_to: File for the page. [path]
         hardware: Folder of hardware laid over ours. [-]
         calibration: File of what the user measured. [path]
 
@@ -134,7 +134,7 @@ def _one_job(
 
 
 def _compare(job: Job, log: Log, log_file: Path) -> Validation:
-    """The job's own layout, beside what its log says."""
+    """Prediction of the job's own layout beside the log."""
     layout = job.spec.layout
     workload = workload_for(job, layout)
     with about(job.file):
@@ -142,7 +142,7 @@ def _compare(job: Job, log: Log, log_file: Path) -> Validation:
 
 
 def _compare_plan(found: PlanFile, log: Log, log_file: Path) -> Validation:
-    """The plan beside a log, and the run as a row of a file beside it."""
+    """Prediction of a plan beside a log; writes the run as a row next to the log."""
     layout, workload = found.plan.layout, found.workload
     with about(found.path):
         outcome = logged_outcome(workload, partial_of(layout), log, file=log_file)

@@ -28,11 +28,11 @@ Failing = Annotated[
 
 
 def fail_on_verdict(verdict: Verdict, fail_on: FailOn | None) -> None:
-    """Leave with 3 where a verdict is the named one or a worse one.
+    """Leave with 3 where a verdict is the named verdict or worse.
 
     Args:
-        verdict: What was found. [-]
-        fail_on: The mildest that fails, or None. [-]
+        verdict: Verdict on the memory. [-]
+        fail_on: The mildest verdict that fails, or None. [-]
 
     Raises:
         Exit: With 3.

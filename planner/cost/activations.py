@@ -89,7 +89,7 @@ def saved_bytes(
 ) -> Floats:
     """Bytes that one layer keeps on the GPU per micro-batch.
 
-    What it keeps at all, less the share that is offloaded to the host.
+    The bytes kept at all, less the share that is offloaded to the host.
 
     Args:
         workload: The job, with what its layout offloads.
@@ -133,9 +133,9 @@ def counted_bytes(
 ) -> Floats:
     """Bytes that one layer keeps per micro-batch, by formula.
 
-    The sum over its saved tensors of width x element size x the share of the
-    tokens or columns that the rank holds, each times the share that the
-    recompute kind keeps, and nothing below all that trains. Fused dense blocks
+    The sum over the layer's saved tensors of width x element size x the rank's
+    share of tokens or columns. Each tensor counts by the share that the recompute
+    kind keeps; a layer below all that trains keeps nothing. Fused dense blocks
     without recompute keep
     ``8 h tau sigma + [2 (a+2g) d + 2 a d + 4 a + 2 n_m f] tau / t``. Dropout adds
     its masks; frozen linears drop the inputs that no adapter reads; autocast keeps a
@@ -176,7 +176,7 @@ def _tensor_bytes(
     kind: RecomputeKind,
     meshes: Meshes,
 ) -> "Floats | float":
-    """One saved tensor on a rank, all of it."""
+    """Bytes of one saved tensor on a rank, all of the tensor. [B]."""
     width = tensor.width * _element(workload, layer, tensor, kind)
     width += copied_bytes(workload, layer, tensor.name)
     return width * _share(workload, tensor, kind, meshes)
@@ -185,7 +185,10 @@ def _tensor_bytes(
 def _beside_bytes(
     workload: Workload, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
 ) -> Floats:
-    """Dropout masks, kept with the norms' inputs; adapters' inner columns; repeats."""
+    """Bytes of dropout masks, adapters' columns, repeated K and V, and scores. [B].
+
+    Masks are kept with the norms' inputs.
+    """
     local = tokens(workload, meshes)
     masks = kind.keeps.get("ffn_norm_input", 0.0) * workload.recipe.dropout_bytes
     halves = min(layer.norms, 2)
@@ -198,7 +201,7 @@ def _beside_bytes(
 
 
 def _repeated(workload: Workload, layer: LayerKind) -> float:
-    """Columns of keys and values beyond their own: ``2 (a - g) d`` if repeated. [1]."""
+    """Columns that repeated keys and values add: ``2 (a - g) d``, else none. [1]."""
     attention = layer.attention
     if not workload.recipe.repeats_kv or not isinstance(attention, Attention):
         return 0.0
@@ -208,7 +211,7 @@ def _repeated(workload: Workload, layer: LayerKind) -> float:
 def score_bytes(workload: Workload, layer: LayerKind) -> float:
     """Bytes per token of the explicit scores that an unfused attention keeps.
 
-    The softmax's output, ``2 a s``; with dropout its output and its mask too, and
+    The softmax's output, ``2 a s``; with dropout also the dropout's output and mask,
     ``5 a s`` in all.
 
     Args:
@@ -255,14 +258,14 @@ def _share(
 
 
 def _columns(tensor: SavedTensor, meshes: Meshes) -> "Floats | float":
-    """Expert tensor ranks share the inner columns, not the input."""
+    """Ranks that share an expert's columns: etp, but 1 for the expert input. [1]."""
     return 1.0 if tensor.name == "expert_input" else cast("Floats", meshes.etp * 1.0)
 
 
 def _element(
     workload: Workload, layer: LayerKind, tensor: SavedTensor, kind: RecomputeKind
 ) -> float:
-    """Bytes per element as this stack keeps it.
+    """Bytes per element of a saved tensor as the stack keeps it. [B].
 
     A frozen norm keeps no normalised 16-bit copy for its weight's gradient; a norm
     that runs again keeps its input alone; an input that only a weight's gradient
@@ -290,13 +293,14 @@ def _element(
 def transient_bytes(
     workload: Workload, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
 ) -> Floats:
-    """Bytes that the backward of one layer needs beside what it kept.
+    """Bytes that the backward of one layer needs beside the saved activations.
 
-    The larger of its two halves: two gathered inputs and the gradients of the
-    inner activations, or the gradients of Q, K, V with the fp32 query
-    accumulator and what context ranks exchange, each with what recomputed modules
-    build again of it; plus the whole layer's activations when they are rebuilt. Below
-    all that trains there is no backward. Replayed where the eager operators are known.
+    Two gathered inputs with sp, and the larger of the layer's two halves. The
+    feed-forward half has the gradients of the inner activations. The attention half
+    has the gradients of Q, K, V, the fp32 query accumulator and what context ranks
+    exchange. Each half adds what recomputed modules build again; a rebuilt layer adds
+    all of the layer's activations. Below all that trains there is no backward.
+    Replayed where the eager operators are known.
 
     Args:
         workload: The job.
@@ -324,7 +328,7 @@ def transient_bytes(
 def _counted_transient(
     workload: Workload, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
 ) -> Floats:
-    """The same by formula, whatever is offloaded."""
+    """Bytes that the backward of one layer needs by formula, without offload. [B]."""
     if layer.role == "below":
         return np.zeros(len(meshes))
     local = tokens(workload, meshes)
@@ -352,7 +356,7 @@ def _counted_transient(
 def _rebuilt_bytes(
     workload: Workload, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
 ) -> tuple[Floats, Floats]:
-    """What recomputed modules build again, in the attention half and in the other."""
+    """Bytes that recomputed modules build again: attention half, other half. [B]."""
     halves = np.zeros(len(meshes)), np.zeros(len(meshes))
     names = rebuilt(kind, layer) if kind.modules else frozenset()
     for tensor in layer.saved():

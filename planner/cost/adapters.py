@@ -33,7 +33,7 @@ _INPUTS = {
 }
 """Saved tensors that linears read, and the GEMMs that read them."""
 _KEPT_ANYWAY = frozenset({"latents", "attention_output"})
-"""Those that a norm's or the attention's own backward needs."""
+"""Saved tensors that the backward of a norm or of the attention needs."""
 SINGLE = 4
 """Bytes of an fp32 number. [B]"""
 MASK = 1
@@ -76,7 +76,7 @@ def adapters_beside(workload: Workload, layer: LayerKind, name: str) -> tuple[in
 
     Args:
         workload: The job. [-]
-        layer: Kind of layer; a frozen one carries none. [-]
+        layer: Kind of layer; a frozen layer carries none. [-]
         name: Name of the GEMM. [text]
 
     Returns:
@@ -90,7 +90,7 @@ def adapters_beside(workload: Workload, layer: LayerKind, name: str) -> tuple[in
 
 
 def is_frozen(workload: Workload, layer: LayerKind) -> bool:
-    """Whether a layer's own weights stay as they are.
+    """Tell if a layer's own weights stay as they are.
 
     Args:
         workload: The job. [-]
@@ -103,7 +103,7 @@ def is_frozen(workload: Workload, layer: LayerKind) -> bool:
 
 
 def carries(workload: Workload, layer: LayerKind, name: str) -> bool:
-    """Whether a GEMM trains something: its weight, or an adapter beside it.
+    """Tell if a GEMM trains something: its weight, or an adapter beside it.
 
     Args:
         workload: The job. [-]
@@ -119,10 +119,10 @@ def carries(workload: Workload, layer: LayerKind, name: str) -> bool:
 
 
 def is_kept(workload: Workload, layer: LayerKind, tensor: str) -> bool:
-    """Whether a saved tensor is needed where weights are frozen.
+    """Tell if a saved tensor is kept where weights are frozen.
 
-    The input gradient of a frozen linear needs its weight alone, so an input is
-    kept only where an adapter reads it as it is; the inputs of norms, attention and
+    The input gradient of a frozen linear needs its weight alone. An input is thus
+    kept only where an adapter reads it as it is. The inputs of norms, attention and
     activations stay.
 
     Args:
@@ -143,10 +143,10 @@ def is_kept(workload: Workload, layer: LayerKind, tensor: str) -> bool:
 
 
 def copied_bytes(workload: Workload, layer: LayerKind, tensor: str) -> float:
-    """What adapters keep per token of a tensor that they read, beside it.
+    """Bytes per token that adapters keep beside a tensor that they read.
 
-    Each its own: with dropout the dropped input and a mask, 2 + 1 B an element; in
-    fp32 a copy of 4 B, or 4 + 1 B dropped.
+    For each adapter: with dropout the dropped input and a mask, 2 + 1 B an element;
+    in fp32 a copy of 4 B, or 4 + 1 B dropped.
 
     Args:
         workload: The job. [-]
@@ -246,7 +246,7 @@ def adapter_sums(
 def _sizes(
     workload: Workload, layer: LayerKind, rank: int
 ) -> Iterator[tuple[Gemm, float]]:
-    """GEMMs that carry adapters, with ``rho (i + o)`` of one copy of these."""
+    """GEMMs that carry adapters, each with ``rho (i + o)`` of one copy. [1]."""
     for gemm in layer.gemms():
         outputs = adapters_beside(workload, layer, gemm.name)
         if outputs:
@@ -278,17 +278,17 @@ def adapter_times(
     gemm: Gemm,
     shape: tuple[Floats, Floats, Floats],
 ) -> tuple[Floats, Floats]:
-    """What one frozen linear costs beside its own two GEMMs.
+    """Time of one frozen linear beside its own two GEMMs.
 
-    Its adapters' two GEMMs and the addition of their result, forward; their four
-    and one addition, backward; the dropped or widened copy of the input; for
-    quantised weights the dequantisation of both passes.
+    Forward, the adapters' two GEMMs and one addition; backward, the adapters' four
+    GEMMs and one addition; the dropped or widened copy of the input; for quantised
+    weights the dequantisation of both passes.
 
     Args:
         workload: The job. [-]
         layer: Kind of layer. [-]
         gemm: The linear. [-]
-        shape: Its tokens, and its columns and inputs on a rank. [1],
+        shape: Tokens of the linear, and its columns and inputs on a rank. [1],
             shape (meshes,) each
 
     Returns:
@@ -321,7 +321,8 @@ def adapter_weight_times(
         workload: The job. [-]
         layer: Kind of layer. [-]
         gemm: The linear. [-]
-        shape: As for :func:`adapter_times`. [1], shape (meshes,) each
+        shape: Tokens, columns and inputs, as for :func:`adapter_times`. [1],
+            shape (meshes,) each
 
     Returns:
         A part of the backward of :func:`adapter_times`. [s], shape (meshes,)
@@ -343,7 +344,7 @@ def adapter_width(
         workload: The job. [-]
         layer: Kind of layer. [-]
         gemm: The linear. [-]
-        outputs: Its own outputs on a rank. [1], shape (meshes,)
+        outputs: Outputs of the linear on a rank. [1], shape (meshes,)
 
     Returns:
         Columns, none where no adapter is. [1], shape (meshes,)

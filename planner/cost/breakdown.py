@@ -1,4 +1,4 @@
-"""Where the step's time goes: exposed time of the busiest rank by cause."""
+"""Breakdown of the step time: exposed time of the busiest rank by cause."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -28,15 +28,15 @@ def time_breakdown(
 ) -> TimeBreakdown:
     """Split the step of one layout by cause.
 
-    The busiest rank's own work is known by cause. What transfers between stages
-    add is the step less the step with free transfers; what data parallelism
-    adds outside the layers is found the same way, with the compute that it slows
-    down; the rest of the rank's time is bubble (without a pipeline it is what
-    rounding to whole nanoseconds left of compute).
+    The busiest rank's own work is known by cause. Transfers between stages add the
+    step less the step with free transfers. Data parallelism outside the layers adds
+    the step less the step without it, with the compute that it slows down. The rest
+    of the rank's time is bubble. Without a pipeline the rest is compute that rounding
+    to whole nanoseconds left.
 
     Args:
         table: Table of the layout's one mesh.
-        costs: Its inner problem.
+        costs: Inner problem of the mesh.
         counts: Layers by stage, kind and menu entry. [1]
 
     Returns:
@@ -79,7 +79,7 @@ def own_factor(table: CostTable) -> float:
 
 
 def _update_ns(table: CostTable, counts: Counts, stages: list[int]) -> float:
-    """Optimizer step of one rank without the contention of its collectives."""
+    """Optimizer step of one rank without the contention of its collectives. [ns]."""
     workload, meshes = table.workload, table.meshes
     layers = counts[stages].sum(axis=(0, 2))
     units = [
@@ -97,7 +97,7 @@ def _update_ns(table: CostTable, counts: Counts, stages: list[int]) -> float:
 
 
 def _without_data_parallel(costs: StageCosts, x: Sequence[int]) -> list[int]:
-    """Durations with free gathers and scatters."""
+    """Durations with free gathers and scatters. [ns]."""
     slots = Slots(costs.pp, costs.vpp)
     bare = list(x)
     for stage in range(slots.stages):
@@ -115,11 +115,11 @@ def _busiest(table: CostTable, costs: StageCosts, counts: Counts) -> dict[str, f
 def work_by_rank(
     table: CostTable, costs: StageCosts, counts: Counts
 ) -> list[dict[str, float]]:
-    """What the forwards and backwards of every pipeline rank consist of.
+    """Time of the forwards and backwards of every pipeline rank, by cause.
 
     Args:
         table: Table of the layout's one mesh.
-        costs: Its inner problem.
+        costs: Inner problem of the mesh.
         counts: Layers by stage, kind and menu entry. [1]
 
     Returns:
@@ -141,7 +141,7 @@ def _rank_causes(
     counts: Counts,
     rank: int,
 ) -> dict[str, float]:
-    """All micro-batches of one rank, by cause. [ns]."""
+    """Time of all micro-batches of one rank, by cause. [ns]."""
     workload, meshes = data.workload, data.meshes
     causes: dict[str, float] = defaultdict(float)
     stages = stages_of(costs, rank)

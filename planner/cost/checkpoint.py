@@ -18,12 +18,12 @@ GIB = 2.0**30
 
 @dataclass(frozen=True)
 class Saved:
-    """What a checkpoint holds of some trained parameters."""
+    """Sizes of some trained parameters in a checkpoint."""
 
     parameters: float
-    """Their number. [1]"""
+    """Number of the parameters. [1]"""
     weights: float
-    """As the framework keeps them, without a copy to compute with. [B]"""
+    """Bytes as the framework keeps weights, without a copy to compute with. [B]"""
     optimizer: float
     """Master copy and moments. [B]"""
 
@@ -46,19 +46,19 @@ class Saved:
 
 
 def saved_bytes(workload: Workload, zero_stage: int) -> Saved:
-    """What a framework saves of a whole model: weights, master copies, moments.
+    """Bytes that a framework saves of a model: weights, master copies, moments.
 
-    What one rank alone would hold of the trained parameters at a ZeRO stage, without
-    a second copy to compute with; gradients are not saved, in whatever format.
-    Megatron-Core with Adam 2 + 12 bytes a parameter, FSDP2 4 + 8, DDP around a model
-    that was loaded in bf16 2 + 4.
+    Trained parameters as one rank alone would hold them at a ZeRO stage, without a
+    second copy to compute with. Gradients are not saved, in whatever format. With
+    Adam, Megatron-Core saves 2 + 12 bytes a parameter and FSDP2 4 + 8. DDP around a
+    model that was loaded in bf16 saves 2 + 4.
 
     Args:
         workload: The job: model, method, optimizer, recipe. [-]
         zero_stage: Stage of the layout. [1]
 
     Returns:
-        Bytes and parameters; of a frozen model those of its adapters. [B]
+        Bytes and parameters; of a frozen model, its adapters alone. [B]
 
     References:
         Megatron-LM docs/user-guide/features/dist_optimizer.md; PyTorch distributed
@@ -73,12 +73,12 @@ def saved_bytes(workload: Workload, zero_stage: int) -> Saved:
 
 
 def _alone(zero_stage: int) -> Meshes:
-    """One rank with everything, under the rules of a ZeRO stage."""
+    """Mesh of one rank with everything, under the rules of a ZeRO stage."""
     return Meshes.of_layout(Layout(zero_stage=zero_stage, grad_accum=2))
 
 
 def _unit(workload: Workload, owned: Owned, alone: Meshes) -> Saved:
-    """The same of one unit."""
+    """Bytes that a framework saves of a unit: weights, master copies, moments. [B]."""
     here = replace(workload, offload=Offload())
     states, unsaved = state_bytes(here, owned, alone), unsaved_bytes(here, alone)
     parameters = np.asarray(owned.dense + owned.expert)
@@ -92,9 +92,9 @@ def checkpoint(workload: Workload, layout: Layout) -> Checkpoint:
     """Size of one checkpoint of a job under a layout.
 
     Every trained parameter is saved once: ``sum of P (weight + master + moments)``.
-    A rank writes its own part: weights whole, by the first rank of each shard group,
-    where the framework keeps them whole, else its shard; the optimizer's states as
-    they are divided, from ZeRO-1 on.
+    A rank writes its own part. The first rank of each shard group writes weights that
+    the framework keeps whole; else every rank writes its shard. Optimizer states are
+    written as they are divided, from ZeRO-1 on.
 
     Args:
         workload: The job. [-]
@@ -103,7 +103,7 @@ def checkpoint(workload: Workload, layout: Layout) -> Checkpoint:
     Returns:
         Sizes. [GiB]
 
-    Leaves out the state of data loaders and of random numbers, and the frozen model
+    Leaves out the states of data loaders and random numbers, and the frozen model
     under adapters, which nobody saves again.
     """
     saved = saved_bytes(workload, layout.zero_stage)

@@ -44,7 +44,7 @@ def korthikanti_layer_bytes(
         heads: Attention heads a. [1]
         seq_len: Tokens of a sequence, s. [token]
         tp: Tensor degree t. [1]
-        mode: What is split and what is recomputed.
+        mode: Tensors that are split, and tensors that are recomputed. [text]
 
     Returns:
         Memory of one rank. [B]
@@ -88,7 +88,7 @@ def korthikanti_activation_bytes(
         tp: Tensor degree. [1]
         pp: Pipeline degree p. [1]
         vpp: Chunks per rank v. [1]
-        mode: What is split and what is recomputed.
+        mode: Tensors that are split, and tensors that are recomputed. [text]
 
     Returns:
         Memory of one rank of the first stage. [B]
@@ -149,8 +149,8 @@ def gpt_step_flops_selective(
     Returns:
         Hardware FLOPs. [FLOP]
 
-    One more forward of the attention core is s / (4.5 h): the printed formula
-    counts too much, and serves to reproduce the printed column alone.
+    One more forward of the attention core is s / (4.5 h). The printed formula counts
+    too much, and serves to reproduce the printed column alone.
 
     References:
         Korthikanti et al., arXiv:2205.05198, equation 8.
@@ -193,7 +193,10 @@ def _gpt_flops(
     hidden: int,
     vocab: int,
 ) -> float:
-    """The common shape: ``work B L s h^2 (1 + s / (c_a h) + V / (c_v h L))``."""
+    """FLOPs in the shape that the published forms share. [FLOP].
+
+    ``work B L s h^2 (1 + s / (c_a h) + V / (c_v h L))``.
+    """
     beside = seq_len / (attention * hidden) + vocab / (logits * hidden * layers)
     return work * sequences * layers * seq_len * hidden**2 * (1 + beside)
 
@@ -216,7 +219,7 @@ def parameter_flops_per_token(
     Returns:
         Model FLOPs per token, full attention. [FLOP]
 
-    It counts the embedding's look-up as a product, unlike the layers' own count.
+    The form counts the embedding's look-up as a product, unlike the layers' own count.
 
     References:
         MosaicML llm-foundry, scripts/train/benchmarking/README.md.

@@ -15,7 +15,7 @@ from planner.cost.workload import Workload
 CURVE_RANKS = 8
 """Ranks of the measured all-reduce curves. [1]"""
 CURVE_PASSES = 2 * (CURVE_RANKS - 1) / CURVE_RANKS
-"""Bytes that one of them moves per byte of message: two passes of a ring. [1]"""
+"""Bytes that a rank of the curves moves per byte of message: two ring passes. [1]"""
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class Fabric:
     sizes: Floats
     """Messages of the measured all-reduce curve. [B]"""
     times: Floats
-    """Times of those messages, made never to fall. [s]"""
+    """Times of the curve's messages, made never to fall. [s]"""
     plateau: float
-    """Bus bandwidth of the largest of them. [B/s]"""
+    """Bus bandwidth of the curve's largest message. [B/s]"""
     network: NetworkCalibration
     tuner: NcclConstants
     line_rate: float
@@ -51,7 +51,7 @@ def fabric(workload: Workload) -> Fabric:
         workload: The job.
 
     Returns:
-        Rates of its GPU's links and of its network.
+        Rates of the cluster's links and network.
     """
     topology = workload.topology
     links = domain_calibration(topology.cluster, workload.calibration)
@@ -91,11 +91,11 @@ def _inside(
     plateau: Floats,
     switch: npt.NDArray[np.bool_],
 ) -> Floats:
-    """One pass inside a domain, at the curve's rate for the same chunk.
+    """Time of one pass inside a domain, at the curve's rate for an equal chunk. [s].
 
     A ring moves chunks of ``message / n``; the measured curve is read at the
-    message that has the same chunk on its own eight ranks. To a switch that
-    reduces, each rank sends the message itself, however many they are.
+    message that has an equal chunk on the curve's eight ranks. To a switch that
+    reduces, each rank sends the message itself, however many ranks there are.
     """
     n = np.maximum(group.size, 1)
     alike = np.where(switch, message, message * CURVE_RANKS / n)
@@ -118,7 +118,7 @@ def _line_rate(links: Fabric, group: Groups) -> Floats:
 
 
 def _outside(links: Fabric, message: Floats, group: Groups, *, passes: int) -> Floats:
-    """Ring passes across domains: the faster of NCCL's LL128 and Simple."""
+    """Time of ring passes across domains: the faster of LL128 and Simple. [s]."""
     n, q = group.size, group.domains
     volume = passes * (n - 1) / n * message / _crossing_rate(links, group)
     slower = links.network.latency_factor
@@ -137,10 +137,10 @@ def all_gather_time(links: Fabric, message: Floats, group: Groups) -> Floats:
     Args:
         links: Measured rates.
         message: The whole (gathered) tensor. [B], shape (meshes,)
-        group: Who takes part. shape (meshes,)
+        group: Groups of ranks that take part. shape (meshes,)
 
     Returns:
-        Time, zero for groups of one. [s], shape (meshes,)
+        Time, zero for groups of one rank. [s], shape (meshes,)
 
     References:
         NCCL src/graph/tuning.cc; nccl-tests doc/PERFORMANCE.md.
@@ -159,10 +159,10 @@ def turn_latency(links: Fabric, group: Groups) -> Floats:
 
     Args:
         links: Measured rates.
-        group: Who takes part. shape (meshes,)
+        group: Groups of ranks that take part. shape (meshes,)
 
     Returns:
-        Time, zero for groups of one. [s], shape (meshes,)
+        Time, zero for groups of one rank. [s], shape (meshes,)
 
     References:
         NCCL src/graph/tuning.cc.
@@ -181,10 +181,10 @@ def all_reduce_time(links: Fabric, message: Floats, group: Groups) -> Floats:
     Args:
         links: Measured rates.
         message: The tensor on each rank. [B], shape (meshes,)
-        group: Who takes part. shape (meshes,)
+        group: Groups of ranks that take part. shape (meshes,)
 
     Returns:
-        Time, zero for groups of one. [s], shape (meshes,)
+        Time, zero for groups of one rank. [s], shape (meshes,)
     """
     switch = (links.nvls > 0) & (group.size >= links.nvls_ranks)
     plateau = np.where(switch, links.nvls, links.ring)
@@ -195,7 +195,7 @@ def all_reduce_time(links: Fabric, message: Floats, group: Groups) -> Floats:
 
 
 def _tree(links: Fabric, message: Floats, group: Groups) -> Floats:
-    """NCCL's double binary tree over domains, chains or the switch inside them.
+    """Time of NCCL's double binary tree over domains, chains or the switch inside.
 
     Of two domains each is a leaf once and a root once, so that the message crosses
     once each way; of more, an inner node sends it twice. Before the pipeline is
@@ -223,10 +223,10 @@ def all_to_all_time(links: Fabric, sent: Floats, group: Groups) -> Floats:
     Args:
         links: Measured rates.
         sent: Bytes that a rank sends, its own share included. [B], shape (meshes,)
-        group: Who takes part. shape (meshes,)
+        group: Groups of ranks that take part. shape (meshes,)
 
     Returns:
-        Time, zero for groups of one. [s], shape (meshes,)
+        Time, zero for groups of one rank. [s], shape (meshes,)
     """
     n = np.maximum(group.size, 1)
     leaving = group.off_domain * (n - 1) / n
@@ -243,10 +243,10 @@ def dispatch_time(
         links: Measured rates.
         inside: Bytes that a rank sends by the domain's own link. [B], shape (meshes,)
         outside: Bytes that it sends to other domains. [B], shape (meshes,)
-        group: Who takes part. shape (meshes,)
+        group: Groups of ranks that take part. shape (meshes,)
 
     Returns:
-        Time, zero for groups of one. [s], shape (meshes,)
+        Time, zero for groups of one rank. [s], shape (meshes,)
     """
     n = np.maximum(group.size, 1)
     slow = group.all_to_all_bandwidth * links.network.all_to_all_efficiency
@@ -267,7 +267,7 @@ def send_time(
         links: Measured rates.
         message: Bytes sent. [B], shape (meshes,)
         line_rate: Slowest link on the way, shared. [B/s], shape (meshes,)
-        crosses: Whether the pair lies in two domains. shape (meshes,)
+        crosses: True where the pair lies in two domains. shape (meshes,)
 
     Returns:
         Time. [s], shape (meshes,)

@@ -15,18 +15,18 @@ from planner.cost.workload import Workload
 
 GB = 1e9
 NEIGHBOURS = 2
-"""Of a rank in a ring, in a chain, and on average in a tree over domains. [1]"""
+"""Neighbours of a rank in a ring, a chain, and on average a tree over domains. [1]"""
 BOTH_WAYS = 2
-"""A buffer to send from and one to receive into. [1]"""
+"""Buffers of a connection: one to send from and one to receive into. [1]"""
 
 Mask = npt.NDArray[np.bool_]
 
 
 def communication_bytes(workload: Workload, meshes: Meshes) -> Floats:
-    """What NCCL and overlapped exchanges have allocated on a rank.
+    """Bytes that NCCL and overlapped exchanges have allocated on a rank.
 
     One communicator per group in use, each with the buffers of its connections;
-    or a stack's own figure for every one of them. Exchanges over the tensor group
+    or a stack's own figure for every communicator. Exchanges over the tensor group
     that run beside their GEMMs have registered buffers of ``2 h tau`` each.
 
     Args:
@@ -36,8 +36,8 @@ def communication_bytes(workload: Workload, meshes: Meshes) -> Floats:
     Returns:
         Memory. [B], shape (meshes,)
 
-    Leaves out that a communicator's buffers appear with its first use, and what
-    libraries other than NCCL take for the exchange of experts.
+    Leaves out that a communicator's buffers appear with its first use. Leaves out the
+    memory of libraries other than NCCL for the exchange of experts.
     """
     each = workload.profile.communicator_gb
     total = np.zeros(len(meshes))
@@ -57,7 +57,7 @@ def _overlap_bytes(workload: Workload, meshes: Meshes) -> Floats:
 def _communicators(
     workload: Workload, meshes: Meshes
 ) -> Iterator[tuple[Mask, Callable[[], Floats]]]:
-    """Whether each axis is in use, and how to size its communicator.
+    """Communicators of the axes: a mask of use, and a function for the size. [B].
 
     The world's; tensor, context and data groups; both parts of a context group that
     Ulysses shares with a ring; stages, which send to their
@@ -93,7 +93,7 @@ def _communicators(
 
 
 def _ends(workload: Workload, meshes: Meshes) -> Groups:
-    """The first stage and the last: in one domain where all stages are."""
+    """Groups of the first stage and the last: in one domain where all stages are."""
     stages = axes.stage_groups(workload.topology, meshes)
     apart = stages.domains > 1
     return replace(
@@ -108,17 +108,18 @@ def collective_bytes(kept: CommunicatorMemory, arch: str, group: Groups) -> Floa
     """Buffers of a communicator for collectives.
 
     Inside a domain each rank receives on every channel from its neighbour in the
-    ring and, of more than two, from the other one in the tree. Each of a domain's
-    ranks passes the channels of one NIC on: two buffers to and from the one other
-    domain, or of more than two domains those of the ring and of two neighbours in
-    the tree. Where the switch reduces, two more buffers per channel and head::
+    ring. With more than two ranks it also receives from the other neighbour in the
+    tree. Each of a domain's ranks passes the channels of one NIC on. With two domains
+    that takes two buffers, to and from the other domain. With more domains it takes
+    the buffers of the ring and of two neighbours in the tree. Where the switch
+    reduces, two more buffers per channel and head::
 
         (c_in n_in + c_nic n_out) (LL + LL128 + Simple) + 2 c_nvls heads buffer
 
     Args:
-        kept: What NCCL allocates.
+        kept: Sizes of NCCL's allocations.
         arch: Architecture of the GPUs. [text]
-        group: Its ranks.
+        group: Ranks of the communicator.
 
     Returns:
         Memory, zero for one rank. [B], shape (meshes,)
@@ -144,8 +145,8 @@ def all_to_all_bytes(kept: CommunicatorMemory, group: Groups) -> Floats:
     for what is sent and one for what is received.
 
     Args:
-        kept: What NCCL allocates.
-        group: Its ranks.
+        kept: Sizes of NCCL's allocations.
+        group: Ranks of the communicator.
 
     Returns:
         Memory, zero for one rank. [B], shape (meshes,)
@@ -157,10 +158,10 @@ def all_to_all_bytes(kept: CommunicatorMemory, group: Groups) -> Floats:
 
 
 def pools(kept: CommunicatorMemory) -> float:
-    """The two pools of sends and receives over the network. [B].
+    """Bytes of the two pools of sends and receives over the network. [B].
 
     Args:
-        kept: What NCCL allocates.
+        kept: Sizes of NCCL's allocations.
 
     Returns:
         Memory. [B]
@@ -171,7 +172,7 @@ def pools(kept: CommunicatorMemory) -> float:
 def _stage_bytes(
     kept: CommunicatorMemory, workload: Workload, meshes: Meshes
 ) -> Floats:
-    """Sends to and receives from the stages before and after. [B]."""
+    """Buffers for sends to, and receives from, the stages before and after. [B]."""
     _, crosses = axes.stage_bandwidth(workload.topology, meshes)
     neighbours = np.minimum(meshes.pp - 1, NEIGHBOURS)
     near = neighbours * kept.p2p_channels_per_peer * kept.connection

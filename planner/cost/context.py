@@ -1,4 +1,4 @@
-"""What all layer prices share: causes of time, fabrics, groups, token counts."""
+"""Columns that all layer prices share: causes, fabrics, groups, token counts."""
 
 from dataclasses import dataclass, field
 
@@ -43,7 +43,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class Context:
-    """What every layer kind shares: fabrics, groups, token counts."""
+    """Columns that every layer kind shares: fabrics, groups, token counts."""
 
     workload: Workload
     meshes: Meshes

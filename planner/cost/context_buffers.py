@@ -8,20 +8,20 @@ from planner.models.blocks import Attention, LayerKind
 from planner.specs.context import PLAIN
 
 RING_BUFFERS = 6
-"""Of keys and values in 16 bits beside a rank's own: two chunks of neighbours, and
-two of gradients in fp32. [1]"""
+"""Buffers of a ring beside a rank's own 16-bit keys and values: two chunks of
+neighbours, and two of gradients in fp32. [1]"""
 DEAL_BUFFERS = 2
 """Copies of what Ulysses sends: as sent, and as received. [1]"""
 WHOLE = PLAIN.index("all-gather")
-"""The kind that gathers keys whole. [1]"""
+"""Index of the kind that gathers keys whole. [1]"""
 
 
 def key_width(layer: LayerKind, meshes: Meshes) -> Floats:
     """Columns of keys and values on all tensor ranks: ``2 max(g, t u) d``.
 
-    No rank has less than one head, so that heads are copied where the tensor ranks
-    and those that Ulysses deals to are more than there are. Latent attention sends
-    its decompressed heads.
+    No rank has less than one head. Heads are copied where the tensor ranks times the
+    ranks that Ulysses deals to, ``t u``, are more than g. Latent attention sends its
+    decompressed heads.
 
     Args:
         layer: Kind of layer. [-]
@@ -58,9 +58,9 @@ def dealt_width(layer: LayerKind, meshes: Meshes) -> Floats:
 def context_buffers(layer: LayerKind, meshes: Meshes) -> Floats:
     """Bytes per local token that the exchange needs in a layer's backward.
 
-    With K bytes of keys and values a token: a ring has ``6 K`` beside its own, an
-    all-gather the ``c K`` of the whole sequence, Ulysses two copies of what it deals
-    out. Ulysses inside a ring has both.
+    With K bytes of keys and values a token, a ring has ``6 K`` beside the rank's own.
+    An all-gather has the ``c K`` of the whole sequence. Ulysses has two copies of what
+    it deals out; Ulysses inside a ring has the buffers of both.
 
     Args:
         layer: Kind of layer. [-]

@@ -16,7 +16,8 @@ RING_BACK = 3
 """Bytes of a ring's backward over those of its forward: keys and values again, and
 their gradients in fp32. [1]"""
 GATHER_BACK = 2
-"""The same of an all-gather: gathered again, and their gradients scattered. [1]"""
+"""Bytes of an all-gather's backward over those of its forward: keys and values
+again, and their gradients scattered. [1]"""
 
 
 def context_exchange(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:

@@ -21,25 +21,25 @@ Points = npt.NDArray[np.float64] | Counts
 class DurationLines:
     """``x = fixed + sum over (kind, menu) of each * layers of the slot's stage``.
 
-    The slot of an optimizer takes the layers of all its rank's stages, which cost
-    the same on each.
+    The slot of an optimizer takes the layers of all its rank's stages: a layer costs
+    as much on each.
     """
 
     costs: StageCosts
     fixed: Counts
     """Durations of empty stages. [ns], shape (slots,)"""
     each: Counts
-    """Of one layer. [ns], shape (kinds, menu, slots)"""
+    """Durations that one layer adds. [ns], shape (kinds, menu, slots)"""
 
     @classmethod
     def of(cls, costs: StageCosts) -> "DurationLines":
-        """Read the lines off two splits: none, and a layer everywhere.
+        """Read the lines off splits of no layer, and of a layer on every stage.
 
         Args:
             costs: The inner problem.
 
         Returns:
-            Its lines.
+            Lines of the problem.
         """
         kinds, menu = len(costs.layers), len(costs.menu)
         none = np.zeros((costs.stages, kinds, menu), dtype=np.int64)
@@ -53,7 +53,7 @@ class DurationLines:
         return cls(costs, fixed, each)
 
     def at(self, points: Points) -> Counts:
-        """Durations at several splits, the same as ``durations`` where they are whole.
+        """Durations at several splits, exactly ``durations`` at whole layer counts.
 
         Args:
             points: Layers, whole or not. [1], shape (cases, stages, kinds, menu)

@@ -1,8 +1,8 @@
 """Bytes of eager PyTorch, replayed operator by operator, in place of formulas.
 
-Where a recipe names a precision policy to replay, a block's saved tensors, what its
-backward needs beside them, and the same of the ends come from ``planner.eager``. A mesh
-or a model that the replay has no operators for keeps the formulas.
+A recipe may name a precision policy to replay. Then ``planner.eager`` gives the saved
+and the transient bytes of a block, and of the ends. A mesh or a model that the replay
+has no operators for keeps the formulas.
 """
 
 from collections.abc import Iterator
@@ -36,27 +36,27 @@ REPLAYED_KINDS = frozenset({"none", "full", "selective"})
 HALF = ("bf16", "fp16")
 """Compute formats of 16 bits, whose tensors are of one size. [text]"""
 UNKNOWN = float("nan")
-"""Where the formulas count. [B]"""
+"""Bytes of a mesh where the formulas count. [B]"""
 
 
 @dataclass(frozen=True)
 class EagerEnds:
-    """The two ends on every mesh. [B], shape (meshes,); nan where formulas count."""
+    """Bytes of the two ends. [B], shape (meshes,); nan where formulas count."""
 
     constants: Floats
-    """Kept once for all blocks: angles, masks."""
+    """Bytes kept once for all blocks: angles, masks. [B]"""
     loss: Floats
-    """Most that norm, head and loss have at one time."""
+    """Most bytes that norm, head and loss have at one time. [B]"""
 
 
 def replayed_block(
     workload: Workload, layer: LayerKind, kind: str, meshes: Meshes
 ) -> tuple[Floats, Floats]:
-    """What one block keeps, and what its backward needs beside that.
+    """Saved and transient bytes of one block.
 
-    Where gradients appear late, in the room of the activations that go, the second
-    is less all gradients that the block leaves, which its moments add; elsewhere it
-    is less those made by the time of the peak.
+    Gradients are taken off the transient bytes. Gradients may appear late, in the room
+    of the activations that go. Then all gradients that the block leaves are taken off:
+    the moments add them. Elsewhere the gradients made by the time of the peak are.
 
     Args:
         workload: The job.
@@ -87,7 +87,7 @@ def replayed_block(
 
 
 def replayed_ends(workload: Workload, meshes: Meshes) -> EagerEnds:
-    """What embedding, norm, head and loss have outside the blocks.
+    """Bytes of embedding, norm, head and loss outside the blocks.
 
     Args:
         workload: The job.
@@ -110,10 +110,10 @@ def replayed_ends(workload: Workload, meshes: Meshes) -> EagerEnds:
 
 
 def _copies_beyond(workload: Workload, case: EagerCase) -> int:
-    """What autocast's copies of weights add to the fullest moment of the loss. [B].
+    """Bytes that autocast's weight copies add to the loss at its fullest. [B].
 
     Blocks that are recomputed keep no copy for their backward, but the forward has
-    all of them until it ends. They are booked with the blocks, evenly.
+    all of them until it ends. The copies are booked with the blocks, evenly.
     """
     if case.precision != "amp_bf16":
         return 0
@@ -126,7 +126,7 @@ def _copies_beyond(workload: Workload, case: EagerCase) -> int:
 
 
 def _most(ends: EndsMemory) -> int:
-    """Most that head and loss need beside what they keep, either way. [B]."""
+    """Most bytes of head and loss beside what they keep, forward or backward. [B]."""
     return max(ends.head_transient, ends.forward)
 
 
@@ -140,7 +140,7 @@ def _starts(workload: Workload) -> Iterator[tuple[int, int]]:
 
 @cache
 def _block(case: str, index: int) -> BlockMemory | None:
-    """One block of a case given as JSON, which can be looked up again."""
+    """Memory of one block of a case given as JSON; None where it is unsupported."""
     try:
         return block_memory(EagerCase.model_validate_json(case), index, tracked=False)
     except Unsupported:
@@ -149,7 +149,7 @@ def _block(case: str, index: int) -> BlockMemory | None:
 
 @cache
 def _ends(case: str) -> EndsMemory | None:
-    """The ends of a case given as JSON."""
+    """Memory of the ends of a case given as JSON; None where it is unsupported."""
     try:
         return ends_memory(EagerCase.model_validate_json(case), tracked=False)
     except Unsupported:
@@ -157,7 +157,7 @@ def _ends(case: str) -> EndsMemory | None:
 
 
 def _index(workload: Workload, layer: LayerKind) -> int | None:
-    """The first place of a kind of layer that trains; None outside the model."""
+    """First block of a kind of layer that trains; None outside the model. [1]."""
     if layer.role != "trained":
         return None
     starts = zip(workload.model.runs, _starts(workload), strict=True)
@@ -202,20 +202,20 @@ def _cases(
 
 
 def is_replayed(workload: Workload, meshes: Meshes) -> npt.NDArray[np.bool_]:
-    """Where the replay has the policy, the formats, the family and the degrees.
+    """Tell where the replay has policy, formats, family, degrees and operators.
 
     Args:
         workload: The job.
         meshes: Any meshes.
 
     Returns:
-        False where formulas count. [-], shape (meshes,)
+        True where the replay counts, else formulas do. [-], shape (meshes,)
     """
     return ~np.isnan(replayed_ends(workload, meshes).loss)
 
 
 def _may_replay(workload: Workload, meshes: Meshes) -> npt.NDArray[np.bool_]:
-    """The same before the replay is asked whether it has the operators."""
+    """Tell where the replay has policy, formats, family and degrees."""
     training, model = workload.training, workload.model
     known = workload.replay != NOTHING and training.precision in HALF
     known = known and model.family in families() and not model.mtp_layers
@@ -226,7 +226,7 @@ def _may_replay(workload: Workload, meshes: Meshes) -> npt.NDArray[np.bool_]:
 
 
 def _special(workload: Workload) -> bool:
-    """Attention, frozen parts, formats or adapters that the replay lacks."""
+    """Tell if attention, frozen parts, formats or adapters are not in the replay."""
     training = workload.training
     if not all(isinstance(kind.attention, Attention) for kind in workload.kinds):
         return True

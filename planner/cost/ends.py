@@ -20,7 +20,7 @@ TOKEN_ID = 8
 EMBEDDING_KERNELS = 0.3
 """Kernels of the embedding over a layer's: look-ups, sum, dropout of 16. [1]"""
 HEAD_KERNELS = 0.6
-"""The same of norm, head and loss: 10 of 16. [1]"""
+"""Kernels of norm, head and loss over a layer's: 10 of 16. [1]"""
 LOSS_FORWARD = 0.4
 """Share of the loss's traffic that the forward moves: 4 of 10 bytes, fused. [1]"""
 
@@ -32,17 +32,17 @@ class End:
     forward: Parts
     backward: Parts
     saved: Floats
-    """Held per micro-batch in flight. [B], shape (meshes,)"""
+    """Bytes held per micro-batch in flight. [B], shape (meshes,)"""
     transient: Floats
-    """Alive while the end's own backward runs. [B], shape (meshes,)"""
+    """Bytes alive while the end's own backward runs. [B], shape (meshes,)"""
     weight: Floats
     """Part of the backward that makes weight gradients. [s], shape (meshes,)"""
     pending: Floats
-    """Held per micro-batch that waits for them. [B], shape (meshes,)"""
+    """Bytes held per micro-batch that waits for its W. [B], shape (meshes,)"""
 
 
 def _edge_exchange(context: Context) -> Floats:
-    """One reduce-scatter with sp, one all-reduce without, of a layer's input."""
+    """Time to reduce-scatter a layer's input with sp, to all-reduce it without. [s]."""
     message = ELEMENT * context.workload.model.hidden * context.local
     gather = wire.all_gather_time(context.links, message, context.tensor)
     reduce = wire.all_reduce_time(context.links, message, context.tensor)
@@ -50,7 +50,7 @@ def _edge_exchange(context: Context) -> Floats:
 
 
 def embedding_end(context: Context) -> End:
-    """The embedding: a look-up, and one exchange over the tensor group.
+    """Time and memory of the embedding: a look-up, and one exchange over tensor ranks.
 
     Moves ``4 h`` bytes a token forward and ``8 h`` backward.
 
@@ -58,8 +58,8 @@ def embedding_end(context: Context) -> End:
         context: Shared columns.
 
     Returns:
-        Time and memory of the first stage's extra work, with what it sent on
-        where that stays: later stages hold fewer micro-batches.
+        Time and memory of the first stage's extra work. A sent output that stays is
+        counted here: later stages hold fewer micro-batches.
     """
     workload = context.workload
     hidden, rows = workload.model.hidden, context.local * context.sigma
@@ -82,13 +82,13 @@ def embedding_end(context: Context) -> End:
 
 
 def _constants(context: Context) -> Floats:
-    """What all blocks share, where eager operators are replayed."""
+    """Bytes that all blocks share, where eager operators are replayed. [B]."""
     constants = replayed_ends(context.workload, context.meshes).constants
     return np.where(np.isnan(constants), 0.0, constants)
 
 
 def head_end(context: Context) -> End:
-    """Final norm, head GEMM and cross-entropy, and any MTP modules before them.
+    """Time and memory of final norm, head GEMM, cross-entropy and any MTP modules.
 
     The logits live only from the forward to the backward of one micro-batch:
     ``kappa tau V / t``, beside the gathered input of the head; or as the framework's
@@ -165,7 +165,7 @@ def _head_weight_time(context: Context) -> Floats:
 
 
 def _head_pass(context: Context) -> tuple[Parts, Parts]:
-    """One norm, gather, head GEMM and cross-entropy; forward and backward."""
+    """Time of one norm, gather, head GEMM and cross-entropy, forward and backward."""
     workload, meshes = context.workload, context.meshes
     model, rate = workload.model, gemm_rate(workload, narrow=False)
     rows, inputs = context.local, np.full(len(meshes), float(model.hidden))

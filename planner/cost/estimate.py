@@ -50,7 +50,7 @@ def price(workload: Workload, layout: Layout, *, timed: bool = True) -> Priced:
     Args:
         workload: The job.
         layout: A complete layout.
-        timed: Whether its times are wanted, or its memory alone.
+        timed: True for times and memory, False for memory alone.
 
     Returns:
         The layout's integers.
@@ -225,7 +225,7 @@ def memory_estimate(priced: Priced) -> MemoryEstimate:
 
 
 def _device_interval(workload: Workload, stage: StageMemory) -> Interval:
-    """What the driver reports, under both bounds of its band, states at least. [GiB].
+    """Device memory under both bounds of its band, states at least. [GiB].
 
     Parameters times bytes are counted: no band makes them less.
     """
@@ -240,7 +240,7 @@ def _device_interval(workload: Workload, stage: StageMemory) -> Interval:
 
 
 def idle_nodes(workload: Workload, layout: Layout) -> tuple[str, ...]:
-    """What a layout leaves idle of the fleet in service, in words.
+    """Describe the GPUs in service that a layout leaves idle.
 
     Args:
         workload: The job.
@@ -261,7 +261,7 @@ def idle_nodes(workload: Workload, layout: Layout) -> tuple[str, ...]:
 
 
 def idle_words(workload: Workload, layout: Layout) -> str:
-    """How many nodes, or GPUs, of which pool a layout leaves idle.
+    """Count the nodes, or GPUs, of each pool that a layout leaves idle, in words.
 
     Args:
         workload: The job.
@@ -282,7 +282,7 @@ def idle_words(workload: Workload, layout: Layout) -> str:
 
 
 def assumptions(workload: Workload) -> tuple[str, ...]:
-    """What an estimate rests on and what it leaves out, in words.
+    """List what an estimate rests on and what it leaves out, in words.
 
     Args:
         workload: The job.

@@ -55,7 +55,7 @@ def _query_dim(layer: LayerKind) -> int:
 
 
 def _score_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
-    """The same by explicit scores, masked ones included."""
+    """Forward and backward time of the core by all explicit scores. [s]."""
     attention, workload = layer.attention, context.workload
     keys = attention.attended(workload.training.span, causal=False)
     share = context.local / context.meshes.tp
@@ -79,7 +79,7 @@ def tensor_exchange(
     Args:
         context: Shared columns.
         layer: Kind of layer.
-        beside: Forward and backward of its GEMMs by half and split. [s]
+        beside: Forward and backward of the layer's GEMMs by half and split. [s]
 
     Returns:
         Forward and backward. [s], shape (meshes,)
@@ -152,7 +152,7 @@ def _exchanging(layer: LayerKind) -> tuple[str, ...]:
 
 
 def _is_trained(context: Context, layer: LayerKind, region: str) -> bool:
-    """Whether a weight gradient reads the gathered input of a half."""
+    """Tell if a weight gradient reads the gathered input of a half."""
     return any(
         carries(context.workload, layer, gemm.name)
         for gemm in layer.gemms()
@@ -166,7 +166,7 @@ def _trained_halves(context: Context, layer: LayerKind) -> int:
 
 
 def _of(beside: dict[str, GemmTimes], region: str, split: str) -> GemmTimes:
-    """GEMMs of one half, or of both, that the tensor group splits in one way."""
+    """Times of the GEMMs of one half, or of both, under one tensor split. [s]."""
     chosen = [
         times
         for key, times in beside.items()
@@ -182,7 +182,7 @@ def _split_halves(layer: LayerKind) -> int:
 
 
 def _expert_tensor_exchange(context: Context, layer: LayerKind) -> Floats:
-    """Gather and reduce-scatter of dispatched tokens over the expert tensor group."""
+    """Time to gather and reduce-scatter tokens over the expert tensor group. [s]."""
     assert isinstance(layer.ffn, Moe)
     meshes = context.meshes
     copies = np.where(meshes.ep > 1, layer.ffn.top_k, 1)

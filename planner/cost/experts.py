@@ -1,4 +1,4 @@
-"""What routed experts cost beside their products: exchanges, waits and launches."""
+"""Time of routed experts beside their products: exchanges, waits and launches."""
 
 from math import comb
 
@@ -22,11 +22,11 @@ WAITING_GRAPHS = frozenset({"none", "dense"})
 def expert_exchange(context: Context, layer: LayerKind) -> Floats:
     """Time of one dispatch and one combine on the busiest rank.
 
-    Every rank sends ``tau_r k h`` numbers each way, those to the experts in the
-    stack's own format, those back in 16 bits. Deduplicated, a token goes once
-    to each rank that holds one of its experts, and crosses once to each domain, whose
-    own links pass it on; routing limited to few groups of experts reaches fewer.
-    Sent copy by copy, limited routing moves as much as free routing.
+    Every rank sends ``tau_r k h`` numbers each way: to the experts in the stack's own
+    format, back in 16 bits. Deduplicated, a token goes once to each rank that holds
+    one of its experts. It crosses once to each domain, whose own links pass it on.
+    Routing limited to few groups of experts reaches fewer ranks and domains. Sent copy
+    by copy, limited routing moves as much as free routing.
 
     Args:
         context: Shared columns.
@@ -60,9 +60,9 @@ def parts_reached(ffn: Moe, parts: Ints) -> Floats:
 
     ``(n - 1) (1 - P)`` with P the chance to miss a part, for even routing. Free
     routing draws from all E experts. Routing limited to M of G groups draws from
-    ``S = M E / G``, and a part that lies in one group is among them M times in G; one
-    of g groups has j of them chosen as in a draw without replacement. Parts that
-    groups do not tile are taken as free, which reaches more of them.
+    ``S = M E / G``. A part that lies in one group is in these M times in G. A part of
+    g groups has j of them chosen as in a draw without replacement. Parts that groups
+    do not tile are taken under free routing, which reaches more parts.
 
     Args:
         ffn: Routed experts.
@@ -99,7 +99,7 @@ def _missed(experts: float, held: Floats, drawn: int) -> Floats:
 
 
 def _missed_groups(ffn: Moe, parts: Ints) -> Floats:
-    """The same of a part of ``g = G / n`` whole groups, of which j are chosen. [1].
+    """Chance to miss a part of ``g = G / n`` whole groups, of which j are chosen. [1].
 
     ``sum_j C(g, j) C(G - g, M - j) / C(G, M) prod_{i < k} (1 - j (E / G) / (S - i))``.
     """
@@ -115,7 +115,7 @@ def _missed_groups(ffn: Moe, parts: Ints) -> Floats:
 
 
 def shown_exchange(context: Context, dealt: Floats, passes: Floats) -> Floats:
-    """What a dispatch and a combine each way show beside another micro-batch.
+    """Exposed time of a dispatch and a combine each way beside another micro-batch.
 
     Of an exchange ``d`` each way and passes ``f + b`` of compute, where it overlaps::
 
@@ -124,7 +124,7 @@ def shown_exchange(context: Context, dealt: Floats, passes: Floats) -> Floats:
     Args:
         context: Shared columns.
         dealt: Dispatch and combine of one pass. [s], shape (meshes,)
-        passes: Forward and backward of the layer without them. [s], shape (meshes,)
+        passes: Forward and backward without exchanges. [s], shape (meshes,)
 
     Returns:
         Exposed time of one pass. [s], shape (meshes,)
@@ -146,8 +146,8 @@ def shown_exchange(context: Context, dealt: Floats, passes: Floats) -> Floats:
 def expert_waits(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
     """Idle time of a GPU whose host steers the experts, forward and backward.
 
-    The host reads how many tokens each expert got, so that it cannot run ahead, and
-    then launches every expert's kernels one by one: ``w + n E / ep l``.
+    The host reads how many tokens each expert got, so that it cannot run ahead. Then
+    it launches every expert's kernels one by one: ``w + n E / ep l``.
 
     Args:
         context: Shared columns.

@@ -41,7 +41,7 @@ from planner.specs.table import BLOCK, StageCosts
 
 GIB = 2**30
 CATEGORIES = ("weights", "gradients", "optimizer", "activations", "transient")
-"""What adds up to allocated memory."""
+"""Categories that add up to allocated memory. [text]"""
 Named = tuple[str, dict[str, float]]
 """A moment and its categories. [B]"""
 
@@ -53,7 +53,7 @@ def stage_memories(
 
     Args:
         table: Table of the layout's one mesh.
-        costs: Its inner problem.
+        costs: Inner problem of the mesh.
         counts: Layers by stage, kind and menu entry. [1]
 
     Returns:
@@ -80,7 +80,7 @@ def stage_memories(
 
 @dataclass(frozen=True)
 class Beside:
-    """What is there at every moment of every rank. [B]."""
+    """Buffers and communication memory at every moment of every rank. [B]."""
 
     workload: Workload
     buffers: float
@@ -124,7 +124,7 @@ def _rank_memory(
     states: dict[str, Floats],
     idle: Sequence[Named],
 ) -> StageMemory:
-    """Every moment of one rank, and the fullest again. [GiB]."""
+    """Memory of one rank at every moment, and at the fullest again. [GiB]."""
     held = {name: float(values[rank]) for name, values in states.items()}
     busy = _busy(costs, vectors, counts, rank, held)
     moments = [
@@ -150,7 +150,7 @@ def _busy(
 ) -> Iterator[Named]:
     """Moments of the passes: states, what is in flight, the stage at work. [B].
 
-    On the head's stage the loss and the layers each have their own.
+    On the head's stage the loss and the layers each have a moment.
     """
     for peak in _peaks(costs, rank):
         at = stages_of(costs, rank)[peak.chunk]
@@ -194,7 +194,7 @@ def _idle(
 
 
 def _applies(moment: Moment) -> bool:
-    """Whether a moment is there on the table's one mesh: it holds something."""
+    """Tell if a moment applies: steady and backward only where they hold memory."""
     cells = [cell for row in moment.layers for cell in row]
     units = [*cells, moment.embedding, moment.head]
     whole = moment.name not in (STEADY, BACKWARD)
@@ -223,7 +223,7 @@ def _idle_parts(
 def _units(
     moment: Moment, costs: StageCosts, counts: Counts, rank: int, menu: Sequence[int]
 ) -> Iterator[tuple[int, Addend]]:
-    """Units of one rank: how many, and what each has."""
+    """Units of one rank: their number, and the addend of each. [B]."""
     for stage in stages_of(costs, rank):
         for kind, entry in np.argwhere(counts[stage] > 0).tolist():
             yield int(counts[stage, kind, entry]), moment.entry(kind, menu[entry])

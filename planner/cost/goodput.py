@@ -1,4 +1,4 @@
-"""How much of a long run is lost to failures and to the checkpoints against them."""
+"""Share of a long run that is lost to failures and the checkpoints against them."""
 
 from math import exp, expm1, sqrt
 

@@ -55,7 +55,7 @@ def gemm_shape(context: Context, gemm: Gemm) -> Shape:
 
 
 def gemm_weight_time(context: Context, layer: LayerKind, gemm: Gemm) -> Floats:
-    """Time of one GEMM's weight gradient, that of its adapters where it is frozen.
+    """Time of one GEMM's weight gradient, or its adapters' where it is frozen.
 
     Routed experts write the gradients of all local experts.
 
@@ -109,10 +109,10 @@ def layer_weight_time(context: Context, layer: LayerKind) -> Floats:
 
 
 def layer_pending_bytes(context: Context, layer: LayerKind) -> Floats:
-    """Gradients that enter a layer's linears: what waits for W beside the inputs.
+    """Bytes of the gradients that enter a layer's linears and wait for W.
 
-    ``2 B`` for every output of every linear that trains, as wide as the rank makes
-    it, or what a product below half precision reads of it; 18 of the paper's
+    ``2 B`` for every output that the rank makes of every linear that trains. Below half
+    precision, the bytes that the product reads. These are 18 of the paper's
     ``M_W = 32 s b h``, whose other 14 are kept inputs.
 
     Args:

@@ -24,11 +24,11 @@ SINGLE = 4
 
 
 def unit_bytes(workload: Workload, owned: Owned) -> Floats:
-    """A unit's parameters whole, as they are gathered: ``w_g n``.
+    """Bytes of a unit's whole parameters as they are gathered: ``w_g n``.
 
     Args:
         workload: The job.
-        owned: Its parameters on a rank.
+        owned: Parameters of the unit on a rank.
 
     Returns:
         Memory. [B], shape (meshes,)
@@ -45,11 +45,12 @@ def _updated(owned: Owned, meshes: Meshes) -> Floats:
 
 
 def step_copies(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
-    """What an optimizer step has at once of all parameters: ``w n / S``.
+    """Bytes that an optimizer step copies of all parameters at once: ``w n / S``.
 
     Adam over lists of tensors makes the roots of all second moments before it
-    divides, one number in the format of the moments; DeepSpeed makes an fp32 copy
-    of its gradients. Fused kernels and loops over tensors make neither.
+    divides. That is one number a parameter, in the format of the moments. DeepSpeed
+    makes an fp32 copy of its gradients. Fused kernels and loops over tensors make
+    neither.
 
     Args:
         workload: The job.
@@ -72,7 +73,7 @@ def step_copies(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
 
 
 def step_working(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
-    """What an optimizer step has of one tensor at a time, the unit's largest.
+    """Bytes that an optimizer step makes of one tensor, the unit's largest.
 
     A loop of Adam: one number in the format of the moments. Adafactor: two fp32
     forms. Muon, with r <= q the sides of a matrix: ``2 (3 r q + 3 r^2)``.
@@ -112,7 +113,7 @@ def step_working(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
 
 
 def load_copies(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
-    """Moments that a resume loads beside those that the optimizer has made.
+    """Bytes of moments that a resume loads beside the optimizer's own moments.
 
     Args:
         workload: The job.
@@ -133,7 +134,7 @@ def load_copies(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
 def save_staging(
     workload: Workload, owned: Owned, meshes: Meshes
 ) -> tuple[Floats, Floats]:
-    """What a checkpoint makes whole of what ZeRO-3 shards.
+    """Bytes of ZeRO-3 shards that a checkpoint makes whole.
 
     Args:
         workload: The job.
@@ -141,7 +142,7 @@ def save_staging(
         meshes: Any meshes.
 
     Returns:
-        Of all units at once, and of one unit at a time; both zero where every
+        Bytes of all units at once, and of a unit at a time; both zero where every
         rank writes its shards. [B], shape (meshes,) each
     """
     form = workload.recipe.checkpoint
@@ -153,7 +154,7 @@ def save_staging(
 
 
 def quantising_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
-    """A 16-bit linear beside its 4-bit form while a model is loaded.
+    """Bytes of a 16-bit linear beside its 4-bit form while a model is loaded.
 
     Args:
         workload: The job.
@@ -170,7 +171,7 @@ def quantising_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> Floats
 
 
 def tied_gradient(workload: Workload, meshes: Meshes) -> Floats:
-    """The gradient that a tied head makes, and the embedding's has to join.
+    """Bytes of a tied head's gradient, to which the embedding's is added.
 
     Args:
         workload: The job.
@@ -188,13 +189,13 @@ def tied_gradient(workload: Workload, meshes: Meshes) -> Floats:
 
 
 def embedding_temporaries(workload: Workload, meshes: Meshes) -> tuple[Floats, Floats]:
-    """What the backward of the embedding makes beside its gradient's own room.
+    """Bytes that the embedding's backward makes beside its gradient's own room.
 
-    Its 16-bit gradient, ``2 V h / t``, or 2 V h where the gradient of a table that
-    is split over its rows is made whole, unless it is that room itself: freed
-    gradients of a single backward. A tied head's gradient and their sum are there
-    too: ``2 * 2 V h`` more. ZeRO-3 then reduces the root's gradients in one piece,
-    ``w_r V h / t`` for each table.
+    The 16-bit gradient, ``2 V h / t``, or 2 V h where the gradient of a table split
+    over its rows is made whole. With one tensor rank, freed gradients of a
+    single backward are that room itself. A tied head's gradient is ``2 V h / t`` more.
+    Over several tensor ranks, the sum with a whole gradient is as much again. ZeRO-3
+    then reduces the root's gradients in one piece, ``w_r V h / t`` for each table.
 
     Args:
         workload: The job.

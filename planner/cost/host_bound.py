@@ -1,4 +1,4 @@
-"""What the host of a node holds at most, for every candidate of a space at once."""
+"""Most that the host of a node holds, for every candidate of a space at once."""
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ Bools = npt.NDArray[np.bool_]
 
 
 def leaves_the_gpus(workload: Workload) -> bool:
-    """Whether anything of a job lies in its hosts' memory.
+    """Tell if anything of a job lies in its hosts' memory.
 
     Args:
         workload: The job, with what its layout offloads. [-]
@@ -43,14 +43,14 @@ def host_bound(
 ) -> Floats:
     """Most that a node holds for its GPUs, whatever the split of the layers.
 
-    With G ranks on a node, at most i of them on one stage, n layers on a rank and x
-    the offloaded bytes of a unit::
+    A node has G ranks, at most i of them on one stage. With n layers on a rank and x
+    the offloaded bytes of a unit, the states take at most::
 
         min(G (n max x_l + x_e + x_h), i (sum x_l + x_e + x_h))
 
-    of the states, where a rank of a pipeline has one of the ends unless its chunks
-    lie in a V, and the second term is once for every copy of the model; of activations
-    ``G (chunks n / v  max a_l + a_e + a_h)``. Without a pipeline it is exact.
+    A rank of a pipeline has one of the ends unless its chunks lie in a V. The second
+    term counts once for every copy of the model. The activations take at most
+    ``G (chunks n / v  max a_l + a_e + a_h)``. Without a pipeline the bound is exact.
 
     Args:
         workload: The job, with what its layout offloads. [-]
@@ -59,8 +59,8 @@ def host_bound(
         layers: Most layers of one virtual stage. [1], shape (candidates,)
         recompute: Kinds that the candidates' layers may use. [text]
         at_once: All micro-batches are in flight (gpipe). [bool]
-        folded: The first rank has both ends of the model; none: no candidate's. [bool]
-        copies: How often the ranks hold the model; none: once. [1]
+        folded: The first rank has both ends of the model; none: nowhere. [bool]
+        copies: Copies of the model on the ranks; none: one copy. [1]
 
     Returns:
         Memory. [B], shape (candidates,)
@@ -151,5 +151,5 @@ def _activations(
 
 
 def _blocks(size: Floats) -> Floats:
-    """Rounded up as the allocator, and the table, do. [B]."""
+    """Sizes rounded up to blocks, as by the allocator and the table. [B]."""
     return np.asarray(np.ceil(size / BLOCK) * BLOCK)

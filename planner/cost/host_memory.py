@@ -1,4 +1,4 @@
-"""What a node keeps in its own memory, and on its drives, for its GPUs."""
+"""Bytes that a node keeps for its GPUs in host memory and on drives."""
 
 from dataclasses import replace
 
@@ -26,24 +26,24 @@ def host_memory(
 ) -> HostMemory | None:
     """Memory that the fullest node needs for what its GPUs do not keep.
 
-    The sum over the node's ranks of offloaded states, offloaded activations at
-    their peak, moments of a paged optimizer, and pinned buffers before NVMe.
+    The node's ranks add offloaded states, activations at their peak, moments of a
+    paged optimizer, and pinned buffers before NVMe.
 
     Args:
         table: Table of the layout's one mesh.
-        costs: Its inner problem.
+        costs: Inner problem of the mesh.
         counts: Layers by stage, kind and menu entry. [1]
         layout: The layout, for its rank order.
 
     Returns:
-        What is needed and what there is, or none where all stays on the GPUs. [GiB]
+        Memory needed and available, or none where all stays on the GPUs. [GiB]
 
     References:
         Ren et al. 2021, arXiv 2101.06840, section 4: master copy, moments and
         gradients of a shard on its host; Rajbhandari et al. 2021, arXiv 2104.07857.
 
-    Leaves out the operating system, the processes and their data loaders, and that
-    PyTorch rounds pinned allocations up to powers of two.
+    Leaves out the operating system, the processes and their data loaders. Leaves out
+    that PyTorch rounds pinned allocations up to powers of two.
     """
     workload = table.workload
     if workload.offload.model_copy(update={"device": "cpu"}) == Offload() and (
@@ -64,11 +64,11 @@ def host_memory(
 
 
 def host_assumptions(table: CostTable, memory: MemoryEstimate) -> tuple[str, ...]:
-    """What the host's share of an estimate rests on, in words.
+    """List what the host's share of an estimate rests on, in words.
 
     Args:
         table: Table of the layout's one mesh.
-        memory: Its memory.
+        memory: Memory of the layout.
 
     Returns:
         Sentences, none where all stays on the GPUs. [text]
@@ -114,7 +114,7 @@ def _stages_of_ranks(layout: Layout) -> npt.NDArray[np.int64]:
 
 
 def at_home(workload: Workload) -> Workload:
-    """The same job with everything on its GPUs.
+    """Job with everything on its GPUs.
 
     Args:
         workload: The job. [-]
@@ -130,7 +130,7 @@ def at_home(workload: Workload) -> Workload:
 def _ranks_states(
     table: CostTable, costs: StageCosts, counts: Counts
 ) -> tuple[Floats, Floats]:
-    """States of every pipeline rank in host memory, and on drives. [B], (pp,)."""
+    """States of every pipeline rank in host memory, on drives. [B], shape (pp,)."""
     workload, meshes = table.workload, table.meshes
     layers = np.array(
         [

@@ -1,4 +1,4 @@
-"""Picks, of what each pool of a mixed fleet would cost, that of the right pool."""
+"""Picks the costs of each stage and rank on the pool of a mixed fleet that hosts it."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -16,7 +16,7 @@ Columns = TypeVar("Columns")
 
 
 def pool_of_stage(costs: StageCosts) -> Ints:
-    """The pool that hosts each virtual stage, of costs that have several.
+    """Pool that hosts each virtual stage, for costs of several pools.
 
     Args:
         costs: The inner problem.
@@ -30,7 +30,7 @@ def pool_of_stage(costs: StageCosts) -> Ints:
 
 
 def pick_stages(costs: StageCosts, each: Sequence[Columns]) -> Columns:
-    """Of every virtual stage what it is on its own pool.
+    """Pick the columns of every virtual stage on its own pool.
 
     Args:
         costs: The inner problem.
@@ -48,7 +48,7 @@ def pick_stages(costs: StageCosts, each: Sequence[Columns]) -> Columns:
 
 
 def pick_ranks(costs: StageCosts, each: Sequence[Ints]) -> Ints:
-    """Of every pipeline rank what it is on its own pool.
+    """Pick the value of every pipeline rank on its own pool.
 
     Args:
         costs: The inner problem.

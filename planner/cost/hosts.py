@@ -1,4 +1,4 @@
-"""What it costs to keep states and activations in the host's memory."""
+"""Time to keep states and activations in the host's memory."""
 
 import numpy as np
 
@@ -92,7 +92,7 @@ def paging_time(workload: Workload, moments: Floats) -> Floats:
 
 
 def fetch_time(workload: Workload, sharded: Floats) -> Floats:
-    """Time until a rank's shard of a unit is back from the host, as it is kept.
+    """Time to fetch a rank's shard of a unit from the host, in the format kept.
 
     Args:
         workload: The job, with what its layout offloads. [-]
@@ -114,13 +114,13 @@ def fetch_time(workload: Workload, sharded: Floats) -> Floats:
 
 
 def exposed_copies(workload: Workload, saved: Floats, beside: Floats) -> Floats:
-    """What shows of copying a layer's activations beside its own pass.
+    """Exposed time of copying a layer's activations beside its own pass.
 
     ``max(0, o A / B_host - t)``: out during the forward, back in the backward.
 
     Args:
         workload: The job, with what its layout offloads. [-]
-        saved: What the layer keeps for its backward. [B], shape (meshes,)
+        saved: Bytes that the layer keeps for its backward. [B], shape (meshes,)
         beside: Time of the pass. [s], shape (meshes,)
 
     Returns:

@@ -1,4 +1,4 @@
-"""What is in flight on every rank when a backward starts, by the schedule's shape."""
+"""Micro-batches in flight on every rank when a backward starts, by schedule shape."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -38,14 +38,14 @@ class PeakColumns:
     held: Ints
     """Micro-batches in flight by chunk. [1], shape (peaks, vpp)"""
     pending: Ints
-    """Of these, those that wait for their W. [1], shape (peaks, vpp)"""
+    """Micro-batches in flight that wait for their W. [1], shape (peaks, vpp)"""
     starts: Ints
-    """First peak of every rank; each has one. [1], shape (pp,)"""
+    """First peak of every rank; every rank has a peak. [1], shape (pp,)"""
 
 
 @lru_cache(maxsize=1024)
 def peak_columns(schedule: str, pp: int, vpp: int, micro_batches: int) -> PeakColumns:
-    """The same as columns, for arithmetic on all of them at once.
+    """Peaks of every rank as columns, for arithmetic on all of them at once.
 
     Args:
         schedule: Name of a schedule. [text]

@@ -21,7 +21,8 @@ columns; scaling by a first pass reads 2 more. [B]"""
 ANY_LAYOUT = frozenset({"blackwell"})
 """Architectures whose fp8 products take operands by rows or by columns."""
 BLOCK_CAST_TRAFFIC = {"mxfp8": 4.0, "nvfp4": 5.0}
-"""The same where the format fixes the scaling; nvfp4 finds a maximum first. [B]"""
+"""Bytes moved per cast element where the format fixes the scaling; nvfp4 finds a
+maximum first. [B]"""
 ACCUMULATED = 8
 """Bytes moved per element of an fp32 gradient that is added to. [B]"""
 QUERY_BLOCK = 128
@@ -51,7 +52,7 @@ class GemmRate:
     overhead: float
     """Launch, prologue and tail. [s]"""
     element: float = ELEMENT
-    """Bytes of one number of its inputs. [B]"""
+    """Bytes of one number of a GEMM's inputs. [B]"""
     gradient: float = ACCUMULATED
     """Bytes moved per element of a weight gradient. [B]"""
 
@@ -63,9 +64,9 @@ def gemm_rate(
 
     Args:
         workload: The job.
-        grouped: Whether many experts share one launch.
-        narrow: Whether its inputs are cast where the job trains below half
-            precision; head, router and attention scores never are.
+        grouped: True where many experts share one launch.
+        narrow: True where inputs are cast if the job trains below half
+            precision; those of head, router and attention scores never are.
 
     Returns:
         The constants of :func:`gemm_time`.
@@ -97,7 +98,7 @@ def _element(workload: Workload, dtype: str) -> float:
 
 
 def _gradient_traffic(workload: Workload) -> float:
-    """Bytes per element of a weight gradient; fp16 adds up in the format itself."""
+    """Bytes moved per weight gradient element; of fp16 as of fp32. [B]."""
     half = workload.training.precision == "fp16"
     return ACCUMULATED if half else workload.profile.gradient_traffic
 
@@ -195,8 +196,8 @@ def gemm_time(
 def attention_kernel(workload: Workload) -> str:
     """Name of the attention kernel that the stack runs on this GPU.
 
-    Where the stack names none for the GPU's architecture, the first kernel that
-    its calibration has.
+    The first kernel of the GPU's calibration, where the stack names none for the
+    architecture.
     """
     kernel = workload.profile.attention_kernel
     if isinstance(kernel, str):
@@ -236,7 +237,7 @@ def attention_curve(workload: Workload, head_dim: int) -> AttentionCurve:
 
 
 def is_unfused(workload: Workload) -> bool:
-    """Whether the attention core writes its scores to memory.
+    """Tell if the attention core writes its scores to memory.
 
     Args:
         workload: The job.
@@ -288,9 +289,9 @@ def attention_time(
 ) -> tuple[Floats, Floats]:
     """Forward and backward time of the attention core.
 
-    The rate is read off the measured curve at the length that attends; where the
-    GPU is less full than in the benchmark it falls as ``w / (w + w0)``, with
-    ``w`` the waves of query blocks over the SMs.
+    The rate is read off the measured curve at the length that attends. Where the
+    GPU is less full than in the benchmark, the rate falls as ``w / (w + w0)``. There
+    ``w`` is the waves of query blocks over the SMs.
 
     Args:
         workload: The job: kernel, GPU, sequence length.
@@ -323,7 +324,7 @@ def attention_time(
 
 
 def operator_latency(workload: Workload) -> float:
-    """What one kernel of the stack costs the GPU beside its work. [s].
+    """Latency of one kernel of the stack on the GPU beside its work. [s].
 
     Args:
         workload: The job.

@@ -14,23 +14,23 @@ def launched(
     again: float = 0.0,
     share: float = 1.0,
 ) -> tuple[Parts, Parts]:
-    """Passes of a layer or an end that last at least as long as their launches.
+    """Times of the passes of a layer or an end, at least their launch times.
 
-    Launches are asynchronous, so the host runs ahead while the GPU is the slower
-    of the two, and the GPU waits where the host is::
+    Launches are asynchronous. The host runs ahead while the GPU is slower, and the
+    GPU waits where the host is slower::
 
         T = max(device, host),   host = (layer + experts) latency
 
     Args:
         context: Shared columns.
         forward: Device time of the forward by cause.
-        backward: The same of the backward, recompute included.
-        routed: Whether the layer routes tokens to experts.
+        backward: Device time of the backward by cause, recompute included.
+        routed: True where the layer routes tokens to experts.
         again: Share of the forward's kernels that the backward launches again. [1]
         share: Kernels over those of a layer. [1]
 
     Returns:
-        Both, with the wait under ``other``; unchanged where a graph is launched.
+        Both passes, with the wait under ``other``; unchanged where a graph is launched.
         [s], shape (meshes,)
 
     Leaves out how far the host has run ahead in the layer before.

@@ -81,7 +81,7 @@ def layer_time(
 def _with_copies(
     context: Context, layer: LayerKind, kind: RecomputeKind, passes: tuple[Parts, Parts]
 ) -> tuple[Parts, Parts]:
-    """Add what shows of copies to the host and back."""
+    """Add the exposed time of copies to the host and back."""
     saved = kept_bytes(context.workload, layer, kind, context.meshes)
     forward, backward = (
         parts.plus("other", exposed_copies(context.workload, saved, parts.total))
@@ -135,12 +135,12 @@ def gemm_times(context: Context, layer: LayerKind, gemm: Gemm) -> tuple[Floats, 
 def _casts(
     workload: Workload, rows: Floats, outputs: Floats, inputs: Floats
 ) -> tuple[Floats, Floats]:
-    """Casts of a GEMM's input forward, and of its output's gradient backward."""
+    """Time to cast a GEMM's input forward, its output's gradient backward. [s]."""
     return cast_time(workload, rows * inputs), cast_time(workload, rows * outputs)
 
 
 def _weight_casts(workload: Workload, weights: Floats) -> tuple[Floats, Floats]:
-    """Casts of a GEMM's weight each way, where a stack keeps none quantised."""
+    """Time to cast a GEMM's weight each way, where none is kept quantised. [s]."""
     kept = workload.recipe.keeps_fp8
     once = weights * 0.0 if kept else cast_time(workload, weights)
     return once, once
@@ -149,9 +149,9 @@ def _weight_casts(workload: Workload, weights: Floats) -> tuple[Floats, Floats]:
 def _expert_times(
     context: Context, layer: LayerKind, gemm: Gemm
 ) -> tuple[Floats, Floats]:
-    """The same for routed experts: one grouped launch over the local experts.
+    """Forward and backward time of a routed GEMM: one launch over the local experts.
 
-    Work and activations are those of all copies; the weights of every local
+    Work and activations are of all copies; the weights of every local
     expert are read once.
     """
     assert isinstance(layer.ffn, Moe)
@@ -172,7 +172,7 @@ def _expert_times(
 def _collect(
     beside: dict[str, GemmTimes], gemm: Gemm, ahead: Floats, behind: Floats
 ) -> None:
-    """Add a GEMM to those of its half and split, which exchanges run beside."""
+    """Add a GEMM to the GEMMs of its half and split, which exchanges run beside."""
     key = f"{gemm.region} {gemm.split}"
     sofar = beside.get(key, (np.zeros(len(ahead)), np.zeros(len(ahead))))
     beside[key] = (sofar[0] + ahead, sofar[1] + behind)
@@ -185,7 +185,7 @@ def _communicate(
     forward: Parts,
     backward: Parts,
 ) -> tuple[Parts, Parts, Floats]:
-    """Add exposed collectives; also what a full recompute would repeat."""
+    """Add exposed collectives; also give the time that a full recompute repeats."""
     once, back = exchange
     ahead, behind = context_exchange(context, layer)
     forward = forward.plus("tp_comm", once).plus("cp_comm", ahead)

@@ -1,4 +1,4 @@
-"""Between layouts, as people write them, and rows of the table."""
+"""Converts between layouts, as people write them, and rows of the table."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -35,7 +35,7 @@ def layout_of(
         menu: Recompute kinds that the counts index. [text]
         counts: Layers by stage, kind and menu entry. [1]
         hosting: Pipeline ranks that each of several pools hosts. [1]
-        block: The first entry of the menu is that of every stage's first layers.
+        block: The menu's first entry holds for every stage's first layers. [bool]
 
     Returns:
         The complete layout.
@@ -70,7 +70,7 @@ def layout_of(
 def _pools(
     workload: Workload, at: dict[str, int], hosting: Sequence[int]
 ) -> tuple[PoolStages, ...]:
-    """Which pool of a mixed fleet hosts which ranks of the pipeline."""
+    """Ranks of the pipeline that each pool of a mixed fleet hosts."""
     each = hosting or [at["pp"]] * len(workload.hosts)
     first, pools = 0, []
     for pool, ranks in zip(workload.hosts, each, strict=True):
@@ -82,7 +82,7 @@ def _pools(
 
 
 def _stage(of_stage: Counts, menu: tuple[str, ...]) -> Stage:
-    """Kinds in model order; within a kind the menu's order."""
+    """Layers of one stage: kinds in model order, within a kind in menu order."""
     ranges, at = [], 0
     for of_kind in of_stage:
         for entry, count in enumerate(of_kind.tolist()):
@@ -138,7 +138,7 @@ def recompute_kinds(layout: Layout) -> tuple[str, ...]:
         layout: A complete layout.
 
     Returns:
-        Their names. [text]
+        Names of the kinds. [text]
     """
     names = (part.kind for stage in layout.stages for part in stage.recompute)
     return tuple(dict.fromkeys(names)) or ("none",)

@@ -1,8 +1,8 @@
 """Paths and moments as linear functions of the layer counts.
 
 Every duration is linear in the number of layers of each kind on each virtual
-stage, so any path of the operation graph is a linear lower bound on the step,
-for every split at once.
+stage. Any path of the operation graph is thus a linear lower bound on the step, for
+every split at once.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Linear:
 
     constant: int
     factors: Counts
-    """Shape (stages, kinds, menu)."""
+    """Value that each layer adds. Shape (stages, kinds, menu)."""
 
     def value(self, counts: Counts) -> int:
         """Evaluate at a split.
@@ -48,9 +48,9 @@ class Lines:
     """Several linear functions of the layer counts, as columns."""
 
     constants: Counts
-    """Shape (lines,)."""
+    """Values without layers. Shape (lines,)."""
     factors: Counts
-    """Shape (lines, stages, kinds, menu)."""
+    """Values that each layer adds. Shape (lines, stages, kinds, menu)."""
 
     @classmethod
     def of(cls, line: Linear) -> "Lines":
@@ -83,7 +83,7 @@ def path_linear(costs: StageCosts, path: Path) -> Linear:
 
     Args:
         costs: The inner problem.
-        path: Any path of its operation graph.
+        path: Any path of the operation graph.
 
     Returns:
         The length; at most the step time at every split. [ns]
@@ -95,13 +95,13 @@ def path_linear(costs: StageCosts, path: Path) -> Linear:
 def path_lines(costs: StageCosts, counts: Counts, p2p: Counts) -> Lines:
     """Lengths of several paths as functions of the split, in one go.
 
-    A length is linear in how often each slot is on the path, so that the sum of
-    some paths is the line of the sum of their counts.
+    A length is linear in the counts of the slots on the path. The sum of some paths
+    is thus the line of the sum of their counts.
 
     Args:
         costs: The inner problem.
-        counts: How often each slot is on each path. [1], shape (paths, slots)
-        p2p: How many transfers are on each. [1], shape (paths,)
+        counts: Counts of each slot on each path. [1], shape (paths, slots)
+        p2p: Transfers on each path. [1], shape (paths,)
 
     Returns:
         One line a path. [ns], shape (paths,)
@@ -129,7 +129,7 @@ def path_lines(costs: StageCosts, counts: Counts, p2p: Counts) -> Lines:
 def _hosted_factors(
     costs: StageCosts, slots: Counts, updates: Counts, apart: Counts
 ) -> Counts:
-    """The same where several pools host stages: each stage by its own pool."""
+    """Length of every path per layer, each stage by its own pool. [ns]."""
     if not costs.hosts:
         return _layer_factors(costs, slots, updates, apart)
     every = np.array([_layer_factors(h, slots, updates, apart) for h in costs.hosts])
@@ -164,8 +164,8 @@ def _layer_factors(
 def peak_linear(costs: StageCosts, rank: int, peak: Peak) -> Linear:
     """Memory of one moment of a rank without its transient.
 
-    States of all its chunks, saved activations in flight, the gradients that wait
-    for their W, and those that wait for their reduce-scatter on the chunk at work.
+    States of all chunks of the rank, saved activations in flight, the gradients that
+    wait for their W; on the chunk at work, those that wait for their reduce-scatter.
 
     Args:
         costs: The inner problem.
@@ -193,7 +193,7 @@ def peak_linear(costs: StageCosts, rank: int, peak: Peak) -> Linear:
 
 
 def end_transient(costs: StageCosts, stage: int) -> int:
-    """Transient of the ends that live on a virtual stage.
+    """Larger transient of the ends that live on a virtual stage.
 
     Args:
         costs: The inner problem.
@@ -213,7 +213,7 @@ def idle_linear(costs: StageCosts, rank: int, moment: IdleMoment) -> Linear:
     Args:
         costs: The inner problem.
         rank: Pipeline rank. [1]
-        moment: One of its idle moments.
+        moment: Idle moment of the rank.
 
     Returns:
         Memory. [block]
@@ -233,26 +233,26 @@ def idle_linear(costs: StageCosts, rank: int, moment: IdleMoment) -> Linear:
 
 
 def ends_on(costs: StageCosts, rank: int) -> tuple[bool, bool]:
-    """Whether a rank has the embedding, and whether it has the head.
+    """Tell if a rank has the embedding, and if it has the head.
 
     Args:
         costs: The inner problem.
         rank: Pipeline rank. [1]
 
     Returns:
-        Both on the first rank of a V, and on both ends of DualPipe.
+        True for both on the first rank of a V, and on both ends of DualPipe.
     """
     stages = stages_of(costs, rank)
     return 0 in stages, costs.stages - 1 in stages
 
 
 def idle_end_beside(costs: StageCosts, rank: int, moment: IdleMoment) -> int:
-    """Largest thing beside a rank at an idle moment that is no layer's.
+    """Largest memory of an end beside a rank at an idle moment.
 
     Args:
         costs: The inner problem.
         rank: Pipeline rank. [1]
-        moment: One of its idle moments.
+        moment: Idle moment of the rank.
 
     Returns:
         Memory. [block]

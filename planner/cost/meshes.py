@@ -86,7 +86,7 @@ class Meshes:
             layout: A complete layout.
 
         Returns:
-            Its mesh.
+            Mesh of the layout.
         """
         row = (
             layout.tp,
@@ -147,7 +147,7 @@ class Meshes:
 
 @dataclass(frozen=True)
 class Groups:
-    """What the communicators of one axis see, one row per mesh."""
+    """Sizes and rates that the communicators of one axis see, one row per mesh."""
 
     size: Ints
     ranks_per_domain: Ints
@@ -157,7 +157,7 @@ class Groups:
     all_to_all_bandwidth: Floats
     off_domain: Floats
     inside_share: Floats
-    """Ring rate inside a domain over that of a group that fills it. [1]"""
+    """Ring rate inside a domain over the rate of a group that fills the domain. [1]"""
 
 
 def _columns(
@@ -168,7 +168,7 @@ def _columns(
 ) -> npt.NDArray[np.float64]:
     """Call *look_up* once per distinct row of levels and spread the answers.
 
-    The topology is that of the mesh's own ranks, the other GPUs being idle.
+    The topology has the mesh's own ranks, the other GPUs being idle.
     """
     if not len(levels):
         return np.zeros((0, 8))
@@ -182,7 +182,7 @@ def _columns(
 
 
 def _keys(levels: Ints) -> Ints:
-    """One number per row, the same for equal rows alone; small enough to go on."""
+    """One number per row, equal for equal rows alone; small enough to go on. [1]."""
     keys = np.zeros(len(levels), dtype=np.int64)
     most = 1
     for column in levels.T:
@@ -243,13 +243,13 @@ def _ranks(topology: ClusterTopology, meshes: Meshes) -> Ints:
 
 
 def world_groups(topology: ClusterTopology, meshes: Meshes) -> Groups:
-    """All ranks, as far as they are on this cluster or pool."""
+    """Groups of all ranks that are on this cluster or pool."""
     ranks = _ranks(topology, meshes)
     return groups(topology, meshes, (ranks, np.ones_like(ranks)))
 
 
 def stage_groups(topology: ClusterTopology, meshes: Meshes) -> Groups:
-    """Ranks of the same place in every stage here."""
+    """Groups of ranks at equal places in the stages of this cluster or pool."""
     stages = topology.hosted(meshes.block, meshes.pp)
     return groups(topology, meshes, (stages, meshes.pp_stride))
 

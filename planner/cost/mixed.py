@@ -1,9 +1,9 @@
 """One table for several pools: each prices its own stages, the search sees the least.
 
 The columns of a mixed table are, entry by entry, the least time and memory of its
-pools and the largest budget, so that whatever bounds a step or a footprint from below
-on them bounds it for every assignment of stages to pools. The exact problem of one
-candidate holds each pool's own costs.
+pools, and the largest budget. A lower bound of a step or a footprint on them thus
+holds for every assignment of stages to pools. The exact problem of one candidate
+holds each pool's own costs.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,12 +28,12 @@ from planner.specs.table import BLOCK, LayerCosts, StageCosts
 
 @dataclass(frozen=True)
 class MixedTable(CostTable):
-    """The least of several pools, with the table of each."""
+    """Table of the least costs of several pools, with the table of each pool."""
 
     tables: tuple[CostTable, ...] = ()
-    """By hosting pool, in the order in which the pipeline passes them."""
+    """Tables by hosting pool, in the order in which the pipeline passes them."""
     border: Ints | None = None
-    """Activations from one pool to the next. [ns], shape (meshes,)"""
+    """Time of activations from one pool to the next. [ns], shape (meshes,)"""
 
     @property
     def each(self) -> tuple[CostTable, ...]:
@@ -42,7 +42,7 @@ class MixedTable(CostTable):
 
     @property
     def extra_layers(self) -> int:
-        """No class of this table allows more above the balanced count. [1]."""
+        """Most layers above the balanced count in any class of this table. [1]."""
         return self.workload.model.layers
 
     def stage_costs(
@@ -57,15 +57,15 @@ class MixedTable(CostTable):
     ) -> StageCosts:
         """Cut out the inner problem of one mesh and one assignment of its stages.
 
-        Every transfer between stages is priced as the slowest edge in use: within a
-        pool that hosts two stages or more, or between two pools.
+        Every transfer between stages is priced as the slowest edge in use. An edge is
+        within a pool that hosts two stages or more, or between two pools.
 
         Args:
             row: Index of the mesh. [1]
             schedule: Name of a schedule. [text]
             vpp: Virtual chunks per pipeline rank. [1]
             menu: Recompute kinds that layers may choose from. [1]
-            block: First layers of every virtual stage under the first of them. [1]
+            block: First layers of each virtual stage under the menu's first kind. [1]
             hosting: Pipeline ranks that each pool hosts, in order. [1]
 
         Returns:
@@ -87,7 +87,7 @@ class MixedTable(CostTable):
 
 
 def _joined(hosts: tuple[StageCosts, ...], hosting: Sequence[int]) -> StageCosts:
-    """The problem over all pools: the ends where they lie, of the rest the least."""
+    """Problem over all pools: each end on its own pool, of the rest the least."""
     pools = tuple(np.repeat(np.arange(len(hosts)), hosting).tolist())
     first = hosts[0]
     last = placement(first.schedule, first.pp, first.vpp).rank(first.stages - 1)
@@ -118,15 +118,15 @@ def _extra_layers(
 ) -> int:
     """Layers above the balanced count that a stage may hold on the best pool.
 
-    With rates ``r_i`` of the pools, by the time of their quickest layer or by their
-    memory, equal times or equal filling put ``L r_i / sum_j n_j v r_j`` layers on a
-    stage of pool i; the largest of these, rounded up, and one more is the most of the
-    declared class. The fewest is one, on stages without an end none.
+    Rates ``r_i`` of the pools are by the time of their quickest layer, or by their
+    memory. Equal times, or equal filling, put ``L r_i / sum_j n_j v r_j`` layers on a
+    stage of pool i. The most of the declared class is the largest of these, rounded
+    up, and one more and ``free``. The fewest is one, on stages with an end none.
 
     Args:
         costs: The problem on each pool alone.
-        hosting: Pipeline ranks of each.
-        free: What the space allows above the balance on equal pools. [1]
+        hosting: Pipeline ranks of each pool. [1]
+        free: Layers above the balance that the space allows on equal pools. [1]
 
     Returns:
         Layers above ``ceil(L / stages)``. [1]
@@ -143,10 +143,10 @@ def _extra_layers(
 
 
 def quickest(costs: StageCosts) -> int:
-    """Forward and backward of the quickest layer on one pool.
+    """Time of forward and backward of the quickest layer on one pool.
 
     Args:
-        costs: The problem on it alone.
+        costs: The problem on the pool alone.
 
     Returns:
         Time, at least one. [ns]
@@ -168,10 +168,10 @@ def price_meshes(
         workload: The job.
         meshes: The outer tuples of the space.
         menu: Recompute kinds to price. [text]
-        timed: Whether times are wanted.
+        timed: True for times and memory, False for memory alone.
 
     Returns:
-        The table of integers; that of the one pool where it hosts all stages.
+        The table of integers; the table of one pool where it hosts all stages.
     """
     if not workload.mixed:
         return fill_table(workload, meshes, menu, timed=timed)
@@ -205,10 +205,10 @@ def price_meshes(
 def border_time(workload: Workload, meshes: Meshes) -> Ints:
     """Time to hand activations to a stage on the next pool.
 
-    Each GPU sends, or takes in, its own part of the activations, at its NIC share, at
-    what the tiers of its pool let out, and what the join carries; the slower side
-    counts. Where tp or dp differ a GPU has several peers for its part, whose further
-    latencies are left out.
+    Each GPU sends, or takes in, its own part of the activations. The NIC share, the
+    tiers of the pool and the join limit the rate; the slower side counts. Where tp or
+    dp differ a GPU has several peers for its part, whose further latencies are left
+    out.
 
     Args:
         workload: The job, on several pools.
@@ -250,7 +250,7 @@ def heaviest_bytes(
     Args:
         workload: The job.
         mesh: One mesh.
-        costs: Its inner problem.
+        costs: Inner problem of the mesh.
         counts: Layers by stage, kind and menu entry. [1]
 
     Returns:

@@ -1,4 +1,4 @@
-"""Which tensors of a layer a kind of recompute keeps, drops and builds again."""
+"""Tensors of a layer that a kind of recompute keeps, drops and builds again."""
 
 from planner.cost.workload import Workload
 from planner.models.blocks import LatentAttention, LayerKind, Moe
@@ -24,7 +24,7 @@ ATTENTION_TENSORS = frozenset(
 
 
 def is_where(where: Where, layer: LayerKind) -> bool:
-    """Whether a layer is one of those that a condition names.
+    """Tell if a layer is one of those that a condition names.
 
     Args:
         where: The condition. [text]
@@ -84,7 +84,7 @@ def kept_share(kind: RecomputeKind, layer: LayerKind, tensor: str) -> float:
 def rebuilt(kind: RecomputeKind, layer: LayerKind) -> frozenset[str]:
     """Dropped tensors that exist again while their half has its backward.
 
-    Not what the attention core drops: its kernel computes that inside itself.
+    Tensors that the attention core drops are left out: its kernel computes them inside.
 
     Args:
         kind: Kind of recompute.
@@ -98,25 +98,25 @@ def rebuilt(kind: RecomputeKind, layer: LayerKind) -> frozenset[str]:
 
 
 def runs_norm_again(kind: RecomputeKind, layer: LayerKind, norm: str) -> bool:
-    """Whether the norm that reads a saved tensor runs again in the backward.
+    """Tell if the norm that reads a saved tensor runs again in the backward.
 
     Args:
         kind: Kind of recompute.
         layer: Kind of layer.
-        norm: Name of its input, for example `ffn_norm_input`. [text]
+        norm: Name of the norm's input, for example `ffn_norm_input`. [text]
 
     Returns:
-        True where all memory-bound operators do, or where its output is dropped.
+        True where memory-bound operators run again or the norm's output is dropped.
     """
     output = norm.replace("_input", "_output")
     return kind.memory_ops > 0 or output in rebuilt(kind, layer)
 
 
 def is_known(workload: Workload, name: str) -> bool:
-    """Whether the job's framework can recompute so, and it makes a difference.
+    """Tell if the job's framework has a kind of recompute, and the kind does anything.
 
-    A combination is known where the stack has modules, every module drops something
-    of some layer of the model, and the scaling of fp8 does not refuse it.
+    A combination of modules is known where the stack has it. Every module must drop
+    something of some layer of the model, and the scaling of fp8 must not refuse it.
 
     Args:
         workload: The job.
@@ -158,7 +158,7 @@ def known_kinds(workload: Workload) -> str:
 
 
 def combinations(workload: Workload) -> tuple[str, ...]:
-    """Combinations of modules that :func:`is_known`, those of fewer modules first.
+    """Combinations of modules for which :func:`is_known` is true, fewer modules first.
 
     Args:
         workload: The job.
@@ -171,7 +171,7 @@ def combinations(workload: Workload) -> tuple[str, ...]:
 
 
 def _does_anything(workload: Workload, module: RecomputeModule) -> bool:
-    """Whether a module drops a tensor of some layer, and may be recomputed at all."""
+    """Tell if a module drops a tensor of some layer, and may be recomputed at all."""
     scaled = workload.training.precision == "fp8"
     if scaled and workload.profile.fp8_recipe in module.not_under_fp8:
         return False

@@ -43,12 +43,12 @@ ORDER = (START, *STEP_MOMENTS, SAVE, RESUME)
 """All moments: a run starts, steps, saves, and is resumed."""
 
 Amount = Floats | float
-"""Memory on every mesh, or the same on all. [B]"""
+"""Memory on every mesh, or one number for all meshes. [B]"""
 
 
 @dataclass(frozen=True)
 class Addend:
-    """What one unit has at a moment above its states. [B], shape (meshes,)."""
+    """Memory of one unit at a moment above its states. [B], shape (meshes,)."""
 
     weights: Amount = 0.0
     gradients: Amount = 0.0
@@ -56,19 +56,19 @@ class Addend:
     activations: Amount = 0.0
     transient: Amount = 0.0
     beside: Amount = 0.0
-    """Of this only the largest of a rank's units is there."""
+    """Memory of which a rank has only the largest of its units. [B]"""
 
     @property
     def held(self) -> Amount:
-        """All but what is beside. [B], shape (meshes,)."""
+        """Sum of all categories but ``beside``. [B], shape (meshes,)."""
         parts = (self.weights, self.gradients, self.optimizer)
         return sum(parts, self.activations + self.transient)
 
     def where(self, mask: Floats | Ints) -> "Addend":
-        """The same on some meshes, nothing on the others.
+        """Addend on some meshes, nothing on the others.
 
         Args:
-            mask: 1 where it stays. [1], shape (meshes,)
+            mask: 1 where the addend stays. [1], shape (meshes,)
 
         Returns:
             The addend. [B]
@@ -82,7 +82,7 @@ class Moment:
 
     name: str
     layers: tuple[tuple[Addend, ...], ...]
-    """By layer kind and entry of the menu; one entry where all are alike."""
+    """Addends by layer kind and entry of the menu; one entry where all are alike."""
     embedding: Addend = field(default_factory=Addend)
     head: Addend = field(default_factory=Addend)
 
@@ -102,13 +102,13 @@ class Moment:
 
 @dataclass(frozen=True)
 class Held:
-    """A unit of the model with its states and what its passes hold. [B]."""
+    """A unit of the model with its states and the memory of its passes. [B]."""
 
     owned: Owned
     states: States
     late: Floats
     saved: tuple[Floats, ...]
-    """By entry of the menu."""
+    """Activations of a micro-batch, by entry of the menu. [B]"""
     transient: tuple[Floats, ...]
 
     @classmethod
@@ -124,10 +124,10 @@ class Held:
 
         Args:
             workload: The job.
-            owned: Its parameters on a rank.
+            owned: Parameters of the unit on a rank.
             meshes: Any meshes.
-            saved: Held per micro-batch, by entry of the menu. [block]
-            transient: Held in its backward, by entry of the menu. [block]
+            saved: Memory held per micro-batch, by entry of the menu. [block]
+            transient: Memory held in the backward, by entry of the menu. [block]
 
         Returns:
             The unit. [B]
@@ -148,7 +148,7 @@ def moments_of(
     embedding: Held,
     head: Held,
 ) -> tuple[Moment, ...]:
-    """Every idle moment of a run, in its order.
+    """Idle moments of a run, in the order of the run.
 
     Args:
         workload: The job.
@@ -174,7 +174,7 @@ def moments_of(
 
 @dataclass(frozen=True)
 class _Filler:
-    """One method per moment."""
+    """Fills the idle moments, one method per moment."""
 
     workload: Workload
     meshes: Meshes
@@ -183,7 +183,7 @@ class _Filler:
     head: Held
 
     def start_up(self) -> Moment:
-        """Weights are loaded, the optimizer has no states yet.
+        """Memory when weights are loaded and the optimizer has no states yet.
 
         A 16-bit weight is there beside its quantised form while it is made.
         """
@@ -195,15 +195,15 @@ class _Filler:
         return self._alike(START, without_optimizer, roots=False)
 
     def backwards(self) -> Iterator[Moment]:
-        """The only backward of a step that makes its gradients as it goes.
+        """Moments of the only backward of a step, which makes gradients as it goes.
 
         While the head has its backward all activations are there and no gradient.
-        After it, with g the gradients and a the activations of a layer, the rank
+        After it, let g be the gradients and a the activations of a layer. The rank
         holds ``sum of a over the layers to come + sum of g over those gone``, and
-        the layer at work. From one layer to the next that changes by ``g - a``:
-        where all layers have the same sign of it, the sum is monotone, so that its
-        first or last layer is the fullest; these are the first two moments. Where
-        signs differ ``sum of max(a, g)`` bounds every order; that is the third.
+        the layer at work. From one layer to the next the sum changes by ``g - a``.
+        Where all layers have one sign of ``g - a`` the sum is monotone: the first or
+        last layer is the fullest. These are the first two moments. Where signs
+        differ, ``sum of max(a, g)`` bounds every order: the third moment.
         """
         late: Floats = np.where(self._late() > 0, 1.0, 0.0)
         mixed: Floats = late * self._signs_differ()
@@ -215,7 +215,7 @@ class _Filler:
             yield self._passes(BACKWARD, mixed, _larger)
 
     def embedding_backward(self) -> Moment:
-        """All layers are gone; the embedding's own gradient is made."""
+        """Memory when all layers are gone and the embedding makes its gradient."""
         made = embedding_temporaries(self.workload, self.meshes)
         first, last = made
         return Moment(
@@ -230,7 +230,7 @@ class _Filler:
         )
 
     def optimizer_step(self) -> Moment:
-        """All gradients are there, with what the implementation copies."""
+        """Memory of the step: all gradients, with what the implementation copies."""
 
         def stepping(unit: Held) -> Addend:
             copies = step_copies(self.workload, unit.owned, self.meshes)
@@ -240,7 +240,10 @@ class _Filler:
         return self._alike(STEP, stepping, roots=False)
 
     def parameter_gather(self) -> Moment:
-        """Updated shards become whole: in place, or unit by unit through a buffer."""
+        """Memory while updated shards become whole, in place or through a buffer.
+
+        A buffer takes one unit at a time.
+        """
         zero, recipe = self.meshes.zero, self.workload.recipe
         through = ((zero == 1) | (zero == 2)) & (not recipe.gathers_in_place)
 
@@ -250,7 +253,7 @@ class _Filler:
         return self._alike(GATHER, gathering, roots=False)
 
     def checkpoint_save(self) -> Moment:
-        """Shards go to the host as they are, or units are made whole first."""
+        """Memory of a save: of shards as they are, or of units made whole first."""
 
         def saving(unit: Held) -> Addend:
             held, beside = save_staging(self.workload, unit.owned, self.meshes)
@@ -259,7 +262,7 @@ class _Filler:
         return self._alike(SAVE, saving, roots=False)
 
     def resume_load(self) -> Moment:
-        """The optimizer's moments are loaded beside those that are there."""
+        """Memory while moments of the optimizer are loaded beside those it has."""
 
         def loading(unit: Held) -> Addend:
             copies = load_copies(self.workload, unit.owned, self.meshes)
@@ -270,7 +273,7 @@ class _Filler:
     def _alike(
         self, name: str, addend: Callable[[Held], Addend], *, roots: bool
     ) -> Moment:
-        """Every unit by one rule; what ZeRO-3 keeps whole of the ends is gone."""
+        """Moment of every unit by one rule; without roots ZeRO-3 keeps no end whole."""
         ends = [addend(self.embedding), addend(self.head)]
         if not roots:
             gone = root_bytes(self.workload, self.meshes)
@@ -286,7 +289,7 @@ class _Filler:
         mask: Floats,
         parts: Callable[[Held, int], tuple[Amount, Amount, Amount]],
     ) -> Moment:
-        """A moment of the backward; the head is over, the embedding to come."""
+        """Moment of the backward; the head is over, the embedding to come."""
         cells = []
         for unit in self.layers:
             row = []
@@ -316,7 +319,7 @@ class _Filler:
 
 
 def _larger(unit: Held, index: int) -> tuple[Amount, Amount, Amount]:
-    """Gradients and activations of a layer are never there both."""
+    """Larger of a layer's gradients and activations, which are never there both."""
     more = np.maximum(unit.late - unit.saved[index], 0.0)
     return unit.saved[index], more, 0.0
 
@@ -341,10 +344,10 @@ class IdleColumns:
 
         Args:
             moment: The moment. [B]
-            meshes: Its meshes.
+            meshes: Meshes of the moment.
 
         Returns:
-            The same. [block]
+            The moment. [block]
         """
 
         def whole(amount: Amount) -> Ints:

@@ -20,9 +20,9 @@ class Operator(NamedTuple):
 
     name: str
     split: str
-    """What divides its tokens or columns: `sequence`, `tensor` or `expert`."""
+    """Split of the tokens or columns: `sequence`, `tensor` or `expert`. [text]"""
     forward: float
-    """Bytes that it moves. [B/token]"""
+    """Bytes that the forward moves. [B/token]"""
     backward: float
 
 
@@ -37,7 +37,7 @@ def operators(layer: LayerKind) -> Iterator[Operator]:
         layer: Kind of layer.
 
     Yields:
-        Operators, those of one split in the order in which they add up. [B/token]
+        Operators, within a split in the order in which they add up. [B/token]
     """
     h, attention, ffn = layer.hidden, layer.attention, layer.ffn
     rotated = (

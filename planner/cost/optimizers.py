@@ -1,4 +1,4 @@
-"""What an optimizer keeps of a unit's parameters, and moves in a step."""
+"""Bytes that an optimizer keeps of a unit's parameters, and moves in a step."""
 
 import numpy as np
 
@@ -33,7 +33,7 @@ def moment_bytes(workload: Workload, owned: Owned) -> float:
 
     Moments times their width: 8 for Adam and LAMB, 4 for Lion and momentum, 0 for
     plain SGD; in 8 bits ``2 (1 + 4 / 256)``, a scale with each block. Muon keeps one
-    for matrices and Adam's two for embedding, head and norms.
+    moment for matrices and Adam's two for embedding, head and norms.
 
     Args:
         workload: The job.
@@ -46,8 +46,8 @@ def moment_bytes(workload: Workload, owned: Owned) -> float:
         Chen et al. 2023, arXiv 2302.06675 (Lion); Jordan et al. 2024 (Muon);
         Dettmers et al. 2021, arXiv 2110.02861, blocks of 256.
 
-    Leaves out that 8-bit optimizers keep tensors below 4,096 elements in 32 bits,
-    and that Muon leaves a layer's norms to Adam.
+    Leaves out that 8-bit optimizers keep tensors below 4,096 elements in 32 bits.
+    Leaves out that Muon leaves a layer's norms to Adam.
     """
     training = workload.training
     count = MOMENTS[training.optimizer]
@@ -88,7 +88,7 @@ def rank_moments(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
 
 
 def _stage_width(workload: Workload, meshes: Meshes) -> Floats:
-    """Width of the moments at a ZeRO stage over the recipe's, where both are free."""
+    """Width of the moments at a ZeRO stage over the recipe's, 1 if the job sets it."""
     recipe, training = workload.recipe, workload.training
     values = np.ones(max(workload.states) + 1)
     if training.state_bits is None and not training.optimizer.endswith("-8bit"):

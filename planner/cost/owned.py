@@ -19,17 +19,17 @@ class Owned:
     """Parameters of one unit (a layer, the embedding, the head) on one rank."""
 
     dense: Floats
-    """Divided by tp, or replicated. [1], shape (meshes,)"""
+    """Parameters divided by tp, or replicated. [1], shape (meshes,)"""
     expert: Floats
-    """Of the local experts. [1], shape (meshes,)"""
+    """Parameters of the local experts. [1], shape (meshes,)"""
     frozen: Floats | float = 0.0
     """Dense parameters that are held but never updated. [1], shape (meshes,)"""
     frozen_expert: Floats | float = 0.0
-    """The same of the local experts. [1], shape (meshes,)"""
+    """Expert parameters that are held but never updated. [1], shape (meshes,)"""
     quantised: Floats | float = 0.0
     """Weights of linears, of which a quantised form may be kept. [1]"""
     matrices: bool = True
-    """Whether Muon updates them; embedding and head are left to Adam."""
+    """True where Muon updates the weights; embedding and head are left to Adam."""
     orthogonal: Floats | float = 0.0
     """Work of Muon's Newton-Schulz iterations. [FLOP], shape (meshes,)"""
     tensors: int = 1
@@ -37,15 +37,15 @@ class Owned:
     largest: tuple[Floats | float, Floats | float] = (0.0, 0.0)
     """Shorter and longer side of the largest matrix. [1], shape (meshes,) each"""
     saved: Floats | float = 0.0
-    """What quantisation saves over 16 bits of the dense ones. [B], shape (meshes,)"""
+    """Bytes that quantisation saves over 16 bits, dense. [B], shape (meshes,)"""
     saved_expert: Floats | float = 0.0
-    """The same of the local experts. [B], shape (meshes,)"""
+    """Bytes that quantisation saves over 16 bits, experts. [B], shape (meshes,)"""
     factored: Floats | float = 0.0
-    """Rows, columns and vectors of what trains, densely. [1], shape (meshes,)"""
+    """Rows, columns and vectors of dense weights that train. [1], shape (meshes,)"""
     factored_expert: Floats | float = 0.0
-    """The same of the local experts. [1], shape (meshes,)"""
+    """Rows, columns and vectors of local experts that train. [1], shape (meshes,)"""
     passes_back: bool = True
-    """Whether a backward passes, and needs the parameters again."""
+    """True where a backward passes, and needs the parameters again."""
 
     @property
     def packed(self) -> tuple[Floats | float, Floats | float]:
@@ -58,7 +58,7 @@ class Owned:
 def layer_owned(workload: Workload, layer: LayerKind, meshes: Meshes) -> Owned:
     """Parameters of one layer on a rank: ``P_s / t + P_r`` and ``P_e / (e x)``.
 
-    With adapters those are frozen, and the adapters train.
+    With adapters the parameters of the layer are frozen, and the adapters train.
 
     Args:
         workload: The job.

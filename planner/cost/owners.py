@@ -28,7 +28,7 @@ def owner_turns(
 ) -> Floats:
     """Latency of a unit's reductions to, or broadcasts from, the owners in turn.
 
-    A collective with one root has only a ring, and one owner joins its own::
+    A collective with one root has only a ring, and an owner joins its own tensors::
 
         T = tensors min(1, n / all tensors) ring latency
 
@@ -36,7 +36,7 @@ def owner_turns(
         workload: The job. [-]
         links: Measured rates. [-]
         group: Ranks that share one copy of the states. shape (meshes,)
-        tensors: Of the unit. [1]
+        tensors: Tensors of the unit. [1]
 
     Returns:
         Time, zero where a stack divides states evenly. [s], shape (meshes,)

@@ -27,7 +27,7 @@ WHOLE = tuple(f.name for f in fields(LayerCosts) if f.name not in BY_MENU)
 
 
 def place_of(costs: StageCosts) -> Placement:
-    """Where the virtual stages of a mesh's schedule lie.
+    """Placement of the virtual stages of a mesh's schedule.
 
     Args:
         costs: The inner problem.
@@ -39,7 +39,7 @@ def place_of(costs: StageCosts) -> Placement:
 
 
 def stages_of(costs: StageCosts, rank: int) -> tuple[int, ...]:
-    """Virtual stages of one rank, by chunk: no two are the same of the model.
+    """Virtual stages of one rank, by chunk: no two are one stage of the model.
 
     Args:
         costs: The inner problem.
@@ -65,7 +65,7 @@ def stages_by_rank(costs: StageCosts) -> Counts:
 
 @lru_cache(maxsize=1024)
 def _stages_by_rank(schedule: str, pp: int, vpp: int, depth: int) -> Counts:
-    """The same by shape; not to be written to."""
+    """Virtual stages of every rank, cached by shape; not to be written to. [1]."""
     place = placement(schedule, pp, vpp)
     stages = np.array([place.of_rank(rank) for rank in range(pp)]) % depth
     stages.setflags(write=False)
@@ -73,7 +73,7 @@ def _stages_by_rank(schedule: str, pp: int, vpp: int, depth: int) -> Counts:
 
 
 def splits_backward(costs: StageCosts) -> bool:
-    """Whether weight gradients are operations of their own.
+    """Tell if weight gradients are operations of their own.
 
     Args:
         costs: The inner problem.
@@ -86,7 +86,7 @@ def splits_backward(costs: StageCosts) -> bool:
 
 @dataclass(frozen=True)
 class StageVectors:
-    """What every virtual stage costs; all linear in the layer counts.
+    """Costs of every virtual stage; all but transient linear in the layer counts.
 
     Times in ns, memory in blocks, each of shape (stages,).
     """
@@ -201,7 +201,11 @@ def _edge(
     head: EndCosts,
     which: int,
 ) -> int:
-    """The embedding is first in and last out; a head alone stands for itself."""
+    """Gather or reduce-scatter of a stage's first or last unit. [ns].
+
+    The embedding is first in and last out. The last stage takes the smaller of a
+    layer's and the head's.
+    """
     if stage == 0:
         return (embedding.gather, embedding.scatter)[which]
     if stage == costs.stages - 1:
@@ -289,7 +293,7 @@ def rank_blocks(costs: StageCosts, counts: Counts) -> Counts:
 
 
 def _passing_blocks(costs: StageCosts, vectors: StageVectors) -> Counts:
-    """The most above the static states at the peaks of every rank. [block]."""
+    """Most memory above the static states at the peaks of every rank. [block]."""
     at = peak_columns(costs.schedule, costs.pp, costs.vpp, costs.micro_batches)
     mine = stages_by_rank(costs)[at.rank]
     stage, saved = mine[np.arange(len(mine)), at.chunk], vectors.saved[mine]
@@ -305,7 +309,7 @@ def idle_blocks(costs: StageCosts, counts: Counts, moment: IdleMoment) -> Counts
     Args:
         costs: The inner problem.
         counts: Layers by stage, kind and menu entry. [1]
-        moment: One of its idle moments.
+        moment: Idle moment of the mesh.
 
     Returns:
         Memory, negative where states are not there. [block], shape (pp,)
@@ -342,13 +346,13 @@ def peak_blocks(costs: StageCosts, vectors: StageVectors, rank: int, peak: Peak)
 
 
 def fits(costs: StageCosts, counts: Counts) -> bool:
-    """Whether every rank stays within the budget.
+    """Tell if every rank stays within the budget.
 
     Args:
         costs: The inner problem.
         counts: Layers by stage, kind and menu entry. [1]
 
     Returns:
-        True when the split is admitted.
+        True if the split is admitted.
     """
     return bool((rank_blocks(costs, counts) <= np.array(costs.budgets)).all())

@@ -1,4 +1,4 @@
-"""Frozen weights in a quantised form: which they are, and their bytes."""
+"""Frozen weights in a quantised form, and their bytes."""
 
 import numpy as np
 
@@ -16,11 +16,11 @@ HALF = 2
 def gather_width(workload: Workload, *, linears: bool) -> float:
     """Bytes in which a number of a unit's parameters is gathered.
 
-    What is narrower than 16 bits is the weights of linears: tables stay wide.
+    Only the weights of linears are narrower than 16 bits: tables stay wide.
 
     Args:
         workload: The job. [-]
-        linears: Whether the unit is a layer, whose weights are linears'. [-]
+        linears: True where the unit is a layer, whose weights are linears'. [-]
 
     Returns:
         ``w_g``, at least 2 for a table. [B]
@@ -32,7 +32,7 @@ def gather_width(workload: Workload, *, linears: bool) -> float:
 
 
 def is_quantised(workload: Workload, gemm: Gemm) -> bool:
-    """Whether a GEMM's weight is kept in the quantised format of the job.
+    """Tell if a GEMM's weight is kept in the quantised format of the job.
 
     Linear layers are, embedding and head are not; routed experts are only where
     the job says so, since one tensor for all experts is no linear layer.
@@ -74,7 +74,7 @@ def element_bytes(workload: Workload) -> float:
 def quantised_savings(
     workload: Workload, layer: LayerKind, meshes: Meshes
 ) -> tuple[Floats, Floats]:
-    """What the quantised form saves over 16 bits on a rank.
+    """Bytes that the quantised form saves over 16 bits on a rank.
 
     ``P (2 - b) - r rows`` with b the bytes of an element and r of a row's scale.
 
@@ -105,9 +105,9 @@ def quantised_savings(
 
 
 def dequantised_bytes(workload: Workload, layer: LayerKind, meshes: Meshes) -> Floats:
-    """The largest weight of a layer that is quantised, in 16 bits.
+    """Bytes of the largest quantised weight of a layer in 16 bits.
 
-    It exists while its product runs, forward and again backward.
+    The 16-bit form exists while its product runs, forward and again backward.
 
     Args:
         workload: The job. [-]

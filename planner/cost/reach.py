@@ -1,4 +1,4 @@
-"""Which layers can lie on which virtual stage, from the declared class alone."""
+"""Layers that can lie on each virtual stage, from the declared class alone."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,20 +19,19 @@ class Reach:
     totals: Ints
     """Layers of each kind. [1], shape (kinds,)"""
     mask: Mask
-    """Whether some split puts the kind on the stage. shape (stages, kinds)"""
+    """True where some split puts the kind on the stage. shape (stages, kinds)"""
     low: Ints
-    """Fewest of a kind where no other kind reaches. [1], shape (stages, kinds)"""
+    """Fewest layers of a kind where no other reaches. [1], shape (stages, kinds)"""
     places: Ints
-    """Most above those. [1], shape (stages, kinds)"""
+    """Most layers above the fewest. [1], shape (stages, kinds)"""
 
 
 def reach_of(costs: StageCosts) -> Reach:
-    """What the declared class lets each stage hold.
+    """Layers that the declared class lets each stage hold.
 
     Before stage i lie at least ``sum of fewest`` and at most ``min(i most,
-    L - sum of fewest from i on)`` layers, and layers stay in order; so stage i
-    can hold layer x only if x is at least the former and below the latter for
-    the stage after it.
+    L - sum of fewest from i on)`` layers, and layers stay in order. Layer x
+    on stage i is thus at least the first number of i, and below the second of i + 1.
 
     Args:
         costs: The inner problem.

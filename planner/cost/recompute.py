@@ -26,9 +26,9 @@ def module_time(
 ) -> Floats:
     """Time of the operators and collectives that recomputed modules run again.
 
-    Their products and the attention core come on top. Operators move the bytes of
-    their forward, a norm 4 h without the residual that is added, and take their
-    share of its launches; collectives take what of them shows in the forward.
+    Products of the modules and the attention core come on top. Operators move the bytes
+    of their forward; a norm moves 4 h, without the residual that is added. Operators
+    take their share of the forward's launches, collectives their exposed time there.
 
     Args:
         context: Shared columns.
@@ -88,7 +88,7 @@ def _exchanges_again(
     kind: RecomputeKind,
     beside: dict[str, GemmTimes],
 ) -> Floats:
-    """What shows of the collectives that run again; tensor ranks' by half."""
+    """Exposed time of the collectives that run again; tensor ranks' by half. [s]."""
     names = {name for module in at_work(kind, layer) for name in module.exchanges}
     time = np.zeros(len(context.meshes))
     if "experts" in names:

@@ -31,7 +31,7 @@ def context_bytes(workload: Workload) -> float:
 
 
 def _dummy_weights(layer: LayerKind, meshes: Meshes) -> Floats:
-    """One bf16 gradient per distinct weight shape of a layer."""
+    """Bytes of one bf16 gradient per distinct weight shape of a layer. [B]."""
     shapes = {(g.inputs, g.outputs, g.split) for g in layer.gemms()}
     total = np.zeros(len(meshes))
     for inputs, outputs, split in shapes:
@@ -41,7 +41,7 @@ def _dummy_weights(layer: LayerKind, meshes: Meshes) -> Floats:
 
 
 def _stage_messages(workload: Workload, meshes: Meshes) -> Floats:
-    """An activation on its way out and a gradient on its way in, with a pipeline."""
+    """Bytes of an activation sent and a gradient received, with a pipeline. [B]."""
     width = ELEMENT * workload.model.hidden
     message = width * tokens(workload, meshes) * sequence_split(meshes)
     return np.where(meshes.pp > 1, 2.0 * message, 0.0)
@@ -50,9 +50,9 @@ def _stage_messages(workload: Workload, meshes: Meshes) -> Floats:
 def buffer_bytes(workload: Workload, meshes: Meshes) -> Floats:
     """Buffers that a framework keeps whatever the split.
 
-    The weight that is dequantised unless a replay has it among a block's own, the
-    libraries' workspaces, messages between stages, a bucket of gradients, and
-    TransformerEngine's cached dummy weight gradients.
+    The libraries' workspaces, messages between stages, a bucket of gradients, and
+    TransformerEngine's cached dummy weight gradients. The weight that is dequantised,
+    unless a replay has it among a block's own bytes.
 
     Args:
         workload: The job.
@@ -80,13 +80,13 @@ def buffer_bytes(workload: Workload, meshes: Meshes) -> Floats:
 
 
 def layer_buffers(workload: Workload, layer: LayerKind, meshes: Meshes) -> Floats:
-    """What the backward of a layer has whole of what is sharded.
+    """Bytes of sharded states that the backward of a layer has whole.
 
     Under ZeRO-3 ``w_g n_g + (w_r + 2) n_r``: parameters of the layers that are
     gathered, gradients as they are made and as they are reduced. Where linears are
-    gathered one by one, no more than a limit of them, the largest apart. Under
-    ZeRO-2 ``w_r n_r``: the buffer that a layer's gradients are made and reduced in,
-    so that a rank of few layers holds more than under ZeRO-1. One gradient of the
+    gathered one by one, at most a limit, or the largest linear where that is more.
+    Under ZeRO-2 ``w_r n_r``: the buffer that a layer's gradients are made and reduced
+    in. A rank of few layers thus holds more than under ZeRO-1. One gradient of the
     layer where the optimizer runs inside the backward.
 
     Args:
@@ -129,9 +129,9 @@ def _reduced_unit(workload: Workload, owned: Owned) -> Floats:
 def working_bytes(
     workload: Workload, layer: LayerKind, meshes: Meshes, saved: Floats, own: Floats
 ) -> Floats:
-    """What a layer has beside its saved activations while it is at work.
+    """Bytes of a layer beside its saved activations while it is at work.
 
-    Its backward's own buffers and what is whole of what is sharded. Where gradients
+    The backward's own buffers and the sharded states that are whole. Where gradients
     accumulate whole, ZeRO-2 copies them into a buffer once the layer's activations
     are gone: ``max(own, w_r n_r - saved)``.
 
@@ -139,8 +139,8 @@ def working_bytes(
         workload: The job.
         layer: Kind of layer.
         meshes: Any meshes.
-        saved: What it keeps per micro-batch. [B], shape (meshes,)
-        own: What its operators need. [B], shape (meshes,)
+        saved: Bytes that the layer keeps per micro-batch. [B], shape (meshes,)
+        own: Bytes that the layer's operators need. [B], shape (meshes,)
 
     Returns:
         Memory. [B], shape (meshes,)
@@ -155,18 +155,18 @@ def working_bytes(
 
 
 def _limited(whole: Floats, limit: float | None, largest: Floats) -> Floats:
-    """At most a limit, or the largest piece where that is above it."""
+    """Size, at most a limit, or the largest piece where that is above the limit."""
     if limit is None:
         return whole
     return np.minimum(whole, np.maximum(limit, largest))
 
 
 def head_buffers(workload: Workload, meshes: Meshes) -> Floats:
-    """What is whole of what ZeRO-3 shards while the loss has its backward.
+    """Bytes of ZeRO-3 shards that are whole while the loss has its backward.
 
-    The layer whose parameters are gathered ahead, and the head with its gradient
-    unless these stay whole for the entire step and are counted with the states. A
-    replayed loss has its gradient already, and is over when a layer is gathered.
+    The layer whose parameters are gathered ahead, and the head with its gradient.
+    A head that stays whole for the entire step is counted with the states. A replayed
+    loss has the head's gradient already, and is over when a layer is gathered.
 
     Args:
         workload: The job.
@@ -190,7 +190,7 @@ def head_buffers(workload: Workload, meshes: Meshes) -> Floats:
 
 
 def root_bytes(workload: Workload, meshes: Meshes) -> tuple[Floats, Floats]:
-    """Embedding and head that ZeRO-3 leaves whole from forward to backward.
+    """Bytes of embedding and head that ZeRO-3 leaves whole from forward to backward.
 
     The gathered tables, ``w_g V h / t`` each, and the head's whole gradient; a tied
     head on the embedding's stage is the same table.
@@ -200,8 +200,8 @@ def root_bytes(workload: Workload, meshes: Meshes) -> tuple[Floats, Floats]:
         meshes: Any meshes.
 
     Returns:
-        Memory on the first stage and on the last, zero below ZeRO-3 and where they
-        are units as all others are. [B], shape (meshes,) each
+        Memory on the first stage and on the last; zero below ZeRO-3, and where both
+        ends are units like all others. [B], shape (meshes,) each
 
     References:
         PyTorch FSDP2: the root's units are not resharded after forward, and
@@ -220,12 +220,12 @@ def root_bytes(workload: Workload, meshes: Meshes) -> tuple[Floats, Floats]:
 def head_bytes(
     workload: Workload, meshes: Meshes, *, made: "npt.NDArray[np.bool_] | bool" = False
 ) -> Floats:
-    """The whole head as gathered, and its gradient if it has one.
+    """Bytes of the whole head as gathered, and of its gradient if it has one.
 
     Args:
         workload: The job.
         meshes: Any meshes.
-        made: Where the gradient is counted with the loss. [-]
+        made: True where the gradient is counted with the loss. [-]
 
     Returns:
         Memory. [B], shape (meshes,)
@@ -240,7 +240,7 @@ def budget_bytes(workload: Workload, meshes: Meshes) -> Floats:
     """Memory left on a rank for states and activations.
 
     ``(capacity - context - NCCL) phi - buffers`` with phi the packing that the
-    allocator reaches when it must; negative when nothing is.
+    allocator reaches when it must; negative where nothing is left.
 
     Args:
         workload: The job.
@@ -262,15 +262,15 @@ def device_bytes(
 ) -> float:
     """Memory that the driver reports of a rank.
 
-    ``max(A / phi_0 + F, min(A / phi + F, capacity))``: the allocator keeps what it
-    has freed, A / phi in all, while there is room, and gives it back, down to
-    A / phi_0, before it fails.
+    ``max(A / phi_0 + F, min(A / phi + F, capacity))``. While there is room, the
+    allocator keeps what it has freed, A / phi in all. Before it fails, it gives memory
+    back, down to A / phi_0.
 
     Args:
         workload: The job: GPU, fragmentation phi and packing phi_0.
         allocated: Memory A in tensors at its peak. [B]
         fixed: Context and communication F. [B]
-        scale: Factor on both, to price the bounds of an interval. [1]
+        scale: Factor on both sums, to price the bounds of an interval. [1]
 
     Returns:
         Memory; above the capacity only where the run cannot fit. [B]

@@ -39,8 +39,8 @@ def weight_shapes(
 def factored_elements(layer: LayerKind, meshes: Meshes) -> tuple[Floats, Floats]:
     """Rows and columns of a layer's matrices on a rank, and its vectors' elements.
 
-    What Adafactor keeps in place of a second moment: ``r + c`` for a matrix of r x c,
-    Q, K, V, gate and up apart, and every element of norms and biases.
+    Adafactor keeps these sums in place of a second moment: ``r + c`` for a matrix of
+    r x c, and every element of norms and biases. Q, K, V, gate and up count apart.
 
     Args:
         layer: Kind of layer. [-]

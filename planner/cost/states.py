@@ -33,9 +33,9 @@ FP32_ADAPTERS = {
     2: StateBytes(weights=4, sharded_gradients=4),
     3: StateBytes(sharded_weights=4, sharded_gradients=4),
 }
-"""Adapters in fp32 need no master copy. [B]"""
+"""Bytes per parameter of fp32 adapters, which need no master copy. [B]"""
 LOCAL_TRAFFIC = 12.0
-"""The same per parameter of a whole gradient buffer: zeroing and scaling. [B]"""
+"""HBM bytes per parameter of a whole gradient buffer: zeroing and scaling. [B]"""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class States:
 
     @property
     def total(self) -> Floats:
-        """All three. [B], shape (meshes,)."""
+        """Sum of weights, gradients and optimizer states. [B], shape (meshes,)."""
         return self.weights + self.gradients + self.optimizer
 
 
@@ -92,13 +92,13 @@ def state_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> States:
 
 
 def appears_late(workload: Workload, meshes: Meshes) -> npt.NDArray[np.bool_]:
-    """Whether gradients are not there yet when the activations are.
+    """Tell where gradients are not there yet when the activations are.
 
-    Freed after every step and made one by one in the only backward of the next,
-    they take the room of the activations that go; or they are never kept, where
-    the optimizer runs inside the backward. Shards are made on a stream of their own,
-    whose blocks the allocator lends to no other until it has to give caches back: a
-    recipe says whether they are counted as kept or as freed.
+    Gradients freed after every step are made one by one in the only backward of the
+    next. They take the room of the activations that go. They are never kept where the
+    optimizer runs inside the backward. Shards are made on a stream of their own. The
+    allocator lends its blocks to no other stream until it has to give caches back. A
+    recipe says if shards are counted as kept or as freed.
 
     Args:
         workload: The job.
@@ -122,7 +122,7 @@ def late_gradients(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
         meshes: Any meshes.
 
     Returns:
-        Memory, zero where they are part of the states. [B], shape (meshes,)
+        Memory, zero where gradients are part of the states. [B], shape (meshes,)
     """
     whole = _by_stage(workload, meshes, "gradients")
     divided = _by_stage(workload, meshes, "sharded_gradients")
@@ -139,7 +139,7 @@ def _replica_buckets(workload: Workload, meshes: Meshes) -> Floats:
 
 
 def waiting_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
-    """Whole gradients of a unit that wait for their reduce-scatter.
+    """Bytes of a unit's whole gradients that wait for their reduce-scatter.
 
     ``w P``, at the ZeRO stages where the framework lets them wait; under ZeRO-3 only
     while there is another micro-batch to wait for.
@@ -167,7 +167,7 @@ def unsaved_bytes(workload: Workload, meshes: Meshes) -> States:
         meshes: Any meshes.
 
     Returns:
-        By category. [B], shape (meshes,)
+        Bytes by category. [B], shape (meshes,)
     """
     names = ("computing", "gradients", "sharded_gradients", "step_gradients")
     copies, whole, shards, step = (_by_stage(workload, meshes, n) for n in names)
@@ -190,8 +190,8 @@ def held_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
 
     Frozen: 2 B beside adapters, less in linears that are quantised; as the framework
     keeps its weights where parts of the model are frozen. Under fp8 a linear that
-    keeps its quantised weight adds 1 B, on GPUs whose tensor cores read one layout
-    only a transposed 1 B too, and gives back 2 B where no 16-bit copy stays.
+    keeps its quantised weight adds 1 B. A transposed 1 B comes on top on GPUs whose
+    tensor cores read one layout only; 2 B go where no 16-bit copy stays.
 
     Args:
         workload: The job.
@@ -247,7 +247,7 @@ class DataGroups:
     replica: Groups
     expert: Groups
     timed: bool = True
-    """Whether times are wanted; else they are zero, and memory is as it is."""
+    """True where times are wanted; else times are zero, and memory is as it is."""
 
     @classmethod
     def of(cls, workload: Workload, meshes: Meshes, links: Fabric) -> "DataGroups":
@@ -329,7 +329,7 @@ def scatter_time(data: DataGroups, owned: Owned) -> Floats:
 
 
 def _turns(data: DataGroups, owned: Owned) -> Floats:
-    """What the owners of whole tensors add by taking turns."""
+    """Time that the owners of whole tensors add by taking turns. [s]."""
     times = owner_turns(data.workload, data.links, data.shard, owned.tensors)
     return np.where((data.meshes.zero == 1) | (data.meshes.zero == 2), times, 0.0)
 
@@ -342,7 +342,7 @@ def _bucketed(
     *,
     reduce: bool = False,
 ) -> Floats:
-    """A unit's share of collectives that each move one bucket.
+    """Time of a unit's share of collectives that each move one bucket. [s].
 
     Under ZeRO-3 the unit is its own bucket, or several where its tensors travel
     apart: ``k T(P / k)``, k times the latency.

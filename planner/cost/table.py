@@ -67,14 +67,14 @@ class CostTable:
     moments: tuple[Moment, ...] = ()
     """Idle moments by category. [B]"""
     idle: tuple[IdleColumns, ...] = ()
-    """The same in whole blocks."""
+    """Idle moments in whole blocks. [block]"""
 
     def __len__(self) -> int:
         return len(self.meshes)
 
     @property
     def each(self) -> tuple["CostTable", ...]:
-        """Tables of the pools that host stages: this one where it is one pool."""
+        """Tables of the pools that host stages: this table where there is one pool."""
         return (self,)
 
     @property
@@ -105,8 +105,8 @@ class CostTable:
             vpp: Virtual chunks per pipeline rank. [1]
             menu: Recompute kinds that layers may choose from. [1]
             hosting: Pipeline ranks that each of several pools hosts. [1]
-            block: First layers of every virtual stage under the first of them, where
-                the split and the kinds are not free. [1]
+            block: First layers of every virtual stage under the menu's first kind;
+                0 where split and kinds are free. [1]
 
         Returns:
             The integers that solver, simulator and brute force share.
@@ -143,7 +143,7 @@ class CostTable:
 
     @cached_property
     def _overlaps(self) -> tuple[Mask, Mask]:
-        """Where gathers, and reduce-scatters, run beside compute. shape (meshes,)."""
+        """Tell where gathers, reduce-scatters run beside compute. shape (meshes,)."""
         gathers = self.workload.takes("overlap_param_gather", self.meshes)
         return gathers, self.workload.takes("overlap_grad_reduce", self.meshes)
 
@@ -181,8 +181,8 @@ def fill_table(
         workload: The job.
         meshes: The outer tuples of the space.
         menu: Recompute kinds to price. [text]
-        timed: Whether times are wanted; without, layers and transfers take none,
-            which is a third of the work, and memory is the same.
+        timed: True where times are wanted. Without, layers and transfers take no
+            time, which is a third of the work, and memory does not change.
 
     Returns:
         The table of integers.
@@ -300,16 +300,15 @@ def layer_parts(
 ) -> tuple[Parts, Parts]:
     """Time of a layer by cause, parameter gathers of ZeRO-3 included.
 
-    Under ZeRO-3 a layer's gather runs beside the layer before it, so the excess
-    over its own time shows, and the overlap slows compute by the contention
-    factor: ``max(0, t_AG - f) + kappa min(t_AG, f)``; in the backward the
-    reduce-scatter joins.
+    Under ZeRO-3 a layer's gather runs beside the layer before it. The excess over the
+    layer's own time shows, and the overlap slows compute by the contention factor:
+    ``max(0, t_AG - f) + kappa min(t_AG, f)``. In the backward the reduce-scatter joins.
 
     Args:
         context: Shared columns.
         data: Data-parallel groups.
         layer: Kind of layer.
-        owned: Its parameters on a rank.
+        owned: Parameters of the layer on a rank.
         name: Recompute kind. [text]
 
     Returns:
@@ -340,7 +339,7 @@ def _end_times(data: DataGroups, end: End, owned: Owned) -> tuple[Floats, Floats
 
 
 def _with_root(end: EndColumns, root: Floats, ahead: Floats) -> EndColumns:
-    """An end with what ZeRO-3 keeps whole of it, always and in its own backward."""
+    """Add to an end what ZeRO-3 keeps whole of it, always and in its own backward."""
     transient: Ints = end.transient + blocks(ahead)
     static: Ints = end.unit.static + blocks(root)
     return replace(end, transient=transient, unit=replace(end.unit, static=static))

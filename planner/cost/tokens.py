@@ -1,16 +1,17 @@
-"""How many tokens a run has: by compute, compute-optimal, or with serving in mind."""
+"""Tokens of a run: by compute, compute-optimal, or with serving in mind."""
 
 from planner.errors import BadInputError
 from planner.models.architecture import Architecture
 from planner.specs.training import TrainingSpec
 
 FLOPS_PER_TOKEN = 6
-"""Of training, for each parameter. [FLOP]"""
+"""Work of training for each token and parameter. [FLOP]"""
 COMPUTE_OPTIMAL = 20
 """Tokens for each parameter at which a training budget gives the least loss
 (Hoffmann et al. 2022, arXiv:2203.15556). [token]"""
 DATA_EXPONENT = 0.28
-"""Of the loss in tokens, ``B / T^0.28`` (the same, equation 10). [1]"""
+"""Exponent of the loss in tokens, ``B / T^0.28`` (Hoffmann et al. 2022, equation
+10). [1]"""
 
 
 def tokens_of_compute(compute: float, parameters: float) -> float:
@@ -35,9 +36,9 @@ def tokens_of_compute(compute: float, parameters: float) -> float:
 def compute_optimal_tokens(parameters: float, inference: float = 0.0) -> float:
     """Tokens that make a model of this size the cheapest of its quality.
 
-    Without serving ``T0 = 20 P``. With ``I`` tokens to be served at 2 FLOP for each
-    parameter, the cheapest way to a loss ``E + A / P^a + B / T^b`` over training and
-    serving, ``6 P T + 2 P I``, is where::
+    Without serving ``T0 = 20 P``. Let ``I`` tokens be served at 2 FLOP for each
+    parameter: training and serving take ``6 P T + 2 P I``. The cheapest way to a loss
+    ``E + A / P^a + B / T^b`` is where::
 
         (1 + I / (3 T)) (T0 / T)^b = 1
 
@@ -66,14 +67,14 @@ def compute_optimal_tokens(parameters: float, inference: float = 0.0) -> float:
 
 
 def with_tokens(training: TrainingSpec, model: Architecture) -> TrainingSpec:
-    """A training block whose length is a number of tokens, where it has one.
+    """Training block with its length as a number of tokens, where it has a length.
 
     Args:
-        training: As the user wrote it. [-]
-        model: The model, for its parameters; of experts those that a token meets. [-]
+        training: Training block as the user wrote it. [-]
+        model: The model, for the parameters that a token meets. [-]
 
     Returns:
-        The same with tokens. [-]
+        The block with tokens. [-]
 
     Raises:
         BadInputError: The batch ramp is longer than the run.
@@ -98,10 +99,10 @@ def with_tokens(training: TrainingSpec, model: Architecture) -> TrainingSpec:
 
 
 def tokens_rule(training: TrainingSpec, model: Architecture) -> str:
-    """Where a run's number of tokens is from.
+    """Source of a run's number of tokens, in words.
 
     Args:
-        training: As the user wrote it. [-]
+        training: Training block as the user wrote it. [-]
         model: The model. [-]
 
     Returns:

@@ -1,4 +1,4 @@
-"""What data parallelism, stage borders and stragglers add around the layers."""
+"""Time that data parallelism, stage borders and stragglers add around the layers."""
 
 import numpy as np
 
@@ -16,16 +16,17 @@ from planner.cost.workload import Workload
 def sharded_parts(
     data: DataGroups, owned: Owned, forward: Parts, backward: Parts
 ) -> tuple[Parts, Parts]:
-    """Add what ZeRO-3's gathers and reduce-scatters show beside a unit's passes.
+    """Add the exposed time of ZeRO-3's collectives beside a unit's passes.
 
-    What is gathered arrives in one buffer and is copied into place on the compute
-    stream, gradients likewise into theirs: ``c P / (eta W)`` hides behind nothing.
+    Gathered parameters arrive in one buffer and are copied into place on the compute
+    stream, gradients into their buffer. That time, ``c P / (eta W)``, hides behind
+    nothing.
 
     Args:
         data: Data-parallel groups.
         owned: Parameters of the unit on a rank.
-        forward: Its forward by cause.
-        backward: Its backward by cause.
+        forward: Forward of the unit by cause.
+        backward: Backward of the unit by cause.
 
     Returns:
         Forward and backward, unchanged below ZeRO-3. [s], shape (meshes,)
@@ -55,7 +56,7 @@ def sharded_parts(
 def _copies(
     data: DataGroups, owned: Owned, gathered: float, reduced: float
 ) -> tuple[Floats, Floats]:
-    """Copies out of a gather's buffer, and into that of a reduce-scatter. [s]."""
+    """Time of copies out of a gather's, and into a reduce-scatter's, buffer. [s]."""
     rate = stream_rate(data.workload)
     trained = owned.dense + owned.expert
     held = trained + owned.frozen + owned.frozen_expert
@@ -117,8 +118,8 @@ def edge_transfers(data: DataGroups, owned: list[Owned]) -> tuple[Floats, Floats
 def scatter_every(workload: Workload, meshes: Meshes) -> Ints:
     """Micro-batches per gradient reduce-scatter.
 
-    All of them, unless the framework keeps gradients sharded between: then one
-    group of p.
+    All micro-batches of the step, unless the framework keeps gradients sharded
+    between: then a group of p.
 
     Args:
         workload: The job.
@@ -140,7 +141,7 @@ def stage_transfer(context: Context, joint: Floats | None = None) -> Floats:
 
     Args:
         context: Shared columns.
-        joint: Line rate of the border to another pool, of such a transfer. [B/s],
+        joint: Line rate of the border, for a transfer to another pool. [B/s],
             shape (meshes,)
 
     Returns:
@@ -164,11 +165,11 @@ def stage_transfer(context: Context, joint: Floats | None = None) -> Floats:
 
 
 def twin_time(data: DataGroups, owned: Owned) -> Floats:
-    """Time to add one unit's gradients to those of its copy on another stage.
+    """Time to add one unit's gradients to its copy's on another stage.
 
-    Where two copies of the model each see half of the batch, as in DualPipe, each
-    rank sends what it has reduced, ``g P / S``, to the rank that holds the same part
-    of the copy, and gets as much, at the rate of neighbouring stages.
+    In DualPipe two copies of the model each see half of the batch. Each rank sends
+    what it has reduced, ``g P / S``, to the rank that holds the same part of the copy.
+    It gets as much, at the rate of neighbouring stages.
 
     Args:
         data: Groups and rates.
@@ -177,8 +178,8 @@ def twin_time(data: DataGroups, owned: Owned) -> Floats:
     Returns:
         Time, zero without a pipeline. [s], shape (meshes,)
 
-    Leaves out that the two ranks may be further apart than neighbouring stages, and
-    that they could share one optimizer's states: each copy has its own.
+    Leaves out that the two ranks may be further apart than neighbouring stages. Leaves
+    out that they could share one optimizer's states: each copy has its own.
     """
     workload, meshes = data.workload, data.meshes
     dense = np.where(meshes.zero > 0, meshes.dp_shard, 1)

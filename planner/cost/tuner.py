@@ -1,4 +1,4 @@
-"""NCCL's own latency model: what its tuner believes of rings and trees."""
+"""Latency of rings and trees by the model of NCCL's own tuner."""
 
 from typing import Literal
 
@@ -22,7 +22,7 @@ def _hop(
 def _intra(
     constants: NcclConstants, algorithm: str, protocol: Protocol, domains: Ints
 ) -> Floats:
-    """Hop inside a domain; across nodes no faster than the posting overhead."""
+    """Latency of a hop inside a domain; across nodes at least the posting's. [s]."""
     factor = constants.net_overhead_simple if protocol == "simple" else 1.0
     overhead = factor * constants.net_overhead["intel"]
     hop = _hop(constants, "nvlink", algorithm, protocol)
@@ -45,8 +45,8 @@ def ring_latency(
     Args:
         constants: NCCL's constants.
         protocol: LL, LL128 or Simple.
-        ranks: n. [1], shape (meshes,)
-        domains: q. [1], shape (meshes,)
+        ranks: Ranks n. [1], shape (meshes,)
+        domains: Domains q. [1], shape (meshes,)
         passes: 1 for all-gather and reduce-scatter, 2 for all-reduce. [1]
         slower: Latency of the network over NCCL's own of InfiniBand. [1]
 
@@ -79,8 +79,8 @@ def tree_latency(
     Args:
         constants: NCCL's constants.
         protocol: LL, LL128 or Simple.
-        ranks: n. [1], shape (meshes,)
-        domains: q. [1], shape (meshes,)
+        ranks: Ranks n. [1], shape (meshes,)
+        domains: Domains q. [1], shape (meshes,)
         slower: Latency of the network over NCCL's own of InfiniBand. [1]
 
     Returns:
@@ -103,7 +103,7 @@ def message_latency(
 
     Args:
         constants: NCCL's constants.
-        inside: Whether both ends lie in one domain. shape (meshes,)
+        inside: True where both ends lie in one domain. shape (meshes,)
         slower: Latency of the network over NCCL's own of InfiniBand. [1]
 
     Returns:

@@ -1,4 +1,4 @@
-"""What a layer or an end costs beside its passes, in whole ns and blocks."""
+"""Costs of a layer or an end beside its passes, in whole ns and blocks."""
 
 from dataclasses import dataclass
 
@@ -24,7 +24,7 @@ LONGEST = 1e6
 
 @dataclass(frozen=True)
 class Unit:
-    """What no recompute changes of one unit, shape (meshes,). ns and blocks."""
+    """Costs of one unit that no recompute changes, shape (meshes,). ns and blocks."""
 
     static: Ints
     accumulated: Ints
@@ -34,7 +34,7 @@ class Unit:
     weight: Ints
     pending: Ints
     twin: Ints
-    """Gradients added to those of a copy, where there is one. [ns]"""
+    """Time to add gradients to a copy's gradients, where the model has a copy. [ns]"""
 
     def at(self, row: int, copies: int) -> dict[str, int]:
         """The costs of one mesh by name. [ns] and [block]."""
@@ -79,13 +79,13 @@ def blocks(size: Floats) -> Ints:
 
 
 def unit_costs(data: DataGroups, owned: Owned, weight: Floats, pending: Floats) -> Unit:
-    """Round what one unit costs beside its passes.
+    """Round the costs of one unit beside its passes.
 
     Args:
-        data: Data-parallel groups, and whether times are wanted.
+        data: Data-parallel groups, and if times are wanted.
         owned: Parameters of the unit on a rank.
-        weight: Its weight gradients, a part of its backward. [s], shape (meshes,)
-        pending: What waits for them. [B], shape (meshes,)
+        weight: Weight gradients, a part of the backward. [s], shape (meshes,)
+        pending: Bytes that wait for the weight gradients. [B], shape (meshes,)
 
     Returns:
         The costs. [ns] and [block], shape (meshes,)

@@ -1,4 +1,4 @@
-"""Weights of a layer's linears: how many, in which formats, and Muon's work on them."""
+"""Weights of a layer's linears: number, bytes by format, and Muon's work on them."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from planner.models.blocks import LayerKind
 NEWTON_SCHULZ = 5
 """Iterations of Muon's orthogonalisation. [1]"""
 ONE_LAYOUT = frozenset({"ada", "hopper"})
-"""Architectures whose fp8 tensor cores read one layout: both are kept."""
+"""Architectures whose fp8 tensor cores read one layout: both layouts are kept."""
 
 
 def linear_weights(layer: LayerKind, meshes: Meshes) -> Floats:
@@ -87,7 +87,7 @@ def newton_schulz_flops(layer: LayerKind, meshes: Meshes) -> Floats:
 
 
 def keeps_quantised(workload: Workload) -> bool:
-    """Whether linears keep quantised weights and inputs for their backward.
+    """Tell if linears keep quantised weights and inputs for their backward.
 
     Args:
         workload: The job. [-]
@@ -101,9 +101,9 @@ def keeps_quantised(workload: Workload) -> bool:
 def weight_copies(workload: Workload) -> float:
     """Bytes of the quantised forms of one weight.
 
-    Block scales run along one direction, so both directions are kept; fp8 with
-    one scale is kept twice only where the tensor cores need the transpose, and of
-    a frozen weight that is stored in fp8 only the backward makes it, each time.
+    Block scales run along one direction, so both directions are kept. fp8 with one
+    scale is kept twice only where the tensor cores need the transpose. For a frozen
+    weight that is stored in fp8, only the backward makes the transpose, each time.
 
     Args:
         workload: The job. [-]

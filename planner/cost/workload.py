@@ -1,4 +1,4 @@
-"""A job with everything looked up: what the cost functions read."""
+"""A job with everything looked up, for the cost functions to read."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -25,7 +25,7 @@ from planner.specs.training import TrainingSpec
 from planner.specs.uncertainty import UNMEASURED, Uncertainty
 
 Hosting = tuple[str, Fraction, Fraction]
-"""Name of a pool, its tp and its dp over those of the first. [1]"""
+"""Name of a pool, its tp and its dp over those of the first pool. [1]"""
 
 
 @dataclass(frozen=True)
@@ -40,16 +40,16 @@ class Pool:
     wider: Fraction = Fraction(1)
     """Tensor ranks of its stages over those of the first pool that hosts any. [1]"""
     more: Fraction = Fraction(1)
-    """Replicas over those of the first. [1]"""
+    """Replicas over those of the first pool that hosts any. [1]"""
 
     def mesh(self, meshes: Meshes) -> Meshes:
-        """The meshes as they are on this pool, with its own tp and dp.
+        """Meshes as they are on this pool, with its own tp and dp.
 
         Args:
-            meshes: Those of the first pool. [-]
+            meshes: Meshes of the first pool. [-]
 
         Returns:
-            As many; a degree that is not whole is rounded down. [-]
+            As many meshes; a degree that is not whole is rounded down. [-]
         """
         if self.wider == self.more == 1:
             return meshes
@@ -79,21 +79,21 @@ class Workload:
     search: SearchSpec = field(default_factory=SearchSpec)
     uncertainty: Uncertainty = UNMEASURED
     offload: Offload = field(default_factory=Offload)
-    """What the layout that is being priced keeps in host memory."""
+    """Offload to host memory of the layout that is being priced."""
     pools: tuple[Pool, ...] = ()
     """The pools of a mixed fleet; none where all nodes are of one kind."""
     pods: tuple[Pool, ...] = ()
     """The pods of a fleet whose pods differ in size, each to host stages of its own."""
     hosts: tuple[Pool, ...] = ()
-    """Those that host stages, in the order in which the pipeline passes them."""
+    """Pools that host stages, in the order in which the pipeline passes them."""
     comm_dtype: CommDtype | None = None
-    """What the layout that is being priced sends in; none: the framework's own."""
+    """Formats in which the layout being priced sends; none: the framework's own."""
     without: frozenset[str] | None = None
-    """Switches of the stack that the plan that is being priced has off, as it is none
-    that the framework takes them with; none where that is not decided."""
+    """Switches of the stack that the framework does not take with the plan being
+    priced, so that they are off; none where that is not decided."""
 
     def under(self, layout: Layout) -> "Workload":
-        """The same job with what a layout keeps in host memory, and sends in.
+        """Job under a layout: with its offload, its pools and its formats on the wire.
 
         Args:
             layout: A complete layout. [-]
@@ -125,7 +125,7 @@ class Workload:
         return tuple((pool.name, pool.wider, pool.more) for pool in self.hosts)
 
     def _hosted_as(self, wanted: Sequence[Hosting]) -> "Workload":
-        """The same job on some pools, with such ratios of their degrees."""
+        """Job on some pools, with given ratios of their degrees."""
         job = self.hosted_by([name for name, _, _ in wanted])
         hosts = tuple(
             replace(pool, wider=wider, more=more)
@@ -135,17 +135,17 @@ class Workload:
 
     @property
     def mixed(self) -> bool:
-        """Whether the pipeline passes through several pools."""
+        """Tell if the pipeline passes through several pools."""
         return len(self.hosts) > 1
 
     def hosted_by(self, names: Sequence[str]) -> "Workload":
-        """The same job on some pools of its fleet.
+        """Job on some pools of its fleet.
 
         Args:
             names: Pools in the order in which the pipeline passes them. [text]
 
         Returns:
-            The job; on a single pool it is that of a cluster of one kind. [-]
+            The job; on a single pool, the job of a cluster of one kind. [-]
         """
         if not names:
             return replace(self, hosts=())
@@ -156,11 +156,11 @@ class Workload:
         return replace(self, hosts=hosts)
 
     def on(self, pool: Pool, *, shared: bool = False) -> "Workload":
-        """The part of this job that one pool hosts.
+        """Part of this job that one pool hosts.
 
         Args:
-            pool: One of its pools. [-]
-            shared: Others host stages, too. [bool]
+            pool: One of the job's pools. [-]
+            shared: Other pools host stages, too. [bool]
 
         Returns:
             The job as that pool sees it. [-]
@@ -190,7 +190,7 @@ class Workload:
         """The job, and its meshes, as each hosting pool sees them.
 
         Args:
-            meshes: Those of the first pool. [-]
+            meshes: Meshes of the first pool. [-]
 
         Returns:
             Pairs, one where one kind hosts all. [-]
@@ -212,10 +212,10 @@ class Workload:
         return sum(pool.topology.gpus for pool in self.pools) or self.gpus
 
     def sending(self, formats: CommDtype) -> "Workload":
-        """The same job with gradients and parameters in other formats on the wire.
+        """Job with gradients and parameters in other formats on the wire.
 
         Args:
-            formats: What they are sent in. [-]
+            formats: Formats of gradients and parameters on the wire. [-]
 
         Returns:
             The job. [-]
@@ -224,7 +224,7 @@ class Workload:
 
     @property
     def chosen(self) -> dict[str, str]:
-        """What the search chose beside the layout: settings, and formats on the wire.
+        """Settings, and formats on the wire, that the search chose beside the layout.
 
         Value by limit, for what the user or the full space leaves open. [text]
         """
@@ -237,7 +237,7 @@ class Workload:
 
     @property
     def asked(self) -> Asked:
-        """What writers of launch files are asked about."""
+        """Facts of the job that writers of launch files are asked about."""
         return Asked(
             framework=self.framework.name,
             fields=self.model.fields,
@@ -249,7 +249,7 @@ class Workload:
         )
 
     def unwritten(self) -> "Workload":
-        """The same job, whatever the writers of launch files have words for.
+        """Job without writers of launch files, whatever these have words for.
 
         Returns:
             A job of layouts that run but need not be written. [-]
@@ -291,8 +291,8 @@ class Workload:
             meshes: Any meshes.
 
         Returns:
-            One answer for each; what schedule, chunks and recompute decide is in
-            ``without``. shape (meshes,)
+            True where the switch is on; what schedule, chunks and recompute decide is
+            in ``without``. shape (meshes,)
         """
         there = self.framework.takes(name, self.where(meshes), by_degrees=True)
         return there & (name not in (self.without or ()))
@@ -304,7 +304,7 @@ class Workload:
             meshes: Any meshes.
 
         Returns:
-            Their degrees, with one chunk a rank and no recompute.
+            Degrees of the meshes, with one chunk a rank and no recompute.
         """
         ones = np.ones_like(meshes.pp)
         return Layouts(
@@ -341,17 +341,17 @@ class Workload:
 
     @property
     def sends(self) -> CommDtype:
-        """What gradients and parameters are sent in."""
+        """Formats in which gradients and parameters are sent."""
         return replace(self.framework, recipe=self.recipe).own_formats
 
     def sendable(self, field: str) -> tuple[str, ...]:
-        """Formats in which gradients or parameters can be sent, the own one first.
+        """Formats in which gradients or parameters can be sent, the framework's first.
 
         Args:
             field: ``gradients`` or ``parameters``. [text]
 
         Returns:
-            Their names. [text]
+            Names of the formats. [text]
         """
         own: str = getattr(self.framework.own_formats, field)
         others = self.framework.formats.known(field, self.training.precision)

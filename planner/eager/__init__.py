@@ -1,8 +1,8 @@
 """Memory of eager PyTorch, byte by byte, without PyTorch.
 
-``replay`` runs one training iteration of a Hugging Face model over tensors that have
-shapes, types and storages but no numbers, and follows every allocation: the counterpart
-of ``torch.cuda.max_memory_allocated``.
+``replay`` runs one training iteration of a Hugging Face model and follows every
+allocation. The tensors have shapes, types and storages but no numbers. ``replay`` is
+the counterpart of ``torch.cuda.max_memory_allocated``.
 """
 
 from planner.eager.case import EagerCase, LoraCase, Peak, Replay, Unsupported
@@ -32,10 +32,11 @@ def replay(case: EagerCase, *, tracked: bool = True) -> Replay:
     """Replay one training iteration.
 
     Args:
-        case: The model and the way of training it. [case]
-        tracked: Whether as PyTorch's memory trackers see it; otherwise as a GPU runs
-            it: SiLU's backward in one kernel, gradients summed in place where the
-            engine alone holds them, flash attention's scratch counted. [flag]
+        case: The model and the way of training. [case]
+        tracked: True to replay as under PyTorch's memory trackers, False as on a GPU.
+            On a GPU, SiLU's backward is one kernel and flash attention's scratch is
+            counted. Gradients are summed in place where the engine alone holds them.
+            [flag]
 
     Returns:
         Peaks by phase and category. [replay]

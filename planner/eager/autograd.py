@@ -1,9 +1,9 @@
 """Nodes of the backward graph and the engine that runs them.
 
-The order is PyTorch's (torch/csrc/autograd/engine.cpp): of the nodes whose
-consumers have all run, the one made last goes first, gradient accumulation before all;
-a node's incoming gradients go when it is done, then its saved tensors, then its results
-are added into the buffers of the nodes they are for.
+The order is PyTorch's (torch/csrc/autograd/engine.cpp). Of the nodes whose consumers
+have all run, the node made last runs first. Gradient accumulation runs before all
+others. After a node has run, its incoming gradients are freed, then its saved tensors.
+Then each result is added into the buffer of the next node.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Node:
 
 
 def _edge(tensor: Tensor | None) -> Edge | None:
-    """Where the gradient of a tensor goes."""
+    """Node and slot that receive the gradient of a tensor."""
     if tensor is None or not tensor.requires_grad:
         return None
     if tensor.node is not None:
@@ -83,7 +83,7 @@ class _Accumulate:
 
 
 def _dependencies(root: Node) -> dict[Node, int]:
-    """How many results each reachable node waits for."""
+    """Number of results that each reachable node waits for. [1]."""
     waits: dict[Node, int] = {root: 0}
     todo = [root]
     while todo:
@@ -160,13 +160,13 @@ class Engine:
 def add(held: Tensor | None, new: Tensor) -> Tensor:
     """Sum of two gradients in a tensor of its own.
 
-    PyTorch adds in place into one that nothing else refers to
-    (torch/csrc/autograd/input_buffer.cpp); tensors with Python dispatch, tracked ones
-    and DTensors, never do.
+    PyTorch adds in place into a gradient that nothing else refers to
+    (torch/csrc/autograd/input_buffer.cpp). It never does so for tensors with Python
+    dispatch: tracked tensors and DTensors.
 
     Args:
-        held: What came before, if anything. [tensor]
-        new: What comes now. [tensor]
+        held: Sum of the earlier gradients, if any. [tensor]
+        new: Gradient to add. [tensor]
 
     Returns:
         The sum. [tensor]
@@ -182,24 +182,26 @@ def add(held: Tensor | None, new: Tensor) -> Tensor:
 
 
 FRAMES = 4
-"""References of a tensor that only the engine's own frames hold: two names of add and
-its caller, the argument of _owned and of the count. [1]"""
+"""References to a tensor that only the engine's own frames hold. [1]
+
+They are the names in ``add`` and in its caller, and two arguments: of ``_owned`` and
+of ``getrefcount``."""
 
 
 def _owned(grad: Tensor) -> bool:
-    """Whether the engine alone holds a dense gradient and its storage."""
+    """True if the engine alone holds a dense gradient and its storage."""
     alone = sys.getrefcount(grad) == FRAMES and sys.getrefcount(grad.storage) == 2
     return alone and 0 not in grad.strides
 
 
 def cut(grad: Tensor) -> Tensor:
-    """A gradient in its parameter's shard, cut out where it is whole on every rank.
+    """Cut a gradient to its parameter's shard where it is whole on every rank.
 
     Args:
         grad: The gradient. [tensor]
 
     Returns:
-        The same, or a copy of this rank's part. [tensor]
+        The gradient, or a copy of this rank's part. [tensor]
     """
     return grad.cut() if isinstance(grad, Replicated) else grad
 

@@ -42,9 +42,9 @@ def build(
 
     Args:
         case: The case. [case]
-        arch: Its sizes and traits. [architecture]
-        tape: Where it is made. [tape]
-        depths: Which blocks it has, from 0; all when left out. [1]
+        arch: Sizes and traits of the model. [architecture]
+        tape: Tape that the model is made on. [tape]
+        depths: Numbers of the blocks to make, from 0; all when left out. [1]
 
     Returns:
         The model with its parameters. [module]

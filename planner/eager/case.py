@@ -1,4 +1,4 @@
-"""What is replayed: one model, one way of training it, one GPU of the job."""
+"""Case and results of a replay: one model, one way of training, one GPU of the job."""
 
 from __future__ import annotations
 
@@ -80,5 +80,5 @@ class Replay(BaseModel):
 
     @property
     def peak(self) -> Peak:
-        """The highest of all phases, in bytes."""
+        """Highest peak of all phases. [B]."""
         return self.phases[self.phase]

@@ -1,8 +1,8 @@
 """Recomputation without reentry: a frame that runs its function again when asked.
 
-Follows torch/utils/checkpoint.py: saved tensors become empty holders; the first one
-asked for runs the function again, which fills all holders that still live and stops at
-the last tensor saved; each is given back once.
+Follows torch/utils/checkpoint.py. Saved tensors become empty holders. The first holder
+that is asked runs the function again. That run fills all holders that still live and
+stops at the last tensor saved. Each tensor is given back once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from planner.eager.storage import Tensor
 from planner.eager.tape import Keeper, Tape, Unpack
 
 SELECTIVE = frozenset({"mm", "addmm", "flash", "efficient", "reduce_scatter"})
-"""What selective recomputation keeps: matrix products and fused attention."""
+"""Operations whose results selective recomputation keeps.
+
+Matrix products, fused attention and reduce-scatters."""
 
 
 class _StopError(Exception):
@@ -92,8 +94,8 @@ def checkpoint(
 
     Args:
         function: From the argument to the result. [callable]
-        argument: What is kept. [tensor]
-        selective: Whether matrix products and fused attention are kept too. [flag]
+        argument: The tensor to keep. [tensor]
+        selective: True to keep the results of ``SELECTIVE`` operations too. [flag]
 
     Returns:
         The result. [tensor]

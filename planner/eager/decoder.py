@@ -1,7 +1,7 @@
 """The Llama-shaped decoder: rotary attention, gated feed-forward, blocks, head.
 
-Locals live as long as in the modules of transformers: a name that stays bound until the
-end of a forward keeps its tensor until then.
+Locals live as long as in the modules of transformers. A name that stays bound until
+the end of a forward keeps its tensor until then.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from planner.eager.tape import Tape
 
 Attended = tuple[Tensor, Tensor | None]
 Shared = tuple[Angles | None, list[Tensor | None], Tensor]
-"""What all blocks read: angles, masks by turn, positions."""
+"""Tensors that all blocks read: angles, masks by turn, positions."""
 ACTIVATIONS = {
     "silu": silu,
     "gelu": gelu,
@@ -30,7 +30,7 @@ ACTIVATIONS = {
 
 
 class Setting:
-    """What every block of a model shares: how it attends and where it computes."""
+    """Settings that all blocks of a model share: tape, sizes, type and attention."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Setting:
         """A norm of the family's kind.
 
         Args:
-            width: Of the last dimension. [elements]
+            width: Size of the last dimension. [elements]
 
         Returns:
             The norm. [module]
@@ -67,8 +67,8 @@ class Setting:
             embedded: [b, s, h]. [tensor]
 
         Returns:
-            One, or two where windows alternate; [b, 1, s, s], additive for ``eager``,
-            boolean for padded ``sdpa``. [tensors]
+            One mask, or two where windows alternate; None for ``sdpa`` without padding.
+            Each is [b, 1, s, s], additive for ``eager``, else boolean. [tensors]
         """
         if self.attention == "sdpa" and not self.padding:
             return [None]
@@ -132,7 +132,7 @@ def attend(
     """Attention by the implementation the model was loaded with.
 
     Args:
-        setting: What the model shares. [setting]
+        setting: Settings that the blocks share. [setting]
         q: [b, a, s, d]. [tensor]
         k: [b, g, s, d]. [tensor]
         v: [b, g, s, d]. [tensor]
@@ -206,7 +206,7 @@ class Block(Module):
         return add(residual, self.joining(x))
 
     def joining(self, x: Tensor) -> Tensor:
-        """What is added to the stream: thinned or scaled where the family does.
+        """Scale or thin, where the family does so, a result that joins the stream.
 
         Args:
             x: [b, s, h]. [tensor]
@@ -258,7 +258,7 @@ class Decoder(Module):
         return self.norm(x)  # type: ignore[no-any-return]
 
     def entering(self, x: Tensor) -> Tensor:
-        """What becomes of the embedded tokens before the first block.
+        """Hand the embedded tokens to the first block; families may override this.
 
         Args:
             x: [b, s, h]. [tensor]
@@ -272,7 +272,7 @@ class Decoder(Module):
         """Cosines and sines of the positions, as the family makes them.
 
         Args:
-            x: The stream, whose type they get. [tensor]
+            x: The stream, whose type the angles get unless made in fp32. [tensor]
             positions: [1, s]. [tensor]
 
         Returns:
@@ -283,7 +283,7 @@ class Decoder(Module):
         return rotary_angles(positions, arch.rotary, dtype)
 
     def embedded(self, ids: Tensor) -> Tensor:
-        """The stream's start, with a gradient of its own where adapters need one.
+        """Embed the tokens; the result gets a gradient where adapters need one.
 
         Args:
             ids: [b, s], or [b, s, h] without an embedding. [tensor]
@@ -303,10 +303,10 @@ class Decoder(Module):
         """One block, recomputed in the backward pass where asked.
 
         Args:
-            i: Which, from 0. [1]
+            i: Number of the block, from 0. [1]
             layer: The block. [module]
             x: [b, s, h]. [tensor]
-            shared: What all blocks read. [tensors]
+            shared: Angles, masks by turn and positions. [tensors]
 
         Returns:
             [b, s, h]. [tensor]

@@ -1,4 +1,4 @@
-"""What a configuration means for the operations: sizes and traits of its family."""
+"""Sizes and family traits of a model, read from its configuration."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Norm = Literal["rms", "rms_plus_one", "rms_outside", "layer", "layer_fixed"]
 
 
 class Traits(BaseModel):
-    """How the modules of a family differ from Llama's."""
+    """Differences of a family's modules from Llama's."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -54,24 +54,24 @@ class Architecture(BaseModel):
 
     @property
     def qkv_bias(self) -> bool:
-        """Whether the projections of queries, keys and values have biases."""
+        """True if the projections of queries, keys and values have biases."""
         names = ("attention_bias", "use_bias", "use_qkv_bias")
         return self.traits.qkv_bias or any(self.fields.get(name) for name in names)
 
     @property
     def out_bias(self) -> bool:
-        """Whether the projection of the attention's output has a bias."""
+        """True if the projection of the attention's output has a bias."""
         return any(self.fields.get(name) for name in ("attention_bias", "use_bias"))
 
     @property
     def residual_drop(self) -> bool:
-        """Whether dropout thins what blocks add to the stream."""
+        """True if dropout thins the results that blocks add to the stream."""
         names = ("resid_pdrop", "residual_dropout")
         return any(self.fields.get(name) for name in names)
 
     @property
     def rotary(self) -> int:
-        """How many elements of a head are rotated."""
+        """Rotated elements of a head. [elements]."""
         given = self.fields.get("rope_parameters") or {}
         names = ("partial_rotary_factor", "rotary_pct")
         parts = [self.fields[name] for name in names if name in self.fields]
@@ -91,7 +91,7 @@ def families() -> list[str]:
     """Families that the replay knows.
 
     Returns:
-        Their names as ``model_type`` spells them. [names]
+        Names of the families as ``model_type`` spells them. [names]
     """
     return sorted(_table())
 
@@ -113,7 +113,7 @@ def architecture(case: EagerCase) -> Architecture:
         case: The case. [case]
 
     Returns:
-        Its sizes and traits. [architecture]
+        Sizes and traits of the model. [architecture]
 
     Raises:
         Unsupported: When the family is not known or a size is missing.

@@ -1,15 +1,16 @@
 """FSDP2: weights sharded over ranks, gathered around each block, gradients reduced.
 
-One group a block and one for what is left, as ``fully_shard`` on every block and then
-on the model makes them (torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py and
-_fsdp_collectives.py). What a step allocates beyond the shards:
+Each block is one group; the weights outside the blocks are one more. ``fully_shard``
+on every block, then on the model, makes these groups
+(torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py and _fsdp_collectives.py).
+Beyond the shards, a step allocates:
 
-- a gather: a copy of the rank's shards in the type of the computation, the gathered
-  buffer, then each weight whole; in the forward pass the buffer stays until the next
-  group has copied out of its own, in the backward pass it goes at once;
-- in the backward pass the group before is gathered already (prefetch);
-- a reduction: all gradients of the group, padded, in the type of the reduction; that
-  buffer stays until the next group reduces.
+- For a gather: a copy of the rank's shards in the type of the computation, the
+  gathered buffer, then each whole weight. In the forward pass the buffer stays until
+  the next group has copied out. In the backward pass the buffer is freed at once.
+- In the backward pass: the gather of the group before, ahead of time (prefetch).
+- For a reduction: all gradients of the group, padded, in the type of the reduction.
+  That buffer stays until the next group reduces.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ IDLE, FORWARD, PRE_BACKWARD, POST_BACKWARD = "idle", "forward", "pre", "post"
 
 @dataclass(frozen=True)
 class Policy:
-    """Over how many ranks, in which types, and whether blocks are freed after use."""
+    """Ranks that share the weights, types, and a flag to free blocks after use."""
 
     world: int
     compute: str
@@ -39,7 +40,7 @@ class Policy:
 
 @dataclass
 class Traffic:
-    """What the groups of one model share: buffers in flight and the order of use."""
+    """Buffers in flight and order of use, shared by the groups of one model."""
 
     gathered: Tensor | None = None
     reduced: list[Tensor] = field(default_factory=list)
@@ -70,13 +71,13 @@ class Weight:
         """Let the modules see the shard, or the whole.
 
         Args:
-            weight: The one or the other. [tensor]
+            weight: The shard or the whole weight. [tensor]
         """
         for module, name in self.places:
             setattr(module, name, weight)
 
     def fill(self) -> None:
-        """Give the whole its bytes."""
+        """Allocate the bytes of the whole weight."""
         dtype = self.policy.compute
         if self.whole is None:
             tape = self.shard.tape
@@ -87,13 +88,13 @@ class Weight:
             self.whole.storage.resize(self.padded * SIZE[dtype])
 
     def drop(self) -> None:
-        """Take the bytes of the whole back."""
+        """Free the bytes of the whole weight and show the shard."""
         if self.whole is not None:
             self.whole.storage.resize(0)
         self.show(self.shard)
 
     def take_gradient(self) -> Tensor | None:
-        """The whole's gradient, which it loses.
+        """Take the gradient from the whole weight.
 
         Returns:
             The gradient, if there is one. [tensor]
@@ -133,7 +134,7 @@ class Group:
         del mine
 
     def copy_out(self) -> None:
-        """Give every weight its whole from the gathered buffer."""
+        """Copy every whole weight out of the gathered buffer."""
         if self.gathered is None:
             return
         forward = self.state == FORWARD
@@ -168,7 +169,7 @@ class Group:
         self.copy_out()
 
     def after_forward(self) -> None:
-        """Free the wholes where asked and note the order of use."""
+        """Free the whole weights where asked and note the order of use."""
         if self.policy.reshard:
             self.close()
         self.uses.append(len(self.traffic.order))
@@ -186,7 +187,7 @@ class Group:
             self.traffic.order[use - 1].gather()
 
     def after_backward(self) -> None:
-        """Free the wholes and reduce their gradients into the shards'."""
+        """Free the whole weights; reduce their gradients into the shards' gradients."""
         self.state = POST_BACKWARD
         found = [(weight, weight.take_gradient()) for weight in self.weights]
         weights = [weight for weight, grad in found if grad is not None]
@@ -200,12 +201,12 @@ class Group:
     def reduce(self, weights: list[Weight], grads: list[Tensor]) -> None:
         """Scatter the sum of all ranks' gradients.
 
-        The loop over the gradients leaves its variable bound: the last one lives on
-        until the reduction returns.
+        The loop over the gradients leaves its variable bound. So the last gradient
+        lives until the reduction returns.
 
         Args:
-            weights: Those that have one. [weights]
-            grads: Theirs; emptied once they are copied. [tensors]
+            weights: Weights that have a gradient. [weights]
+            grads: Gradients of the weights; emptied once copied. [tensors]
         """
         tape, policy = self.tape, self.policy
         total = sum(weight.padded for weight in weights)
@@ -236,12 +237,12 @@ class ShardedBlock(Module):
         """Apply the block.
 
         Args:
-            x: Its input. [tensor]
-            *args: What else it takes. [any]
-            **kwargs: What else it takes. [any]
+            x: Input of the block. [tensor]
+            *args: Other arguments of the block. [any]
+            **kwargs: Named arguments of the block. [any]
 
         Returns:
-            What it gives. [tensor]
+            Output of the block. [tensor]
         """
         group = self.group
         x, args = cast(x, group.policy), cast(args, group.policy)
@@ -256,14 +257,14 @@ class ShardedBlock(Module):
 
 
 def cast(value: Any, policy: Policy) -> Any:
-    """What a block is given, in the type it computes in (``cast_forward_inputs``).
+    """Cast a block's inputs to the type of compute (``cast_forward_inputs``).
 
     Args:
         value: A tensor, several, or anything else. [any]
-        policy: Says whether and into what. [policy]
+        policy: Policy with the type of compute; casts only if mixed. [policy]
 
     Returns:
-        The same, where nothing was to be cast. [any]
+        The value, with fp32 and bf16 tensors cast where the policy is mixed. [any]
     """
     if isinstance(value, (tuple, list)):
         return type(value)(cast(part, policy) for part in value)
@@ -273,15 +274,15 @@ def cast(value: Any, policy: Policy) -> Any:
 
 
 def watched(x: Tensor, name: str, act: Callable[[], None]) -> Tensor:
-    """The same tensor, whose gradient sets something off as it passes.
+    """Alias of a tensor that calls a function when its gradient passes.
 
     Args:
-        x: What is watched. [tensor]
-        name: What it sets off. [name]
-        act: The thing to do. [callable]
+        x: The tensor to watch. [tensor]
+        name: Name of the node in the graph. [name]
+        act: The function to call. [callable]
 
     Returns:
-        An alias in the graph. [tensor]
+        An alias in the graph, or the tensor where no gradient is needed. [tensor]
     """
 
     def backward(grad: Tensor) -> tuple[Tensor]:
@@ -294,7 +295,7 @@ def watched(x: Tensor, name: str, act: Callable[[], None]) -> Tensor:
 
 
 class ShardedModel:
-    """All groups of a model, and the passes of the one that holds its ends."""
+    """All groups of a model, and the passes of the group that holds the ends."""
 
     def __init__(self, model: Module, layers: list[Module], policy: Policy) -> None:
         tape = model.parameters()[0].tape
@@ -316,17 +317,17 @@ class ShardedModel:
         """Free the ends, and drop the last buffer of the forward pass.
 
         Args:
-            out: What the model gives. [tensor]
+            out: Output of the model. [tensor]
 
         Returns:
-            The same, watched. [tensor]
+            The output, watched. [tensor]
         """
         self.root.after_forward()
         self.traffic.gathered = None
         return watched(out, "gather", self.root.before_backward)
 
     def finish(self) -> None:
-        """End a backward pass: reduce what no gradient has set off."""
+        """End a backward pass: reduce the groups that no gradient has set off."""
         for group in (self.root, *self.blocks):
             if group.state != POST_BACKWARD:
                 group.after_backward()
@@ -340,11 +341,11 @@ class ShardedModel:
 def weights_of(
     module: Module, policy: Policy, without: set[int] | None = None
 ) -> list[Weight]:
-    """Shard every parameter below a module; a tied one once.
+    """Shard every parameter below a module, a tied parameter once.
 
     Args:
-        module: Where they are. [module]
-        policy: How they are sharded. [policy]
+        module: Module that holds the parameters. [module]
+        policy: Policy of the sharding. [policy]
         without: Identities of tensors that another group has. [identities]
 
     Returns:
@@ -359,13 +360,13 @@ def weights_of(
 
 
 def sharding(world: int, zero: int, dtype: str, *, mixed: bool) -> Policy:
-    """How a case shards.
+    """Sharding policy of a case.
 
     Args:
         world: Ranks that share the weights. [GPUs]
         zero: 3 frees blocks after the forward pass, 2 keeps them. [stage]
         dtype: The type of the shards. [name]
-        mixed: Whether it computes in bf16 and reduces in fp32. [flag]
+        mixed: True to compute in bf16 and reduce in fp32. [flag]
 
     Returns:
         The policy. [policy]

@@ -115,7 +115,7 @@ class Activation(Module):
         self.function = function
 
     def forward(self, x: Tensor) -> Tensor:
-        """Apply it.
+        """Apply the activation.
 
         Args:
             x: The tensor. [tensor]
@@ -141,7 +141,7 @@ class Gpt2Block(Module):
 
         Args:
             x: [b, s, h]. [tensor]
-            _: Rotary angles, which there are none of. [none]
+            _: Rotary angles; GPT-2 has none. [none]
             mask: Added to the scores, or for padding. [tensor]
 
         Returns:

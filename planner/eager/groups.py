@@ -1,8 +1,8 @@
-"""What FSDP2's groups of weights add on one rank, read off the groups of a model.
+"""Bytes that FSDP2's groups of weights add on one rank, read off a model's groups.
 
-A cost table adds these to what blocks and ends take alone (``block_memory``,
-``ends_memory``): while a block's backward runs, its weights are whole, the group before
-is gathered ahead of time, and the group after is being reduced.
+A cost table adds these bytes to the memory of blocks and ends alone
+(``block_memory``, ``ends_memory``). While a block's backward runs, its weights are
+whole. The group before is gathered ahead of time, and the group after is being reduced.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ class GroupsMemory(BaseModel):
 
 
 def groups_memory(case: EagerCase) -> GroupsMemory:
-    """What the groups of a case gather and reduce, in bytes on one rank.
+    """Bytes that the groups of a case gather and reduce on one rank.
 
-    Shards are whole rows, ceil(rows / ranks) of them, so that what is gathered is
+    Shards are whole rows, ceil(rows / ranks) of them, so gathered weights are
     padded. Rounding to the allocator's blocks of 512 bytes is left out.
 
     Args:
         case: A case with ``zero`` 2 or 3. [case]
 
     Returns:
-        Bytes of each block's group and of the ends'. [B]
+        Bytes of each block's group and of the ends' group. [B]
 
     Raises:
         Unsupported: When the case does not shard, or cannot.

@@ -71,7 +71,7 @@ class Iteration:
         """Close a phase.
 
         Args:
-            name: What it is called. [name]
+            name: Name of the phase. [name]
         """
         total, parts = self.tape.ledger.restart()
         self.phases[name] = Peak(total=total, by_category=parts)
@@ -94,7 +94,7 @@ class Iteration:
         """One backward pass from the loss or a stage's output.
 
         Args:
-            out: Where it starts. [tensor]
+            out: Tensor that the pass starts from. [tensor]
         """
         self.tape.backward(out, self.tape.pointwise(out))
 

@@ -16,7 +16,7 @@ from planner.eager.tape import Tape
 
 Grad = Tensor | None
 BLOCK, SUPERBLOCK = 64, 256
-"""Weights that share a scale, and scales that share one. [1]"""
+"""Weights that share a scale, and scales that share a second scale. [1]"""
 
 
 class Nf4Linear(Module):
@@ -68,7 +68,7 @@ class LoraLinear(Module):
         self.lora_B = Linear(tape, case.r, n, dtype)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The frozen layer's output plus the adapter's.
+        """Output of the frozen layer plus output of the adapter.
 
         Args:
             x: The input [..., k]. [tensor]
@@ -106,7 +106,7 @@ def adapt(model: Module, layers: list[Module], case: LoraCase, dtype: str) -> No
 
     Args:
         model: The model. [module]
-        layers: Its blocks, whose matrices may be quantised. [modules]
+        layers: Blocks of the model, whose matrices may be quantised. [modules]
         case: The adapters. [case]
         dtype: Type of the model's weights. [name]
     """

@@ -105,8 +105,8 @@ def _scores(piece: Tensor, weight: Tensor) -> Tensor:
 def fused_loss(hidden: Tensor, weight: Tensor, ids: Tensor) -> Tensor:
     """Liger's fused linear cross entropy: gradients made in the forward, by pieces.
 
-    Pieces of next_pow2(tokens / ceil(V / h)) tokens; kept are the gradient of the
-    stream and, where the head is trained, of its weight
+    A piece has next_pow2(tokens / ceil(V / h)) tokens. The gradient of the stream is
+    kept and, where the head is trained, the gradient of the head's weight
     (linkedin/Liger-Kernel, src/liger_kernel/ops/fused_linear_cross_entropy.py).
 
     Args:
@@ -164,7 +164,7 @@ def loss_of(
         model: The model. [module]
         ids: [b, s]. [tensor]
         hidden: [b, s, h]. [tensor]
-        kept: Where the logits go if the caller keeps them. [tensors]
+        kept: List that gets logits and loss if the caller keeps outputs. [tensors]
 
     Returns:
         The loss. [tensor]

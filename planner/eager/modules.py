@@ -1,7 +1,7 @@
-"""Modules: parameters and a forward; calling one keeps its arguments until it returns.
+"""Modules: parameters and a forward; a call keeps its arguments until it returns.
 
 ``torch.nn.Module.__call__`` holds the arguments for as long as ``forward`` runs, even
-where ``forward`` rebinds their names; that is part of the peak.
+where ``forward`` rebinds their names. The held arguments are part of the peak.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ class Module:
         """Run the forward, holding the arguments meanwhile.
 
         Args:
-            *args: What forward takes. [any]
-            **kwargs: What forward takes. [any]
+            *args: Arguments of forward. [any]
+            **kwargs: Named arguments of forward. [any]
 
         Returns:
-            What forward gives. [any]
+            Result of forward. [any]
         """
         return self.forward(*args, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Compute the result; every module has its own.
+        """Compute the result; every module overrides this.
 
         Args:
             *args: The inputs. [any]
@@ -48,7 +48,7 @@ class Module:
             The result. [any]
 
         Raises:
-            NotImplementedError: When a module has none.
+            NotImplementedError: When a module has no forward.
         """
         raise NotImplementedError(type(self).__name__)
 
@@ -203,7 +203,7 @@ class Embedding(Module):
         """Look up rows.
 
         Args:
-            ids: Which rows. [tensor]
+            ids: Numbers of the rows. [tensor]
 
         Returns:
             The rows. [tensor]
@@ -212,10 +212,10 @@ class Embedding(Module):
 
 
 class Identity(Module):
-    """Gives back what it gets, as where a pipeline stage has no norm or head."""
+    """Returns its input; stands in where a pipeline stage has no norm or head."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Nothing.
+        """Return the input.
 
         Args:
             x: The input. [tensor]

@@ -1,8 +1,8 @@
 """Mixtures of experts by grouped matrix products, tokens sorted by expert.
 
-The routing has no numbers here: what is allocated depends on the number of pairs of
-token and expert alone, S = tokens * experts per token
-(``grouped_mm_experts_forward`` of transformers, src/transformers/integrations/moe.py).
+The routing has no numbers here. Allocations depend on the number of pairs of token and
+expert alone, S = tokens * experts per token (``grouped_mm_experts_forward`` of
+transformers, src/transformers/integrations/moe.py).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ Grad = Tensor | None
 
 
 def rows_of(x: Tensor, index: Tensor) -> Tensor:
-    """Rows picked by index; the backward adds them into zeros of the full shape.
+    """Rows picked by index; the backward adds gradients into zeros of the full shape.
 
     Args:
         x: The rows. [tensor]
-        index: Which, one per result row. [tensor]
+        index: Number of the picked row, per result row. [tensor]
 
     Returns:
         The picked rows. [tensor]
@@ -49,7 +49,7 @@ def grouped(x: Tensor, weight: Tensor, offsets: Tensor) -> Tensor:
     Args:
         x: Rows sorted by expert [S, k]. [tensor]
         weight: Matrices [E, n, k]. [tensor]
-        offsets: Where each expert's rows end [E]. [tensor]
+        offsets: End of each expert's rows [E]. [tensor]
 
     Returns:
         [S, n]. [tensor]
@@ -75,7 +75,7 @@ def picked(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
     Args:
         x: [T, E]. [tensor]
-        k: How many. [1]
+        k: Number of values to pick. [1]
 
     Returns:
         Values and indices [T, k]. [tensors]
@@ -95,13 +95,13 @@ def picked(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 
 def shares(values: Tensor) -> Tensor:
-    """Values divided in place by their row sum; keeps a copy of them and the sum.
+    """Divide values in place by their row sum; keep a copy of the values and the sum.
 
     Args:
         values: [T, k]. [tensor]
 
     Returns:
-        The same storage, divided. [tensor]
+        The divided values, in the storage of ``values``. [tensor]
     """
     tape = values.tape
     total = tape.new((values.shape[0], 1), values.dtype)
@@ -123,11 +123,11 @@ def shares(values: Tensor) -> Tensor:
 
 
 def summed_by_token(x: Tensor, tokens: int) -> Tensor:
-    """Rows of one token added; the backward copies the gradient to each.
+    """Sum of each token's rows; the backward copies the gradient to each row.
 
     Args:
         x: [tokens * k, h]. [tensor]
-        tokens: How many. [tokens]
+        tokens: Number of tokens. [tokens]
 
     Returns:
         [tokens, h]. [tensor]
@@ -256,14 +256,14 @@ def _sizes(arch: Architecture) -> tuple[int, int]:
 
 
 def has_experts(arch: Architecture, layer: int) -> bool:
-    """Whether a block's feed-forward is a mixture of experts.
+    """Tell if a block's feed-forward is a mixture of experts.
 
     Args:
         arch: The model. [architecture]
-        layer: Which block, from 0. [1]
+        layer: Number of the block, from 0. [1]
 
     Returns:
-        True when it is. [flag]
+        True for a mixture of experts. [flag]
     """
     if arch.traits.experts is None:
         return False

@@ -13,7 +13,7 @@ OFFSET = 2
 
 
 class OptAttention(Module):
-    """Attention with biases whose queries are scaled before they are turned."""
+    """Attention with biases; queries are scaled before they are split into heads."""
 
     def __init__(self, setting: Setting) -> None:
         tape, arch, dtype = setting.tape, setting.arch, setting.dtype
@@ -62,7 +62,7 @@ class OptBlock(Module):
 
         Args:
             x: [b, s, h]. [tensor]
-            _: Rotary angles, which there are none of. [none]
+            _: Rotary angles; OPT has none. [none]
             mask: Added to the scores, or for padding. [tensor]
 
         Returns:

@@ -1,8 +1,9 @@
-"""The optimizer: what it keeps between steps and what a step allocates meanwhile.
+"""The optimizer: states kept between steps and allocations during a step.
 
 Source: torch/optim/{adamw,adam,sgd,adafactor}.py of PyTorch 2.13.0. A fused step
-allocates nothing; a ``foreach`` AdamW makes one copy of the second moments; a for-loop
-makes its temporaries one parameter at a time, the last one's living into the next.
+allocates nothing. A ``foreach`` AdamW makes one copy of the second moments. A for-loop
+makes temporaries for one parameter at a time. The last temporary of a parameter lives
+into the next parameter.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class Optimizer:
         self.states = [self._states(p) for p in self.parameters]
 
     def _states(self, p: Tensor) -> list[Tensor]:
-        """What is kept for one parameter; moments first, then the step count."""
+        """Optimizer states of one parameter: moments first, then the step count."""
         tape, shape = p.tape, p.shape
         if self.kind == "master":
             copies = 2 if p.dtype == F32 else 3

@@ -113,7 +113,7 @@ class ParallelIteration(Iteration):
             return self._loss(hidden)
 
     def backward(self, out: Tensor) -> None:
-        """One backward pass; what the next stage sent stays in its buffer.
+        """One backward pass; the gradient sent by the next stage stays in its buffer.
 
         Args:
             out: The loss, or the stream given to the next stage. [tensor]
@@ -124,13 +124,13 @@ class ParallelIteration(Iteration):
         self.tape.backward(out, grad)
 
     def left(self, out: Tensor) -> Tensor:
-        """What the model gives, past the root's hooks.
+        """Pass the model's output through the root's hooks.
 
         Args:
             out: Logits, or the stream of a stage. [tensor]
 
         Returns:
-            The same. [tensor]
+            The output. [tensor]
         """
         return out if self.sharded is None else self.sharded.after_forward(out)
 
@@ -180,7 +180,7 @@ class SplitOptimizer(Optimizer):
 
 
 def norms_of(model: CausalModel) -> list[Tensor]:
-    """Gains of the norms, whose gradients each rank has a share of under SP.
+    """Gains of the norms; under SP each rank has a share of their gradients.
 
     Args:
         model: The model. [module]
@@ -196,7 +196,7 @@ def cut_to_stage(model: CausalModel, case: EagerCase) -> None:
 
     Args:
         model: The model, changed in place. [module]
-        case: Says which stage of how many. [case]
+        case: The case, with the stage and the number of stages. [case]
 
     Raises:
         Unsupported: When there is no such stage, or it would hold no block.
@@ -216,7 +216,7 @@ def cut_to_stage(model: CausalModel, case: EagerCase) -> None:
 
 
 def parallel(case: EagerCase) -> bool:
-    """Whether a case is one rank among many.
+    """Tell if a case is one rank among many.
 
     Args:
         case: The case. [case]

@@ -1,7 +1,7 @@
-"""What one block and what the ends of a model add, read off small replays.
+"""Bytes that one block and the ends of a model add, read off small replays.
 
-Peaks are affine in the number of equal blocks as long as the same operation holds the
-peak; these parts let a cost table follow the replay without replaying every depth.
+Peaks are affine in the number of equal blocks while one operation holds the peak.
+These parts let a cost table follow the replay without replaying every depth.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class EndsMemory(BaseModel):
 
 
 class _Boundary(Module):
-    """Between two blocks: closes a phase of the ledger in both directions."""
+    """Module between two blocks: notes live bytes forward, closes a phase backward."""
 
     def __init__(self, ledger: Ledger, *, alone: bool) -> None:
         self.ledger, self.alone = ledger, alone
@@ -73,10 +73,10 @@ class _Boundary(Module):
 
         Args:
             x: [b, s, h]. [tensor]
-            *_: What blocks read. [any]
+            *_: Other arguments of a block. [any]
 
         Returns:
-            The same. [tensor]
+            An alias of the stream. [tensor]
         """
 
         def backward(grad: Tensor) -> tuple[Grad]:
@@ -93,7 +93,7 @@ class _Boundary(Module):
 
 @dataclass(frozen=True)
 class _Marks:
-    """What stands and passes at the boundaries of a replay of a few blocks. [B]."""
+    """Live and peak bytes at the boundaries of a replay of a few blocks. [B]."""
 
     start: int
     forward_peak: int
@@ -111,12 +111,12 @@ class _Marks:
 
 @lru_cache(maxsize=4096)
 def _marks(case: str, layer: int, count: int, *, tracked: bool) -> _Marks:
-    """Replay a few blocks with boundaries around the second of them.
+    """Replay a few blocks with boundaries around the second block.
 
     Args:
-        case: The case as JSON, which can be looked up again. [text]
-        layer: Which block, from 0. [1]
-        count: Blocks. [1]
+        case: The case as JSON, a key of the cache. [text]
+        layer: Number of the block in the model, from 0. [1]
+        count: Blocks to replay. [1]
         tracked: As in ``replay``. [flag]
 
     Returns:
@@ -160,14 +160,14 @@ def _left_by(blocks: Sequence[Module]) -> int:
 def block_memory(
     case: EagerCase, layer: int = 0, *, tracked: bool = True
 ) -> BlockMemory:
-    """What one block adds to a model, on one rank of its tensor-parallel group.
+    """Bytes that one block adds to a model, on one rank of a tensor-parallel group.
 
-    Buffers of FSDP2 and the share of a pipeline stage are left out: they belong to
-    groups of blocks, not to one.
+    Buffers of FSDP2 and the share of a pipeline stage are left out. Both belong to
+    groups of blocks, not to one block.
 
     Args:
-        case: The model and the way of training it. [case]
-        layer: Which block, from 0. [1]
+        case: The model and the way of training. [case]
+        layer: Number of the block, from 0. [1]
         tracked: As in ``replay``. [flag]
 
     Returns:
@@ -192,10 +192,13 @@ def block_memory(
 
 
 def ends_memory(case: EagerCase, *, tracked: bool = True) -> EndsMemory:
-    """What embedding, norm, head and loss add to a model, likewise.
+    """Bytes that embedding, norm, head and loss add to a model.
+
+    The bytes are those of one rank of a tensor-parallel group. Buffers of FSDP2 and
+    the share of a pipeline stage are left out.
 
     Args:
-        case: The model and the way of training it. [case]
+        case: The model and the way of training. [case]
         tracked: As in ``replay``. [flag]
 
     Returns:

@@ -1,7 +1,7 @@
 """Storages, the ledger that counts them, and strided tensors without numbers.
 
 The caching allocator of PyTorch hands out blocks in steps of 512 bytes
-(``kMinBlockSize``, c10/cuda/CUDACachingAllocator.cpp); a storage is freed when its last
+(``kMinBlockSize``, c10/cuda/CUDACachingAllocator.cpp). A storage is freed when its last
 tensor goes. Python's own reference counts play that part here: a ``Storage`` leaves the
 ledger the moment nothing refers to it.
 """
@@ -40,7 +40,7 @@ class Ledger:
 
         Args:
             size: Bytes added, or taken when negative. [B]
-            category: What they hold. [name]
+            category: Category of the bytes. [name]
         """
         self.live += size
         self.by_category[category] = self.by_category.get(category, 0) + size
@@ -48,10 +48,10 @@ class Ledger:
             self.peak, self.peak_by = self.live, dict(self.by_category)
 
     def restart(self) -> tuple[int, dict[str, int]]:
-        """Close a phase: tell its peak and count the next one from here.
+        """Close a phase: tell its peak and count the next phase from here.
 
         Returns:
-            The highest total and what it was made of. [B]
+            The highest total and the bytes of each category at that moment. [B]
         """
         told = self.peak, self.peak_by
         self.peak, self.peak_by = self.live, dict(self.by_category)
@@ -69,10 +69,10 @@ class Storage:
         ledger.change(self.size, category)
 
     def relabel(self, category: str) -> None:
-        """Count the same bytes under another name.
+        """Count the block's bytes under another category.
 
         Args:
-            category: What they hold from now on. [name]
+            category: Category of the bytes from now on. [name]
         """
         if category != self.category:
             book = self.ledger.by_category
@@ -81,7 +81,7 @@ class Storage:
             self.category = category
 
     def resize(self, size: int) -> None:
-        """Give the block another length, as FSDP2 frees and refills its buffers.
+        """Give the block another length, as where FSDP2 frees and refills buffers.
 
         Args:
             size: The new length. [B]
@@ -101,7 +101,7 @@ def contiguous_strides(shape: Shape) -> Shape:
     """Strides of a dense row-major tensor.
 
     Args:
-        shape: Its lengths. [elements]
+        shape: Lengths of the dimensions. [elements]
 
     Returns:
         One stride per dimension. [elements]
@@ -149,15 +149,15 @@ class Tensor:
 
     @property
     def numel(self) -> int:
-        """How many elements the shape has."""
+        """Number of elements of the shape. [elements]."""
         return math.prod(self.shape)
 
     def alias(self, shape: Shape | None = None, strides: Shape | None = None) -> Tensor:
         """Another tensor on the same storage, outside the graph.
 
         Args:
-            shape: Its lengths; the same when left out. [elements]
-            strides: Its strides; the same when nothing is given. [elements]
+            shape: Lengths of the alias; this tensor's when left out. [elements]
+            strides: Strides for a given shape; row-major when left out. [elements]
 
         Returns:
             The alias. [tensor]
@@ -168,7 +168,7 @@ class Tensor:
 
     @property
     def is_contiguous(self) -> bool:
-        """Whether the elements lie in row-major order."""
+        """True if the elements lie in row-major order."""
         if self.strides == contiguous_strides(self.shape):
             return True
         step = 1
@@ -190,16 +190,16 @@ class Replicated(Tensor):
 
     @classmethod
     def of(cls, tape: Tape, whole: Shape, shard: Shape, dtype: str) -> Replicated:
-        """Allocate one.
+        """Allocate a replicated gradient.
 
         Args:
-            tape: Where. [tape]
-            whole: Lengths of what is allocated. [elements]
+            tape: Tape to allocate on. [tape]
+            whole: Lengths of the whole gradient. [elements]
             shard: Lengths of the parameter's shard. [elements]
-            dtype: Its type. [name]
+            dtype: Type of the elements. [name]
 
         Returns:
-            A tensor of the shard's shape that takes the whole's room. [tensor]
+            A tensor of the shard's shape in the storage of the whole. [tensor]
         """
         made = cls(tape, tape.new(whole, dtype).storage, shard, dtype)
         made.whole = whole
@@ -238,7 +238,7 @@ def view_strides(tensor: Tensor, shape: Shape) -> Shape | None:
     (``computeStride``, aten/src/ATen/TensorUtils.cpp).
 
     Args:
-        tensor: What is viewed. [tensor]
+        tensor: The tensor to view. [tensor]
         shape: The wanted lengths. [elements]
 
     Returns:

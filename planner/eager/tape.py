@@ -1,4 +1,4 @@
-"""What is in force while operations run: ledger, phase, hooks, policy, autocast."""
+"""The tape in force while operations run: ledger, phase, hooks, policy, autocast."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Pack = Callable[[Tensor], Unpack]
 class Tape:
     """Creates tensors, saves them for backward and records nodes.
 
-    Tracked tensors have Python dispatch, as under PyTorch's memory trackers: SiLU's
-    backward runs in single operations, gradients are summed out of place, what a
-    kernel allocates inside is not seen, and inputs that were made to need gradients
-    stay, as the trackers' hooks hold them. Untracked ones run as on a GPU.
+    Tracked tensors have Python dispatch, as under PyTorch's memory trackers. SiLU's
+    backward then runs in single operations and gradients are summed out of place.
+    Allocations inside a kernel are not seen. Inputs that were made to need gradients
+    stay, as the trackers' hooks hold them. Untracked tensors run as on a GPU.
     """
 
     def __init__(self, *, tracked: bool = True) -> None:
@@ -44,10 +44,10 @@ class Tape:
         """Allocate a tensor.
 
         Args:
-            shape: Its lengths. [elements]
-            dtype: Its type. [name]
-            strides: Its layout; row-major when left out. [elements]
-            category: What it holds; the phase's when left out. [name]
+            shape: Lengths of the dimensions. [elements]
+            dtype: Type of the elements. [name]
+            strides: Strides of the tensor; row-major when left out. [elements]
+            category: Category of the bytes; the phase's when left out. [name]
 
         Returns:
             The tensor, outside the graph. [tensor]
@@ -83,10 +83,10 @@ class Tape:
         """Keep a tensor for the backward pass, through the hooks in force.
 
         Args:
-            tensor: What the backward formula reads. [tensor]
+            tensor: Tensor that the backward formula reads. [tensor]
 
         Returns:
-            A function that gives it back. [callable]
+            A function that gives the tensor back. [callable]
         """
         kept = tensor.alias()
         if self.packs:
@@ -100,13 +100,13 @@ class Tape:
         inputs: Sequence[Tensor | None],
         backward: Backward,
     ) -> Tensor:
-        """Give a result its node; without inputs that need gradients, none.
+        """Give a result its node, if any input needs a gradient.
 
         Args:
             name: The operation. [name]
-            output: Its result. [tensor]
-            inputs: What it read, in the order of the gradients. [tensors]
-            backward: From the result's gradient to the inputs'. [callable]
+            output: Result of the operation. [tensor]
+            inputs: Tensors read, in the order of the gradients. [tensors]
+            backward: From the result's gradient to the inputs' gradients. [callable]
 
         Returns:
             The result, in the graph. [tensor]
@@ -120,13 +120,13 @@ class Tape:
         inputs: Sequence[Tensor | None],
         backward: Backward,
     ) -> tuple[Tensor, ...]:
-        """Give several results of one operation their node.
+        """Give an operation's results their node, if any input needs a gradient.
 
         Args:
             name: The operation. [name]
-            outputs: Its results. [tensors]
-            inputs: What it read, in the order of the gradients. [tensors]
-            backward: From the results' gradients to the inputs'. [callable]
+            outputs: Results of the operation. [tensors]
+            inputs: Tensors read, in the order of the gradients. [tensors]
+            backward: From the results' gradients to the inputs' gradients. [callable]
 
         Returns:
             The results, in the graph. [tensors]
@@ -144,7 +144,7 @@ class Tape:
 
         Args:
             root: The loss, or a stage's output. [tensor]
-            grad: Its gradient, held until the end. [tensor]
+            grad: Gradient of the root, held until the end. [tensor]
         """
         Engine(root, grad).run()
         if not self.tracked:
@@ -157,7 +157,7 @@ class Tape:
         """Send every saved tensor through a hook.
 
         Args:
-            pack: From the tensor to the function that gives it back. [callable]
+            pack: From a tensor to a function that gives the tensor back. [callable]
         """
         self.packs.append(pack)
         try:
@@ -172,7 +172,7 @@ class Tape:
         Casts of parameters are kept until the outermost context ends.
 
         Args:
-            enabled: Whether autocast is on. [flag]
+            enabled: True to turn autocast on. [flag]
         """
         before, self.autocast = self.autocast, enabled
         try:
@@ -188,9 +188,9 @@ class Tape:
         """Allocate a weight.
 
         Args:
-            shape: Its lengths. [elements]
-            dtype: Its type. [name]
-            trainable: Whether it gets a gradient. [flag]
+            shape: Lengths of the dimensions. [elements]
+            dtype: Type of the elements. [name]
+            trainable: True if the weight gets a gradient. [flag]
 
         Returns:
             The leaf. [tensor]
@@ -212,11 +212,11 @@ class Keeper:
     def run(
         self, name: str, compute: Callable[[], tuple[Tensor, ...]]
     ) -> tuple[Tensor, ...]:
-        """Run an operation, or give back what its first run made.
+        """Run an operation, or give back the results of its first run.
 
         Args:
             name: The operation. [name]
-            compute: Allocates its results. [callable]
+            compute: Function that allocates the results. [callable]
 
         Returns:
             The results, outside the graph. [tensors]
@@ -238,9 +238,9 @@ def kept(
     """Run an operation under the policy in force.
 
     Args:
-        tape: What is in force. [tape]
+        tape: Tape with the policy in force. [tape]
         name: The operation. [name]
-        compute: Allocates its results. [callable]
+        compute: Function that allocates the results. [callable]
 
     Returns:
         The results, outside the graph. [tensors]
@@ -249,13 +249,13 @@ def kept(
 
 
 def needs(*tensors: Tensor | None) -> bool:
-    """Whether any tensor needs a gradient.
+    """Tell if any tensor needs a gradient.
 
     Args:
-        *tensors: What to look at. [tensors]
+        *tensors: Tensors to look at; None needs no gradient. [tensors]
 
     Returns:
-        True when one does. [flag]
+        True if at least one tensor needs a gradient. [flag]
     """
     return any(tensor is not None and tensor.requires_grad for tensor in tensors)
 
@@ -264,8 +264,8 @@ def broadcast(a: Shape, b: Shape) -> Shape:
     """Shape of two broadcast shapes.
 
     Args:
-        a: The one. [elements]
-        b: The other. [elements]
+        a: First shape. [elements]
+        b: Second shape. [elements]
 
     Returns:
         The common shape. [elements]
@@ -289,7 +289,7 @@ def dense_like(tensor: Tensor) -> Shape:
     """Strides of a dense copy that keeps a tensor's order of dimensions.
 
     Args:
-        tensor: The model. [tensor]
+        tensor: The tensor to copy. [tensor]
 
     Returns:
         One stride per dimension. [elements]

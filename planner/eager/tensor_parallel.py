@@ -1,11 +1,11 @@
 """Tensor parallelism of Llama-shaped models through DTensor, with or without SP.
 
-The plan is torchtitan's (models/llama3/infra/parallelize.py): q, k, v, gate and up
-split by columns, o and down by rows, the table by rows of the vocabulary, the head by
-columns with the loss over sharded logits. Under sequence parallelism the norms see a
-rank's tokens alone and what attention and feed-forward read is gathered once and kept.
-DTensor's own habits are part of it: the gradient of a table sharded by rows is whole on
-every rank, and it is cut only where it meets its shard.
+The plan is torchtitan's (models/llama3/infra/parallelize.py). q, k, v, gate and up are
+split by columns, o and down by rows. The table is split by rows of the vocabulary. The
+head is split by columns, with the loss over sharded logits. Under sequence parallelism
+the norms see a rank's tokens alone. The inputs of attention and feed-forward are
+gathered once and kept. As in DTensor, the gradient of a table sharded by rows is whole
+on every rank. That gradient is cut only where it meets its shard.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Columns(Module):
         """x @ weight^T + bias.
 
         Args:
-            x: The input, the same on every rank. [tensor]
+            x: The input, as ``read`` takes it. [tensor]
 
         Returns:
             A rank's outputs [..., n/t]. [tensor]
@@ -83,7 +83,7 @@ class Table(Module):
         """Look up rows.
 
         Args:
-            ids: Which rows. [tensor]
+            ids: Numbers of the rows. [tensor]
 
         Returns:
             The rows, whole or a rank's tokens of them. [tensor]
@@ -110,7 +110,7 @@ class Table(Module):
 
 
 class Gathered(Module):
-    """A module that reads all tokens where its input holds a rank's alone."""
+    """A module that reads all tokens where its input holds one rank's tokens."""
 
     def __init__(self, inner: Module, t: int) -> None:
         self.inner, self.t = inner, t
@@ -120,11 +120,11 @@ class Gathered(Module):
 
         Args:
             x: [b, s/t, h]. [tensor]
-            *args: What else it takes. [any]
-            **kwargs: What else it takes. [any]
+            *args: Other arguments of the module. [any]
+            **kwargs: Named arguments of the module. [any]
 
         Returns:
-            What it gives. [any]
+            Output of the module. [any]
         """
         return self.inner(gather_tokens(x, self.t), *args, **kwargs)
 
@@ -143,7 +143,7 @@ def split_model(model: CausalModel, case: EagerCase) -> None:
 
     Args:
         model: The model, changed in place. [module]
-        case: Says over how many ranks, and whether tokens are sharded. [case]
+        case: The case, with ``tp`` ranks and the ``sp`` flag. [case]
 
     Raises:
         Unsupported: When the model has other products than the plan's, or lengths that
@@ -233,10 +233,10 @@ def _check_products(block: Module, family: str) -> None:
 def split_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     """Cross entropy over a sharded vocabulary (``loss_parallel``).
 
-    Forward: shifted logits, their exponentials, log probabilities, of which the last
-    are kept. Backward in one step: zeros to subtract one from, exponentials, their
-    sum and its product with the incoming gradient, three at once
-    (torch/distributed/tensor/parallel/loss.py).
+    The forward makes shifted logits, their exponentials and log probabilities. The log
+    probabilities are kept. The backward makes, in one step, zeros to subtract one
+    from, exponentials, the sum of both, and the product of that sum and the incoming
+    gradient. Three of these live at once (torch/distributed/tensor/parallel/loss.py).
 
     Args:
         logits: A rank's logits in fp32 [T, V/t]. [tensor]

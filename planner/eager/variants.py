@@ -178,7 +178,7 @@ class ScaledEmbedding(Embedding):
         """Look up rows and scale them.
 
         Args:
-            ids: Which rows. [tensor]
+            ids: Numbers of the rows. [tensor]
 
         Returns:
             The scaled rows. [tensor]
@@ -193,7 +193,7 @@ class NumberEmbedding(Embedding):
         """Look up rows and scale them.
 
         Args:
-            ids: Which rows. [tensor]
+            ids: Numbers of the rows. [tensor]
 
         Returns:
             The scaled rows. [tensor]
@@ -214,8 +214,8 @@ def block(setting: Setting, layer: int) -> Module:
     """The block of a family at a depth.
 
     Args:
-        setting: What the model shares. [setting]
-        layer: Which, from 0. [1]
+        setting: Settings that the blocks share. [setting]
+        layer: Number of the block, from 0. [1]
 
     Returns:
         The block. [module]

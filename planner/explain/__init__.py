@@ -1,4 +1,4 @@
-"""Why infeasible, why this plan and not that one, and what would change it."""
+"""Explanations: why no layout fits, why a plan wins, and what would change that."""
 
 from planner.explain.ask import is_legal
 from planner.explain.case import Case

@@ -1,4 +1,4 @@
-"""Yes or no: is there a legal layout, and does one fit."""
+"""Yes or no: is any layout of a job legal, and does any legal layout fit."""
 
 from collections.abc import Callable
 from enum import Enum
@@ -14,7 +14,7 @@ from planner.variants import variants
 
 
 class Answer(Enum):
-    """What is known of a job."""
+    """Answer to the question if any layout of a job fits."""
 
     FITS = "fits"
     NO_FIT = "no fit"
@@ -23,7 +23,7 @@ class Answer(Enum):
 
 
 class _EnoughError(Exception):
-    """A plan was found, and one is enough."""
+    """A plan was found, so the search can end."""
 
 
 def variants_of(case: Case) -> tuple[Workload, ...]:
@@ -33,7 +33,7 @@ def variants_of(case: Case) -> tuple[Workload, ...]:
         case: The job. [-]
 
     Returns:
-        Variants; none where a setting of it is refused. [-], shape (variants,)
+        Variants; none where a setting of the job is refused. [-], shape (variants,)
     """
     try:
         return variants(case.workloads)
@@ -42,7 +42,7 @@ def variants_of(case: Case) -> tuple[Workload, ...]:
 
 
 def is_legal(case: Case) -> bool:
-    """Whether any layout is legal, whatever it holds.
+    """Tell if any layout is legal, whatever memory it needs.
 
     Args:
         case: The job. [-]
@@ -54,10 +54,10 @@ def is_legal(case: Case) -> bool:
 
 
 def fits(case: Case, seconds: float) -> Answer:
-    """Whether any legal layout fits.
+    """Tell if any legal layout fits.
 
-    The most frugal layouts are looked at first; where none of them fits, the whole
-    space is searched until one does or all are ruled out.
+    The most frugal layouts are looked at first. Where none of them fits, the whole
+    space is searched until a layout fits or all are ruled out.
 
     Args:
         case: The job. [-]
@@ -104,20 +104,21 @@ def least(case: Case) -> Held | None:
         case: The job. [-]
 
     Returns:
-        Layout and memory; none without a legal one. [-]
+        Layout and memory; None without a legal layout. [-]
     """
     found = [held for v in variants_of(case) if (held := most_frugal(v)) is not None]
     return min(found, key=lambda h: h.memory.peak_device_gib.value, default=None)
 
 
 def fewest_nodes(case: Case) -> int | None:
-    """The smallest cluster of these nodes that holds the job.
+    """The smallest cluster of the job's nodes that holds the job.
 
     Args:
-        case: The job; its own number of nodes plays no part. [-]
+        case: The job; the job's own number of nodes plays no part. [-]
 
     Returns:
-        Whole nodes; none where no size does, or none was found. [1]
+        Whole nodes; None where no number of nodes holds the job, or none was found.
+        [1]
 
     Leaves out layouts that a rough count ranks behind the most frugal ones, and of
     each framework all settings but those that hold least on the job's own cluster.
@@ -130,7 +131,7 @@ def fewest_nodes(case: Case) -> int | None:
 
 
 def _frugal_variants(case: Case) -> list[Workload]:
-    """Of each framework the variant that holds least on the job's own cluster."""
+    """Variant of each framework with the least peak memory on the job's cluster."""
     best: dict[str, tuple[float, Workload]] = {}
     for variant in variants_of(case):
         held = _quietly(most_frugal, variant)
@@ -142,7 +143,7 @@ def _frugal_variants(case: Case) -> list[Workload]:
 
 
 def _quietly(look: Callable[[Workload], Held | None], variant: Workload) -> Held | None:
-    """A look that some sizes of a cluster refuse."""
+    """The result of a look; None where the job is refused."""
     try:
         return look(variant)
     except BadInputError:

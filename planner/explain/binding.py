@@ -1,4 +1,4 @@
-"""What holds each pipeline rank back: memory, its own work, or waiting."""
+"""Resource that binds each pipeline rank: memory, the rank's own work, or waiting."""
 
 from collections.abc import Iterator
 
@@ -20,16 +20,16 @@ PARTS = ("weights", "gradients", "optimizer", "activations", "transient")
 def bindings(workload: Workload, plan: RankedPlan) -> tuple[Binding, ...]:
     """Name the resource that binds every pipeline rank of a plan.
 
-    A rank whose peak is within three per cent of the memory is bound by it, at the
-    moment and by the category named; else, one as busy as the busiest is bound by its
-    own work; any other waits.
+    A rank whose peak is within three per cent of the memory is bound by memory. The
+    text names the moment and the largest category. Else a rank as busy as the busiest
+    rank is bound by time. Any other rank waits.
 
     Args:
         workload: The job that the plan is for. [-]
-        plan: A plan of it. [-]
+        plan: A plan of the job. [-]
 
     Returns:
-        One for each rank, shape (pp,).
+        One binding for each rank, shape (pp,).
     """
     memory, busy = plan.estimate.memory, list(_busy(workload, plan))
     return tuple(
@@ -47,7 +47,7 @@ def bindings(workload: Workload, plan: RankedPlan) -> tuple[Binding, ...]:
 
 
 def _busy(workload: Workload, plan: RankedPlan) -> Iterator[float]:
-    """Share of the step in which a rank runs micro-batches. [1]."""
+    """Share of the step in which each rank runs micro-batches. [1]."""
     priced = price(workload, plan.layout)
     costs, vectors = priced.costs, stage_vectors(priced.costs, priced.counts)
     work = (vectors.forward + vectors.backward) * costs.passes

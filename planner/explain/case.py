@@ -24,13 +24,13 @@ AMPLE = 1000.0
 
 @dataclass(frozen=True)
 class Case:
-    """A job with what it takes to look it up again after a change.
+    """A job with everything needed to resolve it again after a change.
 
     Attributes:
-        spec: As read, `--set` put in. [-]
-        file: As the user named it. [text]
-        base: Folder that relative paths in it start from. [-]
-        calibration: What the user measured, or None. [-]
+        spec: Spec as read, with `--set` put in. [-]
+        file: File of the job, as the user named it. [text]
+        base: Folder that relative paths in the spec start from. [-]
+        calibration: Calibration that the user measured, or None. [-]
         edits: Changes of the resolved job, in order. [-]
     """
 
@@ -51,7 +51,7 @@ class Case:
         return found
 
     def assigned(self, assignments: Sequence[str]) -> "Case":
-        """The same job with fields of its spec replaced.
+        """The job with fields of the spec replaced.
 
         Args:
             assignments: `a.b.c=value` each. [text]
@@ -66,7 +66,7 @@ class Case:
         return replace(self, spec=spec)
 
     def edited(self, edit: Edit) -> "Case":
-        """The same job with its resolved form changed.
+        """The job with the resolved form changed.
 
         Args:
             edit: The change. [-]
@@ -79,7 +79,7 @@ class Case:
 
 @dataclass
 class Clock:
-    """Time that is left for all that is still to be asked."""
+    """Time left for the remaining questions."""
 
     seconds: float
     started: float = field(default_factory=time.monotonic)
@@ -90,26 +90,26 @@ class Clock:
         return max(0.0, self.seconds - (time.monotonic() - self.started))
 
     def share(self, parts: int) -> float:
-        """An equal part of what is left.
+        """An equal part of the time left.
 
         Args:
             parts: Questions still to come. [1]
 
         Returns:
-            Time for the next one. [s]
+            Time for the next question. [s]
         """
         return self.left / max(parts, 1)
 
 
 def on_cluster(workload: Workload, change: Callable[[Cluster], Cluster]) -> Workload:
-    """The same job on a cluster with some number changed.
+    """The job on a cluster with some number changed.
 
     Args:
         workload: The job. [-]
-        change: What changes of its cluster, and of each pool of a mixed fleet. [-]
+        change: Change of the cluster, and of each pool's cluster in a mixed fleet. [-]
 
     Returns:
-        The job there. [-]
+        The job on the changed cluster. [-]
     """
     cluster = change(workload.topology.cluster)
     there = replace(workload, topology=ClusterTopology(cluster))
@@ -133,14 +133,14 @@ def _on_places(workload: Workload, change: Callable[[Pool], Pool]) -> Workload:
 def on_kernels(
     workload: Workload, change: Callable[[GpuCalibration], GpuCalibration]
 ) -> Workload:
-    """The same job with what its GPUs achieve changed.
+    """The job with changed measurements of the GPUs.
 
     Args:
         workload: The job. [-]
-        change: What changes of a GPU's measurements, on each pool of a mixed fleet. [-]
+        change: Change of a GPU's measurements, on each pool of a mixed fleet. [-]
 
     Returns:
-        The job there. [-]
+        The job under the changed measurements. [-]
     """
     there = replace(workload, calibration=change(workload.calibration))
     return _on_places(
@@ -152,7 +152,7 @@ def with_capacity(capacity_bytes: float) -> Edit:
     """GPUs of another memory size, all else equal.
 
     Args:
-        capacity_bytes: Memory of each. [B]
+        capacity_bytes: Memory of each GPU. [B]
 
     Returns:
         The change. [-]
@@ -172,7 +172,7 @@ def without_memory_limit(workload: Workload) -> Workload:
         workload: The job. [-]
 
     Returns:
-        The same on GPUs with a thousand times the memory. [-]
+        The job on GPUs with a thousand times the memory. [-]
     """
     return with_capacity(AMPLE * workload.gpu.memory_capacity)(workload)
 
@@ -184,7 +184,7 @@ def without_host_limit(workload: Workload) -> Workload:
         workload: The job. [-]
 
     Returns:
-        The same on nodes of unknown memory. [-]
+        The job on nodes of unknown memory. [-]
     """
 
     def change(cluster: Cluster) -> Cluster:

@@ -1,4 +1,4 @@
-"""A smallest set of limits that cannot hold together, by deletion filtering."""
+"""A minimal set of limits that cannot hold together, by deletion filtering."""
 
 from collections.abc import Callable, Sequence
 from itertools import chain
@@ -16,11 +16,11 @@ from planner.explain.limits import (
 from planner.specs.explanation import Limit, Need
 
 Question = Callable[[Case], Answer]
-"""Whether a job can be."""
+"""Tells if a job is feasible."""
 SHARPNESS = 0.005
-"""Share of the least memory known by which a proof may fall short of it. [1]"""
+"""Share by which a proof may fall short of the least memory known. [1]"""
 STEP_BACK = 0.02
-"""The same, further at every try that finds a plan or comes to no end. [1]"""
+"""Share taken off at a try that finds a plan or comes to no end. [1]"""
 NO_DIVISOR = frozenset({"training.optimizer", "training.method", MEMORY})
 """Limits that no rule of legality reads. [text]"""
 TRIES = 4
@@ -28,14 +28,14 @@ TRIES = 4
 
 
 def legal_conflict(case: Case) -> tuple[Limit, ...]:
-    """The smallest set of limits that leaves no legal layout.
+    """A minimal set of limits that leaves no legal layout.
 
     Args:
-        case: A job without one. [-]
+        case: A job without a legal layout. [-]
 
     Returns:
-        Limits: without any one of them, and without all that are not named, a
-        layout is legal. [-]
+        Limits: without any one of them, and without all limits not named, a layout
+        is legal. [-]
     """
     every = [each for each in limits_in_force(case) if each.field not in NO_DIVISOR]
     given = [each for each in every if each.field.startswith("search.")]
@@ -48,18 +48,18 @@ def legal_conflict(case: Case) -> tuple[Limit, ...]:
 def _needed(
     case: Case, limits: Sequence[InForce], dropped: list[InForce]
 ) -> list[InForce]:
-    """Limits without which a layout is legal, those before them decided.
+    """Limits that have to stay, after the decision on all limits before them.
 
-    The same answer as one by one: what cannot be without several limits cannot be
-    without one of them. So those that matter little go together, by one question.
+    Equals the deletion of limits one by one: a job without a legal layout under fewer
+    limits has none under more. So several redundant limits go by one question.
 
     Args:
         case: A job without a legal layout. [-]
-        limits: To be looked at, in their order. [-]
-        dropped: Found to be redundant so far; those of these limits are added. [-]
+        limits: Limits to look at, in order. [-]
+        dropped: Redundant limits so far; redundant ones of `limits` are added. [-]
 
     Returns:
-        Those that stay. [-]
+        Limits that stay. [-]
     """
     if not limits:
         return []
@@ -77,14 +77,14 @@ def _needed(
 
 
 def memory_conflict(case: Case, clock: Clock) -> tuple[tuple[Limit, ...], bool]:
-    """The smallest set of limits under which nothing fits.
+    """A minimal set of limits under which nothing fits.
 
     Args:
         case: A job of which no layout fits. [-]
-        clock: Time for it. [s]
+        clock: Time for all searches. [s]
 
     Returns:
-        Limits, and whether every search behind them went to its end.
+        Limits, and True if every search behind them came to an end.
     """
     every = limits_in_force(case)
     parts = len(every)
@@ -103,10 +103,10 @@ def memory_conflict(case: Case, clock: Clock) -> tuple[tuple[Limit, ...], bool]:
 def _filtered(
     case: Case, every: Sequence[InForce], own_size: Question, any_size: Question
 ) -> tuple[tuple[Limit, ...], bool]:
-    """Drop each limit in turn; one without which it still cannot be is redundant.
+    """Drop each limit in turn without which the job stays infeasible.
 
-    What stays is minimal by inclusion: a limit stayed because a job with all that
-    were left but it can be, and dropping more limits cannot undo that.
+    The limits that stay are minimal by inclusion. A limit stayed because the job
+    without it was feasible, and dropping more limits cannot undo that.
     """
     kept, dropped, proven = list(every), list[InForce](), True
     for limit in every:
@@ -149,10 +149,10 @@ def least_memory(case: Case, clock: Clock) -> Need | None:
 
     Args:
         case: A job of which no layout fits. [-]
-        clock: Time for it. [s]
+        clock: Time for all searches. [s]
 
     Returns:
-        Both ends and the fullest stage; none without a legal layout. [GiB]
+        Both ends and the fullest stage; None without a legal layout. [GiB]
     """
     held = least(case)
     if held is None:

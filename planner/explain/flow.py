@@ -44,8 +44,8 @@ def explain(
             place of the fastest.
 
     Returns:
-        Without a plan: a smallest set of limits that cannot hold together, and the
-        changes that help. With one: what binds it, its neighbours, the price of
+        Without a plan: a minimal set of limits that cannot hold together, and the
+        changes that help. With a plan: the binding resources, neighbours, the price of
         every limit, sensitivities, fronts.
 
     Raises:
@@ -156,10 +156,10 @@ def workload_of(case: Case, plan: RankedPlan) -> Workload:
 
     Args:
         case: The job. [-]
-        plan: A plan of it. [-]
+        plan: A plan of the job. [-]
 
     Returns:
-        One of its workloads under the plan's settings. [-]
+        One of the job's workloads under the plan's settings. [-]
     """
     name = plan.estimate.stack.get("framework")
     by_name = {w.framework.name: w for w in case.workloads}

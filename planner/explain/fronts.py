@@ -16,17 +16,17 @@ from planner.specs.result import RankedPlan
 AMOUNTS = (0.85, 0.65, 0.4, 0.2)
 """Memory that is searched, of the way from the most frugal to the best plan. [1]"""
 SIZES = ((1, 2), (1, 4), (1, 8), (2, 1))
-"""Nodes of the points of the other front, over the job's own: (times, by). [1]"""
+"""Nodes of the GPU front, over the job's nodes: (times, by). [1]"""
 
 
 def fronts(
     case: Case, plans: Sequence[RankedPlan], seconds: float
 ) -> tuple[tuple[FrontPoint, ...], tuple[FrontPoint, ...], tuple[str, ...]]:
-    """Both fronts in a given time, and what it cut off.
+    """Memory front and GPU front in a given time, and a note where time ended.
 
     Args:
         case: The job. [-]
-        plans: The best plans of its search. [-]
+        plans: Best plans of the job's search. [-]
         seconds: Time for all searches. [s]
 
     Returns:
@@ -44,19 +44,19 @@ def memory_front(
 ) -> tuple[FrontPoint, ...]:
     """The fastest plan under each of some amounts of memory.
 
-    The amounts lie between what the best plan holds and what the most frugal layout
-    known does. Each is a search of the whole space with no more memory, so no plan
-    within it is faster, where that search came to its end; the fastest plan in hand
-    that holds no more is where it starts. The most frugal layout ends the front as it
-    is: it was not sought for its speed.
+    The amounts lie between the peak memory of the fastest plan and the least peak
+    memory known. Each amount is a search of the whole space. Where the search came to
+    an end, no plan within the amount is faster. The search starts from the fastest
+    known plan within the amount. The most frugal layout ends the front, although it
+    was not sought for speed.
 
     Args:
         case: The job. [-]
-        plans: The best plans of its search. [-]
-        clock: Time for it. [s]
+        plans: Best plans of the job's search. [-]
+        clock: Time for all searches. [s]
 
     Returns:
-        Points that none beats in both, the fastest first.
+        Points that no other beats in step time and memory, the fastest first.
     """
     capacity = plans[0].estimate.memory.capacity_gib
     found = [_point(plan, capacity) for plan in plans]
@@ -75,7 +75,7 @@ def memory_front(
 
 
 def _most_frugal(case: Case, capacity: float) -> list[FrontPoint]:
-    """The layout that holds least, priced."""
+    """The layout of least peak memory, priced."""
     frugal = [
         (held, variant)
         for variant in variants_of(case)
@@ -99,11 +99,11 @@ def gpu_front(case: Case, best: RankedPlan, clock: Clock) -> tuple[FrontPoint, .
 
     Args:
         case: The job. [-]
-        best: Its best plan. [-]
-        clock: Time for it. [s]
+        best: Best plan of the job. [-]
+        clock: Time for all searches. [s]
 
     Returns:
-        Points that none beats in both, the fewest GPUs last.
+        Points that no other beats in step time and GPUs, the fewest GPUs last.
     """
     nodes = case.workloads[0].topology.cluster.spec.nodes
     found = [_point(best, best.estimate.memory.capacity_gib)]

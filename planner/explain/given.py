@@ -21,11 +21,11 @@ USUAL = ("1f1b", "interleaved")
 SPLITS = frozenset({"pp", "vpp", "stages", "schedule"})
 """Changes after which the layers have to be split anew."""
 MOST = 0.8
-"""Share of the gain that is most of it. [1]"""
+"""Share of the gain that counts as most of the gain. [1]"""
 FREE = ("tp", "pp", "vpp", "cp", "ep", "etp", "zero_stage", "micro_batch", "recompute")
-"""Axes that are freed one by one, then in pairs. [text]"""
+"""Axes that may be freed, one after the other. [text]"""
 TOGETHER = 3
-"""Axes that are freed together, and changes to the best plan that are. [1]"""
+"""Most axes freed together, and most changes to the best plan priced together. [1]"""
 
 
 def judged(
@@ -37,10 +37,10 @@ def judged(
         workload: The job that the layout is for. [-]
         given: The layout, priced. [-]
         best: The best plan. [-]
-        clock: Time for it. [s]
+        clock: Time for the judgement. [s]
 
     Returns:
-        Faults, the gain, and the fewest changes that take most of it.
+        Faults, the gain, and the fewest changes that take most of the gain.
     """
     memory, step = given.estimate.memory, given.estimate.step_time_s.value
     gain = 1 - best.estimate.step_time_s.value / step
@@ -66,7 +66,7 @@ def _fits(plan: RankedPlan) -> bool:
 def _faults(
     workload: Workload, given: RankedPlan, best: RankedPlan, gain: float
 ) -> Iterator[str]:
-    """What a layout does worse than the best plan, in sentences."""
+    """Faults of a layout beside the best plan, in sentences."""
     memory, layout = given.estimate.memory, given.layout
     worst = max(memory.stages, key=lambda stage: stage.device)
     reach = f"stage {worst.stage} reaches {worst.device:.1f} GiB"
@@ -92,7 +92,7 @@ def differences(given: Layout, best: Layout) -> dict[str, str]:
 
     Args:
         given: A complete layout. [-]
-        best: Another on as many GPUs. [-]
+        best: Another layout on as many GPUs. [-]
 
     Returns:
         Words by choice, for example `tp 8 -> 4`; dp follows from the others.
@@ -132,7 +132,7 @@ def _shard(layout: Layout) -> int | None:
 
 
 def changed(given: Layout, best: Layout, chosen: Collection[str]) -> PartialLayout:
-    """A layout with some choices of the best; all others stay as they were.
+    """A layout with some choices of the best layout; all other choices stay.
 
     Args:
         given: A complete layout. [-]
@@ -140,7 +140,7 @@ def changed(given: Layout, best: Layout, chosen: Collection[str]) -> PartialLayo
         chosen: Names of :func:`differences`. [text]
 
     Returns:
-        What a prediction completes: the layers' split where it has to be new.
+        A partial layout; the split of the layers is open where it has to be new.
     """
     source = {axis: best if axis in chosen else given for axis in DEGREES}
     fields: dict[str, object] = {a: getattr(source[a], a) for a in DEGREES}
@@ -159,7 +159,7 @@ def changed(given: Layout, best: Layout, chosen: Collection[str]) -> PartialLayo
 
 
 def _stages(given: Layout, *, plain: bool) -> tuple[Stage, ...]:
-    """The split of a layout, with its recompute kinds or open to one for all."""
+    """The split of a layout, with each stage's recompute kinds or with none given."""
     if not plain:
         return given.stages
     return tuple(Stage(layers=count) for count in given.layers_per_stage)
@@ -170,9 +170,9 @@ def _fewest(
 ) -> tuple[Change | None, Change | None]:
     """The best change of one axis, and the fewest found that take most of the gain.
 
-    One axis at a time is freed with all others as given, and what takes most stays
-    free, up to three; if that is not enough, pairs and threes of the changes to the
-    best plan are priced, then all but those that are not needed.
+    One axis at a time is freed with all others as given. The axis with the largest
+    gain stays free, up to three axes. If that is not enough, pairs and triples of the
+    changes to the best plan are priced, then all changes but the unneeded ones.
     """
     freed = list(_freed(workload, given, best, clock))
     single = freed[0] if freed else None
@@ -193,14 +193,14 @@ def _fewest(
 
 
 def _best(changes: Iterable[Change]) -> Change | None:
-    """The change that takes most, of equals the one of fewer words."""
+    """The change with most of the gain; of equals the change of fewest choices."""
     return max(changes, key=lambda c: (c.share, -len(c.changes)), default=None)
 
 
 def _freed(
     workload: Workload, given: RankedPlan, best: RankedPlan, clock: Clock
 ) -> Iterator[Change]:
-    """The best plan with one axis free, then with another beside it, and so on."""
+    """The best plan with one axis free, then with two, and so on."""
     free: tuple[str, ...] = ()
     plan, reached = given, 0.0
     for _ in range(TOGETHER):
@@ -235,7 +235,7 @@ def _only_changing(
     before: RankedPlan,
     clock: Clock,
 ) -> RankedPlan | None:
-    """The best plan with the given values on all axes but the chosen, if any beats."""
+    """The best plan with the chosen axes free, if any is as fast as the plan before."""
     layout, search = given.layout, workload.search
     kept = {
         axis: getattr(layout, axis)
@@ -261,7 +261,7 @@ def _thinned(
     words: dict[str, str],
     clock: Clock,
 ) -> Change:
-    """All changes but those without which the others still take most of the gain."""
+    """All changes but those not needed for most of the gain."""
     step = best.estimate.step_time_s.value
     kept, change = (
         list(words),
@@ -299,7 +299,10 @@ def _tried(
 
 
 def _share(given: RankedPlan, best: RankedPlan, step: float) -> float:
-    """Of the gain; of the best plan's rate where the given layout does not fit."""
+    """Share of the gain that a step time takes. [1].
+
+    Share of the best plan's rate where the given layout does not fit or is no slower.
+    """
     target = best.estimate.step_time_s.value
     before = given.estimate.step_time_s.value
     if not _fits(given) or before <= target:

@@ -18,7 +18,7 @@ NEAR = 8
 """Nodes more or fewer that are tried one by one for a legal layout. [1]"""
 EIGHT_BIT = "adamw-8bit"
 Lift = Callable[[Case], list[Case]]
-"""A job without a limit: any of the cases returned may satisfy it."""
+"""Job to the cases without a limit; one feasible case is enough."""
 
 
 @dataclass(frozen=True)
@@ -28,16 +28,16 @@ class InForce:
     limit: Limit
     lift: Lift
     assignments: tuple[str, ...] = ()
-    """The same as `--set` takes it, where a user can."""
+    """Assignments for `--set` that lift the limit; empty where none can."""
 
     @property
     def field(self) -> str:
-        """Where the user writes it. [text]."""
+        """Dotted field in which the limit is written. [text]."""
         return self.limit.field
 
 
 def limits_in_force(case: Case) -> list[InForce]:
-    """Every limit of a job, those that are looked at first for removal in front.
+    """Every limit of a job, in the order in which removal is tried.
 
     Args:
         case: The job. [-]
@@ -66,7 +66,7 @@ def lifted(case: Case, dropped: Sequence[InForce]) -> Iterator[Case]:
         dropped: Limits to lift. [-]
 
     Yields:
-        Cases, any of which may satisfy it.
+        Cases; one feasible case is enough.
     """
     cases = [case]
     for limit in dropped:
@@ -104,7 +104,7 @@ def widened(case: Case, assignments: tuple[str, ...]) -> Case | None:
         assignments: `a.b.c=value` each. [text]
 
     Returns:
-        The changed job; none where its spec or a name in it is refused. [-]
+        The changed job; None where the spec or a name in the spec is refused. [-]
     """
     found = _assigned(case, assignments)
     return found[0] if found else None
@@ -183,7 +183,7 @@ def _gpus(case: Case) -> InForce:
 
 
 def other_sizes(case: Case) -> Iterator[Case]:
-    """The job on other numbers of its nodes: small ones, and multiples of its own.
+    """The job on other numbers of nodes: near the job's number, and multiples of it.
 
     Args:
         case: The job. [-]
@@ -198,7 +198,7 @@ def other_sizes(case: Case) -> Iterator[Case]:
 
 
 def _offload(case: Case) -> Iterator[InForce]:
-    """No offload, or the host's memory where there is."""
+    """Limit on offload, or on the host's memory where offload is on."""
     search, allow = case.spec.search, "search.offload=true"
     if search.offload is True:
         node = case.workloads[0].topology.cluster.node

@@ -18,7 +18,7 @@ from planner.specs.result import RankedPlan
 SPLITTING = ("tp", "cp", "micro_batch")
 """Axes whose change may ask for other chunks. [text]"""
 KEPT = ("tp", "pp", "vpp", "ep", "etp", "zero_stage", "micro_batch")
-"""Degrees that a neighbour has of the plan beside it."""
+"""Degrees that a neighbour takes over from the best plan."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Move:
 
     @property
     def words(self) -> str:
-        """For example `tp 4 instead of 8`. [text]."""
+        """Words such as `tp 4 instead of 8`. [text]."""
         name = "zero" if self.field == "zero_stage" else self.field
         return f"{name.replace('_', '-')} {self.value} instead of {self.before}"
 
@@ -39,17 +39,17 @@ class Move:
 def moved(layout: Layout, **changes: object) -> PartialLayout:
     """A layout with some degrees changed; stages, recompute and order are left open.
 
-    ``dp`` follows from the GPUs. A shard group of all replicas stays one.
+    ``dp`` follows from the GPUs. A shard group of all replicas stays such a group.
 
     Args:
         layout: A complete layout. [-]
         changes: Fields of a layout. [-]
 
     Returns:
-        What a prediction completes. [-]
+        A partial layout for a prediction to complete. [-]
 
     Raises:
-        ValidationError: A value is none of its field.
+        ValidationError: A field refuses the given value.
     """
     fields: dict[str, object] = {name: getattr(layout, name) for name in KEPT}
     fields["cp"] = layout.cp
@@ -67,9 +67,9 @@ def moved(layout: Layout, **changes: object) -> PartialLayout:
 
 
 def _pools(layout: Layout, pp: object) -> tuple[PoolStages, ...]:
-    """The same pools, each with its share of another number of stages.
+    """Pools of a layout, each with an equal share of another number of stages.
 
-    None where the shares are not whole.
+    Empty where a share is not whole.
     """
     first, pools = 0, []
     for pool in layout.pools:
@@ -87,14 +87,15 @@ def neighbours(
 ) -> tuple[Neighbour, ...]:
     """Price every plan that differs from the best in one degree.
 
-    Each is what ``planner predict`` says of those degrees: stages, recompute and
-    rank order are chosen anew, and so are chunks where the old ones are illegal.
-    Limits of the search block do not bind them; one that they exclude says so.
+    Each neighbour is priced as by ``planner predict``: stages, recompute and rank
+    order are chosen anew, and so are chunks where the old chunks are illegal.
+    Limits of the search block do not bind neighbours; a neighbour outside the limits
+    says so.
 
     Args:
         workload: The job that the plan is for. [-]
         best: The best plan. [-]
-        clock: Time for it. [s]
+        clock: Time for all neighbours. [s]
 
     Returns:
         Neighbours in the order of the axes; the last are left out where time ends.
@@ -169,22 +170,22 @@ def _slower(best: RankedPlan, plan: RankedPlan) -> float:
 
 
 def _error(best: RankedPlan, plan: RankedPlan) -> float:
-    """What half of the comparisons of two such plans are off by. [1]."""
+    """Median error of a comparison of two such plans. [1]."""
     ours, theirs = best.estimate.time_breakdown_s, plan.estimate.time_breakdown_s
     return compared().error(ours, theirs)
 
 
 def _is_tie(best: RankedPlan, plan: RankedPlan) -> bool:
-    """Whether a plan that fits is within that error of the best."""
+    """True where a plan fits and is within the comparison error of the best plan."""
     return _fits(plan) and abs(_slower(best, plan)) <= _error(best, plan)
 
 
 def _plan(workload: Workload, layout: Layout, move: Move) -> RankedPlan:
-    """The neighbour under the plan's own number of chunks, or the first that fits.
+    """The neighbour under the first number of chunks with which the plan fits.
 
-    A pipeline of another length first tries as many chunks as leave the number of
-    virtual stages as it was. Raises the complaint about the first number where none
-    is legal.
+    A pipeline of another length first tries as many chunks as keep the number of
+    virtual stages. Where nothing fits, the least peak memory decides. Raises the error
+    of the first number where none is legal.
     """
     plans: list[RankedPlan] = []
     problem: BadInputError | None = None
@@ -220,7 +221,7 @@ def _fits(plan: RankedPlan) -> bool:
 
 
 def _preference(plan: RankedPlan) -> tuple[bool, float]:
-    """Plans that fit by their step, then the others by what they hold."""
+    """Sort key: plans that fit by step time, then other plans by peak memory."""
     held, step = plan.estimate.memory.peak_device_gib, plan.estimate.step_time_s
     return not _fits(plan), step.value if _fits(plan) else held.value
 
@@ -248,7 +249,7 @@ def _reach(plan: RankedPlan) -> str:
 
 
 def _as_before(workload: Workload, best: Layout, layout: Layout, move: Move) -> str:
-    """What the neighbour would hold under the recompute of the best plan."""
+    """Note on a neighbour that does not fit under the best plan's recompute."""
     kind = recompute_words(best)
     if move.field == "recompute" or "+" in kind or recompute_words(layout) == kind:
         return ""
@@ -261,7 +262,7 @@ def _as_before(workload: Workload, best: Layout, layout: Layout, move: Move) -> 
 
 
 def _allowed(workload: Workload, layout: Layout, move: Move) -> bool:
-    """Whether the user's limits allow the degrees of a neighbour."""
+    """True where the user's limits allow the degrees of a neighbour."""
     if move.field == "recompute":
         return workload.search.allows_text("recompute", str(move.value))
     axes = (*KEPT, "cp", "dp", "dp_shard")

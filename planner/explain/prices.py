@@ -1,4 +1,4 @@
-"""What each limit of the search costs, and what better machines would bring."""
+"""Price of each limit of the search, and gain of better machines."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -16,11 +16,11 @@ from planner.specs.result import RankedPlan
 
 FASTER_NIC = 1.1
 MORE_MEMORY = 16e9
-"""[B]"""
+"""Memory that a better GPU has beyond the job's GPU. [B]"""
 BETTER_GEMM = 1.01
 WIDER_DOMAIN = 2
 SAME = 5e-5
-"""Share of the step below which a gain is none to speak of. [1]"""
+"""Share of the step below which a gain counts as none. [1]"""
 
 
 def limit_prices(case: Case, best: RankedPlan, clock: Clock) -> tuple[Price, ...]:
@@ -28,11 +28,11 @@ def limit_prices(case: Case, best: RankedPlan, clock: Clock) -> tuple[Price, ...
 
     Args:
         case: The job. [-]
-        best: Its best plan. [-]
-        clock: Time for it, each limit an equal share. [s]
+        best: Best plan of the job. [-]
+        clock: Time for the searches, each limit an equal share. [s]
 
     Returns:
-        What the best plan would take without each; never longer, since a plan
+        Step time of the best plan without each limit; never longer, since a plan
         remains legal when a limit goes.
     """
     narrowing = [
@@ -79,14 +79,14 @@ class Better:
 
 
 def betters(workload: Workload) -> Iterator[Better]:
-    """The improvements whose worth is told.
+    """Improvements of the machine that are priced.
 
     Args:
         workload: The job. [-]
 
     Yields:
-        NICs, memory, matrix products; a wider scale-up domain where there are GPUs
-        outside the one there is.
+        NICs, memory, matrix products; a wider scale-up domain where the job has GPUs
+        outside one domain.
     """
     yield Better("+10 % NIC bandwidth", _edit(_faster_nic))
     yield Better("+16 GB HBM", _edit(_more_memory))
@@ -138,7 +138,7 @@ def sensitivities(
     Args:
         case: The job. [-]
         workload: The job that the best plan is for. [-]
-        best: Its best plan. [-]
+        best: Best plan of the job. [-]
         clock: Time for the searches, each an equal share. [s]
 
     Returns:

@@ -22,15 +22,15 @@ from planner.specs.explanation import Limit, Relaxation
 from planner.specs.result import Result
 
 SAME_JOB, OTHER_TRAINING, OTHER_JOB, BOUGHT = range(4)
-"""What a change costs beside time, the least first."""
+"""Classes of changes by cost beside time, the cheapest first."""
 PAIRS = 24
-"""Pairs of changes that are tried where no single one is enough. [1]"""
+"""Pairs of changes that are tried where no single change is enough. [1]"""
 LARGER = 4
 """Larger GPUs of the catalog that are tried. [1]"""
 _QUESTION = 5.0
-"""Most that is spent on whether a pair or a larger GPU fits. [s]"""
+"""Longest time to find out if a pair or a larger GPU fits. [s]"""
 _LEAST = 2.0
-"""Least that the search after a change may take, whatever is left. [s]"""
+"""Shortest time limit of the search after a change, whatever is left. [s]"""
 _CLASS = {
     "training.optimizer": OTHER_TRAINING,
     "training.method": OTHER_TRAINING,
@@ -51,7 +51,7 @@ class Option:
 def relaxations(
     case: Case, conflict: Sequence[Limit], clock: Clock
 ) -> tuple[Relaxation, ...]:
-    """What makes a job feasible, the cheapest first.
+    """Changes that make a job feasible, the cheapest first.
 
     Cheapest: what changes neither training nor machines, then another method or
     optimizer, then another batch or length, then machines to buy; of equals the
@@ -59,9 +59,9 @@ def relaxations(
 
     Args:
         case: A job without a plan. [-]
-        conflict: Limits that cannot hold together; nothing makes the job feasible by
-            itself that leaves all of them as they are. [-]
-        clock: Time for it; each change takes a share of what is left. [s]
+        conflict: Limits that cannot hold together; no single change that keeps all of
+            them makes the job feasible. [-]
+        clock: Time for all changes; each takes a share of the time left. [s]
 
     Returns:
         Single changes after which a plan was found; where there are none, pairs.
@@ -108,7 +108,7 @@ def _lifting(field: str, words: str) -> str:
 
 
 def _settings(field: str, choices: str) -> Iterator[Option]:
-    """Each value that a setting may have besides its own."""
+    """Each further value that a setting may have."""
     name, listed = field.split(".")[1], choices.partition("[")[2].rstrip("]")
     for value in listed.split(", ")[1:]:
         fixed = (f"{field}={value}", f"search.{name}=null")
@@ -116,7 +116,7 @@ def _settings(field: str, choices: str) -> Iterator[Option]:
 
 
 def _more_gpus(case: Case) -> Iterator[Option]:
-    """The fewest nodes that hold the job; for the legal sizes, the nearest."""
+    """The fewest nodes that hold the job, else the nearest other number that fits."""
     cluster = case.workloads[0].topology.cluster
     per_node, own = cluster.node.gpus_per_node, cluster.spec.nodes
     nodes = fewest_nodes(case)
@@ -197,7 +197,7 @@ def best_of(
         known_s: A step that is reachable already; only plans as fast are sought. [s]
 
     Returns:
-        The answer of its search; none where no layout is legal, none fits, or there
+        The answer of the search; None where no layout is legal, none fits, or there
         is no time. [-]
     """
     if seconds <= 0:

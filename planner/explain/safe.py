@@ -1,4 +1,4 @@
-"""The price of a plan that fits whatever the memory model may have wrong."""
+"""The price of a plan that fits at the upper end of the memory interval."""
 
 from planner.explain.case import Case, Clock, with_capacity
 from planner.explain.relaxations import best_of
@@ -9,14 +9,14 @@ from planner.specs.result import RankedPlan
 def safe_choice(case: Case, best: RankedPlan, clock: Clock) -> str:
     """The fastest plan that is not at risk, beside a best plan that is.
 
-    A plan is safe where the upper end of its memory fits, so with ``high`` the upper
-    factor of the memory model's band it is one that fits ``capacity / high``: the
-    whole space is searched on GPUs of that size.
+    A plan is safe where the upper end of its memory interval fits. With ``high`` the
+    upper factor of that interval, a safe plan fits ``capacity / high``. The whole
+    space is searched on GPUs of that size.
 
     Args:
         case: The job. [-]
-        best: Its best plan. [-]
-        clock: Time for it. [s]
+        best: Best plan of the job. [-]
+        clock: Time for the search. [s]
 
     Returns:
         One sentence; empty where the best plan is safe. [text]

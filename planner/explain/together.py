@@ -29,15 +29,15 @@ FACTS = {
     "ep": ("experts",),
     "etp": ("experts",),
 }
-"""What of a model a degree has to divide, or is bounded by."""
+"""Degree to the facts of a model that it has to divide, or is bounded by."""
 
 
 def contradiction(case: Case) -> Contradiction:
     """Say which limits of a job cannot hold together, and what is near that can.
 
-    The limits are a smallest set; where the search block clashes with the model
-    alone, the model's own numbers are named beside it. The nearest values of each
-    member are those that are legal with everything else as it is.
+    The limits are a minimal set; where the search block clashes with the model
+    alone, the model's own numbers are named, too. The nearest values of a limit are
+    legal with everything else as it is.
 
     Args:
         case: A job without a legal layout. [-]
@@ -61,11 +61,11 @@ def as_error(found: Contradiction, file: str) -> BadInputError:
     """A contradiction as the error that a command leaves with.
 
     Args:
-        found: What clashes. [-]
+        found: Limits that clash, and the nearest legal values. [-]
         file: The job's file. [text]
 
     Returns:
-        One message with all of it. [-]
+        An error with the clash, the nearest values and the last removal. [-]
     """
     near = f"; what would go: {', or '.join(found.nearest)}" if found.nearest else ""
     fields = ", ".join(limit.field for limit in found.limits)
@@ -75,7 +75,7 @@ def as_error(found: Contradiction, file: str) -> BadInputError:
 
 
 def _clash(case: Case, conflict: Sequence[Limit]) -> list[str]:
-    """The members with their numbers, and what they clash with outside the spec."""
+    """The limits that clash, with facts of the model or the framework behind it."""
     words = [limit.limit for limit in conflict]
     axes = [limit.field.removeprefix("search.") for limit in conflict]
     given = all(limit.field.startswith("search.") for limit in conflict)
@@ -87,7 +87,7 @@ def _clash(case: Case, conflict: Sequence[Limit]) -> list[str]:
 
 
 def _framework(case: Case, axes: Sequence[str]) -> str:
-    """What the framework lacks, and which have it."""
+    """Features that the framework lacks, and frameworks that have them."""
     search, (workload, *_) = case.spec.search, case.workloads
     lacks = lacking(workload.framework.limits, search)
     said = [
@@ -132,7 +132,7 @@ def _experts(kind: LayerKind) -> str:
 
 
 def _nearest(case: Case, limit: Limit) -> str:
-    """What could stand in the place of one limit, all else as it is; maybe empty."""
+    """Nearest legal values in place of one limit, all else as it is; maybe empty."""
     axis = limit.field.removeprefix("search.")
     if axis in (*AXES, "zero_stage"):
         return _degrees(case, axis)
@@ -239,7 +239,7 @@ def _divisible(case: Case, field: str) -> str:
 
 
 def _last(case: Case) -> str:
-    """The limit that removed the last layouts, and how many those were."""
+    """The limit that removed the last layouts, and the number of those layouts."""
     given = case.spec.search.limits()
     without = [f"search.{axis}=null" for axis in given]
     for axis in given:

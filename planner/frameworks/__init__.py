@@ -1,4 +1,4 @@
-"""One room per training framework; a new one is registered in this tuple."""
+"""One room per training framework; a new framework is registered in this tuple."""
 
 from planner.frameworks.accelerate import ACCELERATE
 from planner.frameworks.deepspeed import DEEPSPEED

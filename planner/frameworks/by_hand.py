@@ -16,11 +16,11 @@ def by_hand(
 
     Args:
         usual: The framework on its default stack. [-]
-        framework: The same on the stack that the job names. [-]
+        framework: The framework on the stack that the job names. [-]
         stack: The stack block of the job. [-]
 
     Yields:
-        Field, value and what stands in its place without the job's. [text]
+        Field, value, and the value that the field has otherwise. [text]
     """
     for name, value in stack.items():
         if name == "name":
@@ -34,7 +34,7 @@ def by_hand(
 
 
 def _word(name: str, value: object, default: object, field: str) -> Iterator[str]:
-    """A field that differs, with what it replaces where that is plain."""
+    """Field that differs, with the replaced value where that value is plain."""
     before = getattr(default, field, None)
     if value != before:
         plain = isinstance(before, bool | int | float | str)

@@ -1,4 +1,4 @@
-"""Reads what the measured runs say of every stack: constants, and how well they fit.
+"""Reads fitted constants and bands of uncertainty of every stack, by measured runs.
 
 Both files are written by ``python -m benchmarks.accuracy``.
 """
@@ -17,13 +17,13 @@ FITTED = "fitted.yaml"
 INTERVALS = "intervals.yaml"
 """File of the intervals, beside this module."""
 BORROWED = 1.2
-"""Factor on the logarithm of a band where the GPU's kernels are a relative's. [1]"""
+"""Factor on the logarithm of a band where another GPU's kernels are borrowed. [1]"""
 
 
 class Fit(BaseModel):
-    """Deviations by level; those of all levels apply together.
+    """Deviations by level; the deviations of all levels apply together.
 
-    A stack or architecture that no measured run has takes what its parents have.
+    A stack or architecture without measured runs takes the levels above alone.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -35,7 +35,7 @@ class Fit(BaseModel):
     stacks: dict[str, Deviation] = {}
 
     def deviation(self, arch: str, stack: str) -> Deviation:
-        """What a stack deviates by on one architecture.
+        """Deviation of a stack on one architecture.
 
         Args:
             arch: Architecture of the GPU. [text]
@@ -54,12 +54,12 @@ DOCUMENTED = Fit(date="", source="profiles as documented")
 
 
 class Group(Band):
-    """A band with the measurements that it is from."""
+    """A band with the number of measurements behind the band."""
 
     rows: int = Field(ge=0)
     """Measured runs. [1]"""
     sources: int = Field(ge=0)
-    """Publications that they are from. [1]"""
+    """Publications of the measured runs. [1]"""
 
     @property
     def band(self) -> Band:
@@ -82,7 +82,7 @@ class Intervals(BaseModel):
             keys: Groups, nearest first. [text]
 
         Returns:
-            Its name and its band; that of all runs where none has. [-]
+            Name and band of the group; the band of all runs where no group has any. [-]
         """
         for key in keys:
             if key in self.groups:
@@ -113,11 +113,11 @@ def group_keys(
     Args:
         arch: Architecture of the GPU. [text]
         stack: Name of the stack. [text]
-        moe: Whether the model routes tokens to experts.
-        waits: Whether the host decides the step.
+        moe: True where the model routes tokens to experts.
+        waits: True where the host decides the step.
 
     Returns:
-        Stack with kind, architecture with kind. [text]
+        Stack with kind, architecture with kind; for *waits* `HOST_BOUND` alone. [text]
     """
     if waits:
         return (HOST_BOUND,)
@@ -131,7 +131,7 @@ def _read(name: str) -> object:
 
 @lru_cache
 def fitted() -> Fit:
-    """The constants that measured runs move.
+    """Read the deviations of constants that measured runs show.
 
     Returns:
         Deviations by level. [-]
@@ -141,7 +141,7 @@ def fitted() -> Fit:
 
 @lru_cache
 def intervals() -> AllIntervals:
-    """The bands that runs left out of the fit need.
+    """Read the bands that hold the measured runs left out of the fit.
 
     Returns:
         Bands by group. [-]
@@ -152,16 +152,16 @@ def intervals() -> AllIntervals:
 def uncertainty(
     *, arch: str, stack: str, moe: bool, borrowed: bool = False
 ) -> Uncertainty:
-    """How far measured reality lies around a prediction for one kind of job.
+    """Bands of measured values around a prediction, for one kind of job.
 
     Args:
         arch: Architecture of the GPU. [text]
         stack: Name of the stack. [text]
-        moe: Whether the model routes tokens to experts.
-        borrowed: Whether the GPU's kernels were measured on a relative only.
+        moe: True where the model routes tokens to experts.
+        borrowed: True where the GPU's kernels were measured on another GPU only.
 
     Returns:
-        Bands of the nearest group; wider for borrowed kernels. [1]
+        Bands of the nearest group; time bands are wider for borrowed kernels. [1]
     """
     known = intervals()
     if not known.time.everything.rows:

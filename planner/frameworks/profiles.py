@@ -30,7 +30,7 @@ def read_options(room: str) -> dict[str, dict[str, Option]]:
         room: Name of the framework's folder. [text]
 
     Returns:
-        What every word of every setting changes. [-]
+        Changes that every word of every setting makes. [-]
     """
     text = (files("planner.frameworks") / room / "options.yaml").read_text("utf-8")
     given: dict[str, dict[str, object]] = parse_yaml(text)
@@ -47,7 +47,7 @@ def read_formats(room: str) -> Formats:
         room: Name of the framework's folder. [text]
 
     Returns:
-        What gradients and parameters can be sent in.
+        Formats that gradients and parameters can be sent in.
     """
     text = (files("planner.frameworks") / room / "formats.yaml").read_text("utf-8")
     return Formats.model_validate(parse_yaml(text))
@@ -60,7 +60,7 @@ def read_switches(room: str) -> dict[str, Needs]:
         room: Name of the framework's folder. [text]
 
     Returns:
-        What it asks of a layout, by field of the profile. [-]
+        Needs of a switch in the layout, by field of the profile. [-]
     """
     text = (files("planner.frameworks") / room / "switches.yaml").read_text("utf-8")
     given: dict[str, object] = parse_yaml(text)
@@ -74,7 +74,7 @@ def read_modules(room: str) -> dict[str, RecomputeModule]:
         room: Name of the framework's folder. [text]
 
     Returns:
-        What recomputing each module of a layer does, in the file's order. [-]
+        Recompute of each module of a layer, by name, in the file's order. [-]
     """
     text = (files("planner.frameworks") / room / "modules.yaml").read_text("utf-8")
     given: dict[str, object] = parse_yaml(text)

@@ -1,4 +1,4 @@
-"""What experience says of rates: the best that was measured, and what is too slow.
+"""Best measured rates, the error of comparisons, and the rate that is too slow.
 
 Two of the files are written by ``python -m benchmarks.accuracy.sanity``; the floor is
 published advice.
@@ -32,9 +32,9 @@ class Record(BaseModel):
     mfu: float = Field(gt=0)
     """Model FLOPs over the half-precision peak, full attention. [1]"""
     run: str
-    """Id of its row in benchmarks/accuracy/rows. [text]"""
+    """Id of the run's row in benchmarks/accuracy/rows. [text]"""
     source: str
-    """Stem of the file of that row. [text]"""
+    """Stem of the file that holds the run's row. [text]"""
     model: str
     gpu: str
     gpus: int
@@ -43,7 +43,7 @@ class Record(BaseModel):
 
 
 class Records(BaseModel):
-    """Records by key, as :func:`record_key` has it."""
+    """Records by key, as :func:`record_key` makes keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -56,10 +56,10 @@ class Floor(Measured):
     """Advice on the least rate of a run that is set up well.
 
     Attributes:
-        rate: Of one GPU, recomputed forwards counted. [FLOP/s]
+        rate: Rate of one GPU, recomputed forwards counted. [FLOP/s]
         peak: Half-precision peak of that GPU. [FLOP/s]
-        gpu: Its name. [text]
-        source: Who says so. [-]
+        gpu: Name of that GPU. [text]
+        source: Publication of the advice. [-]
     """
 
     rate: FlopPerSecond
@@ -68,12 +68,12 @@ class Floor(Measured):
 
     @property
     def share(self) -> Fraction:
-        """The rate over the peak, which carries it to other GPUs. [1]."""
+        """Rate over peak, by which the advice is carried to other GPUs. [1]."""
         return self.rate / self.peak
 
 
 def record_key(*, arch: str, precision: str, method: str) -> str:
-    """The kind of run that a record is of.
+    """Key of the kind of run that a record holds for.
 
     Args:
         arch: Architecture of the GPU. [text]
@@ -93,7 +93,7 @@ def _read(name: str) -> object:
 
 @lru_cache
 def records() -> dict[str, Record]:
-    """The best measured run of every kind that there are runs of.
+    """Read the best measured run of every kind of run.
 
     Returns:
         Records by key. [1]
@@ -103,7 +103,7 @@ def records() -> dict[str, Record]:
 
 @lru_cache
 def floor() -> Floor:
-    """The rate below which experience looks for a mistake.
+    """Read the rate below which a run is taken for misconfigured.
 
     Returns:
         The rate and its source. [-]
@@ -113,9 +113,9 @@ def floor() -> Floor:
 
 @lru_cache
 def compared() -> Comparison:
-    """The error of comparing two layouts of one job.
+    """Read the error of comparing two layouts of one job.
 
     Returns:
-        Its spread. [1]
+        Spread of the error. [1]
     """
     return Comparison.model_validate(_read(COMPARISON))

@@ -21,7 +21,7 @@ _ENDING = ".yaml"
 
 
 class StackLimits(BaseModel):
-    """What a stack can express in place of its room's limits."""
+    """Limits that a stack has in place of the limits of its room."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -30,7 +30,7 @@ class StackLimits(BaseModel):
     schedules: tuple[Schedule, ...] | None = None
     """Pipeline schedules. [text]"""
     recomputes_split: bool | None = None
-    """Whether a schedule that splits the backward may recompute activations."""
+    """True where a schedule that splits the backward may recompute activations."""
     zero_stages: tuple[int, ...] | None = None
     """ZeRO stages. [1]"""
     sequence_parallel: tuple[bool, ...] | None = None
@@ -40,59 +40,59 @@ class StackLimits(BaseModel):
     recompute: tuple[str, ...] | None = None
     """Kinds of recompute. [text]"""
     expert_parallel: bool | None = None
-    """Whether ep may differ from 1."""
+    """True where ep may differ from 1."""
     expert_tensor: bool | None = None
-    """Whether etp may differ from 1."""
+    """True where etp may differ from 1."""
     context_parallel: bool | None = None
-    """Whether cp may differ from 1."""
+    """True where cp may differ from 1."""
     cp_kinds: tuple[CpFamily, ...] | None = None
     """Kinds of context parallelism. [text]"""
     ulysses_copies_keys: bool | None = None
-    """Ulysses may deal to more ranks than there are heads of keys."""
+    """True where Ulysses may use more ranks than there are key heads."""
     hybrid_sharding: bool | None = None
-    """Whether shard groups may be smaller than the data ranks."""
+    """True where shard groups may be smaller than the data ranks."""
     shards_need_ranks: bool | None = None
-    """ZeRO 2 and 3 exist only where more than one rank shares the states."""
+    """True where ZeRO 2 and 3 need more than one rank that shares the states."""
     split_replicas_need_shards: bool | None = None
-    """Replicas of a model that tp or cp splits must share states."""
+    """True where replicas of a model that tp or cp splits must share states."""
     recompute_modules: tuple[str, ...] | None = None
     """Combinations of modules that may be recomputed. [text]"""
     recompute_blocks: bool | None = None
-    """Whether the first layers of every virtual stage alone may be recomputed."""
+    """True where the first layers of every virtual stage alone may be recomputed."""
     offload: frozenset[str] | None = None
-    """What may lie in host memory, with + between what only moves together."""
+    """Categories that may lie in host memory; + joins those that move together."""
     offload_in_parts: dict[str, int] | None = None
     """Categories of which any share can be offloaded, by the ZeRO stage needed. [1]"""
     offload_least_zero: dict[str, int] | None = None
     """ZeRO stage that a category needs beyond being sharded, to be offloaded. [1]"""
 
     def on(self, limits: Limits) -> Limits:
-        """A room's limits with these in place of its own.
+        """Replace a room's limits by the limits that the stack gives.
 
         Args:
-            limits: The room's. [-]
+            limits: Limits of the room. [-]
 
         Returns:
-            The same where nothing is given here. [-]
+            Limits of the stack; the room's where the stack gives none. [-]
         """
         return replace(limits, **self.model_dump(exclude_none=True))
 
 
 class Stack(BaseModel):
-    """One software stack: how it differs from the default of its room.
+    """A software stack, by differences from the default stack of its room.
 
     Attributes:
-        name: Name of its file. [-]
-        title: What it is. [text]
-        era: Versions and years that it stands for. [text]
-        source: What is known of its kernels, and from where. [text]
+        name: Name of the stack's file. [-]
+        title: Title of the stack. [text]
+        era: Versions and years that the stack stands for. [text]
+        source: Facts on the stack's kernels, with their sources. [text]
         profile: Fields of the profile that differ. [-]
         recipe: Memory habits that differ. [-]
         limits: Fields of the room's limits that differ. [-]
-        formats: What can be sent in place of the room's formats, where it differs. [-]
-        nearest_target: Target nearest to a stack that no files are written for; none
-            where those of the room are its own. [text]
-        switches: What it asks before it takes a switch, where it differs. [-]
+        formats: Formats that can be sent; None keeps the room's formats. [-]
+        nearest_target: Target nearest to a stack without launch files; empty where the
+            room's targets write the stack's files. [text]
+        switches: Needs of switches that differ from the room's. [-]
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -131,14 +131,14 @@ def stack_names(room: str) -> tuple[str, ...]:
 
 @lru_cache
 def read_stack(room: str, name: str) -> Stack:
-    """One stack of a room.
+    """Read a stack of a room.
 
     Args:
         room: Name of the framework. [text]
         name: Name of the stack. [text]
 
     Returns:
-        Its title, era, source and what it changes. [-]
+        The stack: title, era, source and changes. [-]
 
     Raises:
         BadInputError: No such stack in that room; names the nearest.
@@ -157,7 +157,7 @@ def read_stack(room: str, name: str) -> Stack:
 
 
 def with_stack(framework: Framework, name: str) -> Framework:
-    """A framework on one of its stacks, in place of its default.
+    """Put a framework on a named stack in place of the default stack.
 
     Args:
         framework: Any framework. [-]

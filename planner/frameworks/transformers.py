@@ -1,4 +1,4 @@
-"""Attention of transformers' models: which a family has, and which a price means."""
+"""Attention implementations of transformers' models, by family and by price."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -18,7 +18,7 @@ OWN_KERNELS = ("unsloth",)
 WORDS = ("sdpa", "flash_attention_2", "eager")
 """Implementations that options.yaml of those rooms prices. [text]"""
 UNFUSED = "unfused"
-"""Kernel that eager is priced as; the others run fused ones. [text]"""
+"""Kernel that eager is priced as; other implementations run fused kernels. [text]"""
 
 
 class _File(BaseModel):
@@ -49,7 +49,7 @@ def has_buffers(family: str) -> bool:
 
 
 def implementations(family: str) -> tuple[str, ...]:
-    """Attention that a family's code has, the one to choose first.
+    """Attention implementations that a family's code has, the preferred first.
 
     Args:
         family: Hugging Face model type. [text]
@@ -62,15 +62,16 @@ def implementations(family: str) -> tuple[str, ...]:
 
 
 def implementation(family: str, kernel: object, asked: object = None) -> str | None:
-    """Attention that runs what was priced.
+    """Attention implementation that runs the priced kernel.
 
     Args:
         family: Hugging Face model type. [text]
-        kernel: What was priced. [text]
+        kernel: Kernel that was priced. [text]
         asked: Word of the job's stack block, or None. [text]
 
     Returns:
-        Word of attn_implementation; None where the family has none for it. [text]
+        Word of attn_implementation; None where the family cannot run that kernel.
+        [text]
     """
     able = [
         word
@@ -84,7 +85,7 @@ def implementation(family: str, kernel: object, asked: object = None) -> str | N
 def with_attention(
     room: str, stack: Mapping[str, object], family: str
 ) -> dict[str, object]:
-    """The stack block of a job with attention that the family's code has.
+    """Stack block of a job, with attention that the family's code has.
 
     Args:
         room: The framework. [text]
@@ -92,10 +93,10 @@ def with_attention(
         family: Hugging Face model type. [text]
 
     Returns:
-        The block, with attention where the room's default is none of the family's.
+        The block; attention is added where the family lacks the room's default.
 
     Raises:
-        BadInputError: The family's code does not have what the block asks for.
+        BadInputError: The family's code lacks the attention that the block asks for.
     """
     known = implementations(family)
     asked = stack.get("attention", stack.get("attention_kernel"))
@@ -114,15 +115,15 @@ def with_attention(
 
 
 def attention(asked: Asked, room: str) -> str | None:
-    """Word of attn_implementation that runs what was priced.
+    """Word of attn_implementation that runs the priced attention.
 
     Args:
         asked: The job. [-]
         room: The target's framework. [text]
 
     Returns:
-        The word, None where the model's code has none for it; of a plan for another
-        framework the model's own default. [text]
+        The word; None where the model's code lacks the priced attention. The model's
+        default for a job of another framework. [text]
     """
     family = asked.model.family
     if asked.framework != room:
@@ -132,14 +133,14 @@ def attention(asked: Asked, room: str) -> str | None:
 
 
 def attention_lacks(asked: Asked, room: str) -> Iterator[Lack]:
-    """Attention that was priced, where the model's code has none for it.
+    """Priced attention that the model's code lacks.
 
     Args:
         asked: The job. [-]
         room: The target's framework. [text]
 
     Yields:
-        One record, or none.
+        One record, or no record.
     """
     if attention(asked, room) is None:
         allowed = ", ".join(implementations(asked.model.family))

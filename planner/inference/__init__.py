@@ -1,1 +1,1 @@
-"""INFERENCE: what generating text with a model holds in memory. Pure functions."""
+"""INFERENCE: memory that generating text with a model needs. Pure functions."""

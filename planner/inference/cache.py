@@ -1,4 +1,4 @@
-"""Cached keys and values: bytes a token by family, and how many tokens stay."""
+"""Cached keys and values: bytes per token by attention family, and tokens kept."""
 
 from planner.inference.formats import CacheFacts
 from planner.models.architecture import Architecture
@@ -9,7 +9,7 @@ def token_bytes(kind: LayerKind, facts: CacheFacts, tp: int = 1) -> float:
     """Bytes that one layer caches of one token, on one GPU.
 
     Grouped queries: ``2 max(g / t, 1) d`` numbers, a key and a value for each head.
-    Latent attention: ``r_kv + d_r``, the same on every GPU. No attention: none.
+    Latent attention: ``r_kv + d_r``, replicated on every GPU. No attention: none.
 
     Args:
         kind: Kind of layer. [-]
@@ -55,7 +55,7 @@ def cache_bytes(
         model: The model. [-]
         facts: Format of the cache. [-]
         batch: Sequences in flight. [sequence]
-        context: Tokens of each. [token]
+        context: Tokens of each sequence. [token]
         tp: GPUs that share every layer. [1]
 
     Returns:

@@ -15,7 +15,7 @@ from planner.specs.uncertainty import UNMEASURED
 
 GB, GIB = 1e9, 2.0**30
 MOST_BATCH, MOST_CONTEXT = 2**20, 2**30
-"""Where the search for the largest ends. [sequence] and [token]"""
+"""Upper ends of the searches for the largest request. [sequence] and [token]"""
 MOMENTS = ("prefill", "decode")
 """A chunk of prompts while the cache is full, and one token of every sequence."""
 
@@ -23,10 +23,10 @@ MOMENTS = ("prefill", "decode")
 def serving_memory(
     model: Architecture, spec: InferenceSpec, moment: str
 ) -> ServingMemory:
-    """What one GPU holds at one moment of serving.
+    """Memory of one GPU at one moment of serving.
 
-    Weights, the whole cache of every sequence at its full context, and the widest
-    point of the pass.
+    The sum of weights, the cache of every sequence at full context, and the peak of
+    the forward pass.
 
     Args:
         model: The model. [-]
@@ -94,7 +94,7 @@ def serving_estimate(
 
 
 def serves(model: Architecture, spec: InferenceSpec, capacity: float) -> bool:
-    """Whether the predicted peak of every moment is within the memory.
+    """Tell if the predicted peak memory of every moment fits the GPU.
 
     Args:
         model: The model. [-]
@@ -102,7 +102,7 @@ def serves(model: Architecture, spec: InferenceSpec, capacity: float) -> bool:
         capacity: Memory of a GPU. [B]
 
     Returns:
-        True where it fits. [-]
+        True where the peak memory fits. [-]
     """
     held = (serving_memory(model, spec, moment).device for moment in MOMENTS)
     return max(held) * GIB <= capacity
@@ -119,7 +119,8 @@ def largest_request(
         capacity: Memory of a GPU. [B]
 
     Returns:
-        Both; at most 2^20 sequences and 2^30 tokens, 0 where nothing fits. [1]
+        Batch and context: at most 2^20 sequences and 2^30 tokens, 0 where nothing
+        fits. [1]
     """
 
     def fits(field: str, value: int) -> bool:
@@ -164,10 +165,10 @@ def gpus_to_serve(
         model: The model. [-]
         spec: Formats, batch, context. [-]
         capacity: Memory of a GPU. [B]
-        groups: Sizes that may be, ascending. [1]
+        groups: Allowed sizes of a group, ascending. [1]
 
     Returns:
-        GPUs, or None where no group holds it. [1]
+        GPUs, or None where no group holds the job. [1]
     """
     for tp in groups:
         if serves(model, spec.model_copy(update={"tp": tp}), capacity):
@@ -183,7 +184,7 @@ def cache_bytes_per_token(model: Architecture, spec: InferenceSpec) -> float:
         spec: Format of the cache, group. [-]
 
     Returns:
-        Over all layers, before any window is full. [B]
+        Memory over all layers, before any window is full. [B]
     """
     cache = formats().cache[spec.kv_cache]
     return sum(n * token_bytes(kind, cache, spec.tp) for kind, n in model.runs)

@@ -15,16 +15,16 @@ class _Fact(BaseModel):
 
 
 class WeightFacts(_Fact):
-    """How one format holds the weight of a linear, and everything else.
+    """Storage of weights in one format.
 
     Attributes:
-        bits: Of one weight. [bit]
-        others: Of a number that no linear holds: embedding, head, norms. [bit]
+        bits: Size of one weight of a linear. [bit]
+        others: Size of a number outside linears: embedding, head, norms. [bit]
         row_bits: Added for every output of a linear. [bit]
         group: Inputs that share a scale; None without groups. [1]
-        group_bits: Added for every such group. [bit]
-        expanded: Of one weight while its linear is at work, besides. [B]
-        missing_on: Architectures of GPUs that cannot compute with it. [text]
+        group_bits: Added for every group of inputs. [bit]
+        expanded: Added for one weight while the linear computes. [B]
+        missing_on: Architectures of GPUs that cannot compute in the format. [text]
     """
 
     bits: PositiveFloat
@@ -36,13 +36,13 @@ class WeightFacts(_Fact):
     missing_on: tuple[str, ...] = ()
 
     def linear_bytes(self, inputs: float, outputs: float) -> float:
-        """Bytes of one linear's weight with its scales.
+        """Bytes of the weight and the scales of one linear.
 
         ``(K N bits + N row_bits + N ceil(K / group) group_bits) / 8``
 
         Args:
-            inputs: Columns K that it reads. [1]
-            outputs: Columns N that it writes. [1]
+            inputs: Columns K that the linear reads. [1]
+            outputs: Columns N that the linear writes. [1]
 
         Returns:
             Memory. [B]
@@ -54,10 +54,10 @@ class WeightFacts(_Fact):
 
 
 class CacheFacts(_Fact):
-    """How one format holds cached keys and values.
+    """Storage of cached keys and values in one format.
 
     Attributes:
-        bits: Of one number. [bit]
+        bits: Size of one number. [bit]
         vector_bits: Added for every vector: one token's key or value of a head. [bit]
     """
 
@@ -68,21 +68,21 @@ class CacheFacts(_Fact):
         """Bytes of one cached vector.
 
         Args:
-            width: Its numbers. [1]
+            width: Numbers in the vector. [1]
 
         Returns:
-            ``(width bits + vector_bits) / 8``, zero for an empty one. [B]
+            ``(width bits + vector_bits) / 8``, zero for an empty vector. [B]
         """
         return (width * self.bits + self.vector_bits) / 8 if width else 0.0
 
 
 class RuntimeFacts(_Fact):
-    """What a serving process holds on a GPU beside the model.
+    """Memory of a serving process on a GPU beside the model.
 
     Attributes:
         context_gb: CUDA context, modules and workspaces. [GB]
         communicator_gb: Buffers of one communicator. [GB]
-        logits_bytes: Of one logit of a token that is sampled. [B]
+        logits_bytes: Size of one logit of a sampled token. [B]
     """
 
     context_gb: NonNegativeFloat
@@ -94,9 +94,9 @@ class Formats(BaseModel):
     """All facts of inference.
 
     Attributes:
-        weights: By name of the format. [-]
-        cache: By name of the format. [-]
-        runtime: What there is besides. [-]
+        weights: Storage of weights, by name of the format. [-]
+        cache: Storage of cached keys and values, by name of the format. [-]
+        runtime: Memory of the serving process. [-]
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -108,7 +108,7 @@ class Formats(BaseModel):
 
 @cache
 def formats() -> Formats:
-    """The facts, read once.
+    """Read ``formats.yaml`` once.
 
     Returns:
         Formats of weights and caches, and the runtime. [-]

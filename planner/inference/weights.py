@@ -22,8 +22,8 @@ def _linears(kind: LayerKind, tp: int) -> Iterator[tuple[float, float, int]]:
 def layer_weight_bytes(kind: LayerKind, facts: WeightFacts, tp: int) -> float:
     """Bytes of one layer's weights on one GPU: linears in the format, the rest wider.
 
-    ``sum of copies linear_bytes(K / t, N) + (P / t - linears) others / 8``, with
-    what tensor parallelism replicates whole on every GPU.
+    ``sum of copies linear_bytes(K / t, N) + (P / t - linears) others / 8``, where
+    replicated parameters count whole on every GPU.
 
     Args:
         kind: Kind of layer. [-]
@@ -33,7 +33,7 @@ def layer_weight_bytes(kind: LayerKind, facts: WeightFacts, tp: int) -> float:
     Returns:
         Memory. [B]
 
-    Leaves out key and value heads that more GPUs than heads hold twice.
+    Leaves out copies of key and value heads where GPUs outnumber these heads.
     """
     linears = list(_linears(kind, tp))
     held = (kind.sharded_parameters + kind.expert_parameters) / tp
@@ -46,12 +46,12 @@ def layer_weight_bytes(kind: LayerKind, facts: WeightFacts, tp: int) -> float:
 def weight_bytes(model: Architecture, facts: WeightFacts, tp: int = 1) -> float:
     """Bytes of a model's weights on one GPU.
 
-    Embedding, head, norms and biases stay in the format's wider one; a tied head is
-    the embedding's table.
+    Embedding, head, norms and biases take ``facts.others`` bits. A tied head adds
+    nothing to the table of the embedding.
 
     Args:
         model: The model. [-]
-        facts: The format of its linears. [-]
+        facts: The format of the linears. [-]
         tp: GPUs that share every layer. [1]
 
     Returns:

@@ -1,4 +1,4 @@
-"""What one forward pass holds at its widest: one layer of a chunk, or the logits."""
+"""Peak memory of one forward pass: one layer of a chunk, or the logits."""
 
 from planner.inference.formats import RuntimeFacts
 from planner.models.architecture import Architecture
@@ -18,10 +18,10 @@ FP32 = 4
 
 
 def layer_bytes(kind: LayerKind, rows: int, element: float, tp: int = 1) -> float:
-    """Bytes of one layer's activations while it is at work, nothing kept before it.
+    """Bytes of one layer's activations while it computes; no other layer keeps any.
 
-    The residual stream and the wider half: attention with its norm's output, its
-    projections and its result, or the feed-forward block with its own.
+    The residual stream and the larger half of the layer. One half is attention: norm
+    output, projections and result. The other half is the feed-forward block.
 
     Args:
         kind: Kind of layer. [-]
@@ -45,7 +45,7 @@ def layer_bytes(kind: LayerKind, rows: int, element: float, tp: int = 1) -> floa
 
 
 def _width(tensor: SavedTensor, tp: int) -> float:
-    """Columns on one GPU; only what tensor parallelism splits is divided."""
+    """Columns on one GPU: divided by tp unless only the sequence is split. [1]."""
     return tensor.width / (1 if tensor.split == "sequence" else tp)
 
 
@@ -79,11 +79,11 @@ def pass_bytes(
 
     Args:
         model: The model. [-]
-        facts: Of the runtime. [-]
+        facts: Memory of the serving process. [-]
         rows: Tokens of the pass. [token]
-        batch: Sequences that it samples for. [sequence]
+        batch: Sequences that get a next token. [sequence]
         element: Bytes of a number that is computed with. [B]
-        expanded: A quantised linear's weight made wider to multiply with. [B]
+        expanded: Weight of a quantised linear, widened to multiply with. [B]
         tp: GPUs that share every layer. [1]
 
     Returns:

@@ -1,4 +1,4 @@
-"""From a plan to a folder that starts it, and from launch files back to a spec."""
+"""Writes launch folders from plans, and reads launch files back into specs."""
 
 from planner.launch.emit import emit, emit_own, targets
 from planner.launch.folder import check_folder, write_folder

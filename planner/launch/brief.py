@@ -1,4 +1,4 @@
-"""What a writer of launch files is given, and what it gives back."""
+"""Input and output of the writers and readers of launch files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from planner.specs.layout import Layout
 from planner.specs.training import TrainingSpec
 
 Starter = Literal["torchrun", "accelerate", "deepspeed"]
-"""What starts the ranks of a node."""
+"""Program that starts the ranks of a node."""
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,14 @@ class Brief:
         job: Short name of files and runs, safe in a shell. [text]
         spec: The job. [-]
         model: Hugging Face fields of the model. [-]
-        architecture: The same as layers that know their sizes. [-]
-        training: Its training block. [-]
+        architecture: Layers of the model, with sizes. [-]
+        training: Training block of the job. [-]
         cluster: Nodes, GPUs and fabric. [-]
         layout: The complete layout. [-]
-        estimate: What was predicted for it. [-]
-        stack: The software that the prediction assumes, by key. [-]
-        versions: Of planner and its solver. [text]
-        told: What there is to say of its prediction. [text]
+        estimate: Prediction for the layout. [-]
+        stack: Software that the prediction assumes, by key. [-]
+        versions: Versions of planner and the solver. [text]
+        told: Remarks on the prediction. [text]
     """
 
     job: str
@@ -50,7 +50,7 @@ class Brief:
 
     @property
     def asked(self) -> Asked:
-        """What decides whether a target has words for the plan, its layout apart."""
+        """Parts of a plan, apart from the layout, by which a target checks the plan."""
         return Asked(
             framework=self.spec.framework,
             fields=self.model,
@@ -78,13 +78,13 @@ class Brief:
 
     @property
     def weights(self) -> str:
-        """Hub id or folder of its weights; empty where none is known. [text]."""
+        """Hub id or folder of the model's weights; empty where unknown. [text]."""
         fields = {k: v for k, v in self.model.items() if k != "name"}
         return weights_of(fields, str(self.model.get("name", "")))
 
     @property
     def training_steps(self) -> int:
-        """Optimizer steps of the job's tokens; 1000 where it names none. [1]."""
+        """Optimizer steps of the job's tokens; 1000 without a number of tokens. [1]."""
         step = self.training.sequences * self.training.seq_len
         tokens = self.training.run_tokens
         return max(round(tokens / step), 1) if tokens else 1000
@@ -95,9 +95,9 @@ class LaunchFile:
     """One file of a launch folder.
 
     Attributes:
-        name: Relative to the folder. [text]
-        text: Its content. [text]
-        executable: Whether a shell may run it. [-]
+        name: Path relative to the folder. [text]
+        text: Content of the file. [text]
+        executable: True where a shell may run the file. [-]
     """
 
     name: str
@@ -107,13 +107,13 @@ class LaunchFile:
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable of the environment, with the reason for it.
+    """A variable of the environment, with a reason.
 
     Attributes:
-        name: Of the variable. [text]
-        value: What it is set to; the user's own setting wins. [text]
-        why: One sentence. [text]
-        required: Without a value the run does not start, but to try it on a CPU. [-]
+        name: Name of the variable. [text]
+        value: Value of the variable; the user's own setting wins. [text]
+        why: Reason, in one sentence. [text]
+        required: True where a run needs a value, except a trial on a CPU. [-]
     """
 
     name: str
@@ -124,13 +124,13 @@ class Variable:
 
 @dataclass(frozen=True)
 class Gap:
-    """Something in a plan that a target has no words for.
+    """A feature of a plan that a target cannot express.
 
     Attributes:
-        feature: What the target lacks, as half a sentence. [text]
-        field: Where the plan asks for it, as a path below `layout` or `spec`. [text]
-        value: What it asks for. [-]
-        allowed: What the target has in its place. [text]
+        feature: Feature that the target lacks, as half a sentence. [text]
+        field: Field of the feature, as a path below `layout` or `spec`. [text]
+        value: Value of that field in the plan. [-]
+        allowed: Values that the target has in place of that value. [text]
     """
 
     feature: str
@@ -141,23 +141,22 @@ class Gap:
 
 @dataclass(frozen=True)
 class Program:
-    """What every node runs, and the files that it reads.
+    """Command that every node runs, and the files that the command reads.
 
     Attributes:
         files: Configuration, and a script where the framework has none. [-]
-        starter: What starts the ranks of a node. [text]
-        words: What the starter is given, already quoted for a shell; may use
+        starter: Program that starts the ranks of a node. [text]
+        words: Arguments of the starter, already quoted for a shell; may use
             variables of `blanks`. [text]
         check: Words added for a run of 20 steps. [text]
         versions: Pinned requirements, as pip reads them. [text]
         environment: Variables to set. [-]
         blanks: Variables that only the user can fill in, with a default that runs
             without data. [-]
-        first: What to look at first, one sentence each. [text]
+        first: Outputs to look at first, one sentence each. [text]
         starter_words: Options of the starter itself. [text]
         sources: Files that launch.sh reads before it starts the ranks. [text]
-        also: What may start the same words in place of the starter, without its
-            options. [text]
+        also: Starters that may replace `starter`, without `starter_words`. [text]
     """
 
     files: tuple[LaunchFile, ...]
@@ -175,20 +174,20 @@ class Program:
 
 @dataclass(frozen=True)
 class Reading:
-    """What was understood of a launch configuration, and what was not.
+    """Settings of a launch configuration that were understood, and the others.
 
     Attributes:
-        target: Whose file it is. [text]
-        framework: The room that prices it. [text]
-        layout: Fields of a layout that the file fixes. [-]
+        target: Target that the files are for. [text]
+        framework: Framework that prices the run. [text]
+        layout: Fields of a layout that the files fix. [-]
         training: Fields of a training block. [-]
-        model: Hugging Face fields, or the name of a preset; empty where the file
-            has neither. [-]
+        model: Hugging Face fields, or the name of a preset; empty where the files
+            have neither. [-]
         stack: Overrides of the software stack. [-]
         ignored: Settings that change no layout, time or memory. [text]
         unknown: Settings that were not understood, one each. [text]
-        gpus: Ranks of the run where the file says so, else None. [1]
-        sizes: Of the model, as far as files state them. [-]
+        gpus: Ranks of the run where the files give a number, else None. [1]
+        sizes: Sizes of the model that the files state. [-]
         per_replica: Sequences of a step that each data-parallel rank takes, where no
             file says the global batch. [sequence]
     """

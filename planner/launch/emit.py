@@ -29,12 +29,12 @@ def targets() -> tuple[str, ...]:
 def emit(found: PlanFile, name: str) -> tuple[LaunchFile, ...]:
     """Write a plan for a target.
 
-    A framework's name gives its files with a script for every launcher's use; a
-    launcher's name gives the files of the plan's own framework, and the launcher's.
+    A framework's name gives the framework's files and a script for any launcher. A
+    launcher's name gives the files of the plan's own framework and of the launcher.
 
     Args:
         found: The plan. [-]
-        name: Of a target. [text]
+        name: Name of a target. [text]
 
     Returns:
         Every file of the folder, the plan itself among them. [-]
@@ -58,7 +58,7 @@ def emit(found: PlanFile, name: str) -> tuple[LaunchFile, ...]:
 
 
 def emit_own(found: PlanFile) -> tuple[LaunchFile, ...]:
-    """Write a plan for its own framework, by the first target that has its words.
+    """Write a plan for its own framework, by the first target that can express it.
 
     Args:
         found: The plan. [-]
@@ -67,8 +67,8 @@ def emit_own(found: PlanFile) -> tuple[LaunchFile, ...]:
         The folder's files. [-]
 
     Raises:
-        UnsupportedPlanError: No target of the framework can express the plan, or none
-            is written for its stack.
+        UnsupportedPlanError: No target of the framework can express the plan, or no
+            target is written for the plan's stack.
     """
     require_written([found.workload], found.path)
     own = [one for one in TARGETS if one.framework == found.spec.framework]
@@ -81,7 +81,7 @@ def _plan(found: PlanFile) -> LaunchFile:
 
 
 def _started(program: Program, launcher: Launcher | None) -> Program:
-    """The program with its ranks started by the launcher, where it allows that."""
+    """Let the launcher start the ranks of a program, where the program allows that."""
     starter = launcher.starter if launcher else None
     if starter is None or starter not in program.also:
         return program
@@ -89,14 +89,15 @@ def _started(program: Program, launcher: Launcher | None) -> Program:
 
 
 def chosen(found: PlanFile, name: str) -> tuple[Target, Launcher | None]:
-    """Target of a name; a launcher starts what can express the plan.
+    """Choose the target of a name; for a launcher a target that can express the plan.
 
     Args:
         found: The plan. [-]
-        name: Of a target. [text]
+        name: Name of a target. [text]
 
     Returns:
-        Who writes the files, and what starts them where that is another. [-]
+        Target that writes the files, and the launcher where the name is a launcher's.
+        [-]
 
     Raises:
         BadInputError: There is no such target.
@@ -139,7 +140,7 @@ def _launch(brief: Brief, program: Program, target: Target) -> str:
 
 
 def _starter(program: Program) -> tuple[str, ...]:
-    """How the ranks of a node are started, by what starts them."""
+    """Words that start the ranks of a node, by starter."""
     words = {
         "torchrun": (
             'torchrun --nnodes "$NNODES" --node-rank "$NODE_RANK"',

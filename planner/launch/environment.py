@@ -1,4 +1,4 @@
-"""Variables that every launch script sets, by fabric and GPU; facts in a file."""
+"""Variables that every launch script sets, by fabric and GPU, read from data."""
 
 from functools import cache
 from pathlib import Path
@@ -14,7 +14,7 @@ FILE = Path(__file__).with_name("environment.yaml")
 
 
 class When(BaseModel):
-    """Conditions that must all hold."""
+    """Conditions that must all hold for a variable."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -25,7 +25,7 @@ class When(BaseModel):
 
 
 class Known(BaseModel):
-    """One variable with its reason and source."""
+    """A variable with a reason and a source."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -36,7 +36,7 @@ class Known(BaseModel):
     when: When = When()
 
     def applies(self, cluster: Cluster, nodes: int) -> bool:
-        """Whether a run on these nodes wants it.
+        """Tell if a run on these nodes needs the variable.
 
         Args:
             cluster: The cluster. [-]
@@ -58,16 +58,16 @@ class _File(BaseModel):
 
 @cache
 def known_variables() -> tuple[Known, ...]:
-    """All variables of the file, in its order."""
+    """Read all variables of the file, in the file's order."""
     return _File.model_validate(parse_yaml(FILE.read_text())).variables
 
 
 def environment(brief: Brief, program: Program) -> tuple[Variable, ...]:
-    """What a launch script sets: the program's own first, then the cluster's.
+    """Variables that a launch script sets: the program's first, then the cluster's.
 
     Args:
         brief: The plan. [-]
-        program: What the nodes run. [-]
+        program: Program that the nodes run. [-]
 
     Returns:
         Variables, each name once. [-]

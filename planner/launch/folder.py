@@ -1,4 +1,4 @@
-"""A launch folder on disk: there whole, or not at all."""
+"""Launch folder on disk: written as a whole, or not at all."""
 
 import shutil
 import tempfile
@@ -11,19 +11,19 @@ from planner.launch.brief import LaunchFile
 from planner.launch.read_plan import PLAN
 
 PLAN_FILE = "plan.json"
-"""The file of a folder that says who wrote it. [text]"""
+"""File that marks a folder as written by planner. [text]"""
 
 
 def check_folder(out: Path, *, force: bool) -> None:
-    """Refuse a folder that holds something, unless told to replace one of ours.
+    """Refuse a folder that holds files, unless told to replace a folder of planner.
 
     Args:
-        out: Where the files are to go. [-]
-        force: Replace what is there. [-]
+        out: Folder for the files. [-]
+        force: True to replace a folder that planner wrote. [-]
 
     Raises:
-        BadInputError: It is a file, or it holds something that no plan of ours is
-            part of.
+        BadInputError: The path is a file, or a folder with files that may not be
+            replaced.
     """
     if is_there(out) and not out.is_dir():
         raise BadInputError("is no folder", file=str(out), allowed="a new folder")
@@ -50,7 +50,7 @@ def _is_empty(out: Path) -> bool:
 
 
 def _is_ours(out: Path) -> bool:
-    """Whether a plan of ours lies in a folder."""
+    """Tell if a plan that planner wrote lies in a folder."""
     try:
         fields = plain_json(read_text(out / PLAN_FILE))
     except DocumentError:
@@ -61,15 +61,15 @@ def _is_ours(out: Path) -> bool:
 def write_folder(out: Path, contents: Sequence[LaunchFile], *, force: bool) -> None:
     """Write all files beside the folder, then put them in its place.
 
-    With *force* a folder of the same name goes only once its successor is whole.
+    With *force* an old folder is deleted only once the new folder is complete.
 
     Args:
         out: The folder. [-]
-        contents: Its files. [-]
-        force: Replace what is there. [-]
+        contents: Files of the folder. [-]
+        force: True to replace a folder that planner wrote. [-]
 
     Raises:
-        BadInputError: It holds something, or it cannot be written.
+        BadInputError: The folder may not be replaced, or cannot be written.
     """
     check_folder(out, force=force)
     try:
@@ -96,7 +96,7 @@ def _fill(stage: Path, contents: Sequence[LaunchFile]) -> None:
 
 
 def _swap(stage: Path, out: Path) -> None:
-    """Rename the stage; what was there moves aside first and goes last."""
+    """Rename the stage; an old folder moves aside first and is deleted last."""
     if not out.exists():
         stage.rename(out)
         return

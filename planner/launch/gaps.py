@@ -1,4 +1,4 @@
-"""What a target cannot say of a plan, and the nearest plan that it can."""
+"""Features of a plan that a target cannot express, and the nearest plan."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,28 +17,28 @@ from planner.specs.search import SearchSpec
 from planner.verify.legality import rule_violations
 
 KEPT = ("tp", "pp", "vpp", "cp", "ep", "micro_batch", "zero_stage", "recompute")
-"""Axes of a plan that the nearest one should share, most important first. [text]"""
+"""Axes that the nearest plan should share, most important first. [text]"""
 SECONDS = 20.0
 """Time for each search for a nearest plan. [s]"""
 AT_FULL_BATCH = (
     "nearest: the same plan at its full batch; plan without training.batch_ramp, or "
     "give the smaller batches as phases"
 )
-"""What a job with a batch ramp can have. [text]"""
+"""Alternatives for a job with a batch ramp. [text]"""
 TOP = 8
-"""Plans of a search that are tried for words. [1]"""
+"""Plans of a search that are checked against the target. [1]"""
 
 
 def require_expressible(found: PlanFile, target: Target) -> None:
-    """Refuse a plan that a target has no words for.
+    """Refuse a plan that a target cannot express.
 
     Args:
         found: The plan. [-]
-        target: Who is to write it. [-]
+        target: Target that is to write the plan. [-]
 
     Raises:
-        UnsupportedPlanError: Names every feature with its line in the file, and the
-            nearest plan that the target can express, with its predicted step.
+        UnsupportedPlanError: A feature cannot be expressed; names every feature with
+            its line, and the nearest plan with its predicted step.
     """
     _refuse_ramp(found, target)
     gaps = (*_framework_gaps(found, target), *target.gaps(found.brief))
@@ -53,7 +53,7 @@ def require_expressible(found: PlanFile, target: Target) -> None:
 
 
 def require_written(workloads: Sequence[Workload], file: str) -> None:
-    """Refuse a job that no target's files start, before any search.
+    """Refuse a job that no target can write files for, before any search.
 
     Args:
         workloads: The job under each framework that may run it. [-]
@@ -79,13 +79,13 @@ def require_written(workloads: Sequence[Workload], file: str) -> None:
 
 
 def ramp_gaps(found: PlanFile) -> tuple[Gap, ...]:
-    """No target is told of smaller batches at the start.
+    """Gap of a batch ramp, which no target can express.
 
     Args:
         found: The plan. [-]
 
     Returns:
-        The ramp, where the plan's job has one. [-]
+        One gap where the plan's job has a batch ramp, else none. [-]
     """
     ramp = found.brief.training.batch_ramp or ()
     batches = ", ".join(f"{step.global_batch:,}" for step in ramp)
@@ -94,7 +94,7 @@ def ramp_gaps(found: PlanFile) -> tuple[Gap, ...]:
 
 
 def _refuse_ramp(found: PlanFile, target: Target) -> None:
-    """No other layout mends a ramp."""
+    """Refuse a batch ramp at once, since no other layout can express it."""
     for gap in ramp_gaps(found):
         _refuse(gap, found, target)
 
@@ -114,7 +114,7 @@ def _sentence(gap: Gap, found: PlanFile) -> str:
 
 
 def _framework_gaps(found: PlanFile, target: Target) -> tuple[Gap, ...]:
-    """Rules of the target's framework that a plan for another one breaks."""
+    """Rules of the target's framework that a plan for another framework breaks."""
     if found.spec.framework == target.framework:
         return ()
     workload = under_target(found, target)
@@ -142,10 +142,10 @@ def under_target(found: PlanFile, target: Target) -> Workload:
 
     Args:
         found: The plan. [-]
-        target: Who is to write it. [-]
+        target: Target that is to write the plan. [-]
 
     Returns:
-        The job, with what the plan's layout keeps on the host and sends. [-]
+        The job, with offload and communication formats of the plan's layout. [-]
 
     Raises:
         UnsupportedPlanError: The framework cannot run the job.
@@ -166,7 +166,7 @@ def under_target(found: PlanFile, target: Target) -> Workload:
 
 
 def _nearest(found: PlanFile, target: Target, gaps: Sequence[Gap]) -> str:
-    """The plan of the target that shares most axes with this one, in a sentence."""
+    """Sentence on the target's plan that shares most axes with the given plan."""
     stuck = [gap for gap in gaps if gap.field.startswith("spec.")]
     if any(gap.field == "spec.model" for gap in stuck):
         return f"nearest: none; no layout of this model has words in {target.title}"
@@ -198,7 +198,7 @@ def _limits(layout: Layout, axes: Sequence[str]) -> SearchSpec:
 
 
 def _best(found: PlanFile, target: Target, workload: Workload) -> RankedPlan | None:
-    """The fastest plan within the limits that the target has words for."""
+    """Fastest plan within the limits that the target can express."""
     try:
         result = optimize([workload], top=TOP, time_limit=SECONDS)
     except BadInputError:
@@ -229,7 +229,7 @@ def in_short(layout: Layout) -> str:
         layout: A complete layout. [-]
 
     Returns:
-        `key=value` pairs, those that say nothing left out. [text]
+        `key=value` pairs; vpp, cp, ep and etp only above 1. [text]
     """
     always = ("tp", "pp", "dp", "zero_stage", "micro_batch")
     more = [n for n in ("vpp", "cp", "ep", "etp") if getattr(layout, n) > 1]

@@ -1,4 +1,4 @@
-"""The way back: launch files of a framework become a spec with its layout."""
+"""Reads launch files of a framework into a spec with a layout."""
 
 import math
 import re
@@ -28,19 +28,19 @@ from planner.specs.read import assigned, given_twice, user_text
 DATA = ("json", "md", "py", "toml", "yaml", "yml")
 """Endings of files that no shell reads. [text]"""
 LARGEST = 1 << 20
-"""Files above this are no configuration. [B]"""
+"""Size above which a file is no configuration. [B]"""
 
 
 @dataclass(frozen=True)
 class Told:
-    """What the user says beside the files: what they cannot know.
+    """Answers of the user on what the files do not hold.
 
     Attributes:
         model: Name of a preset, or a path of a config.json; empty to take the
-            files'. [text]
-        cluster: Name or path of a cluster; empty for gpu and nodes. [text]
-        node: Name of a node, for a cluster of `nodes` of them. [text]
-        nodes: How many; None to take the files'. [1]
+            model of the files. [text]
+        cluster: Name or path of a cluster; empty for node and nodes. [text]
+        node: Name of a node, for a cluster of `nodes` such nodes. [text]
+        nodes: Number of nodes; None to follow from the ranks of the files. [1]
     """
 
     model: str = ""
@@ -54,25 +54,25 @@ def read_launch(
     name: str | None,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> Reading:
-    """Understand the launch files of a run.
+    """Read the launch files of a run.
 
     Args:
         paths: Files, or folders of them. [-]
-        name: The target whose files they are; None to recognise it. [text]
-        variables: Of the environment that scripts run in. [text]
+        name: Target of the files; None to recognise the target. [text]
+        variables: Variables of the environment that scripts run in. [text]
 
     Returns:
-        What they say. [-]
+        Settings that the files give. [-]
 
     Raises:
-        BadInputError: A file cannot be read, or is no target's.
+        BadInputError: A file cannot be read, or no target fits the files.
     """
     files = {file: _with(variables, file, text) for file, text in _texts(paths).items()}
     return read_texts(files, name, ", ".join(map(str, paths)))
 
 
 def _with(variables: Mapping[str, str], name: str, text: str) -> str:
-    """A file with variables: set before a script, written into settings."""
+    """Set variables of a file: at the top of a script, within the text of settings."""
     if not variables:
         return text
     if name.rpartition(".")[2] not in DATA:
@@ -83,25 +83,25 @@ def _with(variables: Mapping[str, str], name: str, text: str) -> str:
 
 
 def read_texts(files: Files, name: str | None, where: str) -> Reading:
-    """Understand launch files that are at hand.
+    """Read launch files from texts.
 
     Args:
         files: Text by name. [text]
-        name: The target whose files they are; None to recognise it. [text]
-        where: What a message calls them. [text]
+        name: Target of the files; None to recognise the target. [text]
+        where: Name of the files in messages. [text]
 
     Returns:
-        What they say. [-]
+        Settings that the files give. [-]
 
     Raises:
-        BadInputError: They are no target's, or several's.
+        BadInputError: No target fits the files, or several targets do.
     """
     with about(where):
         return _read(files, name)
 
 
 def _read(files: Files, name: str | None) -> Reading:
-    """Files as their target reads them."""
+    """Read files by the target that is named, or by the only target that fits."""
     if name is not None:
         return _named(name).read(files)
     able = [target for target in TARGETS if target.reads(files)]
@@ -130,7 +130,7 @@ def _named(name: str) -> Target:
 
 
 def _texts(paths: Sequence[Path]) -> Files:
-    """Text by name; of a folder every file that is small enough to be settings."""
+    """Text by name; of a folder the files that can hold settings."""
     texts: dict[str, str] = {}
     for path in paths:
         if not is_there(path):
@@ -151,13 +151,13 @@ def _inside(folder: Path) -> list[Path]:
 
 
 def _may_be(file: Path) -> bool:
-    """Whether a file of a folder can hold settings; ours that do not are left out."""
+    """Tell if a file can hold settings: small, and no file of planner without any."""
     ours = file.name in ("plan.json", "README.md", "check.sh")
     return not ours and is_file(file) and file.stat().st_size < LARGEST
 
 
 def _refuse_twins(file: Path, text: str) -> None:
-    """Refuse YAML with a key twice; what is no YAML is the reader's to judge."""
+    """Refuse YAML with a repeated key; the target judges files that are no YAML."""
     if file.suffix not in SUFFIXES:
         return
     try:
@@ -171,19 +171,19 @@ def _refuse_twins(file: Path, text: str) -> None:
 def import_spec(
     reading: Reading, told: Told, assignments: Sequence[str]
 ) -> dict[str, object]:
-    """The spec that the files, the user's answers and assignments make up.
+    """Build the spec from the files, the user's answers and assignments.
 
     Args:
-        reading: What the files say. [-]
-        told: What the user says. [-]
+        reading: Settings that the files give. [-]
+        told: Answers of the user. [-]
         assignments: `a.b.c=value` each. [text]
 
     Returns:
         Fields of a JobSpec that was checked, in the order of writing. [-]
 
     Raises:
-        BadInputError: Something that a spec needs is said nowhere, names all of it;
-            or a value is not legal.
+        BadInputError: Settings that a spec needs are missing (names all of them), or a
+            value is not legal.
     """
     if told.model:
         refuse_other_model(reading.sizes, load_model(told.model, Path()), told.model)
@@ -199,7 +199,7 @@ def import_spec(
 
 
 def _refuse_strange(fields: dict[str, Any]) -> None:
-    """What a file says in a language of its own may be no number of ours."""
+    """Refuse values that a spec cannot hold, such as numbers beyond 64 bits."""
     try:
         plain(fields)
     except DocumentError as error:
@@ -209,9 +209,9 @@ def _refuse_strange(fields: dict[str, Any]) -> None:
 
 
 def _batch(fields: Mapping[str, Any], reading: Reading) -> dict[str, Any]:
-    """The global batch that follows from each replica's part and the cluster.
+    """Global batch that follows from each replica's sequences and the cluster.
 
-    ``global = local x GPUs / (tp pp cp)``, whatever steps of accumulation it takes.
+    ``global = local x GPUs / (tp pp cp)``; local counts gradient accumulation.
     """
     training, layout = fields.get("training", {}), fields.get("layout", {})
     each, cluster = reading.per_replica, fields.get("cluster")
@@ -234,7 +234,7 @@ def _gpus(cluster: str | dict[str, Any]) -> int:
 
 
 def _fields(reading: Reading, told: Told) -> dict[str, Any]:
-    """What is known, field by field; what is not is absent."""
+    """Fields of the spec that are known; unknown fields are absent."""
     model = told.model or reading.model
     found: dict[str, Any] = {
         "model": model if isinstance(model, str) else dict(model),
@@ -248,7 +248,7 @@ def _fields(reading: Reading, told: Told) -> dict[str, Any]:
 
 
 def _require(fields: Mapping[str, Any], assignments: Sequence[str]) -> None:
-    """Ask for all that nobody said, at once."""
+    """Refuse a spec with missing settings, and name all of them at once."""
     training = fields.get("training", {})
     batch = training.keys() & {"global_batch", "global_batch_tokens"}
     said = {a.partition("=")[0].strip() for a in assignments}
@@ -294,11 +294,11 @@ def _inline_cluster(reading: Reading, told: Told) -> Mapping[str, object] | None
 
 
 def spec_text(fields: Mapping[str, object], reading: Reading) -> str:
-    """The spec as YAML, headed by what was not understood.
+    """Write the spec as YAML, headed by the settings that were not understood.
 
     Args:
-        fields: Of a JobSpec. [-]
-        reading: What the files said. [-]
+        fields: Fields of a JobSpec. [-]
+        reading: Settings that the files give. [-]
 
     Returns:
         YAML with comments. [text]
@@ -314,7 +314,7 @@ def spec_text(fields: Mapping[str, object], reading: Reading) -> str:
 
 
 def _worked_out(reading: Reading, fields: Mapping[str, Any]) -> list[str]:
-    """How a global batch that no file says came about."""
+    """Line on the origin of a global batch that no file gives."""
     batch, each = fields.get("training", {}).get("global_batch"), reading.per_replica
     if not (batch and each) or "global_batch" in reading.training or batch % each:
         return []
@@ -324,15 +324,15 @@ def _worked_out(reading: Reading, fields: Mapping[str, Any]) -> list[str]:
 
 
 def report(reading: Reading, fields: Mapping[str, object], out: str) -> str:
-    """What was understood, and what was not.
+    """Report on the settings that were understood, and on those that were not.
 
     Args:
-        reading: What the files said. [-]
-        fields: Of the spec. [-]
-        out: The file that holds it. [text]
+        reading: Settings that the files give. [-]
+        fields: Fields of the spec. [-]
+        out: File that holds the spec. [text]
 
     Returns:
-        Lines. [text]
+        Lines of the report. [text]
     """
     layout = fields.get("layout")
     shown = layout if isinstance(layout, dict) else {}

@@ -1,4 +1,4 @@
-"""A plan priced anew before it is written: by today's model, in its target's stack."""
+"""Prices a plan anew before it is written, on the stack of its target."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,23 +16,23 @@ from planner.specs.estimate import Estimate
 from planner.specs.result import RankedPlan
 
 SAME = 1e-3
-"""Two predictions nearer than this are one. [1]"""
+"""Relative difference up to which two predictions agree. [1]"""
 
 
 def priced(found: PlanFile, name: str, *, force: bool = False) -> PlanFile:
-    """Price what a target is about to be written.
+    """Price a plan for the target that is to write it.
 
-    A plan for another framework becomes one of the target's framework, on that
-    framework's own stack. A prediction that the file holds already stays where the
-    new one agrees with it.
+    A plan for another framework becomes a plan for the target's framework, on that
+    framework's own stack. The file's prediction stays where the new prediction
+    agrees.
 
     Args:
         found: The plan. [-]
-        name: Of a target. [text]
-        force: Let a plan pass that does not fit. [-]
+        name: Name of a target. [text]
+        force: True to let a plan pass that does not fit in memory. [-]
 
     Returns:
-        The plan with the target's prediction, and what there is to tell of it. [-]
+        The plan with the target's prediction, and remarks on the prediction. [-]
 
     Raises:
         BadInputError: There is no such target, or the host is too small.
@@ -52,7 +52,7 @@ def priced(found: PlanFile, name: str, *, force: bool = False) -> PlanFile:
 
 
 def _moved(found: PlanFile, target: Target) -> PlanFile:
-    """The plan as one of the target's framework."""
+    """Turn a plan into a plan for the target's framework."""
     if found.spec.framework == target.framework:
         return found
     change = {"framework": target.framework, "stack": {}}
@@ -66,7 +66,7 @@ def _moved(found: PlanFile, target: Target) -> PlanFile:
 
 
 def _estimate(found: PlanFile) -> Estimate:
-    """What is predicted of a plan now, with its whole run."""
+    """Predict a plan anew, with the whole run where the file has one."""
     with about(found.path):
         layout = found.plan.layout
         plan = RankedPlan(

@@ -1,4 +1,4 @@
-"""A plan file back into everything that a writer needs, checked as if it were new."""
+"""Reads a plan file into all that a writer needs, and checks the plan as if new."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,13 +28,13 @@ class PlanFile:
     """A plan that was read, with its text for messages.
 
     Attributes:
-        path: As the user named it. [text]
-        text: Its content. [text]
+        path: Path as the user gave it. [text]
+        text: Content of the file. [text]
         plan: The plan. [-]
-        spec: Its job. [-]
+        spec: Job of the plan. [-]
         workload: The job, resolved. [-]
-        calibration: What the user measured, or None. [-]
-        told: What there is to say of its prediction. [text]
+        calibration: Measurements of the user, or None. [-]
+        told: Remarks on the prediction. [text]
     """
 
     path: str
@@ -47,7 +47,7 @@ class PlanFile:
 
     @property
     def brief(self) -> Brief:
-        """What a writer sees of it. [-]."""
+        """Parts of the plan that a writer sees. [-]."""
         training = self.workload.training
         model = self.plan.spec["model"]
         assert isinstance(model, Mapping)
@@ -66,13 +66,13 @@ class PlanFile:
         )
 
     def line_of(self, field: str) -> int | None:
-        """The line that holds a field: each part of its path below the one before.
+        """Line that holds a field: each part of the path lies below the part before.
 
         Args:
             field: For example `layout.cp`. [text]
 
         Returns:
-            Line, from 1; None where the file does not spell it out. [1]
+            Line, from 1; None where the file does not spell the field out. [1]
         """
         parts = field.split(".")
         for number, line in enumerate(self.text.splitlines(), start=1):
@@ -88,7 +88,7 @@ def read_plan(path: Path, calibration: CalibrationFile | None = None) -> PlanFil
 
     Args:
         path: JSON that `planner plan` wrote. [-]
-        calibration: What the user measured, laid over what we know. [-]
+        calibration: Measurements of the user, which replace known values. [-]
 
     Returns:
         The plan with its job resolved. [-]
@@ -110,7 +110,7 @@ def read_plan(path: Path, calibration: CalibrationFile | None = None) -> PlanFil
 
 
 def _fields(text: str, path: Path) -> dict[str, Any]:
-    """The file as JSON; an object of a schema that is known."""
+    """Read the file as a JSON object of a known schema."""
     try:
         fields = plain_json(text)
     except DocumentError as error:
@@ -131,7 +131,7 @@ def _fields(text: str, path: Path) -> dict[str, Any]:
 
 
 def _plan(fields: dict[str, Any], path: Path) -> Plan:
-    """A plan, or a result's first."""
+    """Build the plan, or the first plan of a result."""
     if fields["schema"] == RESULT:
         first = _first(fields.get("plans"), path)
         fields = {
@@ -175,7 +175,7 @@ def _spec(plan: Plan, path: Path) -> JobSpec:
 
 
 def _refuse_illegal(found: PlanFile) -> None:
-    """A plan edited by hand into something that cannot run is no plan."""
+    """Refuse a layout that is not legal, such as a plan edited by hand."""
     wrong = rule_violations(found.workload.unwritten(), found.plan.layout)
     if wrong:
         raise BadInputError(
@@ -186,18 +186,18 @@ def _refuse_illegal(found: PlanFile) -> None:
 
 
 def partial_of(layout: Layout) -> PartialLayout:
-    """A complete layout as one that a spec may hold.
+    """Turn a complete layout into a partial layout, which a spec may hold.
 
     Args:
         layout: A complete layout. [-]
 
     Returns:
-        The same with every field given. [-]
+        Partial layout with every field given. [-]
     """
     return PartialLayout.model_validate(layout.model_dump(mode="json", by_alias=True))
 
 
 def _slug(name: str) -> str:
-    """A name that no shell, path or Kubernetes object objects to."""
+    """Name that is legal in a shell, a path and a Kubernetes object."""
     kept = [c if c.isascii() and c.isalnum() else "-" for c in name.lower()]
     return "-".join("".join(kept).split("-")).strip("-")[:50] or "model"

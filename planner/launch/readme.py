@@ -1,4 +1,4 @@
-"""The page of a launch folder: what was planned, predicted, and is to be checked."""
+"""README of a launch folder: plan, prediction and checks."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ WHAT = {
     "trainjob.yaml": "the run for Kubeflow Trainer",
     "jobset.yaml": "the run as a JobSet",
 }
-"""What a file is, by name; of others the first line of their own comment says it."""
+"""Description of a file by name; other files give a comment at the top. [text]"""
 
 
 def readme(
@@ -27,13 +27,13 @@ def readme(
     launcher: Launcher | None,
     files: Sequence[LaunchFile],
 ) -> str:
-    """Write the page.
+    """Write the README of a launch folder.
 
     Args:
         brief: The plan. [-]
-        program: What the nodes run. [-]
-        target: Who it is written for. [-]
-        launcher: What starts it on the nodes, or None. [-]
+        program: Program that the nodes run. [-]
+        target: Target that the folder is for. [-]
+        launcher: Launcher that starts the program on the nodes, or None. [-]
         files: The other files of the folder. [-]
 
     Returns:
@@ -68,7 +68,7 @@ def readme(
 
 
 def _numbers(brief: Brief) -> dict[str, str]:
-    """What was predicted, as the page shows it."""
+    """Predicted numbers as the README shows them."""
     its, memory = brief.estimate, brief.estimate.memory
     step, device = its.step_time_s, memory.peak_device_gib
     return {
@@ -111,7 +111,7 @@ def _start(brief: Brief) -> str:
 
 
 def _what(file: LaunchFile) -> str:
-    """Of a file that is not known by name, the comment at its top."""
+    """Description of a file: by name, else the first comment of the file."""
     if file.name in WHAT:
         return WHAT[file.name]
     for line in file.text.splitlines():

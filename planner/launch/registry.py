@@ -1,4 +1,4 @@
-"""The frameworks that plans are written for; a new one is registered in this tuple."""
+"""Targets that plans are written for; a new target is registered in this tuple."""
 
 from planner.frameworks.accelerate.known import VERSION as ACCELERATE_VERSION
 from planner.frameworks.megatron.bridge import VERSION as BRIDGE_VERSION

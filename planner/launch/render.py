@@ -9,8 +9,7 @@ from planner.specs.escape import comment, markdown, shell_default
 
 @cache
 def _environment() -> Environment:
-    # Scripts and Markdown: nothing of it is HTML, and a filter for each language
-    # keeps text text.
+    # Scripts and Markdown, no HTML: a filter for each language escapes text.
     environment = Environment(  # noqa: S701
         loader=PackageLoader("planner.launch"),
         undefined=StrictUndefined,
@@ -33,10 +32,10 @@ def render(template: str, **values: object) -> str:
     """Fill in a template.
 
     Args:
-        template: Name of its file. [text]
-        values: What it names. [-]
+        template: Name of the template's file. [text]
+        values: Values by name in the template. [-]
 
     Returns:
-        Its text. [text]
+        Text of the filled template. [text]
     """
     return _environment().get_template(template).render(**values)

@@ -1,4 +1,4 @@
-"""The records of a room's writer, said of one plan."""
+"""Gaps of a plan by the records of a room's writer."""
 
 from collections.abc import Callable, Iterator
 
@@ -8,14 +8,14 @@ from planner.specs.lacks import Lack, View
 
 
 def gaps_of(brief: Brief, lacks: Callable[[Asked], Iterator[Lack]]) -> Iterator[Gap]:
-    """What of a plan a room's writer has no words for.
+    """Features of a plan that a room's writer cannot express.
 
     Args:
         brief: The plan. [-]
-        lacks: The room's records. [-]
+        lacks: Records of the room's writer for a job. [-]
 
     Yields:
-        One gap for each.
+        One gap per feature.
     """
     view = View(brief.layout)
     for lack in lacks(brief.asked):

@@ -17,18 +17,18 @@ _DEFAULTED = re.compile(r'^\s*:\s+"?\$\{(\w+):?=([^}]*)\}"?')
 _USED = re.compile(r"\$\{(\w+)(?:\[[@*]\])?(?::?-([^}]*))?\}|\$(\w+)")
 _SUM = re.compile(r"\$\(\(([^()]*)\)\)")
 _TERMS = re.compile(r"\d{1,9}(?:[-+*/%]\d{1,9}){0,8}")
-"""Sums that are worked out: a few plain numbers. [text]"""
+"""Arithmetic that is evaluated: a few plain numbers. [text]"""
 DEPTH = 8
-"""Variables within variables that are followed. [1]"""
+"""Levels of variables within variables that are followed. [1]"""
 MOST = 1 << 14
-"""Variables that are filled in; a real script has some hundred. [1]"""
+"""Most variables that are filled in; a real script has some hundred. [1]"""
 
 
 class Script:
-    """A bash script as far as its settings go.
+    """Settings of a bash script: variables, arrays and commands.
 
-    Assignments are kept in order, the last one wins, as it would; what conditions and
-    loops decide is not known, and both branches of a condition count as run.
+    Assignments are kept in order, and the last assignment of a variable wins.
+    Conditions and loops are not evaluated: both branches of a condition count as run.
     """
 
     def __init__(self, text: str) -> None:
@@ -62,7 +62,7 @@ class Script:
             self.lines.append(shlex.join(words[1:]))
 
     def _without_itself(self, name: str, value: str) -> str:
-        """A value that names its own variable, with what that was before."""
+        """Fill the earlier value of a variable into the variable's new value."""
 
         def before(match: re.Match[str]) -> str:
             if (match.group(1) or match.group(3)) != name:
@@ -75,7 +75,7 @@ class Script:
         """Every word of every command and array, variables filled in.
 
         Returns:
-            Words; one that stays unknown keeps its dollar sign. [text]
+            Words; an unknown variable keeps its dollar sign. [text]
         """
         found = [word for line in self.lines for word in split(line)]
         used: set[str] = set()
@@ -96,7 +96,7 @@ class Script:
                     waiting += self.arrays.get(name, [])
 
     def _filled(self, word: str, depth: int) -> list[str]:
-        """A word with its variables; one that is a variable alone may be several."""
+        """Fill in the variables of a word; a variable alone may give several words."""
         alone = _USED.fullmatch(word)
         if depth and alone:
             name = alone.group(1) or alone.group(3)
@@ -124,7 +124,7 @@ class Script:
         return _SUM.sub(self._computed, self._replaced(word, depth))
 
     def _computed(self, match: re.Match[str]) -> str:
-        """The value of `$((...))` where all its variables are whole numbers."""
+        """Value of `$((...))` where all variables in it are whole numbers."""
 
         def number(name: re.Match[str]) -> str:
             return self._replaced(f"${name.group(0)}", DEPTH)
@@ -178,13 +178,13 @@ def _without_comments(text: str) -> str:
 
 
 def _closed(line: str) -> bool:
-    """Whether the bracket of an array is closed, outside of quotes."""
+    """Tell if the bracket of an array is closed, outside of quotes."""
     bare = re.sub(r"\"[^\"]*\"|'[^']*'", "", line)
     return bare.count("(") <= bare.count(")")
 
 
 def _arithmetic(text: str) -> int | None:
-    """Value of a sum as a shell has it; none where it is more than plain numbers."""
+    """Value of shell arithmetic; None where it has more than plain numbers."""
     if not _TERMS.fullmatch(text):
         return None
     try:
@@ -209,7 +209,7 @@ _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
 
 
 def unset(text: str) -> tuple[str, ...]:
-    """Variables that no script sets, or what only the run knows, in a filled word.
+    """Variables and commands in filled words, whose values no file holds.
 
     Args:
         text: Words as `Script.words` gives them. [text]
@@ -223,13 +223,13 @@ def unset(text: str) -> tuple[str, ...]:
 
 
 def fill_words(names: Iterable[str]) -> str:
-    """How a user fills variables that no file sets.
+    """Options by which a user fills variables that no file sets.
 
     Args:
-        names: Of `unset`. [text]
+        names: Names that `unset` returns. [text]
 
     Returns:
-        Options of `planner import`. [text]
+        Options of `planner import`; for commands alone, advice. [text]
     """
     plain = [name for name in names if not name.startswith("$(")]
     each = [f"--env {name}=VALUE" for name in plain]
@@ -241,11 +241,11 @@ def refuse_unset(field: str, value: str, *, file: str) -> NoReturn:
 
     Args:
         field: The option. [text]
-        value: As it is written. [text]
-        file: Where it is from. [text]
+        value: Value as written. [text]
+        file: File of the setting. [text]
 
     Raises:
-        BadInputError: Always; names the variables, and what fills them.
+        BadInputError: Always; names the variables, and the options that fill them.
     """
     raise BadInputError(
         "is set by no file",
@@ -257,21 +257,21 @@ def refuse_unset(field: str, value: str, *, file: str) -> NoReturn:
 
 
 def with_variables(text: str, variables: Mapping[str, str]) -> str:
-    """A script in whose environment some variables are set.
+    """Set variables at the top of a script.
 
     Args:
         text: The script. [text]
         variables: Values by name; what the script itself assigns wins. [text]
 
     Returns:
-        The script. [text]
+        The script with the variables. [text]
     """
     given = "".join(f': "${{{name}:={value}}}"\n' for name, value in variables.items())
     return given + text
 
 
 def split(text: str) -> list[str]:
-    """Words of a line as a shell would split it; of a broken one by spaces.
+    """Split a line into words as a shell does, or by spaces where quotes are open.
 
     Args:
         text: A line. [text]

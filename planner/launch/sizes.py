@@ -1,4 +1,4 @@
-"""Sizes that launch files give of a model, beside those of one that a user names."""
+"""Sizes of a model in launch files, against the model that a user names."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ class Size:
     """One size that a file states.
 
     Attributes:
-        what: Of `KNOWN`. [text]
-        value: As stated. [1]
-        field: The option or key that says it. [text]
-        file: Where it is from; empty where it is not known. [text]
+        what: Name of the size in `KNOWN`. [text]
+        value: Value as stated. [1]
+        field: Option or key that states the size. [text]
+        file: File that states the size; empty where unknown. [text]
     """
 
     what: str
@@ -55,9 +55,9 @@ KNOWN: dict[str, Callable[[Architecture], set[int]]] = {
     "experts": lambda model: _experts(model, "experts"),
     "experts of a token": lambda model: _experts(model, "top_k"),
 }
-"""Values of a size that the layers of a model have; layers without it have none."""
+"""Values of a size in the layers of a model; empty where no layer has the size."""
 OF_ONE_KIND = ("key and value heads",)
-"""Sizes that latent attention has not, whatever a file says. [text]"""
+"""Sizes that latent attention does not have, whatever a file says. [text]"""
 MEGATRON = {
     "num_layers": "layers",
     "hidden_size": "width",
@@ -94,11 +94,11 @@ def sizes_of(
     Args:
         given: Values by name. [-]
         names: Size by name. [text]
-        file: Where they are from. [text]
-        spelled: A name as the file spells it. [text]
+        file: File of the values. [text]
+        spelled: Spelling of a name in the file. [text]
 
     Returns:
-        Those that are given as whole numbers. [-]
+        Sizes that are given as whole numbers above 0. [-]
     """
     return tuple(
         Size(what, given[name], spelled(name), file)
@@ -108,12 +108,12 @@ def sizes_of(
 
 
 def refuse_other_model(sizes: Sequence[Size], model: Architecture, named: str) -> None:
-    """Refuse a model that is not the one whose sizes files give.
+    """Refuse a model whose sizes differ from the sizes in the files.
 
     Args:
-        sizes: What the files say. [-]
+        sizes: Sizes that the files state. [-]
         model: The model that the user names. [-]
-        named: How. [text]
+        named: Name that the user gives. [text]
 
     Raises:
         BadInputError: A size differs; names file, option and both values.

@@ -1,4 +1,4 @@
-"""Switches of a plan's stack in its launch files: those of the price, and no other."""
+"""Switches of a plan's stack: launch files set the switches that are priced."""
 
 from collections.abc import Iterator, Mapping
 
@@ -8,7 +8,7 @@ from planner.specs.switches import Layouts, Needs
 
 
 def is_on(brief: Brief, room: str, switch: str) -> bool:
-    """Whether launch files set a switch: the price has it, the framework takes it.
+    """Tell if launch files set a switch: it is priced, and the framework takes it.
 
     Args:
         brief: The plan. [-]
@@ -16,7 +16,7 @@ def is_on(brief: Brief, room: str, switch: str) -> bool:
         switch: A field of the profile. [text]
 
     Returns:
-        False where either is not so.
+        True where both hold, for the switch and for all switches that it needs.
     """
     (its,) = (framework for framework in FRAMEWORKS if framework.name == room)
     needs = its.switches.get(switch, Needs())
@@ -28,15 +28,15 @@ def is_on(brief: Brief, room: str, switch: str) -> bool:
 def switch_gaps(
     brief: Brief, room: str, has: Mapping[str, tuple[object, ...]]
 ) -> Iterator[Gap]:
-    """Switches that a plan was priced with and that its files cannot set.
+    """Switches that a plan was priced with and that the plan's files cannot set.
 
     Args:
-        brief: The plan; of another framework its stack is not that of the files. [-]
+        brief: The plan; a plan for another framework has no such gaps. [-]
         room: Framework that the files are for. [text]
-        has: What the files can set, by field of the profile. [-]
+        has: Values that the files can set, by field of the profile. [-]
 
     Yields:
-        One gap for each.
+        One gap per switch.
     """
     for switch, words in has.items():
         value = brief.stack.get(switch)

@@ -1,4 +1,4 @@
-"""A target: who writes launch files for a plan, and who reads them back."""
+"""Targets, which write and read launch files, and launchers of a cluster."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,15 +14,15 @@ class Target:
     """A framework that a plan can be written for.
 
     Attributes:
-        name: On the command line. [text]
-        title: In prose. [text]
-        framework: The room whose limits, recipe and profile price it. [text]
+        name: Name on the command line. [text]
+        title: Name in prose. [text]
+        framework: Framework whose limits, recipe and profile price a plan. [text]
         version: Releases that the files are written for. [text]
-        gaps: What of a plan it cannot express; empty where it can all of it. [-]
-        write: The program of every rank, with its files. [-]
-        reads: Whether these files look like its own. [-]
-        read: What they say. [-]
-        holds: Targets whose files may lie among its own. [text]
+        gaps: Features of a plan that the target cannot express. [-]
+        write: Program of every rank, with the program's files. [-]
+        reads: True where files look like the target's own. [-]
+        read: Settings that the files give. [-]
+        holds: Targets whose files may lie among the target's own. [text]
     """
 
     name: str
@@ -38,16 +38,16 @@ class Target:
 
 @dataclass(frozen=True)
 class Launcher:
-    """What starts a program on the nodes of a cluster.
+    """Launcher, which starts a program on the nodes of a cluster.
 
     Attributes:
-        name: On the command line. [text]
-        title: In prose. [text]
+        name: Name on the command line. [text]
+        title: Name in prose. [text]
         version: Releases that the files are written for. [text]
-        write: Its files beside the program's. [-]
-        start: The command that a user types in the folder. [text]
-        starter: What starts the ranks of a node where the program allows it; None
-            leaves the program's own. [text]
+        write: Files of the launcher, beside the program's files. [-]
+        start: Command that a user types in the folder. [text]
+        starter: Starter of a node's ranks, where the program allows it; None keeps
+            the program's starter. [text]
     """
 
     name: str

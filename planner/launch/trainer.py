@@ -1,4 +1,4 @@
-"""Arguments of Hugging Face's Trainer, whichever file says them."""
+"""Arguments of Hugging Face's Trainer, from any of the files."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from planner.frameworks.accelerate.known import keys, unknown_arguments
 from planner.launch.shell import Script, fill_words, refuse_unset, unset
 
 LENGTHS = ("max_length", "max_seq_length", "model_max_length", "cutoff_len")
-"""Names of the length of a sequence. [text]"""
+"""Names of the sequence length. [text]"""
 ADAPTERS = frozenset(
     {
         "use_peft",
@@ -162,9 +162,9 @@ class Options:
     """Options of the launch scripts among the files.
 
     Attributes:
-        given: Values by name, of those that somebody reads. [-]
-        strange: Those that no known program has, as written. [text]
-        unset: Those whose value is a variable that no file sets, as written. [text]
+        given: Values by name of the options that are read. [-]
+        strange: Options that no known program has, as written. [text]
+        unset: Options whose value is a variable that no file sets, as written. [text]
     """
 
     given: Mapping[str, Any] = field(default_factory=dict)
@@ -180,12 +180,12 @@ def options_of(files: Mapping[str, str], launchers: frozenset[str]) -> Options:
         launchers: Options of a launcher that are read too. [text]
 
     Returns:
-        Values of options that Trainer, TRL's scripts or the launcher have, and what
-        is left. [-]
+        Values of options that Trainer, TRL's scripts or the launcher have, and the
+        other options. [-]
 
     Raises:
-        BadInputError: An option that decides the price has a value that only a
-            variable knows, and no file sets it.
+        BadInputError: An option that decides the price takes a variable that no file
+            sets.
     """
     its, strange, open_ones = dict[str, Any](), list[str](), list[str]()
     for name, text in files.items():
@@ -210,7 +210,7 @@ def known_arguments() -> frozenset[str]:
 
 
 def _pairs(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Options without their dashes, each with the words up to the next one."""
+    """Options without dashes, each with the words up to the next option."""
     option, values = "", list[str]()
     ended = ("--" if w in _OPERATORS or ">" in w else w for w in (*words, "--"))
     for word in ended:
@@ -226,11 +226,11 @@ def _pairs(words: Sequence[str]) -> Iterator[tuple[str, str]]:
 _OPERATORS = frozenset({"|", "||", "&&", "&", ";", "then", "else", "fi", "done"})
 """Words of a shell that end a command. [text]"""
 _SINGLE = STARTERS | (READ - {"fsdp", "lora_target_modules", "lora_modules_to_save"})
-"""Options with one value: what follows it is the program, or its own words. [text]"""
+"""Options with one value; further words belong to the program. [text]"""
 
 
 def _scalar(text: str) -> Any:
-    """A word of a command line as YAML; as it stands where it is none."""
+    """Read a word of a command line as YAML; a word that is no YAML stays text."""
     try:
         return parse_yaml(text)
     except (yaml.YAMLError, ValueError):
@@ -238,11 +238,11 @@ def _scalar(text: str) -> Any:
 
 
 def told(given: Mapping[str, Any], options: Options) -> Iterator[str]:
-    """What changes the price, or may, and is not read.
+    """Sentences on settings that change the price, or may, and are not read.
 
     Args:
         given: Arguments of Trainer by name, of every file. [-]
-        options: Of the launch scripts. [-]
+        options: Options of the launch scripts. [-]
 
     Yields:
         One sentence each. [text]
@@ -261,11 +261,11 @@ def told(given: Mapping[str, Any], options: Options) -> Iterator[str]:
 
 
 def ignored(given: Mapping[str, Any], options: Options) -> Iterator[str]:
-    """What changes no layout, time or memory.
+    """Settings that change no layout, time or memory.
 
     Args:
         given: Arguments of Trainer by name, of every file. [-]
-        options: Of the launch scripts. [-]
+        options: Options of the launch scripts. [-]
 
     Yields:
         Settings as they are written. [text]
@@ -290,7 +290,7 @@ def adapters_of(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any
 
     References:
         trl/trainer/model_config.py and trl/trainer/utils.py, get_peft_config and
-        get_quantization_config; the alignment handbook's are of the same names.
+        get_quantization_config; the alignment handbook has options of these names.
     """
     if not true(given.get("use_peft")):
         return {}, {}
@@ -323,16 +323,16 @@ def _frozen(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def true(value: object) -> bool:
-    """Whether a value of YAML or of a command line means yes. [-]."""
+    """Tell if a value of YAML or of a command line means yes. [-]."""
     return value is True or str(value).lower() in ("true", "1", "yes", "on")
 
 
 def refuse_quantised(given: Mapping[str, Any], file: str) -> None:
-    """Refuse 4-bit weights that train: nobody runs them.
+    """Refuse 4-bit or 8-bit weights without adapters, which cannot train.
 
     Args:
         given: Arguments by name. [-]
-        file: For the message. [text]
+        file: File for the message. [text]
 
     Raises:
         BadInputError: Weights are quantised, and no adapter is asked for.

@@ -1,4 +1,4 @@
-"""Model families: a Hugging Face config in, layers that count themselves out."""
+"""Model families, which turn a Hugging Face config into layers with counts."""
 
 from planner.models.architecture import Architecture, AttentionConvention
 from planner.models.blocks import (

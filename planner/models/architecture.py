@@ -41,11 +41,11 @@ class Architecture:
         learned_positions: Rows of the learned position table; 0 for none. [1]
         norm: Kind of the final norm.
         mtp_layers: Depth of multi-token prediction. [1]
-        source: Where the description comes from.
+        source: Citation, URL or path of the description.
         max_position: Longest sequence the source states; None if it does not. [1]
         embedding_norm: A norm after the embedding.
         logit_cap: Bound of the head's logits, by tanh; None for no bound. [1]
-        fields: The config that described it; no part of what it is. [-]
+        fields: Config that described the model; left out of comparisons. [-]
     """
 
     name: str
@@ -83,7 +83,7 @@ class Architecture:
 
     @property
     def mtp_kind(self) -> LayerKind:
-        """Kind of the layer inside an MTP module: that of the last run, trained.
+        """Kind of the layer inside an MTP module: the kind of the last run, trained.
 
         Returns:
             Layer kind. [1]
@@ -91,14 +91,14 @@ class Architecture:
         return replace(self.runs[-1][0], role="trained")
 
     def with_frozen(self, layers: int, role: Role) -> "Architecture":
-        """The same model, whose first layers do not train.
+        """The model with the first layers frozen.
 
         Args:
-            layers: How many of them. [1]
-            role: What becomes of each: "passed" or "below". [-]
+            layers: Number of frozen layers. [1]
+            role: Role of each frozen layer: "passed" or "below". [-]
 
         Returns:
-            Frozen layers as kinds of their own, named after their role. [-]
+            The model; frozen layers are kinds of their own, named after the role. [-]
         """
         if not layers:
             return self
@@ -110,10 +110,10 @@ class Architecture:
         return replace(self, runs=runs_of([*frozen, *every[layers:]]))
 
     def thawed(self) -> "Architecture":
-        """The same model with every layer training again.
+        """The model with every layer trained again.
 
         Returns:
-            The model that :meth:`with_frozen` was asked of. [-]
+            The model as before :meth:`with_frozen`. [-]
         """
         if all(kind.role == "trained" for kind, _ in self.runs):
             return self

@@ -1,4 +1,4 @@
-"""A job as the writers of launch files are asked about it."""
+"""The parts of a job that the writers of launch files are asked about."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from planner.specs.training import TrainingSpec
 
 @dataclass(frozen=True)
 class Asked:
-    """What of a job decides whether a target has words for it, its layout apart.
+    """Parts of a job that decide if a target has words for it, the layout apart.
 
     Attributes:
-        framework: The room that the job or its plan is for. [text]
+        framework: Framework of the job or of its plan. [text]
         fields: Hugging Face fields of the model. [-]
-        model: The same as layers that know their sizes. [-]
+        model: The model as layers that know their sizes. [-]
         training: The training block. [-]
         words: The stack block as the user gave it. [-]
         stack: The software that is priced, by key of its profile. [-]

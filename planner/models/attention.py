@@ -7,7 +7,7 @@ from planner.models.parts import Block, Gemm, SavedTensor
 
 
 class AttentionBlock(Block):
-    """What every attention shares: keys attended, FLOPs of its core."""
+    """Base of every attention block: keys attended, FLOPs of the core."""
 
     hidden: int
     window: int | None

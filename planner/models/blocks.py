@@ -51,9 +51,8 @@ class LayerKind(Block):
         norms: Norms over the model width: 2 before the halves, 4 with norms after
             them too, 1 if the halves share it or one is absent. [1]
         parallel: Both halves read the layer's input and add up.
-        role: What a training does with it: "trained", "passed" (frozen, but the
-            gradient passes through), or "below" (frozen like all before it: no
-            backward).
+        role: Role in training: "trained", "passed" (frozen, but the gradient passes
+            through), or "below" (frozen like all layers before it: no backward).
     """
 
     name: str
@@ -130,7 +129,7 @@ class LayerKind(Block):
         return self.attention.gemms() + self.ffn.gemms()
 
     def saved(self) -> tuple[SavedTensor, ...]:
-        """Tensors kept for backward: each half's norm input and output, and its own.
+        """Tensors kept for backward: input and output of norms, and the halves' own.
 
         Dense: 4 h (sequence) + (a + 2g) d + a d + n_m f (tensor) + a (fp32, tensor).
         The first is the layer's input, whichever half reads it. "ffn_norm_input"

@@ -1,4 +1,4 @@
-"""Reading Hugging Face fields: what a family needs, and errors that name the field."""
+"""Reads Hugging Face fields: what a family needs, and errors that name the field."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -14,13 +14,13 @@ from planner.models.details import Details
 from planner.models.errors import ModelConfigError
 from planner.specs.layout import MOST_LAYERS
 
-# A key this like a field that is absent is taken for its misspelling; real configs
-# hold many foreign keys, and none of those of the supported families is this close.
+# Similarity from which a key counts as a misspelling of an absent field. Real configs
+# hold many foreign keys, and none in the supported families is this close.
 _MISSPELT = 0.9
 
 
 LARGEST_SIZE = (1 << 31) - 1
-"""Rows, columns or heads of one layer: what a 32-bit index of a kernel holds. [1]"""
+"""Most rows, columns or heads of a layer, as a kernel's 32-bit index holds them. [1]"""
 
 
 class FamilyConfig(BaseModel, ABC):
@@ -45,7 +45,7 @@ class FamilyConfig(BaseModel, ABC):
 
         Args:
             name: Name for the model.
-            source: Where the fields come from.
+            source: Citation, URL or path of the fields.
 
         Returns:
             The architecture.
@@ -57,7 +57,7 @@ class FamilyConfig(BaseModel, ABC):
 
         Args:
             config: Hugging Face config; foreign keys are ignored.
-            source: Where it comes from, for errors.
+            source: Citation, URL or path of the config, for errors.
 
         Returns:
             The family's fields.
@@ -106,7 +106,7 @@ class FamilyConfig(BaseModel, ABC):
 
     @classmethod
     def _refuse_absurd(cls, config: Mapping[str, Any], source: str) -> None:
-        """Sizes are those of tensors; layers are listed one by one."""
+        """Refuse sizes beyond those of tensors, and more layers than can be listed."""
         for name in cls.model_fields:
             value = config.get(name)
             most = MOST_LAYERS if "layer" in name else LARGEST_SIZE
@@ -135,10 +135,10 @@ def require_divisible(config: BaseModel, field: str, by: str, else_: str = "") -
         config: Config that holds both.
         field: Name of the multiple.
         by: Name of the divisor.
-        else_: What else the user may do, to end the message with.
+        else_: Advice to the user, to end the message with.
 
     Raises:
-        ValueError: It is not; the message holds both fields and values.
+        ValueError: The field is no multiple; the message holds both fields and values.
     """
     value, divisor = getattr(config, field), getattr(config, by)
     if value % divisor:
@@ -151,10 +151,10 @@ def require_at_most(config: BaseModel, field: str, limit: str) -> None:
     Args:
         config: Config that holds both.
         field: Name of the bounded field.
-        limit: Name of its bound.
+        limit: Name of the field that bounds it.
 
     Raises:
-        ValueError: It is greater; the message holds both fields and values.
+        ValueError: The field is greater; the message holds both fields and values.
     """
     value, bound = getattr(config, field), getattr(config, limit)
     if value > bound:

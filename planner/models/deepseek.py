@@ -54,7 +54,7 @@ class DeepseekV2Config(FamilyConfig):
         return self
 
     def _check_groups(self) -> None:
-        """Groups are equal, and those chosen hold experts enough for one token."""
+        """Check that groups are equal, and that chosen groups hold enough experts."""
         if None in (self.n_group, self.topk_group):
             return
         require_divisible(self, "n_routed_experts", "n_group")
@@ -72,7 +72,7 @@ class DeepseekV2Config(FamilyConfig):
 
         Args:
             name: Name for the model.
-            source: Where the fields come from.
+            source: Citation, URL or path of the fields.
 
         Returns:
             The architecture.
@@ -128,7 +128,7 @@ class DeepseekV2Config(FamilyConfig):
         )
 
     def _groups(self) -> tuple[int, int]:
-        """Groups of experts, and those chosen for a token; one for free routing."""
+        """Groups of experts, and groups chosen for a token; both 1 for free routing."""
         free = self.n_group is None or self.topk_group is None
         if free or self.topk_method == "greedy":
             return 1, 1

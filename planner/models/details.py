@@ -9,7 +9,7 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Rotation(BaseModel):
-    """How rotary positions are stretched, as `rope_scaling` or `rope_parameters`."""
+    """Scaling of rotary positions, as in `rope_scaling` or `rope_parameters`."""
 
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
 

@@ -53,7 +53,7 @@ class Mlp(Block):
         return self.bias * self.hidden
 
     def gemms(self) -> tuple[Gemm, ...]:
-        """Gate and up as one (h -> (n_m - 1) f), then down (f -> h).
+        """Gate and up as one GEMM (h -> (n_m - 1) f), then down (f -> h).
 
         Returns:
             GEMMs; none of width 0. [1]

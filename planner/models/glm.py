@@ -12,7 +12,7 @@ from planner.models.grouped_query import GroupedQueryConfig
 
 
 class GlmConfig(GroupedQueryConfig):
-    """Fields of a GLM-4 config of 2024; attention_bias leaves the output without."""
+    """Fields of a GLM-4 config of 2024; attention_bias is for Q, K and V alone."""
 
     family: ClassVar[str] = "glm"
     hf_class: ClassVar[str] = "GlmForCausalLM"

@@ -41,7 +41,7 @@ class Gpt2Config(FamilyConfig):
 
         Args:
             name: Name for the model.
-            source: Where the fields come from.
+            source: Citation, URL or path of the fields.
 
         Returns:
             The architecture.

@@ -48,7 +48,7 @@ class GroupedQueryConfig(FamilyConfig):
 
         Args:
             name: Name for the model.
-            source: Where the fields come from.
+            source: Citation, URL or path of the fields.
 
         Returns:
             The architecture.

@@ -11,13 +11,13 @@ _FILES = (".json", ".yaml", ".yml")
 
 
 def is_hub_id(reference: str) -> bool:
-    """A reference looks like an owner and a name, and not like a file.
+    """Tell if a reference looks like an owner and a name, and not like a file.
 
     Args:
-        reference: What the user wrote.
+        reference: Reference that the user wrote.
 
     Returns:
-        Whether the hub may know it.
+        True where the hub may know the reference.
     """
     named = _ID.fullmatch(reference) is not None
     return named and not reference.endswith(_FILES)
@@ -34,7 +34,7 @@ def hub_config(repo: str) -> Path:
 
     Raises:
         ModelConfigError: huggingface_hub is not installed, or the hub does not
-            answer, does not know the repository or does not give it.
+            answer, does not know the repository or refuses access.
     """
     start = f"model {repo!r} is neither a preset nor a file, and the hub"
     otherwise = "download its config.json elsewhere and give the path"

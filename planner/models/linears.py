@@ -13,13 +13,13 @@ from planner.models.feedforward import Mlp
 
 @dataclass(frozen=True)
 class Linear:
-    """One linear layer, which is a GEMM or the part of a fused one.
+    """One linear layer, which is a GEMM or a part of a fused GEMM.
 
     Args:
-        name: Its name in the model's code. [text]
-        gemm: The GEMM that it is part of. [text]
-        inputs: Columns of its input. [1]
-        outputs: Columns of its output. [1]
+        name: Name of the layer in the model's code. [text]
+        gemm: GEMM that the layer is part of. [text]
+        inputs: Columns of the input. [1]
+        outputs: Columns of the output. [1]
     """
 
     name: str
@@ -83,7 +83,7 @@ def linears(layer: LayerKind, family: str) -> tuple[Linear, ...]:
 
 @cache
 def split_widths(layer: LayerKind) -> Mapping[str, tuple[int, ...]]:
-    """Output columns of the weights that a fused GEMM stands for, by its name.
+    """Output columns of the weights that a fused GEMM stands for, by name of the GEMM.
 
     Args:
         layer: Kind of layer. [-]

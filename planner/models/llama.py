@@ -93,7 +93,7 @@ class MistralConfig(GroupedQueryConfig):
     """Fields of a Mistral config.
 
     sliding_window has to be there, if only as null: Hugging Face's default is a
-    window, that of most Mistral models is none.
+    window, but most Mistral models have none.
     """
 
     family: ClassVar[str] = "mistral"

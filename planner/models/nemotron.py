@@ -66,7 +66,7 @@ class _PrunedBlock(BaseModel):
 
     @property
     def is_empty(self) -> bool:
-        """Neither half is left. [1]."""
+        """True where neither half is left. [1]."""
         return self.attention.no_op and self.ffn.no_op
 
 
@@ -87,7 +87,7 @@ class NemotronNasConfig(GroupedQueryConfig):
 
     @classmethod
     def _named(cls, config: Mapping[str, Any]) -> dict[str, Any]:
-        # The width of the whole is null in these configs; the blocks have theirs.
+        # The model's width is null in these configs; each block has its own.
         named = super()._named(config)
         return {k: v for k, v in named.items() if k != "intermediate_size"}
 

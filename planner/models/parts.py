@@ -1,4 +1,4 @@
-"""What the blocks of a layer are made of: GEMMs, saved tensors, parameter classes."""
+"""Parts of the blocks of a layer: GEMMs, saved tensors, parameter classes."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ class Gemm:
     "expert-row"). Core attention is no Gemm: it has no weights.
 
     Args:
-        name: What it computes, unique in its layer.
-        inputs: K, columns of its input. [1]
-        outputs: N, columns of its output; fused matrices count together. [1]
-        split: How tensor or expert parallelism divides it.
-        region: Half of the layer that it belongs to.
-        calls: Copies of a token that pass through it; top-k for an expert. [1]
+        name: Name of the product, unique in its layer.
+        inputs: K, columns of the input. [1]
+        outputs: N, columns of the output; fused matrices count together. [1]
+        split: Division by tensor or expert parallelism.
+        region: Half of the layer that the GEMM belongs to.
+        calls: Copies of a token that pass through; top-k for an expert. [1]
     """
 
     name: str
@@ -59,13 +59,13 @@ class SavedTensor:
 
     Split says what divides its tokens or columns: the tensor degree if sequence
     parallelism is on ("sequence"), the tensor degree always ("tensor"), or the
-    experts' placement ("expert", with width counted for all top-k copies of a token
-    under perfect balance).
+    experts' placement ("expert"). An expert's width counts all top-k copies of a
+    token under perfect balance.
 
     Args:
-        name: What it holds, unique in its layer.
+        name: Name of the tensor, unique in its layer.
         width: Elements per token before any split. [1]
-        split: What divides it.
+        split: Parallelism that divides the tensor.
         precision: "compute" follows the job's dtype, "fp32" is always 4 bytes.
     """
 

@@ -50,7 +50,7 @@ class Preset(BaseModel):
 
     @property
     def hub_id(self) -> str:
-        """Owner and name of its weights on the Hugging Face hub.
+        """Owner and name of the weights on the Hugging Face hub.
 
         Returns:
             The id that the source names first; empty where the fields are from
@@ -132,8 +132,8 @@ def load_model(reference: str, base: Path | None = None) -> Architecture:
         The architecture.
 
     Raises:
-        ModelConfigError: It is none of them, the hub does not answer, or the file
-            does not describe a model.
+        ModelConfigError: The reference is none of them, the hub does not answer, or
+            the file does not describe a model.
     """
     if reference in preset_names():
         return preset(reference)
@@ -196,11 +196,11 @@ def weights_of(config: Mapping[str, Any], name: str) -> str:
 
     Args:
         config: Hugging Face fields.
-        name: What the model is called: a preset, a hub id, or anything else.
+        name: Name of the model: a preset, a hub id, or anything else.
 
     Returns:
-        A preset's hub id where all fields are the preset's, the name where it is a hub
-        id, `_name_or_path` where it is one or a whole path; else empty. [text]
+        A preset's hub id where all fields are the preset's; else the name or
+        `_name_or_path`, where it is a hub id or a whole path; else empty. [text]
     """
     if name in preset_names():
         found = read_preset(name)

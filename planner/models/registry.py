@@ -81,7 +81,7 @@ FAMILIES: tuple[type[FamilyConfig], ...] = (
 )
 
 MOST_PARAMETERS = 10**15
-"""Of a model; the largest that was published has about 10^12. [1]"""
+"""Most parameters of a model; the largest published model has about 10^12. [1]"""
 
 
 def from_config(
@@ -95,7 +95,7 @@ def from_config(
 
     Args:
         config: Content of a config.json.
-        source: Where it comes from: a citation, URL or path.
+        source: Citation, URL or path of the config.
         name: Name for the model; `_name_or_path` or the family's unless given.
 
     Returns:
@@ -137,7 +137,7 @@ def _text_part(config: Mapping[str, Any]) -> Mapping[str, Any]:
     text = config.get("text_config")
     if not isinstance(text, Mapping):
         return config
-    # Whether embeddings are tied may be said outside; the class is that of the whole.
+    # Tied embeddings may be stated outside; the class belongs to the whole model.
     outer = ("tie_word_embeddings", "_name_or_path")
     return {k: config[k] for k in outer if k in config} | dict(text)
 

@@ -1,4 +1,4 @@
-"""Answers as rich renderables: what is printed is decided here, where to is not."""
+"""Answers as rich renderables; the caller decides where they are printed."""
 
 from planner.report.heading import Heading, heading
 from planner.report.text import (

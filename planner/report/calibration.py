@@ -15,16 +15,16 @@ def calibration_report(
     contradictions: Sequence[str],
     file: str,
 ) -> RenderableType:
-    """What was fitted, what was refused, and which rows disagree.
+    """Fitted and refused constants, contradictions, and rows left out.
 
     Args:
-        fits: By GPU, framework and stack. [-]
-        skipped: Id of a row to why it was left out. [text]
+        fits: Fit of each GPU, framework and stack. [-]
+        skipped: Id of a row left out to the reason. [text]
         contradictions: Sentences. [text]
-        file: Where the constants are written. [text]
+        file: File with the fitted constants. [text]
 
     Returns:
-        For printing. [-]
+        A renderable for printing. [-]
     """
     parts: list[RenderableType] = [
         section(f"{framework}, {stack} on {gpu}", _body(fit))
@@ -40,7 +40,7 @@ def calibration_report(
 
 
 def _body(fit: Calibrated) -> RenderableType:
-    """The table of constants, and what it did for the rows."""
+    """Median errors before and after the fit, and the table of constants."""
     table = Table("constant", "default", "fitted", "90 % confidence", "", box=None)
     band = f"{fit.low:.4g} to {fit.high:.4g}"
     why = "measured over predicted step"

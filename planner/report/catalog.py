@@ -1,4 +1,4 @@
-"""What is known, as tables: numbers in natural units, unverified ones marked."""
+"""The catalog as tables: numbers in natural units, unverified numbers marked."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -84,7 +84,7 @@ _COLUMNS = {
     "targets": ("title", "version", "framework"),
 }
 KINDS = tuple(_COLUMNS)
-"""What the catalog has, in order of listing."""
+"""Kinds of the catalog, in order of listing."""
 
 
 def kind_names(kind: str) -> tuple[str, ...]:
@@ -121,7 +121,7 @@ def entry(kind: str, name: str) -> Entry:
         name: One of `kind_names`. [-]
 
     Returns:
-        Its fields; quantities are texts with their base unit. [-]
+        Fields of the entry; quantities are texts with their base unit. [-]
 
     Raises:
         BadInputError: No such kind or name; names the nearest.
@@ -143,7 +143,7 @@ def entry(kind: str, name: str) -> Entry:
 
 
 def _model(name: str) -> Entry:
-    """A model: what it counts out to, where its description is from, its fields."""
+    """A model: counted sizes, published size, source and config."""
     its, known = preset(name), read_preset(name)
     return {
         "name": name,
@@ -173,7 +173,7 @@ def _framework(its: Framework) -> Entry:
 
 
 def _target(name: str) -> Entry:
-    """What a plan can be emitted for; a launcher starts the plan's own framework."""
+    """A target of `planner emit`; a launcher starts the plan's own framework."""
     every: tuple[Target | Launcher, ...] = (*TARGETS, *LAUNCHERS)
     its = next(one for one in every if one.name == name)
     return {
@@ -240,7 +240,7 @@ def _type_of(kind: str) -> type[Sourced]:
 
 
 def _cells(kind: str, name: str) -> list[str]:
-    """One row without its name."""
+    """Cells of one row, without the name."""
     if kind not in _READERS:
         data = entry(kind, name)
         return [_plain(data[column], column) for column in _COLUMNS[kind]]
@@ -322,13 +322,13 @@ def entry_table(kind: str, name: str) -> RenderableType:
 
 
 def facts(its: Sourced) -> Iterator[tuple[str, str, str]]:
-    """Everything that an entry states, each with where it is from.
+    """Every field of an entry, with value and source.
 
     Args:
         its: A GPU, a link, a node or a cluster. [-]
 
     Yields:
-        Field, value in natural units, source; the last empty for a name. [text]
+        Field, value in natural units, source; a name has an empty source. [text]
     """
     for field in type(its).model_fields:
         if field not in {"sources", "unverified"}:
@@ -336,7 +336,7 @@ def facts(its: Sourced) -> Iterator[tuple[str, str, str]]:
 
 
 def _reached(name: str) -> Iterator[tuple[str, str, str]]:
-    """What a GPU reaches of its datasheet, and what of that is a relative's."""
+    """Measured rates of a GPU, and sections taken from a related GPU."""
     yield "calibrated", "yes" if name in calibrated() else "no", ""
     if name not in calibrated():
         return
@@ -352,7 +352,7 @@ def _reached(name: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _source(its: Sourced, field: str) -> str:
-    """Where a fact is from; names and references to other entries have no source."""
+    """Source of a fact; names and references to other entries have no source."""
     if field in its.sources:
         return its.sources[field]
     value = getattr(its, field)

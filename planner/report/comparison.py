@@ -59,7 +59,7 @@ def candidates_table(candidates: Sequence[CandidateAnswer]) -> Table:
         candidates: Answers, in the order given. [-]
 
     Returns:
-        The table; a star marks those that no other beats in time and cost. [-]
+        The table; a star marks candidates that no other beats in time and cost. [-]
     """
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("candidate")
@@ -90,7 +90,7 @@ def _row(one: CandidateAnswer) -> tuple[str | Text, ...]:
 
 
 def _between(interval: Interval, said: object) -> str:
-    """A value with its bounds below it."""
+    """A value, and below it the bounds."""
     assert callable(said)
     return f"{said(interval.value)}\n{said(interval.low)} to {said(interval.high)}"
 
@@ -108,7 +108,7 @@ def _mark(one: CandidateAnswer) -> Text:
 
 
 def _best(answer: Comparison) -> Iterator[str]:
-    """What to sign for, and why each has the nodes that it has."""
+    """The candidate to sign for, and reasons for each candidate's node count."""
     if answer.best:
         one = next(c for c in answer.candidates if c.name == answer.best)
         took, gpus = days(one.time_to_train_s or 0.0), one.gpus or 0
@@ -216,7 +216,7 @@ def _extra(extra: Extra) -> tuple[str, ...]:
 
 
 SAME_S = 60.0
-"""A difference of runs that is none to speak of. [s]"""
+"""Difference of run times up to which no time is saved. [s]"""
 
 
 def _small_print(answer: Comparison) -> Iterator[RenderableType]:

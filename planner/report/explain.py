@@ -22,15 +22,15 @@ from planner.specs.layout import Layout
 from planner.specs.result import RankedPlan, Tie
 
 SHOWN_STAGES = 4
-"""Ranks of a long pipeline that are told one by one. [1]"""
+"""Ranks of the longest pipeline of which every rank is told. [1]"""
 
 
 def explanation_report(answer: Explained, title: Heading) -> RenderableType:
-    """Why a job cannot fit and what helps, or why its best plan wins.
+    """Limits that clash and changes that help, or reasons why the best plan wins.
 
     Args:
-        answer: What was found. [-]
-        title: What the report opens with. [-]
+        answer: Answer of `planner explain`. [-]
+        title: Title line of the report. [-]
 
     Returns:
         A renderable, laid out for 100 columns. [-]
@@ -163,7 +163,7 @@ def _verb(bound: Binding) -> str:
 
 
 def _front(points: Sequence[FrontPoint], best: RankedPlan) -> RenderableType:
-    """Points with their step and GPU time beside those of the best plan."""
+    """Points of a front, with step and GPU time relative to the best plan."""
     step, gpus = best.estimate.step_time_s.value, best.layout.gpus
     rows = [
         (

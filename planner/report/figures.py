@@ -81,7 +81,7 @@ def _scatter(rows: Sequence[Outcome], point: Point, what: str) -> Figure:
 
 
 def _bands(low: float, high: float) -> list[Trace]:
-    """The diagonal, and what is within 10 and 20 % of it."""
+    """The diagonal, and bands of 10 and 20 % around it."""
     shared = {"type": "scatter", "mode": "lines", "hoverinfo": "skip"}
     bands: list[Trace] = [
         {
@@ -144,7 +144,7 @@ def _hover(row: Outcome) -> str:
 
 
 def error_histogram(outcomes: Sequence[Outcome]) -> Figure:
-    """How often each error occurs, of step time and of memory.
+    """Histograms of the errors of step time and of memory.
 
     Args:
         outcomes: Rows to count, shape (rows,). [-]
@@ -190,7 +190,7 @@ def error_boxes(outcomes: Sequence[Outcome]) -> Figure:
         outcomes: Rows to count, shape (rows,). [-]
 
     Returns:
-        One box a group; a menu picks what to group by.
+        One box a group; a menu picks the grouping.
     """
     timed = [row for row in outcomes if row.step_error is not None]
     names = list(GROUPINGS)

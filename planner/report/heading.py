@@ -1,4 +1,4 @@
-"""The title line: what was planned, on what, with what."""
+"""The title line: model, machine and framework of a job."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ class Heading:
         model: Name of the model. [-]
         on: GPUs in service and their names. [-]
         cluster: Name of the cluster. [-]
-        framework: Its title and version. [-]
+        framework: Title and version of the framework. [-]
         job: Sequence length, batch and precision in a phrase. [-]
     """
 
@@ -36,7 +36,7 @@ def heading(workload: Workload) -> Heading:
         workload: The job, resolved. [-]
 
     Returns:
-        Its names. [-]
+        Names of the job. [-]
     """
     training, framework = workload.training, workload.framework
     tokens = training.sequences * training.seq_len

@@ -39,8 +39,8 @@ def training_memory_report(answer: TrainingMemory, title: Heading) -> Renderable
     """Memory of a training job, and the answers that go with it.
 
     Args:
-        answer: What was found. [-]
-        title: What the report opens with. [-]
+        answer: Answer for the training job. [-]
+        title: Title line of the report. [-]
 
     Returns:
         A renderable, laid out for 100 columns. [-]
@@ -66,7 +66,7 @@ def inference_memory_report(
     """Memory of an inference job, and the answers that go with it.
 
     Args:
-        answer: What was found. [-]
+        answer: Answer for the inference job. [-]
         model: Name of the model. [-]
         gpu: Name of the GPU. [-]
 
@@ -90,13 +90,13 @@ def inference_memory_report(
 
 
 def _moments(memory: MemoryEstimate) -> Iterator[RenderableType]:
-    """Device memory of the notable stages at every moment, where it is told."""
+    """Device memory of the notable stages at every moment, where any is known."""
     stages = notable_stages(memory)
     held = [
         {str(at.moment): float(at.device) for at in getattr(stage, "moments", ())}
         for stage in stages.values()
     ]
-    # The stage with most of them has them in the order of a run.
+    # The stage with most moments lists them in the order of a run.
     ordered = sorted(held, key=len, reverse=True)
     names = list(dict.fromkeys(name for moments in ordered for name in moments))
     if not names:
@@ -149,7 +149,7 @@ def _group(gpus: int | None, per_node: int) -> str:
 
 
 def _tokens(number: int, positions: int | None) -> str:
-    """A length, and that of the model where it is shorter."""
+    """A sequence length, and the model's positions where they are fewer."""
     told = _count(number, "token")
     if positions is None or number <= positions:
         return told
@@ -161,7 +161,7 @@ def _count(number: int, unit: str) -> str:
 
 
 def methods_table(methods: Sequence[MethodAnswer]) -> Table:
-    """What each method would hold, and what it makes possible.
+    """Device memory, largest model and fewest GPUs of each method.
 
     Args:
         methods: Answers, the job's own first, shape (methods,). [-]

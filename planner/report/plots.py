@@ -29,7 +29,7 @@ _TIME = {
     "other": ("-", "bright_black"),
     "bubble": ("·", "bright_black"),
 }
-"""What a rank's step consists of: mark and colour."""
+"""Cause of time in a rank's step to mark and colour."""
 _TIME_WORDS = {
     "█": "kernels",
     "▓": "recompute",
@@ -66,9 +66,9 @@ def plots(estimate: Estimate, step: Timeline, phase: str = "") -> RenderableType
     """The pipeline, the time and the memory of every rank.
 
     Args:
-        estimate: What is predicted of the plan. [-]
-        step: Its step. [-]
-        phase: Its name where there are several. [text]
+        estimate: Predicted time and memory of the plan. [-]
+        step: One step of the plan. [-]
+        phase: Name of the phase where there are several. [text]
 
     Returns:
         A renderable, laid out for 100 columns; marks tell what colours do, too. [-]
@@ -89,7 +89,7 @@ def _ranks(count: int) -> list[int]:
 
 
 def _pipeline(step: Timeline) -> RenderableType:
-    """What each rank does most of in each of equal parts of the step."""
+    """Main activity of each rank in each of equal parts of the step."""
     rows = [(f"rank {rank}", _row(step, rank), "") for rank in _ranks(step.ranks)]
     said = f"{step.makespan / 1e9 / WIDTH:.3f} s a mark, by what fills most of it"
     shown = {span.activity for span in step.spans}
@@ -145,7 +145,7 @@ def _memory(memory: MemoryEstimate) -> RenderableType:
 
 
 def _stacked(parts: Sequence[tuple[str, float]], total: float, marks: Marks) -> Text:
-    """A bar whose parts end at the nearest column to where they do."""
+    """A bar whose parts end at the nearest column."""
     line, reached = Text(), 0.0
     for name, value in parts:
         reached += value

@@ -1,4 +1,4 @@
-"""Which ranks share what: every axis on every level of the cluster, and a picture."""
+"""Ranks on the levels of the cluster: the groups of every axis, and a picture."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,18 +14,18 @@ Ints = NDArray[np.int64]
 MOST_NODES = 48
 """Nodes of the picture. [1]"""
 _HUES = (255.0, 55.0)
-"""From the first pipeline rank to the last. [degree]"""
+"""Hues of the first and of the last pipeline rank. [degree]"""
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """The ranks of a layout on one pool: where each sits on every axis.
+    """The ranks of a layout on one pool, with the index of each on every axis.
 
     Attributes:
-        layout: With the degrees that hold there. [-]
+        layout: Layout with the degrees of the pool. [-]
         stages: Pipeline ranks that the pool hosts. [1]
-        topology: Its part of the cluster, used by these ranks. [-]
-        name: Of the pool; empty where there is one kind of node. [text]
+        topology: The pool's part of the cluster, used by these ranks. [-]
+        name: Name of the pool; empty where there is one kind of node. [text]
     """
 
     layout: Layout
@@ -35,7 +35,7 @@ class Ranks:
 
     @property
     def count(self) -> int:
-        """GPUs that hold ranks here. [1]."""
+        """GPUs of the pool that hold ranks. [1]."""
         its = self.layout
         return its.tp * its.cp * its.dp * len(self.stages)
 
@@ -61,7 +61,7 @@ def hosted(workload: Workload, layout: Layout) -> tuple[Ranks, ...]:
         layout: A complete layout. [-]
 
     Returns:
-        One, or one a pool of a mixed fleet. [-]
+        Ranks of the cluster, or of each pool of a mixed fleet. [-]
     """
     job = workload.under(layout)
     if not layout.pools:
@@ -77,10 +77,10 @@ def hosted(workload: Workload, layout: Layout) -> tuple[Ranks, ...]:
 
 
 def level_names(ranks: Ranks) -> tuple[str, ...]:
-    """What the levels of a cluster are called, innermost first.
+    """Names of the levels of a cluster, innermost first.
 
     Args:
-        ranks: On one pool. [-]
+        ranks: Ranks on one pool. [-]
 
     Returns:
         The scale-up domain, then every tier. [text]
@@ -93,13 +93,13 @@ def level_names(ranks: Ranks) -> tuple[str, ...]:
 
 
 def reaches(ranks: Ranks) -> list[tuple[str, int, tuple[int, ...]]]:
-    """How many units of each level the widest group of every axis touches.
+    """Number of units of each level that the widest group of every axis touches.
 
     Args:
-        ranks: On one pool. [-]
+        ranks: Ranks on one pool. [-]
 
     Returns:
-        Axis, ranks of a group, units by level; 1 where groups stay inside one.
+        Axis, ranks of a group, units by level; 1 where groups stay inside one unit.
     """
     levels = len(level_names(ranks))
     units = [
@@ -114,7 +114,7 @@ def reaches(ranks: Ranks) -> list[tuple[str, int, tuple[int, ...]]]:
 
 
 def _groups(ranks: Ranks) -> Iterator[tuple[str, int, Ints]]:
-    """Every axis with ranks beyond one, and which of its groups each rank is in."""
+    """Every axis of more than one rank, with size and the group of each rank."""
     its, at = ranks.layout, ranks.coordinates()
     outer = max(its.dp_shard // its.cp, 1)
     every = np.arange(ranks.count)
@@ -131,7 +131,7 @@ def _groups(ranks: Ranks) -> Iterator[tuple[str, int, Ints]]:
 
 
 def _key(*columns: Ints) -> Ints:
-    """One number a row, the same for equal rows alone."""
+    """One number for each row, equal for equal rows alone."""
     key = np.zeros_like(columns[0])
     for column in columns:
         key = key * (int(column.max()) + 1) + column
@@ -151,14 +151,14 @@ class Gpu:
 
     stage: int
     ours: bool
-    """Whether it belongs to the replica that is shown."""
+    """True if the GPU belongs to the replica that is shown."""
     hue: int
     title: str
 
 
 @dataclass(frozen=True)
 class Node:
-    """A node, or a scale-up domain that is larger."""
+    """A node or a larger scale-up domain."""
 
     name: str
     wide: int
@@ -177,11 +177,11 @@ def picture(ranks: Ranks, most: int = MOST_NODES) -> tuple[tuple[Rack, ...], int
     """The nodes in which the first pipeline replica lies.
 
     Args:
-        ranks: On one pool. [-]
+        ranks: Ranks on one pool. [-]
         most: Nodes to draw; of more the first. [1]
 
     Returns:
-        Their racks, and how many nodes of the replica are not drawn. [1]
+        Racks with the drawn nodes, and number of the replica's nodes left out. [1]
     """
     at = ranks.coordinates()
     first = at["dp"] == 0
@@ -219,10 +219,10 @@ def _gpu(ranks: Ranks, rank: int, at: dict[str, Ints]) -> Gpu:
 
 
 def shares(ranks: Ranks) -> list[str]:
-    """What the levels mean for the layout, in words.
+    """Groups of the layout inside and across the levels, in words.
 
     Args:
-        ranks: On one pool. [-]
+        ranks: Ranks on one pool. [-]
 
     Returns:
         Sentences. [text]

@@ -16,7 +16,7 @@ _DAY, _HOUR, _MINUTE = 86400.0, 3600.0, 60.0
 
 
 def run_sections(run: Run | None) -> Iterator[RenderableType]:
-    """A run as a short table, its parts, and what it rests on.
+    """A run as a short table, with the run's parts and assumptions.
 
     Args:
         run: The run, None where no tokens are known. [-]
@@ -48,7 +48,7 @@ def run_table(run: Run) -> Table:
 
 
 def run_rows(run: Run) -> list[tuple[str, str]]:
-    """What a run takes, name by name.
+    """Time, interruptions, GPU-hours, cost and energy of a run, name by name.
 
     Args:
         run: The run. [-]
@@ -70,7 +70,7 @@ def run_rows(run: Run) -> list[tuple[str, str]]:
 
 
 PARTS = ("tokens", "sequences", "of tokens", "steps", "step", "days")
-"""Titles of the parts of a run, behind their name."""
+"""Titles of the columns behind the name of a part of a run."""
 
 
 def stretches_table(run: Run) -> Table:
@@ -80,7 +80,7 @@ def stretches_table(run: Run) -> Table:
         run: A run of more than one part. [-]
 
     Returns:
-        One row for each. [-]
+        One row for each part. [-]
     """
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("part")
@@ -92,7 +92,7 @@ def stretches_table(run: Run) -> Table:
 
 
 def stretch_rows(run: Run) -> list[tuple[str, ...]]:
-    """Every part of a run, and what lies between them.
+    """Every part of a run, and the time of reshards between parts.
 
     Args:
         run: The run. [-]
@@ -154,7 +154,7 @@ def _unit_of_time(run: Run) -> tuple[float, str]:
 def _mega(
     interval: Interval, small: str, large: str, after: str = ""
 ) -> tuple[float, str]:
-    """A thousand of a unit where there are so many."""
+    """Divisor and unit of a figure: thousands of the small unit from 1000 on."""
     big = interval.value >= 1000
     return (1000.0, large + after) if big else (1.0, small + after)
 
@@ -188,7 +188,7 @@ def _nodes(run: Run) -> str:
 
 
 def _cost(cost: RunCost | None) -> list[tuple[str, str]]:
-    """Total, its kinds where there are several, and the price."""
+    """Total cost with the known kinds of cost, and the price."""
     if cost is None:
         return [("cost", "no price is known; give economics.price")]
     scale = (1e6, "MUSD") if cost.total.value >= 1e6 else (1e3, "kUSD")

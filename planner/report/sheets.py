@@ -1,4 +1,4 @@
-"""Tables of a validation as plain text cells, the same for a terminal and a page."""
+"""Tables of a validation as plain text cells, for a terminal and for a page."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ GROUP_NAMES = {
     "by_scale": "GPUs",
     "by_source": "source",
 }
-"""Field of a summary to what it groups by, in words."""
+"""Field of a summary to the name of the grouping."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Sheet:
     """A table.
 
     Attributes:
-        title: What it shows. [text]
+        title: Title of the table. [text]
         columns: Title of each column. [text], shape (columns,)
         rows: Cells. [text], shape (rows, columns)
         words: Columns that hold words, on the left of the others. [1]
@@ -46,7 +46,7 @@ def percent(value: float | None, *, signed: bool = False) -> str:
 
     Args:
         value: The figure, or None. [1]
-        signed: Whether a plus is written. [-]
+        signed: True to write a plus sign. [-]
 
     Returns:
         For example `+4.2%`. [text]
@@ -57,7 +57,7 @@ def percent(value: float | None, *, signed: bool = False) -> str:
 
 
 def opening(answer: Validation) -> str:
-    """How many rows there are, and what became of them.
+    """Number of rows and sources, and of suspect, unsupported and invalid rows.
 
     Args:
         answer: The validation. [-]
@@ -134,7 +134,7 @@ def _ranking_cells(its: Ranking) -> tuple[str, ...]:
 
 
 def sweeps_sheet(answer: Validation) -> Sheet:
-    """Every sweep, the one that we rank worst first.
+    """Every sweep, the lowest Kendall tau first.
 
     Args:
         answer: The validation. [-]
@@ -159,13 +159,13 @@ def sweeps_sheet(answer: Validation) -> Sheet:
 
 
 def oom_sheet(answer: Validation) -> Sheet:
-    """What planner called runs that worked, and runs that did not fit.
+    """Verdicts of planner on runs that worked, and on runs that did not fit.
 
     Args:
         answer: The validation. [-]
 
     Returns:
-        One row for the runs that worked, one for those that did not fit. [-]
+        One row for the runs that worked, one for the runs that did not fit. [-]
     """
     oom = answer.summary.oom
     ran = (oom.true_negative, oom.at_risk_ran, oom.false_positive)
@@ -288,7 +288,7 @@ def suspect_sheet(answer: Validation) -> Sheet:
         answer: The validation. [-]
 
     Returns:
-        One row each, with the reason. [-]
+        One row for each suspect measurement, with the reason. [-]
     """
     rows = (row for row in answer.rows if not row.counted and row.status == "ok")
     return Sheet(
@@ -314,7 +314,7 @@ def unsupported_sheet(answer: Validation) -> Sheet:
         answer: The validation. [-]
 
     Returns:
-        One row each. [-]
+        One row for each unsupported measurement. [-]
     """
     rows = (row for row in answer.rows if row.status == "unsupported")
     return Sheet("Unsupported rows", ("row", "reason"), _reasons(rows), words=2)
@@ -327,7 +327,7 @@ def invalid_sheet(answer: Validation) -> Sheet:
         answer: The validation. [-]
 
     Returns:
-        One row each, named with its file. [-]
+        One row for each invalid measurement, named with the file. [-]
     """
     rows = [row for row in answer.rows if row.status == "invalid"]
     named = tuple((f"{r.file}: {r.id}" if r.id else r.file, r.reason) for r in rows)
@@ -345,7 +345,7 @@ def rows_sheet(answer: Validation) -> Sheet:
         answer: The validation. [-]
 
     Returns:
-        One row each, in order of listing. [-]
+        One row for each priced measurement, in order of listing. [-]
     """
     titles = (
         "row",

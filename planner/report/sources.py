@@ -1,4 +1,4 @@
-"""Every number that a prediction rests on, with where it is from."""
+"""Every number that a prediction rests on, with the source."""
 
 from collections.abc import Iterator, Mapping
 
@@ -15,13 +15,13 @@ _CURVES = frozenset({"source", "seq_len", "forward", "backward"})
 
 
 def source_sheets(workload: Workload) -> tuple[Sheet, ...]:
-    """Facts of the hardware, what was measured of it, and the software stack.
+    """Facts of the hardware, measurements of it, and the software stack.
 
     Args:
         workload: The job. [-]
 
     Returns:
-        One table of each; a mixed fleet has those of every pool. [text]
+        Tables; a mixed fleet has hardware and measurements of every pool. [text]
     """
     return (
         *(sheet for part in workload.parts for sheet in _hardware(part)),
@@ -45,7 +45,7 @@ def _hardware(workload: Workload) -> Iterator[Sheet]:
 
 
 def _measured(workload: Workload) -> Sheet:
-    """What the GPU and the network reach, by section of the calibration."""
+    """Measured rates of the GPU and the network, by section of the calibration."""
     its, rows = workload.calibration, list[tuple[str, str, str]]()
     precision = workload.training.precision
     known = {p: gemm for p, gemm in its.gemm.items() if p in (precision, "bf16")}
@@ -112,7 +112,7 @@ def constants_sheet(stack: Mapping[str, object]) -> Sheet:
         stack: Name to value. [-]
 
     Returns:
-        One row each. [text]
+        One row for each constant. [text]
     """
     rows = tuple((name.replace("_", " "), _plain(v)) for name, v in stack.items())
     return Sheet("Constants of the stack in force", ("constant", "value"), rows, 2)

@@ -62,7 +62,7 @@ def section(title: str, body: object) -> Table:
         body: A renderable. [-]
 
     Returns:
-        Both, with an empty line above. [-]
+        Title and body, with an empty line above. [-]
     """
     grid = Table.grid()
     grid.add_row("")
@@ -117,7 +117,7 @@ def throughput_table(estimate: Estimate) -> Table:
     """Step time, tokens, FLOP rate and utilisation, both conventions.
 
     Args:
-        estimate: What is predicted of a layout. [-]
+        estimate: Predicted time and memory of a layout. [-]
 
     Returns:
         The table. [-]
@@ -176,7 +176,7 @@ def memory_table(memory: MemoryEstimate) -> Table:
         memory: Peak memory of every stage. [GiB]
 
     Returns:
-        The table, with capacity and verdict below. [-]
+        The table, with allocated and device memory and the two fullest moments. [-]
     """
     stages = notable_stages(memory)
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
@@ -228,7 +228,7 @@ def notable_stages(memory: MemoryEstimate) -> dict[str, StageMemory]:
 
 
 def verdict_line(memory: MemoryEstimate) -> Text:
-    """Whether the peak fits, with its interval and the capacity.
+    """Verdict on peak memory, with interval, capacity and host memory.
 
     Args:
         memory: Peak memory. [GiB]
@@ -247,7 +247,7 @@ def verdict_line(memory: MemoryEstimate) -> Text:
 
 
 def host_words(memory: MemoryEstimate) -> str:
-    """What the fullest node keeps in its own memory and on its drives.
+    """Needed and available host memory and NVMe of the fullest node, in words.
 
     Args:
         memory: Peak memory. [-]
@@ -270,13 +270,13 @@ def host_words(memory: MemoryEstimate) -> str:
 
 
 def runners_up_table(plans: Sequence[RankedPlan]) -> Table:
-    """The next best plans, by what differs from the best.
+    """The next best plans, by difference from the best plan.
 
     Args:
         plans: All plans, rank 1 first, shape (plans,). [-]
 
     Returns:
-        One row for each after the first. [-]
+        One row for each plan after the first. [-]
     """
     best, *others = plans
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
@@ -293,7 +293,7 @@ def runners_up_table(plans: Sequence[RankedPlan]) -> Table:
 
 
 def removed_table(pruned: Mapping[str, int]) -> Table:
-    """How many candidates each rule removed, most first.
+    """Number of candidates that each rule removed, most first.
 
     Args:
         pruned: Rule to candidates. [1]

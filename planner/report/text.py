@@ -1,4 +1,4 @@
-"""Whole reports: of a search, of one priced layout, of a proof that nothing fits."""
+"""Reports of a search, of one priced layout, and of a proof that nothing fits."""
 
 from collections.abc import Iterator, Sequence
 
@@ -31,7 +31,7 @@ def result_report(result: Result, title: Heading) -> RenderableType:
 
     Args:
         result: Answer of a search with at least one plan. [-]
-        title: What the report opens with. [-]
+        title: Title line of the report. [-]
 
     Returns:
         A renderable, laid out for 100 columns. [-]
@@ -61,8 +61,8 @@ def prediction_report(
 
     Args:
         plan: The completed layout and its estimate. [-]
-        title: What the report opens with. [-]
-        warnings: What is legal but rarely meant. [text]
+        title: Title line of the report. [-]
+        warnings: Warnings about legal but unusual settings. [text]
         run: The whole run, where its tokens are known. [-]
 
     Returns:
@@ -78,11 +78,11 @@ def prediction_report(
 
 
 def infeasible_report(result: Result, title: Heading) -> RenderableType:
-    """Why a search ended without a plan.
+    """Reasons why a search ended without a plan, with the proof.
 
     Args:
         result: Answer of a search without plans. [-]
-        title: What the report opens with. [-]
+        title: Title line of the report. [-]
 
     Returns:
         A renderable, laid out for 100 columns. [-]
@@ -120,7 +120,7 @@ def phases_report(
 
 
 def certificate(result: Result) -> Text:
-    """What the search guarantees, and how much work that took.
+    """Guarantee of the search, and the work that it took.
 
     gap = bound / value - 1 for a throughput.
 
@@ -156,7 +156,7 @@ def _title(title: Heading) -> Iterator[RenderableType]:
 
 
 def _layout(plan: RankedPlan) -> RenderableType:
-    """The layout, and below it what else was chosen, where anything was."""
+    """The layout, and below it the chosen settings and offload, if any."""
     table = layout_table(plan.layout)
     return Group(table, Text(plan.chosen)) if plan.chosen else table
 

@@ -14,7 +14,7 @@ def tie_sentences(found: Tie | None, *, robust: bool) -> list[str]:
 
     Args:
         found: The tie, or none. [-]
-        robust: Whether the plan shown was chosen among them. [-]
+        robust: True if the shown plan was chosen among the tied plans. [-]
 
     Returns:
         Sentences; none where the fastest stands alone. [text]

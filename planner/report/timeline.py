@@ -24,7 +24,7 @@ Activity = Literal[
     "send forward",
     "send backward",
 ]
-"""What a span shows. [text]"""
+"""Activity of a span. [text]"""
 COMPUTING: tuple[Activity, ...] = ("forward", "backward", "weight gradient")
 """Operations of micro-batches; the optimizer is computed, too, once a step. [text]"""
 _KINDS: dict[str, Activity] = {
@@ -41,13 +41,13 @@ class Span:
     """One operation or one exchange of one pipeline rank.
 
     Attributes:
-        rank: Pipeline rank; of a send the one that receives. [1]
-        activity: What it is. [text]
-        start: From the start of the step. [ns]
-        end: The same. [ns]
+        rank: Pipeline rank; of a send the receiving rank. [1]
+        activity: Kind of operation or exchange. [text]
+        start: Start, from the start of the step. [ns]
+        end: End, from the start of the step. [ns]
         stage: Virtual stage in model order; none for the optimizer. [1]
-        chunk: Which of the rank's chunks; none for the optimizer. [1]
-        micro: Micro-batch; none where it is of the whole step. [1]
+        chunk: Index of the rank's chunk; none for the optimizer. [1]
+        micro: Micro-batch; none for a span of the whole step. [1]
     """
 
     rank: int
@@ -60,7 +60,7 @@ class Span:
 
     @property
     def computes(self) -> bool:
-        """Whether the rank's kernels run. [bool]."""
+        """True if kernels of the rank run. [bool]."""
         return self.activity in (*COMPUTING, "optimizer")
 
 
@@ -70,11 +70,11 @@ class Timeline:
 
     Attributes:
         ranks: Pipeline ranks. [1]
-        spans: Operations of every rank in order, then its exchanges. [-]
+        spans: Operations, sends, then collectives and optimizers. [-]
         makespan: End of the simulated step. [ns]
-        slowdown: Of stragglers and of the user's own runs, on all of it. [1]
-        work: What the passes of every rank consist of, by cause. [ns], shape (ranks,)
-        step_factor: What own runs make of the slowdown. [1]
+        slowdown: Factor of stragglers and of own runs on the whole step. [1]
+        work: Time of every rank's passes by cause. [ns], shape (ranks,)
+        step_factor: Factor of own runs in the slowdown. [1]
     """
 
     ranks: int
@@ -91,12 +91,12 @@ class Timeline:
 
     @cached_property
     def waits(self) -> "tuple[Wait, ...]":
-        """Why every rank idles whenever it does, see `waits`."""
+        """Idle times of every rank with their reasons, see `waits`."""
         return waits(self)
 
     @property
     def reason(self) -> str:
-        """Why the step is not what the simulator says. [text]."""
+        """Reason why the step takes longer than the simulated step. [text]."""
         if self.step_factor == 1.0:
             return "stragglers among the replicas"
         return f"stragglers and the {self.step_factor:.3g} of your own runs"
@@ -108,7 +108,7 @@ class Timeline:
 
 
 def too_long(layout: Layout) -> str:
-    """Why a step is not drawn, in words; empty where it is.
+    """Reason why a step is not drawn; empty where the step is drawn.
 
     Args:
         layout: A complete layout. [-]
@@ -134,7 +134,7 @@ def timeline(workload: Workload, layout: Layout) -> Timeline:
         layout: A complete layout. [-]
 
     Returns:
-        What runs when. [ns]
+        Operations and exchanges with start and end. [ns]
 
     Raises:
         BadInputError: The step has too many operations to keep each.
@@ -172,7 +172,7 @@ class _Step:
         self.p2p = costs.p2p
 
     def spans(self) -> Iterator[Span]:
-        """Operations by rank, then exchanges, then optimizers."""
+        """Operations by rank, then sends by rank, then collectives and optimizers."""
         for rank, (order, nodes) in enumerate(
             zip(self.graph.orders, self.graph.streams, strict=True)
         ):
@@ -204,7 +204,7 @@ class _Step:
             yield Span(rank, way, start, end, stage, op.chunk, op.micro)
 
     def _collectives(self) -> Iterator[Span]:
-        """Gathers, reductions and optimizers, each node of the graph that takes any."""
+        """Gathers and reductions that take time, and optimizers."""
         slots = self.graph.slots
         for node, slot in enumerate(self.graph.table[:, 3].tolist()):
             kind, stage = divmod(slot, slots.stages)
@@ -228,7 +228,7 @@ class _Step:
 
 
 WAITS = ("gather parameters", "reduce gradients", "pipeline send", "bubble")
-"""Why a rank does not compute, in the order in which it is told. [text]"""
+"""Reasons why a rank does not compute. [text]"""
 
 
 @dataclass(frozen=True)
@@ -238,8 +238,8 @@ class Wait:
     Attributes:
         rank: Pipeline rank. [1]
         why: One of `WAITS`. [text]
-        start: From the start of the step. [ns]
-        end: The same. [ns]
+        start: Start, from the start of the step. [ns]
+        end: End, from the start of the step. [ns]
     """
 
     rank: int
@@ -249,17 +249,17 @@ class Wait:
 
 
 def waits(step: Timeline) -> tuple[Wait, ...]:
-    """Why every rank idles whenever it does.
+    """Idle times of every rank, each with the reason.
 
-    Before an operation: until its input was sent it is bubble; while it is on its way,
-    a pipeline send; afterwards the parameters are awaited. Before the optimizer: while
-    the rank's own gradients are on their way, those; then other ranks.
+    Before an operation: bubble until the input is sent, then the pipeline send, then
+    the gather of parameters. Before the optimizer: the reduction of the rank's own
+    gradients. Any other idle time is bubble.
 
     Args:
         step: A whole step. [-]
 
     Returns:
-        Waits of every rank in order; with its operations they add up to the step. [ns]
+        Waits of every rank; a rank's waits and operations add up to the step. [ns]
     """
     found = (wait for rank in range(step.ranks) for wait in _waits(step, rank))
     return tuple(wait for wait in found if wait.end > wait.start)
@@ -287,7 +287,7 @@ def _waits(step: Timeline, rank: int) -> Iterator[Wait]:
 def _split(
     rank: int, start: int, end: int, sent: Span | None, moves: Sequence[Span]
 ) -> Iterator[Wait]:
-    """One gap before an operation, in up to three parts and more."""
+    """One gap before an operation, split by the reasons of the wait."""
     if end <= start:
         return
     if sent is not None:
@@ -306,7 +306,7 @@ def _split(
 
 
 def time_by_rank(step: Timeline) -> dict[str, list[float]]:
-    """Where the simulated step of every rank goes: work by cause, waits by reason.
+    """Time of every rank in the simulated step: work by cause, waits by reason.
 
     Args:
         step: A whole step. [-]

@@ -26,14 +26,14 @@ def trace_json(step: Timeline, job: str) -> str:
 
     Args:
         step: A whole step. [-]
-        job: What is planned, for the reader of the trace. [text]
+        job: Heading of the job, for the reader of the trace. [text]
 
     Returns:
         JSON object of `traceEvents`; times in us. [text]
 
     References:
         "Trace Event Format", Google, docs.google.com document
-        1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU; Perfetto reads the same.
+        1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU; Perfetto reads it, too.
     """
     lanes = _lanes(step)
     events = [*_names(step, lanes), *_complete(step, lanes)]
@@ -51,7 +51,7 @@ def trace_json(step: Timeline, job: str) -> str:
 
 
 def _names(step: Timeline, lanes: Lanes) -> Iterator[Event]:
-    """Metadata: what processes and threads are called, and in which order."""
+    """Metadata: names of processes and threads, and the order of processes."""
     for rank in range(step.ranks):
         yield _meta("process_name", rank, 0, name=f"pipeline rank {rank}")
         yield _meta("process_sort_index", rank, 0, sort_index=rank)
@@ -93,7 +93,7 @@ def _label(span: Span) -> str:
 
 
 def _lanes(step: Timeline) -> Lanes:
-    """A thread for every exchange: one a kind, more where its exchanges overlap."""
+    """A thread for every exchange: one a kind, more where exchanges overlap."""
     busy: dict[tuple[int, str], list[int]] = defaultdict(list)
     placed: Lanes = {}
     exchanges = [span for span in step.spans if not span.computes]

@@ -67,7 +67,7 @@ def recompute_text(layout: Layout) -> str:
 
 
 def layout_rows(layout: Layout) -> list[tuple[str, str]]:
-    """A layout as what a practitioner would call its parts.
+    """Parts of a layout under the names that practitioners use.
 
     Args:
         layout: A complete layout. [-]
@@ -105,7 +105,7 @@ def _context(layout: Layout) -> str:
 
 
 def difference(layout: Layout, best: Layout) -> str:
-    """What tells a layout from the best: `tp 8 -> 4, dp 16 -> 32`.
+    """Differences of a layout from the best: `tp 8 -> 4, dp 16 -> 32`.
 
     Args:
         layout: A complete layout. [-]
@@ -125,21 +125,21 @@ def difference(layout: Layout, best: Layout) -> str:
         parts.append(f"ranks on {pools_words(layout)}")
     if recompute_text(layout) != recompute_text(best):
         parts.append(f"recompute {recompute_text(layout)}")
-    # Other degrees have other stages anyway; alone they are the difference.
+    # Other degrees change the stages anyway; other stages alone are a difference.
     if not parts and layout.layers_per_stage != best.layers_per_stage:
         parts.append(f"layers {run_length(layout.layers_per_stage)}")
     return ", ".join(parts) or "the same"
 
 
 def plan_difference(plan: RankedPlan, best: RankedPlan) -> str:
-    """What tells a plan from the best: settings, offload, then the layout.
+    """Differences of a plan from the best: settings, offload, then the layout.
 
     Args:
         plan: A plan of the list. [-]
         best: The plan of rank 1. [-]
 
     Returns:
-        For example `method lora -> full, tp 8 -> 4`; `the same` for none. [-]
+        For example `method lora -> full, tp 8 -> 4`; `the same` without any. [-]
     """
     parts = [
         f"{name} {best.settings.get(name)} -> {value}"
@@ -155,7 +155,7 @@ def plan_difference(plan: RankedPlan, best: RankedPlan) -> str:
 
 
 def _matters(name: str, layout: Layout) -> bool:
-    """Whether a field says anything under the degree that it belongs to."""
+    """True where a field has an effect under the degree that it belongs to."""
     if name == "cp_kind":
         return layout.cp > 1
     return name != "sp" or layout.tp > 1
@@ -166,7 +166,7 @@ def _plain(value: object) -> str:
 
 
 def short_layout(layout: Layout) -> str:
-    """A layout in its short form: degrees above one, ZeRO, recompute, offload.
+    """A layout in short form: degrees above one, ZeRO, micro-batch, recompute.
 
     Args:
         layout: A complete layout. [-]

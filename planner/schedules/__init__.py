@@ -1,6 +1,6 @@
 """Pipeline schedules: operation order, exact simulation, activations in flight.
 
-Pure and integer: durations in ns go in, and the step time comes out as the
+Pure and integer: durations in ns go in, and the step time comes out. That is the
 longest path of a graph whose shape depends on the schedule alone.
 """
 

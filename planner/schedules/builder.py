@@ -36,11 +36,11 @@ class Graph:
     second: tuple[int, ...]
     table: NDArray[np.int64]
     lags: Callable[[tuple[int, int]], tuple[int, ...]]
-    """From (0, p2p) to the lag of every node but the source. [ns]"""
+    """Function from (0, p2p) to the lag of every node but the source. [ns]"""
     durations: Callable[[Sequence[int]], tuple[int, ...]]
-    """From x to the duration of every node but the source. [ns]"""
+    """Function from x to the duration of every node but the source. [ns]"""
     fold: Fold | None = None
-    """Where this is a short step that stands for a long one: how it does."""
+    """Block that makes this short step stand for a long one; None for a whole step."""
 
     def __len__(self) -> int:
         return len(self.table)

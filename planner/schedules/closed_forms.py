@@ -1,7 +1,7 @@
 """Makespans and bounds on paper, with their limits; the simulator is exact.
 
-Here f, b and w are the times of *all* chunks of a rank for one micro-batch, so
-``t = f + b + w`` is what a rank computes for it, whatever v is.
+Here f, b and w are the times of *all* chunks of a rank for one micro-batch. So
+``t = f + b + w`` is the time of a rank for one micro-batch, whatever v is.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from planner.schedules.order import SPLIT, operations
 def uniform_makespan(
     schedule: str, p: int, v: int, m: int, f: float, b: float, w: float = 0.0
 ) -> float:
-    """Equal stages leave a bubble that does not depend on m.
+    """Makespan of equal stages, whose bubble does not depend on m.
 
     With ``t = f + b + w``::
 
@@ -23,9 +23,9 @@ def uniform_makespan(
         dualpipe-v    m t + (p - 1) (f + 2 b - w) / 2
         dualpipe      m t + (p / 2 - 1) (f + 2 b - w)
 
-    The last is that of its authors, ``(p / 2 - 1) (F&B + B - 3 W)``, where B is a
-    whole backward, b + w here, and F&B a pair that lasts f + b + w. A micro-batch
-    of dualpipe passes one chunk of a rank, so there f, b and w are those of one.
+    The bubble of dualpipe is the authors' ``(p / 2 - 1) (F&B + B - 3 W)``. Here B is a
+    whole backward, b + w, and F&B a pair that lasts f + b + w. A micro-batch of
+    dualpipe passes one chunk of a rank: there f, b and w are times of one chunk.
 
     Args:
         schedule: One of ``SCHEDULES``. [text]
@@ -51,8 +51,8 @@ def uniform_makespan(
         D. Narayanan et al., arXiv:2104.04473, section 2.2; P. Qi et al.,
         "Zero Bubble Pipeline Parallelism", arXiv:2401.10241; P. Qi et al.,
         arXiv:2405.15362; DeepSeek-AI, arXiv:2412.19437, table 2 of
-        github.com/deepseek-ai/DualPipe. That of zb-v beyond f = b = w was read
-        off the simulator.
+        github.com/deepseek-ai/DualPipe. The form of zb-v beyond f = b = w was
+        read off the simulator.
     """
     operations(schedule, p, v, m)
     if schedule not in SPLIT:
@@ -69,7 +69,7 @@ def uniform_makespan(
 def _split_bubble(
     schedule: str, p: int, m: int, f: float, b: float, w: float
 ) -> tuple[str, bool, float]:
-    """Range of a closed form in words, whether we are in it, and the bubble."""
+    """Range of a closed form in words, True inside the range, and the bubble. [s]."""
     if schedule == "zb-h1":
         exact = m >= p and w <= min(f, b)
         return "m >= p and w <= min(f, b)", exact, (p - 1) * (f + b - w)
@@ -83,10 +83,10 @@ def _split_bubble(
 def bubble_ratio(
     schedule: str, p: int, v: int, m: int, f: float, b: float, w: float = 0.0
 ) -> float:
-    """The bubble over the ideal time: ``makespan / (m t) - 1``.
+    """Bubble over the ideal time: ``makespan / (m t) - 1``.
 
-    ``(p - 1) / (v m)`` where the backward is not split. At ``f = b = w`` that of
-    zb-h1 is a third of that of 1f1b, and that of zb-v a sixth.
+    ``(p - 1) / (v m)`` where the backward is not split. At ``f = b = w`` the ratio of
+    zb-h1 is a third of the ratio of 1f1b, and the ratio of zb-v a sixth.
 
     Args:
         schedule: One of ``SCHEDULES``. [text]
@@ -101,7 +101,8 @@ def bubble_ratio(
         Bubble by ideal time. [1]
 
     Raises:
-        ValueError: As ``uniform_makespan``, whose limits hold.
+        ValueError: The schedule does not exist for these numbers, or is outside
+            the limits of ``uniform_makespan``.
     """
     return uniform_makespan(schedule, p, v, m, f, b, w) / (m * (f + b + w)) - 1
 
@@ -109,7 +110,7 @@ def bubble_ratio(
 def bubble_fraction(
     schedule: str, p: int, v: int, m: int, f: float, b: float, w: float = 0.0
 ) -> float:
-    """The bubble over the whole time: ``1 - m t / makespan``.
+    """Bubble over the whole time: ``1 - m t / makespan``.
 
     ``(p - 1) / (v m + p - 1)`` where the backward is not split.
 
@@ -126,13 +127,14 @@ def bubble_fraction(
         Share of the time in which a rank does not compute. [1]
 
     Raises:
-        ValueError: As ``uniform_makespan``, whose limits hold.
+        ValueError: The schedule does not exist for these numbers, or is outside
+            the limits of ``uniform_makespan``.
     """
     return 1 - m * (f + b + w) / uniform_makespan(schedule, p, v, m, f, b, w)
 
 
 def p2p_delay(schedule: str, p: int, v: int, m: int, p2p: float) -> float:
-    """In 1f1b the latency is paid in steady state, elsewhere once per step.
+    """Time that transfers add: in steady state of 1f1b, elsewhere once per step.
 
     With ``q, r = divmod(m - 1, p)``, which makes the second row
     ``2 p2p (m (p - 1) / p + p - 2)`` where p divides m::
@@ -149,15 +151,15 @@ def p2p_delay(schedule: str, p: int, v: int, m: int, p2p: float) -> float:
         p2p: One transfer between neighbouring ranks. [s]
 
     Returns:
-        What transfers add to ``uniform_makespan``. [s]
+        Time that transfers add to ``uniform_makespan``. [s]
 
     Raises:
-        ValueError: The schedule does not exist for these numbers, or it is
-            one that splits the backward, of which there is none here.
+        ValueError: The schedule does not exist for these numbers, or it splits
+            the backward, for which there is no form here.
 
-    Leaves out unequal stages and transfers that take longer than the slack of a
-    chunk (exact to at least a tenth of its forward). Transfers do not block the
-    compute stream.
+    Leaves out unequal stages. Leaves out transfers longer than the slack of a chunk
+    (exact to at least a tenth of its forward). Transfers do not block the compute
+    stream.
     """
     operations(schedule, p, v, m)
     if schedule in SPLIT:
@@ -171,7 +173,7 @@ def p2p_delay(schedule: str, p: int, v: int, m: int, p2p: float) -> float:
 def lower_bound_1f1b(
     f: Sequence[float], b: Sequence[float], p2p: float, m: int
 ) -> float:
-    """No 1f1b step of unequal stages is shorter; the mean gap is at most 1 %.
+    """Lower bound of a 1f1b step of unequal stages; the mean gap is at most 1 %.
 
     With ``t = f + b``, ``k = p - 1 - r`` and ``k' = min(k, m - 1)``::
 
@@ -181,7 +183,7 @@ def lower_bound_1f1b(
         B = max(0, R_r - k' b_r)       the gap before the last backward
         I_r = A + B if m > k + 1 else max(A, B)
 
-    For ``m <= k + 1`` the two gaps are one and the same. Piecewise linear and
+    For ``m <= k + 1`` the two gaps are one gap. The bound is piecewise linear and
     convex in (f, b), so usable as rows of a linear model.
 
     Args:
@@ -210,11 +212,11 @@ def lower_bound_1f1b(
 def upper_bound_1f1b(
     f: Sequence[float], b: Sequence[float], p2p: float, m: int
 ) -> float:
-    """No 1f1b step of unequal stages is longer; the mean gap is 2.6 %.
+    """Upper bound of a 1f1b step of unequal stages; the mean gap is 2.6 %.
 
-    ``sum_j t_j + (m - 1) max_j t_j`` with ``t = f + b``, to which every stage
-    adds its sends as if they blocked it: two, but one on the first stage and
-    one on the last.
+    ``sum_j t_j + (m - 1) max_j t_j`` with ``t = f + b``. To t every stage adds its
+    sends as if they blocked it. A stage has two sends, the first and the last stage
+    have one.
 
     Args:
         f: Forward of one micro-batch, by stage. [s], shape (p,)
@@ -225,8 +227,8 @@ def upper_bound_1f1b(
     Returns:
         Upper bound of forwards, backwards and p2p. [s]
 
-    Leaves out data-parallel communication and the optimizer. The gap is that
-    without p2p; with it the bound is looser.
+    Leaves out data-parallel communication and the optimizer. The gap holds
+    without p2p; with p2p the bound is looser.
     """
     end = len(f) - 1
     times = [
@@ -239,11 +241,12 @@ def upper_bound_1f1b(
 def interleaved_lower_bound(
     f: Sequence[Sequence[float]], b: Sequence[Sequence[float]], p2p: float, m: int
 ) -> float:
-    """Before and after its own work a rank waits for the first chunks above it.
+    """Lower bound of an interleaved step of unequal stages.
 
-    ``max_r [ sum_{q<r} (f_{q,0} + b_{q,0} + 2 p2p) + m sum_j t_{r,j} ]``, which
-    is the length of one path per rank: valid for any order in which a rank
-    starts and ends with its chunk 0. The mean gap is 1.3 %, the largest seen 15 %.
+    ``max_r [ sum_{q<r} (f_{q,0} + b_{q,0} + 2 p2p) + m sum_j t_{r,j} ]``: before and
+    after its own work a rank waits for the first chunks above it. This is the length
+    of one path per rank. It holds for any order in which a rank starts and ends with
+    its chunk 0. The mean gap is 1.3 %, the largest seen 15 %.
 
     Args:
         f: Forward of one micro-batch, by rank and chunk. [s], shape (p, v)

@@ -15,23 +15,23 @@ UNFOLDED = "gpipe"
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """Where the block lies in the table of a short step, and how often it comes.
+    """Place of the block in the table of a short step, and its repeats in the whole.
 
-    The table of the whole step is that of the short one with ``repeats - 1`` more
-    copies of rows ``start`` to ``stop`` behind them, each copy, and all that
-    follows, with its references (the source aside) ``rows`` later than before.
+    The whole step's table is the short step's with ``repeats - 1`` more copies of
+    rows ``start`` to ``stop`` behind them. In each copy, and in all
+    that follows, references (the source aside) are ``rows`` later than before.
     """
 
     start: int
     """First row of the block. [1]"""
     stop: int
-    """First row behind it. [1]"""
+    """First row behind the block. [1]"""
     repeats: int
-    """How often the block comes in the whole step. [1]"""
+    """Repeats of the block in the whole step. [1]"""
     times: Ints
-    """How often the duration of each node counts. [1], shape (nodes,)"""
+    """Number of times that each node's duration counts. [1], shape (nodes,)"""
     cut: Ints
-    """Nodes before the block that it or what follows waits for, and, ``rows``
+    """Nodes before the block that the block, or all that follows, waits for; ``rows``
     later, those before the end. [1], shape (cut,)"""
 
     @property
@@ -40,7 +40,7 @@ class Fold:
         return self.stop - self.start
 
     def weights(self) -> Ints:
-        """How often each node of the short step comes in the whole one.
+        """Repeats of each node of the short step in the whole step.
 
         Returns:
             Repeats for the block, 1 for all others. [1], shape (nodes,)
@@ -53,15 +53,15 @@ class Fold:
 def period_of(schedule: str, p: int, v: int, every: int | None) -> int:
     """Micro-batches after which the order of operations repeats.
 
-    One; a group of p where chunks interleave; one each way in dualpipe; and a
-    whole number of groups where gradients travel after every group.
+    One micro-batch; a group of p where chunks interleave; one each way in dualpipe;
+    and a whole number of groups where gradients travel after every group.
 
     Args:
         schedule: A schedule other than gpipe. [text]
         p: Pipeline ranks. [1]
         v: Chunks of a rank. [1]
         every: Micro-batches of one reduce-scatter of a virtual stage; None where
-            they travel once a step, or at its end. [1]
+            gradients travel once a step, or at the end of the step. [1]
 
     Returns:
         Micro-batches of a step. [1]
@@ -74,15 +74,15 @@ def period_of(schedule: str, p: int, v: int, every: int | None) -> int:
 def short_step(schedule: str, p: int, v: int, m: int, every: int | None) -> int:
     """Micro-batches of the short step that starts, repeats and ends as a long one.
 
-    The remainder of m after whole periods, and enough periods that the pipeline
-    has filled, and has not begun to drain, in the middle.
+    The remainder of m after whole periods, and enough periods. In their middle the
+    pipeline has filled, and has not begun to drain.
 
     Args:
         schedule: One of ``SCHEDULES``. [text]
         p: Pipeline ranks. [1]
         v: Chunks of a rank. [1]
         m: Micro-batches in a step. [1]
-        every: As in ``period_of``. [1]
+        every: Micro-batches of one reduce-scatter, as in ``period_of``. [1]
 
     Returns:
         Micro-batches; m itself where no shorter step will do. [1]
@@ -99,7 +99,7 @@ def squarings(cut: int, repeats: int) -> int:
 
     Args:
         cut: Nodes of a cut. [1]
-        repeats: How often the block comes. [1]
+        repeats: Repeats of the block. [1]
 
     Returns:
         The b of the least ``b cut^3 + (b + repeats / 2^b) cut^2``. [1]
@@ -121,8 +121,8 @@ def pays(p: int, v: int, m: int, short: int, period: int) -> bool:
         p: Pipeline ranks. [1]
         v: Chunks of a rank. [1]
         m: Micro-batches in a step. [1]
-        short: Those of the short step. [1]
-        period: Those of the block. [1]
+        short: Micro-batches of the short step. [1]
+        period: Micro-batches of the block. [1]
 
     Returns:
         True where folding is estimated to pay. [bool]
@@ -142,11 +142,11 @@ def folds(schedule: str, p: int, v: int, m: int, every: int | None) -> bool:
         p: Pipeline ranks. [1]
         v: Chunks of a rank. [1]
         m: Micro-batches in a step. [1]
-        every: As in ``period_of``. [1]
+        every: Micro-batches of one reduce-scatter, as in ``period_of``. [1]
 
     Returns:
         True where ``MOST_OPERATIONS`` are enough for the step, or for the short
-        step and one period more, from which its block is read. [bool]
+        step and the one period more that shows the block. [bool]
     """
     short = short_step(schedule, p, v, m, every)
     period = 0 if short == m else period_of(schedule, p, v, every)
@@ -178,15 +178,15 @@ def inserted(table: Ints, longer: Ints, start: int) -> int:
 
 
 def cut_before(table: Ints, start: int, stop: int) -> Ints:
-    """Nodes before a block that matter to it, to its copies, or to what follows.
+    """Nodes before a block that the block, its copies or what follows waits for.
 
     Args:
         table: Rows of a short step. [1], shape (nodes, 4)
         start: First row of the block. [1]
-        stop: First row behind it. [1]
+        stop: First row behind the block. [1]
 
     Returns:
-        Their indices; of what follows, those of one block earlier. [1]
+        Indices of the nodes; for what follows, nodes of one block earlier. [1]
     """
     rows = stop - start
     inside, behind = table[start:stop, :2], table[stop:, :2]

@@ -17,8 +17,8 @@ from planner.schedules.fold import (
 from planner.schedules.order import MOST_OPERATIONS, operation_count
 
 LONG, ALWAYS = 2**15, MOST_OPERATIONS // 2
-"""Forwards and backwards from which a step is folded where that pays, and where it
-does not: its graph would take too much memory. [1]"""
+"""Forwards and backwards from which a step is folded: where that pays, and where it
+does not, as its graph would take too much memory. [1]"""
 
 
 def is_long(p: int, v: int, m: int, short: int, period: int) -> bool:
@@ -28,11 +28,11 @@ def is_long(p: int, v: int, m: int, short: int, period: int) -> bool:
         p: Pipeline ranks. [1]
         v: Chunks of a rank. [1]
         m: Micro-batches in a step. [1]
-        short: Those of the short step; m where there is none. [1]
-        period: Those of the block. [1]
+        short: Micro-batches of the short step; m where there is none. [1]
+        period: Micro-batches of the block. [1]
 
     Returns:
-        True for a step of many operations that has a short one. [bool]
+        True for a step of many operations that has a short step. [bool]
     """
     count = operation_count(p, v, m)
     worth = count >= LONG and pays(p, v, m, short, period)
@@ -42,8 +42,8 @@ def is_long(p: int, v: int, m: int, short: int, period: int) -> bool:
 class _InTurn(Builder):
     """Runs the first rank, and of the others only what it waits for.
 
-    What has run when the first rank has done an operation is then all that this
-    operation needs: the same rows, one period later, once the pipeline is full.
+    When the first rank has done an operation, only what the operation needs has run.
+    Once the pipeline is full, equal rows come one period later.
     """
 
     def _run_all_ranks(self) -> None:
@@ -56,7 +56,7 @@ class _InTurn(Builder):
                     self.marks.append(len(self.rows))
 
     def _run_next(self, rank: int) -> None:
-        """Place the next operation of a rank, and before it what that waits for."""
+        """Place the next operation of a rank after the operations it waits for."""
         asked = [rank]
         while asked:
             blocker = self._blocker(asked[-1])
@@ -84,7 +84,7 @@ class _InTurn(Builder):
         self._place(order[at], rank, *self._input(order[at], rank))
 
     def _scatter_at_the_end(self) -> None:
-        """One node for all groups of a chunk: there are as many as in a long step."""
+        """Add one node for all groups of a chunk, as many groups as in a long step."""
         for rank in range(self.p):
             node = self.free[rank]
             for stage in self.place.of_rank(rank):
@@ -93,7 +93,7 @@ class _InTurn(Builder):
 
 
 class Settings(TypedDict):
-    """What a step overlaps, and how often it reduces gradients."""
+    """Overlaps of a step, and micro-batches of one reduce-scatter."""
 
     overlap_gather: bool
     overlap_scatter: bool
@@ -103,14 +103,14 @@ class Settings(TypedDict):
 def folded_graph(
     schedule: str, p: int, v: int, m: int, settings: Settings
 ) -> Graph | None:
-    """Build the graph of a short step, with what makes it that of the long one.
+    """Build the graph of a short step, with the fold that makes it the long step.
 
     Args:
         schedule: One of ``SCHEDULES``. [text]
         p: Pipeline ranks. [1]
         v: Chunks of a rank. [1]
         m: Micro-batches in a step. [1]
-        settings: What it overlaps, and how often it reduces gradients.
+        settings: Overlaps of the step, and micro-batches of one reduce-scatter.
 
     Returns:
         The graph; None where no shorter step stands for this one, or does so only

@@ -46,23 +46,23 @@ def pipeline_graph(
     scatter_every: int,
     whole: bool = False,
 ) -> Graph:
-    """Everything that a step waits for is a path of this graph.
+    """Build the graph whose paths are everything that a step waits for.
 
     Compute stream of a rank: its operations in order. F(i) waits for F(i - 1),
     B(i) for B(i + 1), one p2p later if that is on another rank. In dualpipe the
     stages of the other direction are a second, separate chain.
 
     Gather stream: the all-gathers of chunks 0, 1, ... from time 0. Overlapped,
-    the first forward of chunk j starts FIRST after gather j - 1 and its results
-    are not there before gather j is. Otherwise the first operation waits for all.
+    the first forward of chunk j starts FIRST after gather j - 1. Its results are not
+    there before gather j is. Otherwise the first operation waits for all gathers.
 
     Scatter stream: after every ``scatter_every``-th micro-batch of a chunk, and
     after its last. Overlapped, the reduce-scatter starts with that backward (W
-    where it exists) and is over no earlier than LAST after its end; the next
-    one of the rank waits for that. Otherwise all run after the last operation.
+    where it exists). It is over no earlier than LAST after the backward's end; the
+    rank's next reduce-scatter waits for it. Otherwise all run after the last operation.
 
     The optimizers start when the scatters of all ranks are over, because
-    clipping needs the norm of all gradients. The step ends with the last.
+    clipping needs the norm of all gradients. The step ends with the last optimizer.
 
     Args:
         schedule: One of ``SCHEDULES``. [text]
@@ -78,8 +78,8 @@ def pipeline_graph(
     Returns:
         The graph, shared between callers: about
         ``p v m (2 or 3) + 4 p v + 4 p v ceil(m / scatter_every)`` nodes. [1]
-        That of a long step is the graph of a short one, with the block that
-        repeats in its ``fold``.
+        A long step has the graph of a short step, with the block that repeats
+        in its ``fold``.
 
     Raises:
         ValueError: The schedule is unknown or does not exist for these numbers.

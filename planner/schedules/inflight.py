@@ -1,4 +1,4 @@
-"""How many micro-batches hold their activations, read from the operation order."""
+"""Micro-batches that hold their activations, read from the operation order."""
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -11,12 +11,12 @@ from planner.schedules.order import SPLIT, check, operations
 
 
 class Peak(NamedTuple):
-    """What a rank holds when a backward of ``chunk`` starts.
+    """Micro-batches that a rank holds when a backward of ``chunk`` starts.
 
     ``counts[j]`` is the number of micro-batches whose activations of chunk j are
     held, that of the starting backward among them. ``pending[j]`` of these wait for
-    their W with the gradients that it needs, that of the starting backward among
-    them if its W comes later. [1], shape (v,)
+    their W with the gradients that it needs. The micro-batch of the starting backward
+    is among them if its W comes later. [1], shape (v,)
     """
 
     chunk: int
@@ -26,16 +26,16 @@ class Peak(NamedTuple):
 
 @lru_cache(maxsize=256)
 def peaks(schedule: str, p: int, v: int, m: int) -> tuple[tuple[Peak, ...], ...]:
-    """Every rank's fullest moments: no other start of a backward holds more.
+    """Fullest moments of every rank: no other start of a backward holds more.
 
-    Activations are held from the start of F to the end of B, or of W where the
-    schedule has one; the gradients that a W needs from the start of its B. Of one
-    chunk only the Pareto-maximal counts are kept, so for any sizes ``a_j, g_j >= 0``
-    of the chunks and any ``t`` of the backwards::
+    Activations are held from the start of F to the end of B, or of W if W exists. The
+    gradients that a W needs are held from the start of its B. Of each chunk only the
+    Pareto-maximal counts are kept. So for any sizes ``a_j, g_j >= 0`` of the chunks and
+    any ``t`` of the backwards, the maximum::
 
         max over backwards (t[chunk] + sum_j (a_j counts_j + g_j pending_j))
 
-    over these peaks equals that over all backwards of the rank.
+    over these peaks equals the maximum over all backwards of the rank.
 
     Args:
         schedule: One of ``SCHEDULES``. [text]
@@ -50,7 +50,7 @@ def peaks(schedule: str, p: int, v: int, m: int) -> tuple[tuple[Peak, ...], ...]
         ValueError: The schedule is unknown or does not exist for these numbers.
 
     Leaves out that B of a zero-bubble schedule may free a part of what W does not
-    need (in PyTorch the graph below the last linear stays whole), and that the
+    need (in PyTorch the graph below the last linear stays whole). Leaves out that the
     gradients grow while B runs: everything is held until W, from the start of B.
 
     References:

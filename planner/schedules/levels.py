@@ -39,7 +39,7 @@ class Levels:
     levels: tuple[_Level, ...]
 
     def ends(self, x: Ints, p2p: int) -> Ints:
-        """The ends that ``end_times`` gives, of several cases at once.
+        """Ends of all nodes as ``end_times`` gives them, of several cases at once.
 
         Args:
             x: Durations by slot and case. [ns], shape (n_slots, cases)
@@ -84,13 +84,13 @@ _KNOWN: WeakKeyDictionary[Graph, Levels] = WeakKeyDictionary()
 
 
 def levels_of(graph: Graph) -> Levels:
-    """A graph by levels; found once for each graph.
+    """Nodes of a graph by level; found once for each graph.
 
     Args:
         graph: The graph of a schedule. [graph]
 
     Returns:
-        The same graph, to be walked level by level.
+        Nodes of the graph, to be walked level by level.
     """
     if graph not in _KNOWN:
         _KNOWN[graph] = _levels(graph)
@@ -98,7 +98,7 @@ def levels_of(graph: Graph) -> Levels:
 
 
 def makespans(graph: Graph, x: Ints, p2p: int) -> Ints:
-    """The makespan of every case, exactly as ``makespan`` has it.
+    """Makespan of every case, exactly as ``makespan`` has it.
 
     Args:
         graph: The graph of a schedule. [graph]
@@ -116,7 +116,7 @@ def makespans(graph: Graph, x: Ints, p2p: int) -> Ints:
 
 
 def critical_paths(graph: Graph, x: Ints, p2p: int) -> tuple[Ints, list[Path]]:
-    """The makespan and the critical path of every case.
+    """Makespan and critical path of every case.
 
     Args:
         graph: The graph of a schedule. [graph]
@@ -142,7 +142,7 @@ def critical_paths(graph: Graph, x: Ints, p2p: int) -> tuple[Ints, list[Path]]:
 
 
 def _critical(graph: Graph, ends: list[int], p2p: int) -> Path:
-    """The path that ``critical_path`` finds, from the ends of the graph's nodes."""
+    """Path that ``critical_path`` finds, from the ends of the graph's nodes."""
     lags, at, nodes = graph.lags((0, p2p)), len(ends) - 1, []
     while at:
         nodes.append(at)

@@ -1,4 +1,4 @@
-"""What one rank of a pipeline does at a time."""
+"""Operations of one rank of a pipeline, one at a time."""
 
 from typing import Literal, NamedTuple
 
@@ -7,8 +7,8 @@ Kind = Literal["F", "P", "B", "H", "W"]
 
 B is the whole backward, but of the inputs only where W exists. H is a B whose
 result stays until the W after it is over: the two run as one whole backward. P
-is a forward that runs with the H and W after it: the three start when the inputs
-of both are there, and end together.
+is a forward that runs with the H and W after it. The three start when the inputs
+of forward and backward are there, and end together.
 """
 
 FORWARD: tuple[Kind, ...] = ("F", "P")
@@ -19,7 +19,7 @@ BACKWARD: tuple[Kind, ...] = ("B", "H")
 
 
 class Op(NamedTuple):
-    """One operation of a rank: what it does, to which micro-batch and chunk."""
+    """One operation of a rank: its kind, its micro-batch and its chunk."""
 
     kind: Kind
     micro: int

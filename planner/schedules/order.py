@@ -13,20 +13,20 @@ from planner.schedules.placement import V_SHAPED
 from planner.schedules.v_shaped import dualpipe, dualpipe_v, zb_v
 
 Count = TypeVar("Count", int, NDArray[np.int64])
-"""A number, or one for each of several pipelines. [1]"""
+"""A number, or a number for each of several pipelines. [1]"""
 SCHEDULES = ("gpipe", "1f1b", "interleaved", "zb-h1", *V_SHAPED)
 """Schedules that have an operation order here."""
 
 MOST_OPERATIONS = 2**20
 """Forwards and backwards of the longest step that is simulated whole, over all ranks;
-a longer one is priced by a shorter one and the block that repeats in it. [1]"""
+a longer step is priced by a shorter step and the block that repeats in it. [1]"""
 SPLIT = ("zb-h1", *V_SHAPED)
 """Schedules whose backward is two operations: of inputs, and of weights."""
 
 
 @lru_cache(maxsize=128)
 def operations(schedule: str, p: int, v: int, m: int) -> tuple[tuple[Op, ...], ...]:
-    """Every rank runs its forwards and backwards in one fixed order.
+    """Forwards and backwards of every rank, in the fixed order in which it runs them.
 
     A rank first runs its warm-up forwards, then one forward and one backward
     in turn (1F1B), then the backwards that are left. The warm-up of rank r is::
@@ -37,10 +37,9 @@ def operations(schedule: str, p: int, v: int, m: int) -> tuple[tuple[Op, ...], .
 
     Interleaved takes micro-batches in groups of p: a chunk runs the whole group
     before the next chunk does. With one chunk it is 1f1b. In zb-h1, rank r runs
-    W(k - r) after B(k) and its last r W at the end, so that at most p
-    micro-batches wait for their W. Of the V-shaped schedules see ``zb_v``,
-    ``dualpipe_v`` and ``dualpipe``. Which virtual stage (chunk, rank) is says
-    ``placement``.
+    W(k - r) after B(k) and its last r W at the end. At most p micro-batches then
+    wait for their W. For the V-shaped schedules see ``zb_v``, ``dualpipe_v`` and
+    ``dualpipe``; for the virtual stage of (chunk, rank), ``placement``.
 
     Args:
         schedule: One of ``SCHEDULES``. [text]
@@ -54,7 +53,7 @@ def operations(schedule: str, p: int, v: int, m: int) -> tuple[tuple[Op, ...], .
     Raises:
         ValueError: The schedule is unknown or does not exist for these numbers.
 
-    Leaves out micro-batch groups of another size than p, and the extra forward
+    Leaves out micro-batch groups of another size than p. Leaves out the extra forward
     with which Megatron overlaps the all-to-all of experts. In dualpipe, micro
     counts the micro-batches of one direction, ``m / 2``.
 
@@ -129,7 +128,7 @@ def _check_v_shaped(given: str, schedule: str, p: int, v: int, m: int) -> None:
 
 
 def _grouped(p: int, v: int, m: int) -> Iterator[tuple[int, int]]:
-    """(micro-batch, chunk) with groups of p; one chunk leaves plain order."""
+    """Pairs (micro-batch, chunk) in groups of p; one chunk leaves plain order."""
     for group in range(0, m, p):
         for chunk in range(v):
             for micro in range(group, min(group + p, m)):

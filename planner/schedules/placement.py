@@ -1,4 +1,4 @@
-"""Which rank runs which virtual stage, and which stage hands on to which."""
+"""Ranks of the virtual stages, and transfers between the stages."""
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -16,9 +16,9 @@ class Placement:
         looped     stage = j p + r
         V-shaped   stage = r for chunk 0, 2 p - 1 - r for chunk 1
 
-    Both ways (dualpipe), stages p to 2 p - 1 are the model a second time: the
-    stages 0 to p - 1 of the other direction, from the last rank to the first,
-    with half of the micro-batches.
+    Both ways (dualpipe), stages p to 2 p - 1 are the model a second time. They are
+    the stages 0 to p - 1 of the other direction, from the last rank to the first.
+    Half of the micro-batches pass them.
     """
 
     p: int
@@ -82,10 +82,10 @@ class Placement:
 
 @lru_cache(maxsize=1024)
 def placement(schedule: str, p: int, v: int) -> Placement:
-    """Chunks lie in loops over the ranks, or in a V there and back.
+    """Place chunks in loops over the ranks, or in a V there and back.
 
-    In a V the first and the last virtual stage are both on rank 0, and the two
-    at its turn are both on rank p - 1, where no transfer is needed.
+    In a V the first and the last virtual stage are both on rank 0. The two stages at
+    the turn are both on rank p - 1, where no transfer is needed.
 
     Args:
         schedule: One of ``SCHEDULES``. [text]

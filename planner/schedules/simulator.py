@@ -21,9 +21,9 @@ class Path:
     """
 
     counts: NDArray[np.int64]
-    """How often each slot is on the path. [1], shape (n_slots,)"""
+    """Counts of each slot on the path. [1], shape (n_slots,)"""
     p2p: int
-    """How many transfers between ranks are on the path. [1]"""
+    """Transfers between ranks on the path. [1]"""
 
     def value(self, x: Sequence[int], p2p: int) -> int:
         """Length of the path, ``counts . x + self.p2p * p2p``.
@@ -39,7 +39,7 @@ class Path:
 
 
 class Interval(NamedTuple):
-    """When one operation ran. [ns]."""
+    """Start and end of one operation. [ns]."""
 
     op: Op
     start: int
@@ -47,7 +47,7 @@ class Interval(NamedTuple):
 
 
 def end_times(graph: Graph, x: Sequence[int], p2p: int) -> list[int]:
-    """Every node ends as early as its two predecessors allow.
+    """End of every node, as early as its two predecessors allow.
 
     In one pass, since predecessors come first::
 
@@ -62,7 +62,8 @@ def end_times(graph: Graph, x: Sequence[int], p2p: int) -> list[int]:
         End of every node. [ns], shape (nodes,)
 
     Raises:
-        ValueError: x has the wrong length, or its last entry is not 0.
+        ValueError: x has the wrong length, or its last entry is not 0; or the
+            graph is folded.
     """
     _check(graph, x)
     if graph.fold is not None:
@@ -79,7 +80,7 @@ def end_times(graph: Graph, x: Sequence[int], p2p: int) -> list[int]:
 
 
 def makespan(graph: Graph, x: Sequence[int], p2p: int) -> int:
-    """The step ends when the last node does.
+    """Makespan of a step: the end of the last node.
 
     Args:
         graph: The graph of a schedule. [graph]
@@ -98,9 +99,9 @@ def makespan(graph: Graph, x: Sequence[int], p2p: int) -> int:
 
 
 def critical_path(graph: Graph, x: Sequence[int], p2p: int) -> Path:
-    """The longest path, whose length is the makespan exactly.
+    """Longest path, whose length is the makespan exactly.
 
-    Of two predecessors that end together, that on the same rank is taken.
+    Of two predecessors that end together, the node on the same rank is taken.
 
     Args:
         graph: The graph of a schedule. [graph]
@@ -120,10 +121,11 @@ def critical_path(graph: Graph, x: Sequence[int], p2p: int) -> Path:
 
 
 def rank_paths(graph: Graph, x: Sequence[int], p2p: int) -> list[Path]:
-    """For every rank, the longest path through its middle operation.
+    """Longest path through the middle operation of every rank.
 
-    The longest path from the source to that operation, and on from there to the
-    end. Each is a lower bound of the makespan for every ``x >= 0``.
+    A path is the longest from the source to that operation, and on from there to
+    the end. In a folded graph that operation is the first behind the block. Each path
+    is a lower bound of the makespan for every ``x >= 0``.
 
     Args:
         graph: The graph of a schedule. [graph]
@@ -151,7 +153,7 @@ def rank_paths(graph: Graph, x: Sequence[int], p2p: int) -> list[Path]:
 
 
 def busy(graph: Graph, x: Sequence[int]) -> list[int]:
-    """The time that every rank computes: ``m sum_chunks (F + B + W)``.
+    """Time that every rank computes: ``m sum_chunks (F + B + W)``.
 
     Args:
         graph: The graph of a schedule. [graph]
@@ -173,7 +175,7 @@ def busy(graph: Graph, x: Sequence[int]) -> list[int]:
 
 
 def idle(graph: Graph, x: Sequence[int], p2p: int) -> list[int]:
-    """The time that every rank does not compute: ``makespan - busy``.
+    """Time that every rank does not compute: ``makespan - busy``.
 
     Args:
         graph: The graph of a schedule. [graph]
@@ -194,7 +196,7 @@ def idle(graph: Graph, x: Sequence[int], p2p: int) -> list[int]:
 def compute_times(
     graph: Graph, x: Sequence[int], p2p: int
 ) -> tuple[tuple[Interval, ...], ...]:
-    """When every operation of every rank runs: the rows of a Gantt chart.
+    """Start and end of every operation of every rank: the rows of a Gantt chart.
 
     Args:
         graph: The graph of a schedule. [graph]
@@ -205,10 +207,11 @@ def compute_times(
         The intervals of every rank in order. [ns], shape (p, operations)
 
     Raises:
-        ValueError: x has the wrong length, or its last entry is not 0.
+        ValueError: x has the wrong length, or its last entry is not 0; or the
+            graph is folded.
 
-    Leaves out where inside a first forward it waits for parameters: the wait is
-    drawn after it.
+    Leaves out where inside a first forward the rank waits for parameters: the wait
+    is drawn after the forward.
     """
     ends, durations = end_times(graph, x, p2p), graph.durations(x)
     return tuple(
@@ -241,11 +244,11 @@ def _steady(graph: Graph, x: Sequence[int], p2p: int) -> Steady | None:
 
 
 def folded_path(steady: Steady, case: int) -> Path:
-    """The critical path of a case of a folded step.
+    """Critical path of a case of a folded step.
 
     Args:
         steady: The step of several cases.
-        case: Which of them. [1]
+        case: Index of the case. [1]
 
     Returns:
         A path of the whole step; its length is the makespan.
@@ -254,7 +257,7 @@ def folded_path(steady: Steady, case: int) -> Path:
 
 
 def _folded_rank_paths(graph: Graph, steady: Steady) -> Iterator[Path]:
-    """Through each rank's first operation behind the block that repeats."""
+    """Longest path through each rank's first operation behind the repeating block."""
     parts = steady.parts
     onward = parts.tail.onward(steady.x[:, 0], steady.p2p)
     for stream in graph.streams:

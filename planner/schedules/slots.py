@@ -1,14 +1,14 @@
-"""Where every duration of a step stands in one vector."""
+"""Index of every duration of a step in one vector."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Slots:
-    """Where each duration stands in the vector of durations x.
+    """Indices of the durations in the vector of durations x.
 
-    With ``S = p v`` virtual stages in model order (dualpipe: those of one
-    direction, then those of the other), x is the concatenation of
+    The ``S = p v`` virtual stages are in model order (dualpipe: those of one
+    direction, then those of the other). Then x is the concatenation of
     F, B, W, GATHER, SCATTER, FIRST, LAST (S entries each), OPT (p entries) and
     one zero, in ns. Every method takes a virtual stage, ``opt`` a rank.
     """

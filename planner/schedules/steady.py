@@ -44,7 +44,7 @@ class Part:
     rows: Ints
     """First, second, lag, slot, times; the inputs have none. [1], shape (nodes, 5)"""
     inputs: int
-    """Source and cut. [1]"""
+    """Number of inputs: source and cut. [1]"""
 
     @classmethod
     def of(cls, graph: Graph, fold: Fold, start: int, stop: int, cut: Ints) -> "Part":
@@ -52,10 +52,10 @@ class Part:
 
         Args:
             graph: A folded graph.
-            fold: How it is folded.
+            fold: Fold of the graph.
             start: First row. [1]
             stop: First row behind. [1]
-            cut: Nodes before them that they wait for. [1]
+            cut: Nodes before these rows that the rows wait for. [1]
 
         Returns:
             The part, its nodes numbered anew.
@@ -105,7 +105,7 @@ class Part:
         Args:
             ends: Ends of all nodes, of one start and case. [ns]
             p2p: One transfer between neighbouring ranks. [ns]
-            node: Where to begin. [1]
+            node: Node to begin from. [1]
             found: Takes in slots, then transfers, of the way. [1]
 
         Returns:
@@ -146,7 +146,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """What a folded step consists of: before the block, the block, behind it."""
+    """Parts of a folded step: before the block, the block, behind the block."""
 
     head: Part
     block: Part
@@ -158,7 +158,7 @@ class Parts:
     behind: int
     """First row of the tail in the graph. [1]"""
     repeats: int
-    """How often the block comes. [1]"""
+    """Repeats of the block. [1]"""
 
     @classmethod
     def of(cls, graph: Graph, fold: Fold) -> "Parts":
@@ -166,10 +166,10 @@ class Parts:
 
         Args:
             graph: A folded graph.
-            fold: How it is folded.
+            fold: Fold of the graph.
 
         Returns:
-            Its parts.
+            Parts of the graph.
         """
         cut, start, stop = fold.cut, fold.start, fold.stop
         later = cut + fold.rows
@@ -194,14 +194,14 @@ _KNOWN: WeakKeyDictionary[Graph, Parts] = WeakKeyDictionary()
 
 
 def parts_of(graph: Graph, fold: Fold) -> Parts:
-    """The parts of a folded graph; found once for each.
+    """Parts of a folded graph; found once for each graph.
 
     Args:
         graph: A folded graph.
-        fold: How it is folded.
+        fold: Fold of the graph.
 
     Returns:
-        Its parts.
+        Parts of the graph.
     """
     if graph not in _KNOWN:
         _KNOWN[graph] = Parts.of(graph, fold)
@@ -211,7 +211,7 @@ def parts_of(graph: Graph, fold: Fold) -> Parts:
 class Steady:
     """Ends of a folded step, of several cases at once.
 
-    With the ends e of the nodes of a cut, those of the next cut are
+    Let e be the ends of the nodes of a cut. The ends at the next cut are
     ``max_j (A[i, j] + e[j])``, where A[i, j] is the longest path through the block.
     The powers of A reach any number of blocks, exactly, settled or not.
     """
@@ -236,7 +236,7 @@ class Steady:
 
     @property
     def cases(self) -> int:
-        """How many cases there are. [1]."""
+        """Number of cases. [1]."""
         return int(self.x.shape[1])
 
     @property
@@ -249,8 +249,8 @@ class Steady:
         """Count the longest path from the source to a node of the tail.
 
         Args:
-            case: Which case. [1]
-            node: Number in the tail; the end of the step. [1]
+            case: Index of the case. [1]
+            node: Number in the tail; by default the end of the step. [1]
 
         Returns:
             Slots, then transfers. [1], shape (n_slots + 1,)
@@ -300,7 +300,7 @@ class _Walk:
         return found
 
     def none(self) -> Ints:
-        """Counts of nothing."""
+        """Counts of a path of no slot and no transfer. [1]."""
         return np.zeros(len(self.steady.x) + 1, dtype=np.int64)
 
     def through(self, bit: int, to: int, start: int) -> Ints:
@@ -324,7 +324,7 @@ class _Walk:
 
 
 def _best(left: Ints, right: Ints, preferred: int) -> int:
-    """Choose where the longest path passes a cut; the same node where it may."""
+    """Choose where the longest path passes a cut; the preferred node where it may."""
     sums = left + right
     best = int(sums.argmax())
     return preferred if sums[preferred] == sums[best] else best
@@ -335,7 +335,7 @@ def in_batches(graph: Graph, fold: Fold, x: Ints, p2p: int) -> Iterator[Steady]:
 
     Args:
         graph: A folded graph.
-        fold: How it is folded.
+        fold: Fold of the graph.
         x: Durations by slot and case. [ns], shape (n_slots, cases)
         p2p: One transfer between neighbouring ranks. [ns]
 

@@ -19,7 +19,7 @@ class _Line:
         self.waiting: deque[int] = deque()
 
     def add(self, kind: Kind, chunk: int) -> None:
-        """Add an operation; B and H have one count, F and P have one."""
+        """Add an operation; B and H share a count, F and P share another."""
         counted = _COUNTED.get(kind, kind)
         self.ops.append(Op(kind, self.next[counted, chunk], chunk))
         self.next[counted, chunk] += 1
@@ -40,7 +40,7 @@ class _Line:
 
 
 def zb_v(p: int, m: int, rank: int) -> tuple[Op, ...]:
-    """A rank holds at most 2 p chunks and is never idle where F = B = W.
+    """Order of a rank in ZB-V: at most 2 p chunks, never idle where F = B = W.
 
     ``2 (p - r) - 1`` forwards of chunk 0, then r pairs of both chunks, then
     ``p - r`` times F B W of chunk 1; in steady state F B W of either chunk in
@@ -94,10 +94,11 @@ def _zb_v_end(p: int, rank: int) -> Steps:
 
 
 def dualpipe_v(p: int, m: int, rank: int) -> tuple[Op, ...]:
-    """Forwards of one chunk alternate with whole backwards of the other.
+    """Order of a rank in DualPipeV.
 
-    In eight steps, with ``k = p - 1 - r``, chunks as digits, a whole backward
-    as HW and one that runs with a forward as PHW::
+    Forwards of one chunk alternate with whole backwards of the other. In eight steps,
+    with ``k = p - 1 - r``, chunks as digits, a whole backward is HW and one that runs
+    with a forward is PHW::
 
         F0                 2 k times
         F0 F1              r + 1
@@ -118,8 +119,8 @@ def dualpipe_v(p: int, m: int, rank: int) -> tuple[Op, ...]:
     Returns:
         Operations in order. [1]
 
-    Leaves out what a pair gains by hiding the communication of one half behind
-    the other: it lasts as long as F, B and W.
+    Leaves out what a pair gains by hiding the communication of one half behind the
+    other. A pair lasts as long as F, B and W.
 
     References:
         DeepSeek-AI, "DeepSeek-V3 Technical Report", arXiv:2412.19437, and
@@ -171,11 +172,12 @@ def _dualpipe_end(line: _Line, rest: int, rank: int) -> None:
 
 
 def dualpipe(p: int, m: int, rank: int) -> tuple[Op, ...]:
-    """Two pipelines in opposite directions: DualPipeV of p / 2 ranks, unfolded.
+    """Order of a rank in DualPipe: DualPipeV of p / 2 ranks, unfolded.
 
-    Ranks r and p - 1 - r run the order of rank min(r, p - 1 - r) of DualPipeV on
-    half of the ranks and of the micro-batches, the second with its chunks
-    swapped: chunk 0 is the direction from rank 0, chunk 1 that from rank p - 1.
+    Two pipelines run in opposite directions. Ranks r and p - 1 - r run DualPipeV's
+    order of rank min(r, p - 1 - r), on half of the ranks and micro-batches. A rank of
+    the second half has its chunks swapped. Chunk 0 is the direction from rank 0, chunk
+    1 the direction from rank p - 1.
 
     Args:
         p: Pipeline ranks, even. [1]

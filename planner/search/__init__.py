@@ -1,1 +1,1 @@
-"""Enumerate, bound, solve: the only room that knows OR-Tools."""
+"""Enumerate, bound, solve: the only package that knows OR-Tools."""

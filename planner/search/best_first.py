@@ -23,24 +23,25 @@ __all__ = ["Enough", "Progress", "SearchOutcome", "search", "search_all"]
 PROGRESS_PERIOD = 0.1
 """Shortest time between two reports of progress. [s]"""
 RUNNER_UP_WORK = 250
-"""Work on runners-up once the best is proven; the solver has no part in it where as
-many plans are known as were asked for. [1]"""
+"""Most work on runners-up once the best plan is proven. [1]
+
+Without the solver where as many plans are listed as were asked for.
+"""
 CLOSE = 0.05
-"""Gap at which the search of a part of a space has done its work. [1]"""
+"""Gap at which the search of a part of a space ends. [1]"""
 ROUGH = 0.3
-"""Gap at which that of a pilot has. [1]"""
+"""Gap at which the search of a pilot ends. [1]"""
 FOR_A_PART = 0.5
 """Share of the time that the search of a part may take. [1]"""
 FOR_LISTING = 0.75
-"""Share of what is left in which spaces are listed and priced: what was found by then
-is visited in the rest. [1]"""
+"""Share of the remaining time for listing and pricing; the rest is for visits. [1]"""
 
 
 class Together:
     """Visits the candidates of all variants in one order, by lower bound.
 
-    The plans found in one variant are the incumbents of all, so a variant whose
-    bound lies above them is never refined.
+    Plans of any variant are incumbents for all variants. So a variant whose bound
+    lies above the incumbents is never refined.
     """
 
     def __init__(
@@ -68,8 +69,8 @@ class Together:
         """Visit candidates until the best is proven and the list is full.
 
         Args:
-            gap: Share by which the best may still be beaten where the list is full
-                and this is enough; 0 asks for the proof and for runners-up. [1]
+            gap: Gap at which the search ends once the list is full; 0 asks for the
+                proof and for runners-up. [1]
 
         Returns:
             The outcome of every variant.
@@ -109,7 +110,7 @@ class Together:
         return bound >= best.step_s * (1 - gap)
 
     def _ended(self) -> str:
-        """The limit that is reached, empty while none is."""
+        """Rule of the limit that is reached; empty while none is. [text]."""
         best = self.incumbents.best
         if best is not None and best.step_s <= self.enough.step_s:
             return FAST_ENOUGH
@@ -118,7 +119,7 @@ class Together:
         return NOT_VISITED + self.stop.why if self.stop.reached else ""
 
     def _stop(self, why: str) -> None:
-        """Say which variants are not done, and why."""
+        """Note the reason to stop in every variant that is not done."""
         for search in self.searches:
             search.stopped = why if self._may_matter(search) else ""
 
@@ -152,23 +153,22 @@ def search_all(
     Args:
         workloads: The variants of a job; earlier ones win what nothing else
             decides. [-], shape (variants,)
-        top: Plans to list over all variants, each of other degrees. [1]
+        top: Plans to list over all variants, each with different degrees. [1]
         time_limit: Wall time after which the incumbents are returned, listing and
             pricing included. [s]
-        known_s: A step that is reachable already; slower plans are not sought, and
-            no bound is above it. [s]
-        tolerance: Stop when no plan can be faster than the best by more and the list
-            is full; 0 asks for the proof. [1]
+        known_s: A step that is known to be reachable; slower plans are not sought,
+            and no bound is above it. [s]
+        tolerance: Gap at which the search stops once the list is full; 0 asks for
+            the proof. [1]
         enough: Work after which the incumbents are returned, and a step that needs no
-            proof; the first tier of every variant runs whatever it says. [-]
+            proof. The first tier of every variant always runs. [-]
         progress: Called about ten times a second.
         stop: Ends the search, in place of the time limit. [-]
 
     Returns:
-        Of each variant its listed plans, its bound, and what removed the rest;
-        the least bound holds over all. [-], shape (variants,). Outcomes of parts,
-        with the variants that they searched, follow where time ended before the
-        whole spaces gave a plan as fast.
+        Listed plans and bound of each variant, and what removed the rest. The least
+        bound holds over all variants. [-], shape (variants,). Outcomes of parts
+        follow, with their variants, where the whole spaces gave no plan as fast.
     """
     stop = stop or after(time_limit)
     rough, before = _rough(workloads, top, stop, known_s, enough, progress)
@@ -204,7 +204,8 @@ def _rough(
 ) -> tuple[list[SearchOutcome], Incumbents | None]:
     """Search parts of large spaces, each larger than the last.
 
-    Their plans stand where time ends, and rule out most of a larger part.
+    The plans of a part remain where time ends. They rule out most candidates of a
+    larger part.
     """
     rough: list[SearchOutcome] = []
     before: Incumbents | None = None
@@ -237,7 +238,7 @@ def search(
 
     Args:
         workload: The job.
-        top: Plans to list, each of other degrees. [1]
+        top: Plans to list, each with different degrees. [1]
         time_limit: Wall time after which the incumbent is returned. [s]
         progress: Called about ten times a second.
 

@@ -14,9 +14,9 @@ from planner.specs.recompute import BLOCK_KINDS, block_of
 from planner.specs.table import StageCosts
 
 QUARTERS = (1, 2, 3)
-"""Of the largest even stage's layers: how many the full space recomputes. [1]"""
+"""Quarters of the largest even stage's layers that the full space recomputes. [1]"""
 CHOSEN = -1
-"""Menu entry of candidates whose layers choose; of blocks of N it is N less. [1]"""
+"""Menu entry of candidates whose layers choose; blocks of N have CHOSEN - N. [1]"""
 
 
 def named_blocks(workload: Workload) -> tuple[int, ...]:
@@ -41,15 +41,15 @@ def block_rows(
     """Candidates with blocks: those that the user lists, or steps in the full space.
 
     The full space has a quarter, a half and three quarters of the layers of the
-    largest stage, rounded up. All of these split the layers evenly: that is their
-    declared class, and each is one plan. A block as large as the largest stage is
-    full recompute and no candidate of its own.
+    largest stage, rounded up. Candidates with blocks split the layers evenly, so each
+    is a single plan. A block as large as the largest stage is full recompute, and not
+    a separate candidate.
 
     Args:
         workload: The job. [-]
         meshes: Meshes of the space. [-]
         rows: Schedules of the meshes. [-]
-        removed: Counts by rule, to which that of the rule here is added.
+        removed: Counts by rule, to which the count of the rule here is added.
 
     Returns:
         Rows, and the menu entry of each: ``-1 - N``. [1], shape (candidates,)
@@ -87,10 +87,10 @@ def block_entries(menu: tuple[str, ...]) -> tuple[int, ...]:
 
 
 def block_counts(costs: StageCosts) -> Counts:
-    """The one split of a candidate with blocks: even, the first layers under full.
+    """Only split of a candidate with blocks: even, the first layers under full.
 
     Args:
-        costs: Its inner problem, whose menu is full and none.
+        costs: The inner problem, whose menu is full and none.
 
     Returns:
         Layers by stage, kind and menu entry. [1]
@@ -108,12 +108,12 @@ def block_counts(costs: StageCosts) -> Counts:
 def block_work(
     table: CostTable, pp: Ints, vpp: Ints, entry: Ints, mesh: Ints
 ) -> Floats:
-    """Time that blocks add to one micro-batch of the whole model, at least. [ns].
+    """Least time that blocks add to one micro-batch of the whole model. [ns].
 
-    With ``S`` stages of ``q`` or ``q + 1`` layers, r of the larger, a block of N
-    recomputes ``(S - r) min(N, q) + r min(N, q + 1)`` layers in all. Each of them
-    takes longer than its cheapest kind by at least the least such difference over
-    the kinds of layer.
+    Take ``S`` stages of ``q`` or ``q + 1`` layers, r of the larger. A block of N
+    recomputes ``(S - r) min(N, q) + r min(N, q + 1)`` layers in all. Full recompute
+    of a layer takes longer than the cheapest recompute kind. The least difference over
+    the kinds of layer counts for every layer.
 
     Args:
         table: Priced meshes.
@@ -123,7 +123,7 @@ def block_work(
         mesh: Mesh of every candidate. [1]
 
     Returns:
-        Time above that of the cheapest kinds, 0 without blocks. [ns]
+        Time above the cheapest recompute kinds, 0 without blocks. [ns]
     """
     size = np.maximum(CHOSEN - entry, 0)
     if not size.any():

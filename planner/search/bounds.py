@@ -1,7 +1,7 @@
 """Lower bounds on the step time, and proofs that a candidate cannot fit.
 
-Three tiers, each proven where it stands: arithmetic on columns for the whole
-space, Lagrangian path bounds for one candidate, and the solver.
+The bounds come in three tiers, each with a proof in place. These are arithmetic on
+columns for the whole space, Lagrangian path bounds for one candidate, and the solver.
 """
 
 from dataclasses import dataclass
@@ -46,13 +46,13 @@ class _Columns:
     work: Floats
     """Forward and backward of the whole model for one micro-batch. [ns]"""
     layer: Floats
-    """Cheapest layer: forward and backward, forward alone where it is split. [ns]"""
+    """Cheapest layer: forward and backward; forward alone if backwards split. [ns]"""
     split: Mask
     """Weight gradients are operations of their own. [bool]"""
     folded: Mask
     """Chunks lie in a V. [bool]"""
     copies: Ints
-    """How often the ranks hold the model. [1]"""
+    """Copies of the model that the ranks hold. [1]"""
     transient: Floats
     budget: Floats
     kinds: tuple[tuple[int, Floats, Floats], ...]
@@ -83,7 +83,7 @@ def space_bounds(table: CostTable, space: Space) -> SpaceBounds:
 
 @dataclass(frozen=True)
 class _Folds:
-    """Columns of the table by entry, the cheapest one last, then by mesh."""
+    """Columns of the table by menu entry, then by mesh; the cheapest entry is last."""
 
     work: Floats
     layer: Floats
@@ -94,7 +94,7 @@ class _Folds:
 
     @classmethod
     def of(cls, table: CostTable) -> "_Folds":
-        """Fold the layer kinds of a table, once for all its candidates."""
+        """Fold the layer kinds of a table, once for all candidates."""
         counts = np.zeros(len(table.workload.kinds))
         for kind, count in table.workload.runs:
             counts[kind] += count
@@ -159,23 +159,23 @@ def _time_bound(table: CostTable, space: Space, c: _Columns) -> Floats:
 
     With ``S`` the work of one micro-batch over all stages, cheapest menu entry:
 
-    1. Every rank runs its share of m micro-batches alone, and its optimizer
-       after all ranks' work: the largest is at least the mean,
+    1. Every rank runs its share of m micro-batches alone. The optimizer starts
+       after all ranks' work. The largest time is at least the mean,
        ``T >= (m S + optimizer) / p``, and the host's work follows.
-    2. 1F1B with m > p: ``T >= (m + p - 1) S / p``, by combining the rows
-       ``sum_{j<r} t_j + (m - k_r) t_r + 2 sum_{j>r} t_j`` of all ranks with
-       weights that make every coefficient equal (cost model, E.3.2). GPipe has
-       the rows ``sum_j t_j + (m - 1) t_r``, whose mean it is for any m.
+    2. 1F1B with m > p: ``T >= (m + p - 1) S / p``. The rows of all ranks are
+       ``sum_{j<r} t_j + (m - k_r) t_r + 2 sum_{j>r} t_j``. Weights that make every
+       coefficient equal combine them (cost model, E.3.2). GPipe has the rows
+       ``sum_j t_j + (m - 1) t_r``, whose mean is this bound for any m.
     3. A rank starts after the first chunks of the ranks before it and ends
-       after their backwards: ``T >= sum_{q<r} t_{q,0} + m t_r``. Averaged over
-       r, each rank q >= 1 adds at least ``(p-1-q)/p`` of one cheapest layer,
-       since only the ends may hold none. Where the backward is split a rank may
-       end with a weight gradient, after which nothing follows: only the forwards
-       before it count. Where two directions meet, rank r starts after those of the
-       ranks between it and the nearer end: ``p / 2`` ranks, twice.
+       after their backwards: ``T >= sum_{q<r} t_{q,0} + m t_r``. In the mean over
+       r, each rank q >= 1 adds at least ``(p-1-q)/p`` of a cheapest layer: only the
+       ends may be empty. Where the backward is split, a rank may end with a weight
+       gradient. Then only the forwards before the rank count. Where two directions
+       meet, rank r starts after the ranks between r and the nearer end: ``p / 2``
+       ranks, twice.
 
-    The optimizer may be added to 2 and 3 as well: it starts after every rank's
-    compute and its largest is at least its mean.
+    The optimizer may be added to 2 and 3 as well. It starts after every rank's
+    compute, and the largest update is at least the mean.
     """
     units = table.units
     optimizer = (table.embedding.unit.optimizer + table.head.unit.optimizer) * 1.0
@@ -193,17 +193,20 @@ def _time_bound(table: CostTable, space: Space, c: _Columns) -> Floats:
 def _may_fit(space: Space, c: _Columns) -> Ints:
     """0 where the ranks together cannot hold the model's layers.
 
-    At the first backward of rank r, K_r chunk activations are in flight (exact,
-    from the order: ``min(m, p - r)``, which GPipe's m is at least, and
-    ``min(m v, 2(p-r-1) + (v-1)p + 1)``; zb-h1 reaches ``min(m, p)``; in a V rank r
-    has at least ``min(m, 2p-1) + 1``, what rank 0 has, and DualPipe is two V of p / 2
-    ranks and m / 2 micro-batches),
-    at most ``C_r`` of one chunk. With N layers of a kind on the rank, at most
-    ``most`` a chunk, their activations are at least ``saved (most K_r -
-    C_r (v most - N))``, so ``N <= (budget - transient - saved (most K_r -
-    C_r v most)) / (static + saved C_r)``. If the sum of these over the ranks is
-    below the kind's layers, nothing fits. Ends and other kinds only add memory,
-    so leaving them out keeps this a bound.
+    At the first backward of rank r, K_r chunk activations are in flight, at most
+    ``C_r`` of one chunk. K_r follows exactly from the order of operations:
+
+    - 1F1B: ``min(m, p - r)``; GPipe's m is at least that
+    - interleaved: ``min(m v, 2(p-r-1) + (v-1)p + 1)``
+    - zb-h1: ``min(m, p)``
+    - in a V: at least ``min(m, 2p-1) + 1``, the number of rank 0
+    - DualPipe: two V of p / 2 ranks and m / 2 micro-batches
+
+    Take N layers of a kind on the rank, at most ``most`` a chunk. Their activations
+    are at least ``saved (most K_r - C_r (v most - N))``, so ``N <= (budget -
+    transient - saved (most K_r - C_r v most)) / (static + saved C_r)``. If these
+    limits add up to less than the kind's layers, nothing fits. Ends and other kinds
+    only add memory, so the limits stay valid without them.
     """
     fits = np.ones(len(space), dtype=bool)
     for layers, static, saved in c.kinds:
@@ -213,12 +216,12 @@ def _may_fit(space: Space, c: _Columns) -> Ints:
 
 
 def _holds(c: _Columns, at: Ints, layers: int, static: Floats, saved: Floats) -> Mask:
-    """Whether the ranks together can hold a kind's layers, rank by rank.
+    """Tell if the ranks together can hold a kind's layers, rank by rank.
 
-    A candidate is settled as soon as no later rank can change the verdict: where
-    its ranks hold too little even if all later ones are full, and where a rank is
-    full, ``budget - transient >= most (saved K_r + v static)``, since K_r falls
-    with r and all later ones are full too.
+    A candidate is settled as soon as no later rank can change the verdict. It fails
+    where the ranks hold too little even if all later ranks are full. A rank is full
+    where ``budget - transient >= most (saved K_r + v static)``. K_r falls with r, so
+    all later ranks are then full, too.
     """
     holds = np.zeros(len(at), dtype=bool)
     open_, total = np.arange(len(at)), np.zeros(len(at))
@@ -259,7 +262,7 @@ class Relaxation:
     bound: int
     """Lower bound on the simulated step. [ns]"""
     cuts: tuple[Linear, ...]
-    """Valid inequalities that gave it. [ns]"""
+    """Valid inequalities that gave the bound. [ns]"""
 
 
 def relax(
@@ -271,16 +274,17 @@ def relax(
 ) -> Relaxation:
     """Bound one candidate by paths, minimised over every split.
 
-    Each path is linear in the layer counts, so its least value over a superset
-    of the splits is a bound; so is that of the paths' mean, where one path's
-    light stages are another's heavy ones; so is :func:`loaded_bound`, which
-    knows that layers are whole. The largest counts.
+    Each path is linear in the layer counts. So the least value of a path over a
+    superset of the splits is a bound. The least value of the paths' mean is a bound,
+    too: light stages of one path are heavy stages of another. In addition
+    :func:`loaded_bound` uses that layers are whole. The largest bound counts.
 
     Args:
         costs: The inner problem.
         enough: A bound above this rules the candidate out: stop there. [ns]
         paths: Paths that the search has found already.
-        hopeless: The same, but already with the paths that take no graph. [ns]
+        hopeless: A bound above this, by paths that take no graph, rules the
+            candidate out at once. [ns]
 
     Returns:
         The bound and the path inequalities, none where the bound is enough. [ns]
@@ -310,10 +314,10 @@ def path_bounds(
     Args:
         costs: The inner problem.
         paths: Families of one path through every rank.
-        enough: A mean above this makes the second one needless. [ns]
+        enough: A mean above this makes the second bound needless. [ns]
 
     Returns:
-        Both bounds; 0 for the second where it is not needed. [ns]
+        Both bounds; the second is 0 where it is not needed. [ns]
     """
     sums = paths.sums()
     totals = path_lines(costs, sums.counts, sums.p2p)

@@ -22,11 +22,11 @@ BOXES = 4
 
 
 class CandidateWork:
-    """What is known of one candidate, and what comes next.
+    """State of one candidate, and the steps that improve bound and split.
 
-    First the best path weights; then good splits near their optimum; then bounds
-    by cases of the ranks' loads; at last the solver, round after round. Where
-    nearly every place is taken the solver closes at once, and goes first.
+    The first step finds the best path weights, the second good splits near their
+    optimum. Then come bounds by cases of the ranks' loads, and rounds of the solver.
+    Where nearly every place is taken the solver closes at once, and goes first.
     """
 
     def __init__(
@@ -47,24 +47,24 @@ class CandidateWork:
         self.last = self._try_known()
 
     def _loose(self) -> bool:
-        """Whether choosing path weights is worth it."""
+        """Tell if the class leaves enough choice for path weights to pay."""
         costs = self.costs
         empty = costs.stages * costs.most_layers - costs.layer_count
         return empty > TIGHT or len(costs.menu) > 1
 
     @property
     def open(self) -> bool:
-        """Whether more can be done."""
+        """True while steps are left that may improve the answer."""
         return self.last.outcome is Outcome.OPEN and self.last.rounds < ROUNDS
 
     @property
     def at_solver(self) -> bool:
-        """Whether the solver's rounds come next, after at least one."""
+        """True once the solver has run a round: more of its rounds come next."""
         return self.solver is not None
 
     @property
     def needs_solver(self) -> bool:
-        """Whether nothing but the solver's rounds is left."""
+        """True where nothing but rounds of the solver is left."""
         first = self._loose() and self.tightened is None
         descends = not self.descended and self.tightened is not None
         divides = self.tree is not None and not self.tree.stuck
@@ -76,7 +76,7 @@ class CandidateWork:
         return 0.0 if self.solver is None else self.solver.spent
 
     def _try_known(self) -> MeshAnswer:
-        """Simulate the even splits, and the best ones of candidates of the shape."""
+        """Simulate the even splits, and the best splits of others of the shape."""
         costs = self.costs
         even = [even_counts(costs, entry) for entry in range(len(costs.menu))]
         listed = [
@@ -92,19 +92,19 @@ class CandidateWork:
         return self._answer(Outcome.OPEN)
 
     def advance(self, cutoff: int | None) -> MeshAnswer:
-        """Do what comes next.
+        """Do the next step.
 
         Args:
             cutoff: Splits slower than this are of no interest. [ns]
 
         Returns:
-            What is known now; OPEN while more can be done.
+            Bound and best split so far; OPEN while steps are left.
         """
         self.last = self._next(cutoff)
         return self.last
 
     def _next(self, cutoff: int | None) -> MeshAnswer:
-        """The next of the four steps, unless others of the shape save it."""
+        """Do the next of the four steps, unless known multipliers raise the bound."""
         if self._learns():
             return self._answer(Outcome.OPEN)
         if self._loose() and self.tightened is None:
@@ -116,7 +116,7 @@ class CandidateWork:
         return self._solve(cutoff)
 
     def _learns(self) -> bool:
-        """Whether multipliers found since for others of the shape raise the bound."""
+        """Apply new multipliers of the shape; True if they raise the bound."""
         lessons = self.shapes.lessons(self.costs)
         if self.tree is not None or lessons == self.lessons:
             return False
@@ -170,7 +170,7 @@ class CandidateWork:
         return answer
 
     def _answer(self, outcome: Outcome) -> MeshAnswer:
-        """What is known; solved where a split meets the bound."""
+        """Bound and best split so far; solved where the split meets the bound."""
         if self.split is None:
             return MeshAnswer(outcome, self.bound)
         value, counts = self.split

@@ -18,7 +18,7 @@ from planner.specs.table import IdleMoment, StageCosts
 
 
 class Constraints:
-    """What makes a split legal.
+    """Constraints that make a split legal.
 
     ::
 
@@ -44,7 +44,7 @@ class Constraints:
         self._every_rank_fits_when_idle()
 
     def step_no_shorter_than(self, path: Linear) -> None:
-        """T >= path: valid at every split, tight at the one it came from.
+        """Add T >= path: valid at every split, tight at the split it came from.
 
         Args:
             path: Length of a path of the operation graph. [ns]
@@ -101,7 +101,7 @@ class Constraints:
                 self._fits_at(rank, moment)
 
     def _fits_at(self, rank: int, moment: Peak) -> None:
-        """One moment; the transient is that of the largest thing on the stage."""
+        """Memory at one moment, with the largest transient of any unit of the stage."""
         stage = stages_of(self.costs, rank)[moment.chunk]
         held = self._expression(peak_linear(self.costs, rank, moment))
         here = self.costs.on_rank(rank)
@@ -122,7 +122,7 @@ class Constraints:
                     self._fits_idle(rank, moment)
 
     def _fits_idle(self, rank: int, moment: IdleMoment) -> None:
-        """One idle moment; beside it the largest unit of all the rank's chunks."""
+        """Memory at an idle moment, with the largest unit of all the rank's chunks."""
         costs, stages = self.costs.on_rank(rank), stages_of(self.costs, rank)
         held = self._expression(idle_linear(costs, rank, moment))
         end = idle_end_beside(costs, rank, moment)

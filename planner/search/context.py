@@ -24,14 +24,15 @@ BY_ANOTHER = "another kind of cp is no slower and needs no more"
 
 
 class ContextKinds:
-    """Kinds that framework, heads and user allow, and that no other makes useless.
+    """Kinds that framework, heads and user allow, and that no other kind beats.
 
-    The framework's first alone in the default space; all of them in the full one, or
-    where the user names some; without prices the first legal one. Where experts'
-    exchanges hide beside the passes of another micro-batch, a slower backward may make
-    a forward shorter: there the space is declared to have every plain kind whatever
-    beats it, and Ulysses inside a ring
-    where no other kind beats that.
+    The default space has the framework's first kind alone. The full space has all
+    kinds; so has any space where the user names some. Without prices the first legal
+    kind is taken.
+
+    Experts' exchanges may hide beside the passes of another micro-batch. Then a slower
+    backward may make a forward shorter. There the declared space has every plain kind,
+    even if beaten. It has Ulysses inside a ring only where no other kind beats that.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class ContextKinds:
             experts: Neighbouring ranks that hold one copy of the experts. [1]
 
         Returns:
-            Indices into ``CP_KINDS``; the same single one for one context rank. [1]
+            Indices into ``CP_KINDS``; ``NOWHERE`` alone for one context rank. [1]
         """
         if ranks[1] == 1:
             return [NOWHERE]
@@ -70,7 +71,7 @@ class ContextKinds:
         return kinds
 
     def _looked_at(self, ranks: Ranks) -> tuple[list[list[int]], Counter[str]]:
-        """Kinds by micro-batch, all that are legal behind them, and what is not."""
+        """Kinds to try by micro-batch, then all legal kinds; and counts of the rest."""
         dropped: Counter[str] = Counter()
         legal = list(self._legal(*ranks[:2], dropped))
         if not self.priced:
@@ -82,9 +83,10 @@ class ContextKinds:
         return [*fronts, legal], dropped
 
     def _shortens_forwards(self, experts: int) -> bool:
-        """Whether each pass shows half of what hides beside neither.
+        """Tell if a slower backward may make a forward shorter.
 
-        A group of experts that tiles a domain exchanges inside, and hides nothing.
+        Each pass shows half of the exchanges that hide beside neither pass. A group of
+        experts that tiles a domain exchanges inside the domain, and hides nothing.
         """
         inside = all(domain % experts == 0 for domain in self.domains)
         return self.workload.profile.ep_overlap and not inside
@@ -103,21 +105,21 @@ class ContextKinds:
 
 
 def undominated(prices: Floats) -> list[int]:
-    """Rows that no other row matches everywhere, of equals the first.
+    """Rows that no other row matches or beats everywhere; of equal rows the first.
 
-    Two layouts that differ in the kind of cp alone differ in nothing but what their
-    layers exchange each way, the buffers of that, and NCCL's communicators. Time of a
-    step and memory of a rank never fall when one of these grows: a schedule's end is
-    the longest path of its operations, hidden collectives show ``max`` and ``min`` of
-    both sides, and memory adds up. (Where experts' exchanges hide beside other passes
-    that does not hold, see :class:`ContextKinds`.) So a kind for which each is at least
-    another's is in no plan that is better than every plan of that other.
+    Two layouts that differ in the kind of cp alone differ in three prices. These are
+    the exchanges of the layers each way, their buffers, and NCCL's communicators. Step
+    time and memory never fall when one of the prices grows. A schedule's end is the
+    longest path of its operations. Hidden collectives show ``max`` and ``min`` of both
+    sides, and memory adds up. So a kind whose prices are all at least those of another
+    kind is never better. Experts' exchanges hidden beside other passes are an
+    exception, see :class:`ContextKinds`.
 
     Args:
-        prices: What each kind costs. [s] and [B], shape (kinds, prices)
+        prices: Exchange times and memory. [s] and [B], shape (kinds, prices)
 
     Returns:
-        Rows, in their order. [1]
+        Indices of the rows, ascending. [1]
     """
     no_more = (prices[:, None, :] <= prices[None, :, :]).all(axis=2)
     first = np.arange(len(prices))
@@ -129,7 +131,7 @@ def undominated(prices: Floats) -> list[int]:
 def _prices(
     workload: Workload, ranks: Ranks, kinds: list[int], micro_batches: list[int]
 ) -> npt.NDArray[np.float64]:
-    """What each exchanges and holds everywhere, (micro-batches, kinds, prices)."""
+    """Exchange times and memory of each kind, (micro-batches, kinds, prices)."""
     tp, cp, dp = ranks
     rows: list[tuple[int, ...]] = [
         (tp, 0, 1, cp, kind, 1, 1, dp, cp * dp, 0, micro_batch, 1, 0)
@@ -147,7 +149,7 @@ def _prices(
 
 
 def _members(family: str, cp: int) -> Iterator[str]:
-    """Kinds of a family on so many ranks: the mixed one has one for every divisor."""
+    """Kinds of a family on cp ranks; the mixed family has a kind per divisor."""
     if family != MIXED:
         yield family
         return
@@ -156,9 +158,9 @@ def _members(family: str, cp: int) -> Iterator[str]:
 
 
 def heads_divide(workload: Workload, tp: int, inner: int) -> bool:
-    """Whether every rank that Ulysses deals to gets whole heads.
+    """Tell if every rank that Ulysses deals to gets whole heads.
 
-    Queries always; keys too, unless the framework copies them for its ranks.
+    Query heads have to divide. Key heads have to, unless the framework copies them.
 
     Args:
         workload: The job. [-]

@@ -22,26 +22,26 @@ class Space:
     schedules: Ints
     """Schedule of every candidate, an entry of ``SEARCHED``. [1]"""
     menu: Ints
-    """Entry of the recompute menu; -1 where layers choose, and ``-1 - N`` where the
-    first N of every virtual stage are under full recompute, the others none. [1]"""
+    """Entry of the recompute menu, -1 where layers choose. With ``-1 - N`` the first N
+    layers of every virtual stage recompute in full, the others nothing. [1]"""
     recompute: tuple[str, ...]
     """The recompute menu. [text]"""
     removed: dict[str, int]
     """Tuples removed by each rule before pricing. [1]"""
     hostings: tuple[tuple[int, ...], ...] = ()
-    """Of every mesh the pipeline ranks on each of several pools. [1]"""
+    """Pipeline ranks on each of several pools, by mesh. [1]"""
 
     def __len__(self) -> int:
         return len(self.mesh)
 
     def take(self, candidates: Ints) -> "Space":
-        """Keep some candidates, on the same meshes.
+        """Keep some candidates and all meshes.
 
         Args:
             candidates: Indices. [1]
 
         Returns:
-            The space of those alone.
+            The space of these candidates alone.
         """
         names = ("mesh", "vpp", "schedules", "menu")
         return replace(self, **{n: getattr(self, n)[candidates] for n in names})
@@ -61,7 +61,7 @@ class Space:
         """Leave out the meshes that no candidate is on.
 
         Returns:
-            The same candidates on fewer meshes.
+            All candidates, on fewer meshes.
         """
         rows, own = np.unique(self.mesh, return_inverse=True)
         hostings = tuple(self.hostings[row] for row in rows if self.hostings)
@@ -117,10 +117,10 @@ class Space:
 
 
 def joined(parts: Sequence[Space]) -> Space:
-    """Put parts of one space together, each on meshes of its own.
+    """Join parts of a space, each on separate meshes.
 
     Args:
-        parts: At least one; menus differ in what is appended alone.
+        parts: At least one part; longer menus only append kinds to shorter menus.
 
     Returns:
         Candidates and meshes in the order of the parts.

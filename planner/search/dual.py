@@ -20,18 +20,18 @@ ROUNDS = 40
 CLOSE = 5e-4
 """Relative gap between program and simulator at which rounds end. [1]"""
 STALLED, GAIN, AHEAD = 8, 5e-4, 3
-"""Rounds end when so many of them gain less than this share, or so little that as
-many gains more would not reach what is known. [1]"""
+"""Rounds end when ``STALLED`` of them gain less than the share ``GAIN``. They also end
+when ``AHEAD`` gains more of that size would not reach the known bound. [1]"""
 SHARES = (1.0, 0.6, 0.3, 0.1)
-"""Where paths are looked for, from the program's optimum to the best point. [1]
+"""Points that give paths: shares of the way from best point to optimum. [1]
 
-An optimum of few paths lies in a corner, far from good splits; the critical paths of
-points on the way to it cut off more.
+An optimum of few paths lies in a corner, far from good splits. The critical paths of
+points on the way to the optimum cut off more.
 """
 
 
 class Cuts:
-    """The paths of one candidate, as lines in its costs."""
+    """Paths of one candidate, as linear functions of the layer counts."""
 
     def __init__(self, costs: StageCosts, stop: Stop | None = None) -> None:
         self.costs, self.stop = costs, stop or Stop()
@@ -41,13 +41,13 @@ class Cuts:
         self.durations = DurationLines.of(costs)
 
     def add(self, paths: list[Path]) -> list[Linear]:
-        """Take in paths.
+        """Add paths.
 
         Args:
             paths: Any paths of the operation graph.
 
         Returns:
-            Their lines. [ns]
+            Linear function of each added path. [ns]
         """
         counts = np.array([path.counts for path in paths])
         p2p = np.array([path.p2p for path in paths])
@@ -57,7 +57,7 @@ class Cuts:
         return list(lines)
 
     def active(self) -> list[int]:
-        """Paths to begin a program with: those that ever bound, or all. [1]."""
+        """Paths to begin a program with: all that were ever binding, or all. [1]."""
         return sorted(self.binding) or list(range(len(self.lines)))
 
 
@@ -81,8 +81,8 @@ class Descent:
 
         Args:
             enough: A bound above this rules the box out: stop there. [ns]
-            known: A bound that is known already: stop where no program can give a
-                better one. [ns]
+            known: A bound that is known already: stop where no program can improve
+                the bound. [ns]
 
         Returns:
             A bound on every split in the box; 0 where the solver gave up. [ns]
@@ -110,8 +110,8 @@ class Descent:
     def _paths(self, solved: Solution) -> list[Path]:
         """Critical paths between the optimum and the best point so far.
 
-        Both keep to the rows, so a point between them does, too: the program is
-        solved when its optimum is no better than the best of these.
+        Both keep to the rows, so every point between them does, too. The program is
+        solved when the optimum is no better than the best of these points.
         """
         costs = self.cuts.costs
         centre = solved.counts if self.centre is None else self.centre
@@ -144,16 +144,16 @@ class Descent:
 
 @dataclass(frozen=True)
 class Tightened:
-    """What the program of one candidate gave."""
+    """Result of the program of one candidate."""
 
     bound: int
     """Lower bound on the simulated step. [ns]"""
     cuts: tuple[Linear, ...]
-    """The paths that it rests on. [ns]"""
+    """Paths that the bound rests on. [ns]"""
     pool: Cuts
     """All paths of the candidate."""
     centre: Points | None
-    """The best point met, not whole. [1], shape (stages, kinds, menu)"""
+    """Best point met, of fractional layers. [1], shape (stages, kinds, menu)"""
 
 
 def tighten(
@@ -169,7 +169,7 @@ def tighten(
         costs: The inner problem.
         relaxed: The bound known so far.
         enough: A bound above this rules the candidate out: stop there. [ns]
-        shapes: Paths that the search knows of this shape; takes in those found.
+        shapes: Paths that the search knows of the shape; found paths are added.
         stop: Ends the work early. [-]
 
     Returns:

@@ -1,4 +1,4 @@
-"""Whether a space has any candidate, without listing it."""
+"""Test for an empty space, without listing the whole space."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,13 +13,13 @@ AT_A_TIME = 64
 
 
 def is_empty(workload: Workload) -> bool:
-    """Whether the declared space of a job has no candidate.
+    """Tell if the declared space of a job has no candidate.
 
     Args:
         workload: The job. [-]
 
     Returns:
-        True without one; the space is listed no further than to the first.
+        True without candidates; the listing stops at the first candidate.
     """
     enumerator = Enumerator(thin(workload), priced=False)
     rows, size = enumerator.rows(), AT_A_TIME
@@ -31,17 +31,16 @@ def is_empty(workload: Workload) -> bool:
 
 
 def easiest(variants: Sequence[Workload]) -> tuple[Workload, ...]:
-    """Variants without those that only add rules to another.
+    """Variants without those that only add rules to another variant.
 
-    What lies in host memory adds rules, of a step's formats on the wire the
-    framework's own have none, and the training block keeps the rest: so of one
-    framework, precision, place and set of pools those that offload least stay.
+    Offload only adds rules. So the variants that offload least stay, for equal
+    framework, training block, wire formats, place and switches.
 
     Args:
-        variants: Of a job. [-]
+        variants: Variants of a job. [-]
 
     Returns:
-        All of them have a legal layout, or none has, where the variants do.
+        Variants, of which some has a legal layout if any of ``variants`` has.
     """
     kept: dict[tuple[object, ...], list[Workload]] = {}
     for variant in sorted(variants, key=_parts):
@@ -66,20 +65,20 @@ def _parts(variant: Workload) -> float:
 
 
 def _within(less: Workload, more: Workload) -> bool:
-    """Whether one variant offloads no more of anything than another."""
+    """Tell if a variant offloads no more of any category than another variant."""
     pairs = ((getattr(v.offload, n) for n in CATEGORIES) for v in (less, more))
     return all(own <= other for own, other in zip(*pairs, strict=True))
 
 
 def thin(workload: Workload, free: str = "") -> Workload:
-    """The job with one value of each axis that decides nothing about legality.
+    """Job with a single value of each axis that decides nothing about legality.
 
-    What the user leaves open is fixed at the value that every rule allows where it
-    allows another: one sequence a micro-batch, since micro-batches that come in whole
-    groups still do when there are more of them; the first rank order, which asks
-    nothing of the experts; shard groups of all replicas, the only ones that every
-    framework with sharding has, and the least that a host holds. So a space is empty
-    where the thin one is, and the degrees of the other axes are the same.
+    An axis that the user leaves open is fixed at a value that is legal where any
+    value is. A micro-batch has one sequence: whole groups of micro-batches stay whole
+    with more of them. The rank order is the first, which asks nothing of the experts.
+    Shard groups span all replicas: every framework with sharding has them, and hosts
+    hold least. So a space is empty where the thin space is empty. The degrees of the
+    other axes do not change.
 
     Args:
         workload: The job. [-]

@@ -1,7 +1,7 @@
 """Brute force: every split of every candidate, one after the other.
 
-The reference that search is tested against. It shares the integer table, the
-simulator and the memory count with the search, and none of its reasoning.
+The reference that search is tested against. Brute force shares the integer table, the
+simulator and the memory count with the search, but no bounds.
 """
 
 from collections.abc import Iterator
@@ -40,9 +40,9 @@ class Best(NamedTuple):
 def splits(costs: StageCosts) -> Iterator[Counts]:
     """Every split of the declared class, whether it fits or not.
 
-    Every number of layers per virtual stage from its fewest to the most, and for
-    each every way to deal a stage's layers of a kind out to the menu; with a block
-    its one split.
+    A virtual stage takes every number of layers from the fewest to the most. The
+    layers of a kind on a stage are dealt out to the menu in every way. A candidate
+    with a block has a single split.
 
     Args:
         costs: The inner problem.
@@ -84,13 +84,13 @@ def _dealt(layers: int, entries: int) -> Iterator[tuple[int, ...]]:
 
 
 def count_plans(costs: StageCosts) -> int:
-    """How many splits :func:`splits` yields, without listing them.
+    """Number of splits that :func:`splits` yields, without listing them.
 
-    Stage by stage, with ``c`` the layers before it and ``n`` its own::
+    Stage by stage, with ``c`` layers before the stage and ``n`` layers on it::
 
         ways(i, c + n) += ways(i - 1, c) prod_k C(n_k + M - 1, M - 1)
 
-    where ``n_k`` are its layers of kind k and M the entries of the menu.
+    where ``n_k`` are the stage's layers of kind k and M the entries of the menu.
 
     Args:
         costs: The inner problem.
@@ -128,8 +128,8 @@ def cheapest_split(costs: StageCosts) -> tuple[int, Counts] | None:
         costs: The inner problem.
 
     Returns:
-        Step before the straggler factor [ns] and layers by stage, kind and menu
-        entry [1], the first of equals; none when no split fits.
+        Step before the straggler factor [ns], and layers by stage, kind and menu
+        entry [1]. The first of equal splits; None when no split fits.
     """
     best: tuple[int, Counts] | None = None
     for counts in splits(costs):
@@ -162,7 +162,7 @@ def candidate_costs(table: CostTable, space: Space, candidate: int) -> StageCost
 
 
 def best_of_space(table: CostTable, space: Space, cap: int = CAP) -> Best | None:
-    """The fastest plan of a whole space that fits, by pricing every one.
+    """The fastest plan of a whole space that fits, by pricing every plan.
 
     Args:
         table: Priced meshes.
@@ -170,7 +170,7 @@ def best_of_space(table: CostTable, space: Space, cap: int = CAP) -> Best | None
         cap: Most complete plans to price. [1]
 
     Returns:
-        The plan, the first of equals; none when nothing fits.
+        The plan, the first of equal plans; None when nothing fits.
 
     Raises:
         TooManyPlansError: The space has more complete plans than *cap*.

@@ -27,11 +27,11 @@ class ExpertDegrees:
         Args:
             tp: Tensor ranks. [1]
             ranks: Tensor times context times data ranks. [1]
-            sp: Whether tensor ranks split the sequence. [1]
+            sp: 1 where tensor ranks split the sequence, else 0. [1]
             removed: Counts what a rule removes, by its name. [1]
 
         Returns:
-            ep and etp; one of each without experts. [1]
+            ep and etp; both 1 without experts. [1]
         """
         key = tp, ranks, sp
         if key not in self.known:

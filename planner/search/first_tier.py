@@ -28,19 +28,19 @@ PART = 4096
 PARALLEL_FROM = 25
 """Parts from which it pays to price them in several processes. [1]"""
 WORKER_BYTES = 0.5e9
-"""Memory of one of these processes, with what it holds of a part. [B]"""
+"""Memory of one pricing process, with the part that it prices. [B]"""
 
 Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Part:
-    """What is left of some meshes, and what is known of their candidates."""
+    """Candidates left on some meshes, with bounds, and counts of the others."""
 
     space: Space
     """Candidates that may fit and be fast enough, on meshes of their own."""
     bounds: Floats
-    """No plan of the candidate is faster. [s], shape (candidates,)"""
+    """Lower bound on every plan of the candidate. [s], shape (candidates,)"""
     slowdown: Floats
     """Straggler factor. [1], shape (candidates,)"""
     counted: Counter[str]
@@ -51,12 +51,12 @@ class Part:
 
 @dataclass(frozen=True)
 class FirstTier:
-    """What a search starts from."""
+    """Candidates with which a search starts, with bounds, and counts of the others."""
 
     space: Space
-    """The candidates that may still matter; every other one is counted."""
+    """Candidates that may still matter; all others are counted."""
     bounds: Floats
-    """No plan of the candidate is faster. [s], shape (candidates,)"""
+    """Lower bound on every plan of the candidate. [s], shape (candidates,)"""
     slowdown: Floats
     """Straggler factor. [1], shape (candidates,)"""
     order: Ints
@@ -68,10 +68,10 @@ class FirstTier:
     meshes: int
     """Meshes of the declared space. [1]"""
     unseen_s: float = float("inf")
-    """No candidate that was not listed, or not priced, is faster; inf where all
+    """Lower bound on candidates that were not listed, or not priced; inf where all
     were. [s]"""
     stopped: str = ""
-    """Why some were not. [text]"""
+    """Reason why some were not listed or not priced; empty where all were. [text]"""
 
 
 @dataclass
@@ -94,10 +94,9 @@ class _Gathered:
 def first_tier(workload: Workload, most: float, stop: Stop | None = None) -> FirstTier:
     """List a space, price it and bound every candidate, some meshes at a time.
 
-    Of every part only the candidates are kept that may fit and whose bound does not
-    exceed a step that is known to be reachable: no other can be the best. Parts are
-    independent, so their number, and that of the processes that price them, change
-    nothing.
+    Candidates are kept that may fit and whose bound does not exceed a step known to be
+    reachable. No other candidate can be the best. Parts are independent. So neither
+    the number of parts nor the number of processes changes the result.
 
     Args:
         workload: A variant of the job.
@@ -105,7 +104,7 @@ def first_tier(workload: Workload, most: float, stop: Stop | None = None) -> Fir
         stop: Ends the work early. [-]
 
     Returns:
-        Candidates that are left, their bounds and what removed the others; where the
+        Candidates that are left, their bounds, and what removed the others. Where the
         work ended early, also a bound on all candidates that were not looked at.
     """
     stop, found, why = stop or Stop(), _Gathered(), ""
@@ -127,7 +126,7 @@ def first_tier(workload: Workload, most: float, stop: Stop | None = None) -> Fir
 
 
 def _sorted(workload: Workload, found: _Gathered) -> FirstTier:
-    """All parts as one space, its candidates in the order of their bounds."""
+    """All parts as one space, with the candidates in the order of their bounds."""
     parts = found.parts or [_nothing(workload)]
     bounds = np.concatenate([part.bounds for part in parts])
     return FirstTier(
@@ -161,7 +160,7 @@ def _priced(listing: Listing, most: float, stop: Stop) -> Iterator[Part]:
 
 
 def _affordable(stop: Stop) -> int:
-    """Processes that a limit on memory allows beside this one. [1]."""
+    """Processes that a limit on memory allows beside this process. [1]."""
     if stop.memory == float("inf"):
         return int(cpu_count())
     return int(stop.memory / 2 / WORKER_BYTES)
@@ -204,7 +203,7 @@ def bounded(table: CostTable, space: Space) -> tuple[Floats, Bools]:
         space: Candidates on them.
 
     Returns:
-        Bound [s] of every candidate, and whether it may fit. shape (candidates,)
+        Bound [s] of every candidate, and True where it may fit. shape (candidates,)
     """
     bounds = space_bounds(table, space)
     slower = np.maximum(bounds.step, pooled_bound(table, space))

@@ -1,9 +1,9 @@
-"""How many GPUs of a fleet a layout may use: which sizes a space holds.
+"""Numbers of GPUs of a fleet that layouts may use: the sizes that a space holds.
 
-A layout that leaves GPUs idle fills whole nodes, the first ones in service. Sizes
-smaller than the fleet are in the space where the user limits ``gpus``, where nodes are
-out of service or pods differ in size, in the full space of fleets that are not large,
-and where no layout at all fills the fleet.
+A layout that leaves GPUs idle fills whole nodes, the first nodes in service. A space
+holds sizes smaller than the fleet where the user limits ``gpus``. It does so where
+nodes are out of service, pods differ in size, or no layout fills the fleet. The full
+space of fleets that are not large holds smaller sizes, too.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,9 +22,9 @@ from planner.search.together import clash_of
 from planner.specs.context import CP_KINDS, inner_degree
 
 MOST_IDLE = 32
-"""A layout uses all but one in so many of the GPUs that the fullest one uses. [1]"""
+"""A layout uses all but one in so many of the GPUs of the fullest layout. [1]"""
 RATIOS = (Fraction(1), Fraction(2), Fraction(1, 2))
-"""tp, and dp, of a pool over those of the first, where they may differ. [1]"""
+"""Ratios of tp, and of dp, to the first pool, where pools may differ. [1]"""
 FULL_IDLES = 2048
 """GPUs of the largest fleet that the full space may leave idle in part unasked. [1]"""
 
@@ -52,7 +52,7 @@ def divisors(n: int) -> list[int]:
         n: A positive whole number. [1]
 
     Returns:
-        Its divisors. [1]
+        Divisors of n. [1]
     """
     small = [d for d in range(1, int(n**0.5) + 1) if n % d == 0]
     return sorted({*small, *(n // d for d in small)})
@@ -60,7 +60,7 @@ def divisors(n: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Axis:
-    """Whether a degree is legal where others are chosen; counts what it refuses."""
+    """Rules for a degree where others are chosen; each counts what it refuses."""
 
     tensor: Callable[[int], bool]
     context: Callable[[int, int], bool]
@@ -72,10 +72,10 @@ def whole_shapes(workload: Workload, legal: Axis) -> Iterator[Shape]:
 
     Args:
         workload: The job.
-        legal: Which degrees the model, framework and user allow.
+        legal: Degrees that the model, framework and user allow.
 
     Yields:
-        Shapes; dp is what is left, whether the batch divides by it or not. [1]
+        Shapes; dp is the rest, even where it does not divide the batch. [1]
     """
     gpus = workload.gpus
     for tp in divisors(gpus):
@@ -90,7 +90,7 @@ def widths(workload: Workload, legal: Axis, gpus: int) -> Iterator[tuple[int, in
 
     Args:
         workload: The job.
-        legal: Which degrees the model, framework and user allow.
+        legal: Degrees that the model, framework and user allow.
         gpus: Most ranks. [1]
 
     Yields:
@@ -107,10 +107,10 @@ def widths(workload: Workload, legal: Axis, gpus: int) -> Iterator[tuple[int, in
 class SmallerFleets:
     """Shapes that may leave whole nodes idle.
 
-    For each tp, pp and cp the most replicas that divide the batch and that the user
-    allows, on whole nodes; of these the shapes that use at least 31 of 32 of the
-    GPUs that the fullest one uses. Where the user limits ``gpus``, all sizes that the
-    limit allows, with any number of replicas.
+    Each tp, pp and cp has as many replicas as possible. They divide the batch, fill
+    whole nodes, and are allowed by the user. Shapes stay that use at least 31 of 32 of
+    the GPUs of the fullest shape. Where the user limits ``gpus``, all sizes within the
+    limit stay, with any number of replicas.
     """
 
     def __init__(self, workload: Workload, legal: Axis) -> None:
@@ -157,11 +157,12 @@ class SmallerFleets:
 
 
 class PoolShapes:
-    """Shapes whose stages lie on several pools, each pool's one after the other.
+    """Shapes whose stages lie on several pools, with a run of stages in each pool.
 
     A stage has tp cp dp ranks, with any dp that divides the batch. Every pool hosts as
-    many stages as it holds on whole nodes; in the full space perhaps one fewer, and
-    where the user limits ``gpus`` any number that makes a total within the limit.
+    many stages as it holds on whole nodes. In the full space a pool may host one stage
+    fewer. Where the user limits ``gpus``, a pool may host any number of stages whose
+    total is within the limit.
     """
 
     def __init__(self, workload: Workload, legal: Axis) -> None:
@@ -190,7 +191,7 @@ class PoolShapes:
                         yield shape
 
     def _block(self, pool: Pool, tp: int, cp: int, dp: int) -> int:
-        """Ranks of a stage on one pool; 0 where its own degrees are not legal."""
+        """Ranks of a stage on one pool; 0 where the pool's degrees are not legal."""
         own, replicas = tp * pool.wider, dp * pool.more
         if own.denominator > 1 or replicas.denominator > 1:
             return 0
@@ -203,12 +204,12 @@ class PoolShapes:
         return wide * cp * many * (legal and divides and allowed)
 
     def _holds(self, shape: Shape) -> bool:
-        """Whether the pipeline is one that the model and the user allow."""
+        """Tell if the model and the user allow the pipeline."""
         few = shape.pp <= self.workload.model.layers + 2
         return few and self.legal.pipeline(shape.tp, shape.cp, shape.pp)
 
     def _ranks(self, part: Workload, block: int) -> list[int]:
-        """Numbers of stages of so many GPUs that a pool may host."""
+        """Numbers of stages, of *block* GPUs each, that a pool may host. [1]."""
         search = self.workload.search
         legal = [
             ranks
@@ -221,20 +222,19 @@ class PoolShapes:
 
 
 def arrangements(workload: Workload) -> tuple[Workload, ...]:
-    """A job on each pool of its fleet alone, and on several in every order.
+    """A job on each pool of a fleet alone, and on several pools in every order.
 
-    Pools host whole pipeline stages and data-parallel groups stay in one pool: no
-    replica lies on another pool than the others. Several pools need a framework with
-    pipelines, and a job that keeps nothing in host memory. Where the framework allows
-    it, and the model has no experts, each pool after the first may have half, or twice,
-    the tp and the dp.
+    Pools host whole pipeline stages, and data-parallel groups stay in one pool.
+    Several pools need a framework with pipelines, and a job that keeps nothing in host
+    memory. Pools after the first may have half, or twice, the tp and the dp. That
+    needs a framework that allows it, and a model without experts.
 
     Args:
         workload: The job.
 
     Returns:
-        On one kind of node the job itself; where its pods differ in size, also with
-        whole stages in every pod, in their order. [-]
+        Jobs. On one kind of node the job itself. Where pods differ in size, also the
+        job with whole stages in every pod, in order. [-]
     """
     alone = not workload.framework.limits.pipeline or leaves_the_gpus(workload)
     if not workload.pools:
@@ -249,12 +249,12 @@ def arrangements(workload: Workload) -> tuple[Workload, ...]:
 
 
 def keeps_to_pools(workload: Workload, row: Sequence[int], most: int | None) -> bool:
-    """Whether a mesh is whole, and within the limits, on pools with other degrees.
+    """Tell if a mesh is whole, and within the limits, on pools with other degrees.
 
     Args:
         workload: The job on several pools.
         row: Fields of a mesh. [1]
-        most: Sequences in the largest micro-batch of the space, if it has one. [1]
+        most: Sequences in the largest micro-batch of the space; None: no limit. [1]
 
     Returns:
         True where every pool has whole micro-batches, shards and heads, all allowed.
@@ -270,7 +270,7 @@ def keeps_to_pools(workload: Workload, row: Sequence[int], most: int | None) -> 
 def _keeps(
     workload: Workload, at: dict[str, int], pool: Pool, most: int | None
 ) -> bool:
-    """Whether micro-batches and shards are whole and allowed on one pool."""
+    """Tell if micro-batches and shards are whole and allowed on one pool."""
     search, limits = workload.search, workload.framework.limits
     micro, shard = at["micro_batch"] / pool.more, at["dp_shard"] * pool.more
     if micro.denominator > 1 or shard.denominator > 1 or int(shard) % at["cp"]:
@@ -292,7 +292,7 @@ def _keeps(
 
 
 def _apart(workload: Workload, at: dict[str, int], pool: Pool) -> str | None:
-    """Two choices of one pool that the framework lacks together, if any."""
+    """Rule of two choices of a pool that the framework lacks together, or None."""
     degrees = {axis: at[axis] for axis in ("pp", "cp", "ep")}
     degrees["tp"] = int(at["tp"] * pool.wider)
     hybrid = at["dp_shard"] < at["cp"] * at["dp"]
@@ -300,7 +300,7 @@ def _apart(workload: Workload, at: dict[str, int], pool: Pool) -> str | None:
 
 
 def _splits(workload: Workload, at: dict[str, int], pool: Pool) -> bool:
-    """Whether tensor ranks of one pool split tokens and heads as the framework can."""
+    """Tell if tensor ranks of one pool split tokens and heads as is allowed."""
     tp, limits = int(at["tp"] * pool.wider), workload.framework.limits
     known = tp == 1 or bool(at["sp"]) in limits.sequence_parallel
     asked = tp == 1 or workload.search.sp in (None, bool(at["sp"]))
@@ -309,7 +309,7 @@ def _splits(workload: Workload, at: dict[str, int], pool: Pool) -> bool:
 
 
 def _degrees(workload: Workload) -> Iterator[Workload]:
-    """A job on its pools with the same tp and dp on all, and others where it may."""
+    """A job with equal tp and dp on all pools, and with other degrees if allowed."""
     yield workload
     dense = not workload.model.expert_parameters
     if workload.framework.limits.pool_degrees == "same" or not dense:
@@ -330,7 +330,7 @@ def _upto(values: list[int], most: int) -> list[int]:
 
 
 def fills_nodes(workload: Workload, gpus: int) -> bool:
-    """Whether so many ranks are whole nodes, or nodes may be used in part.
+    """Tell if ranks fill whole nodes, or nodes may be used in part.
 
     Args:
         workload: The job.
@@ -344,14 +344,14 @@ def fills_nodes(workload: Workload, gpus: int) -> bool:
 
 
 def may_idle(workload: Workload) -> bool:
-    """Whether the fleet as such is one that layouts need not fill.
+    """Tell if layouts need not fill the fleet, by fleet and user's limits alone.
 
     Args:
         workload: The job.
 
     Returns:
-        True where the user limits gpus, nodes are out of service, or pods differ; in
-        the full space of fleets that are not large, always.
+        True where the user limits gpus, nodes are out of service, or pods differ. In
+        the full space of fleets that are not large, always True.
     """
     spec, search = workload.topology.cluster.spec, workload.search
     uneven = any(tier.units for tier in spec.tiers)

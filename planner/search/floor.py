@@ -1,4 +1,4 @@
-"""A bound on the step of every layout of a job, without listing one."""
+"""A lower bound on the step of every layout of a job, without listing layouts."""
 
 from planner.cost.adapters import is_frozen
 from planner.cost.gradients import HALF_PRECISION
@@ -15,9 +15,10 @@ def step_floor(workload: Workload) -> float:
 
         T >= B s sum_layers passes 2 W / sum_gpus P eps
 
-    with ``W`` the weights that a token meets and two or three passes: forward, input
-    gradients, and weight gradients where a layer trains. A rank lasts at least as long
-    as it multiplies, and the longest is at least the mean.
+    with ``W`` the weights that a token meets. There are up to three passes: forward,
+    input gradients and weight gradients. Frozen layers have no weight gradients, and
+    below the first trained layer the forward alone. A rank lasts at least as long as
+    it multiplies, and the longest is at least the mean.
 
     Args:
         workload: A variant of the job.
@@ -47,7 +48,7 @@ def _per_token(workload: Workload) -> float:
 
 
 def _layer_time(workload: Workload, layer: LayerKind) -> float:
-    """The same of one layer. [s]."""
+    """Time of one GPU that multiplies one token through one layer. [s]."""
     frozen = is_frozen(workload, layer)
     passes = 1 if layer.role == "below" else 2 if frozen else 3
     return sum(

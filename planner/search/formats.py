@@ -1,4 +1,4 @@
-"""Formats of gradients that a narrower one, searched beside them, makes useless."""
+"""Formats of gradients that a narrower format, searched beside them, makes useless."""
 
 from collections import Counter
 
@@ -10,20 +10,23 @@ Shards = tuple[int, int]
 """ZeRO stage and size of a shard group. [1]"""
 BY_NARROWER = "narrower gradients are no slower and need no more"
 ENOUGH = 2
-"""Times by which the shards must outnumber what a cast to fp32 would need: the margin
-is above what rounding to blocks may add to a unit of 512 parameters or more. [1]"""
+"""Factor by which shards must exceed the number that a cast to fp32 needs. [1]
+
+The margin is above what rounding to blocks may add to a unit of 512 parameters or more.
+"""
 
 
 class NarrowGradients:
-    """Whether the full space holds a layout again, with narrower gradients.
+    """Rule of the full space that drops layouts which narrower gradients beat.
 
     Narrow gradients move fewer bytes and change no other time. Whole gradients of n
-    parameters are kept in h n bytes; a narrow format saves ``(h - h') n`` of them all
-    the time, and in the optimizer's step alone makes a copy of ``c n / S``. So from
-    ``S >= 2 c / (h - h')`` on no moment of any rank needs more, and a layout in the
-    wide format is in no plan that is better than the same in the narrow one. Rules out
-    nothing where gradients are sharded, or anything is offloaded, or the user lists
-    formats; a variant of one format is alone and keeps all.
+    parameters are kept in h n bytes. A narrow format saves ``(h - h') n`` bytes all
+    the time. In the optimizer's step alone it makes a copy of ``c n / S`` bytes. So
+    from ``S >= 2 c / (h - h')`` on, no moment of any rank needs more memory. Then a
+    layout in the wide format is in no plan better than in the narrow format.
+
+    The rule holds at ZeRO-1 alone, and drops nothing where anything is offloaded or
+    the user lists formats. A variant of a single format keeps all layouts.
     """
 
     def __init__(self, workload: Workload) -> None:
@@ -49,7 +52,7 @@ class NarrowGradients:
     def worth(
         self, shards: list[Shards], tp: int, held: int, removed: Counter[str]
     ) -> list[Shards]:
-        """What is of use in this format.
+        """Shardings that narrower gradients do not beat.
 
         Args:
             shards: ZeRO stages and shard groups. [1]
@@ -58,7 +61,7 @@ class NarrowGradients:
             removed: Counts what the rule removes, by its name. [1]
 
         Returns:
-            Those for which the same with narrower gradients is not as good. [1]
+            ZeRO stages and shard groups that stay. [1]
         """
         if self.least == float("inf"):
             return shards

@@ -1,4 +1,4 @@
-"""Candidates of a space whose hosts hold what leaves the GPUs."""
+"""Candidates of a space whose host memory holds what leaves the GPUs."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 
 def hosts_hold(workload: Workload, space: Space, removed: Counter[str]) -> Ints:
-    """Candidates whose hosts hold what leaves the GPUs, however layers split.
+    """Candidates whose host memory holds what leaves the GPUs, under every split.
 
-    The space is declared so: a candidate of which some split would not fit is left
-    out with the splits that would.
+    The declared space leaves out a candidate if any split does not fit, even where
+    other splits would.
 
     Args:
         workload: The job. [-]
         space: Candidates. [-]
-        removed: Counts by rule, to which that of the rule here is added.
+        removed: Counts by rule, to which the count of the rule here is added.
 
     Returns:
-        Indices of those that stay. [1]
+        Indices of the candidates that stay. [1]
     """
     room = workload.topology.cluster.node.host_memory
     if room is None:
@@ -44,7 +44,7 @@ def hosts_hold(workload: Workload, space: Space, removed: Counter[str]) -> Ints:
 
 
 def _on_host(workload: Workload, space: Space) -> Floats:
-    """Most that a node holds for candidates of one menu entry. [B]."""
+    """Most host memory of a node, for candidates of one menu entry. [B]."""
     meshes = space.meshes.take(space.mesh)
     copies = COPIES[space.schedules]
     stages = meshes.pp * space.vpp // copies

@@ -8,33 +8,35 @@ from planner.cost.pipeline import Counts
 from planner.search.space import Space
 
 SLACK = 0.02
-"""A plan so much slower than the last one listed of a part of the space may still be
-listed: a list of other plans is longer than the part's. [1]"""
+"""Share above the last listed plan of a part, up to which plans are sought. [1]
+
+The whole space may list plans that the part does not have.
+"""
 SPREAD = 0.1
-"""The same, over the best, where the part gave fewer plans than were asked for. [1]"""
+"""Share above the best plan of a part that gave fewer plans than asked for. [1]"""
 
 
 @dataclass(frozen=True, order=True)
 class Found:
-    """One solved candidate; the order is the order of preference.
+    """A solved candidate; the sort order is the order of preference.
 
-    Step first, then device memory, then the layout's fields in their order, then
-    the variant: fewer offloads, then the order that the user listed.
+    Step time comes first, then device memory, then the layout's fields in order. The
+    variant comes next: fewer offloads, then the order that the user listed.
     """
 
     step_s: float
     device_bytes: float
     fields: tuple[int, ...]
     variant: int
-    """Index of the workload that it is a plan for. [1]"""
+    """Index of the workload that the plan is for. [1]"""
     candidate: int
     counts: Counts = field(compare=False)
 
 
 def degrees(meshes: Meshes, row: int, menu: int) -> tuple[int, ...]:
-    """What tells one plan from another in a list of the best.
+    """Key that tells plans apart in a list of the best.
 
-    Rank order, shard group and chunk count are variants of the same plan.
+    Rank order, shard group and chunk count are variants of a plan.
 
     Args:
         meshes: Meshes of the space.
@@ -56,7 +58,7 @@ def layout_fields(space: Space, candidate: int) -> tuple[int, ...]:
         candidate: Index into the space. [1]
 
     Returns:
-        Its degrees, schedule, chunks and recompute. [1]
+        Degrees, schedule, chunks and recompute. [1]
     """
     m, row = space.meshes, space.mesh[candidate]
     widths = (m.tp, m.sp, m.pp, m.cp, m.cp_kind, m.ep, m.etp, m.dp)
@@ -75,12 +77,12 @@ class Incumbents:
         known_s: float = float("inf"),
         before: "Incumbents | None" = None,
     ) -> None:
-        """Begin with none.
+        """Begin without plans.
 
         Args:
             top: Plans to list. [1]
             known_s: A step that is reachable; slower plans are not sought. [s]
-            before: What was found in a part of the space. [-]
+            before: Plans found in a part of the space. [-]
         """
         self.top, self.known_s = top, known_s
         self.ceiling_s = before.worth_s if before else float("inf")
@@ -92,7 +94,7 @@ class Incumbents:
         """Record a solved candidate.
 
         Args:
-            key: Its variant and degrees. [1]
+            key: Variant and degrees of the candidate. [1]
             found: The candidate.
         """
         known = self.best_of.get(key)
@@ -101,7 +103,7 @@ class Incumbents:
             self.listed = heapq.nsmallest(self.top, self.best_of.values())
 
     def ranked(self) -> list[Found]:
-        """The best of each set of degrees, in order of preference."""
+        """Listed plans, one for each set of degrees, in order of preference."""
         return list(self.listed)
 
     def within(self, slower: float) -> list[Found]:
@@ -111,7 +113,7 @@ class Incumbents:
         degrees.
 
         Args:
-            slower: Relative to the best. [1]
+            slower: Share above the best step. [1]
 
         Returns:
             One plan for each set of degrees, in order of preference. [-]
@@ -142,12 +144,12 @@ class Incumbents:
 
     @property
     def is_full(self) -> bool:
-        """Whether as many plans are listed as were asked for."""
+        """True where as many plans are listed as were asked for."""
         return len(self.listed) == self.top
 
     @property
     def best(self) -> Found | None:
-        """The best of all."""
+        """Best plan of all, or None."""
         return self.listed[0] if self.listed else None
 
     def threshold(self, key: tuple[int, ...] | None = None) -> float:
@@ -157,8 +159,8 @@ class Incumbents:
             key: Variant and degrees of a candidate, or none for the whole list. [1]
 
         Returns:
-            The last listed step, that of its own degrees or the one known from the
-            start, whichever is least. [s]
+            Least of the last listed step, the best step of the candidate's degrees,
+            and the step known from the start. [s]
         """
         last = self.listed[-1].step_s if self.is_full else self.most_s
         last = min(last, self.known_s)

@@ -21,16 +21,16 @@ def least_values(
     """Least values of linear functions over a superset of the splits.
 
     Each layer kind is dealt out on its own to the cheapest stages that it can
-    reach, at most ``most_layers`` a stage and as many a rank as fit its memory;
-    stages that only one kind can reach first take their fewest of it. A rank may
-    be made to hold *load* layers: of each kind then at least those that the other
-    kinds cannot make up.
+    reach. A stage takes at most ``most_layers``, a rank as many as fit its memory.
+    Stages that only one kind can reach first take the fewest layers of that kind. A
+    rank may be made to hold *load* layers. It then holds of each kind at least the
+    layers that the other kinds cannot make up.
 
     Args:
         costs: The inner problem.
         lines: Linear functions of the counts.
-        ranks: Of each the pipeline rank that must hold *load* layers. [1]
-        load: Layers that it must hold. [1]
+        ranks: Pipeline rank that must hold *load* layers, by line. [1]
+        load: Layers that this rank must hold. [1]
         caps: Most layers of every rank, by line, where fewer than fit are wanted.
             [1], shape (lines, pp)
 
@@ -59,11 +59,11 @@ def least_values(
 
 
 def _places(costs: StageCosts, prices: Ints, most: Ints, caps: Ints) -> Ints:
-    """Places of a kind above its fewest, by line; a rank's cheapest up to its cap.
+    """Places of a kind above the fewest, by line; a rank's cheapest up to its cap.
 
-    What a rank holds of a kind is at most its cap less the fewest that its stages
-    hold of all kinds. Under limits by stage and by rank, which are nested, dealing
-    to the cheapest first is best, and takes of a rank its cheapest places.
+    A rank holds of a kind at most its cap less the fewest layers of all kinds on its
+    stages. Limits by stage and by rank are nested. So dealing to the cheapest first is
+    best, and takes the cheapest places of each rank.
     """
     by_rank = stages_by_rank(costs)
     low = reach_of(costs).low.sum(axis=1)[by_rank].sum(axis=1)
@@ -80,7 +80,7 @@ def _places(costs: StageCosts, prices: Ints, most: Ints, caps: Ints) -> Ints:
 
 
 def _fill(prices: Ints, places: Ints, own: Mask, mine: Ints, left: Ints) -> Ints:
-    """Fill the cheapest places, *mine* of them on one's own stages; price them."""
+    """Value of layers on the cheapest places, *mine* of them on the stages *own*."""
     order = np.argsort(prices, axis=1, kind="stable")
     room = np.take_along_axis(places, order, axis=1)
     taken = _cheapest(room * np.take_along_axis(own, order, axis=1), mine)

@@ -1,4 +1,4 @@
-"""Meshes of a space, packed, and the candidates on a part of them at a time."""
+"""Meshes of a space, packed, and the candidates on a part of the meshes at a time."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -24,17 +24,17 @@ AT_ONCE = 8192
 
 
 def packed(rows: Iterable[tuple[int, ...]], stop: Stop) -> Rows:
-    """Pack meshes as they are listed: a twelfth of what the tuples hold.
+    """Pack meshes as they are listed, in a twelfth of the tuples' memory.
 
     Args:
         rows: Meshes, one by one. [1]
         stop: Ends the work. [-]
 
     Returns:
-        The same meshes. [1], shape (meshes, fields)
+        Meshes. [1], shape (meshes, fields)
 
     Raises:
-        StoppedError: The rule says so.
+        StoppedError: A limit is reached.
     """
     width, left = len(fields(Meshes)), iter(rows)
     parts = [np.zeros((0, width), dtype=np.int32)]
@@ -46,18 +46,18 @@ def packed(rows: Iterable[tuple[int, ...]], stop: Stop) -> Rows:
 
 @dataclass(frozen=True)
 class Listing:
-    """Everything from which the candidates of a space follow, mesh by mesh."""
+    """Meshes of a space, with all that decides the candidates on each mesh."""
 
     workload: Workload
     rows: Rows
     menu: tuple[str, ...]
     """Recompute kinds that are searched. [text]"""
     chunks: Chunks
-    """Chunks a rank that the space has. [1]"""
+    """Chunks above one that a rank may have in the space. [1]"""
     hostings: tuple[tuple[int, ...], ...] = ()
-    """Of every mesh the pipeline ranks on each of several pools. [1]"""
+    """Pipeline ranks on each of several pools, by mesh. [1]"""
     has_blocks: bool = True
-    """Whether a plan may recompute the first layers of every stage."""
+    """True where a plan may recompute the first layers of every stage."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -69,7 +69,7 @@ class Listing:
             size: Meshes in a part. [1]
 
         Yields:
-            Parts in order; one that is empty where there is no mesh.
+            Parts in order; a single empty part where there is no mesh.
         """
         for start in range(0, max(len(self), 1), size):
             yield slice(start, start + size)
@@ -81,7 +81,7 @@ class Listing:
             some: A part of the meshes.
 
         Returns:
-            The listing of those alone, with no view on the others.
+            Listing of these meshes alone, copied.
         """
         rows, hostings = self.rows[some].copy(), self.hostings[some]
         return replace(self, rows=rows, hostings=hostings)
@@ -91,7 +91,7 @@ class Listing:
 
         Args:
             some: A part of the meshes.
-            removed: Counts by rule, to which those of the rules here are added.
+            removed: Counts by rule, to which the counts of the rules here are added.
 
         Returns:
             Candidates on those meshes alone.

@@ -1,4 +1,4 @@
-"""Bounds by how many layers a rank carries: a whole number, within its memory."""
+"""Bounds by the layers that a rank carries: a whole number, within its memory."""
 
 from typing import NamedTuple
 
@@ -18,18 +18,18 @@ from planner.specs.table import StageCosts
 def loaded_bound(costs: StageCosts, lines: Lines, ranks: Ints) -> int:
     """Bound by the ranks that must carry many layers.
 
-    Rank r holds at most ``c_r`` layers, by the class and by its memory, and of
-    these places ``sum c - L`` stay empty (L those of every copy of the model). One
-    of the ranks with ``c_r >= h`` that has fewer than h layers leaves at least
-    ``c_r - h + 1`` empty, so no more of them can than the smallest of these that add
-    up to the empty places, k. Of the paths through these ranks, each priced with at
-    least h layers on its own rank, all but k therefore hold: the (k+1)-th largest
-    is a bound, for every h.
+    Rank r has ``c_r`` places for layers, by the class and by its memory. With L the
+    layers of every copy of the model, ``sum c - L`` places stay empty. Consider the
+    ranks with ``c_r >= h``. Such a rank with fewer than h layers leaves at least
+    ``c_r - h + 1`` places empty. Let k be how many of the smallest of these numbers
+    add up to no more than the empty places. So at most k of the ranks have fewer than
+    h layers. Price each path through these ranks with at least h layers on its rank.
+    All but k of the prices hold, so the (k+1)-th largest is a bound, for every h.
 
     Args:
         costs: The inner problem.
         lines: Paths, as many through every rank.
-        ranks: The rank that each goes through. [1], shape (lines,)
+        ranks: Rank that each path goes through. [1], shape (lines,)
 
     Returns:
         The best of these bounds. [ns]
@@ -56,7 +56,7 @@ def weighted_bound(costs: StageCosts, paths: ShapePaths) -> int:
 
     Args:
         costs: The inner problem.
-        paths: What the search knows of its shape.
+        paths: Paths and multipliers that the search knows of the shape.
 
     Returns:
         The best of these bounds; 0 without any. [ns]
@@ -70,7 +70,7 @@ def weighted_bound(costs: StageCosts, paths: ShapePaths) -> int:
 def _means(costs: StageCosts, paths: ShapePaths) -> tuple[Lines, Ints]:
     """The weighted paths of a shape as lines, and their weights.
 
-    Without those whose sums might leave 64 bits: a step of days, at fine weights.
+    Leaves out paths whose sums might overflow 64 bits: a step of days, at fine weights.
     """
     most = SAFE // worst_step(costs)
     known = paths.means.get(shape_of(costs), [])
@@ -85,9 +85,9 @@ def _means(costs: StageCosts, paths: ShapePaths) -> tuple[Lines, Ints]:
 def last_loaded(costs: StageCosts, low: Ints, high: Ints) -> tuple[Ints, Ints, Ints]:
     """Boxes of loads by the last rank with at least the mean load, rounded up.
 
-    Some rank carries the mean or more, so one is the last that does: it carries
-    the mean or more, and every rank after it less. The boxes hold every split that
-    the given bounds on the loads do.
+    Some rank carries the mean or more. In each box a given rank is the last such rank:
+    every rank after it carries less. Together the boxes hold every split within the
+    given bounds on the loads.
 
     Args:
         costs: The inner problem.
@@ -95,8 +95,8 @@ def last_loaded(costs: StageCosts, low: Ints, high: Ints) -> tuple[Ints, Ints, I
         high: Most layers of every rank. [1], shape (pp,)
 
     Returns:
-        The last ranks, and of each fewest and most layers of every rank, without
-        boxes whose loads cannot add up to the model. [1]
+        Last rank of each box, with fewest and most layers of every rank. Boxes are
+        left out whose loads cannot add up to the model. [1]
     """
     mean = -(-costs.held_layers // costs.pp)
     ranks = np.arange(costs.pp)
@@ -117,11 +117,11 @@ class Cases(NamedTuple):
     high: Ints
     """Most layers of every rank. [1], shape (boxes, pp)"""
     bounds: Ints
-    """[ns], shape (boxes,)"""
+    """Lower bound on the step in each box. [ns], shape (boxes,)"""
 
     @property
     def bound(self) -> int:
-        """No split that fits is faster; 0 without boxes. [ns]."""
+        """Lower bound on every split that fits; 0 without boxes. [ns]."""
         return int(self.bounds.min()) if len(self.bounds) else 0
 
 
@@ -130,7 +130,7 @@ def cases_of(costs: StageCosts, paths: ShapePaths) -> Cases:
 
     Args:
         costs: The inner problem.
-        paths: What the search knows of its shape.
+        paths: Paths and multipliers that the search knows of the shape.
 
     Returns:
         Boxes of loads that hold every split that fits.

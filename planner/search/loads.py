@@ -1,4 +1,4 @@
-"""Bounds by cases: how many layers each rank holds is a whole number."""
+"""Bounds by cases of the ranks' loads, which are whole numbers of layers."""
 
 import heapq
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from planner.search.paths import ShapePaths
 from planner.search.program import Loads, Solution
 
 WHOLE = 0.02
-"""A load that is nearer to a whole number is not split any more. [1]"""
+"""Distance from a whole number below which a load is not split any more. [1]"""
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,10 @@ class _Box:
 class LoadTree:
     """The splits of one candidate in boxes of loads, each with its own bound.
 
-    The least bound over boxes that hold every split is a bound on all of them.
-    The first boxes are those of ``last_loaded``. The last loaded rank decides
-    most: its own work counts in full, and before it come the first chunks of all
-    ranks ahead. After that a box is cut in two at a rank whose load is not whole.
+    The boxes hold every split, so the least bound over boxes is a bound on all splits.
+    The first boxes come from ``last_loaded``. The last loaded rank decides most. Its
+    own work counts in full, and before it come the first chunks of all ranks ahead.
+    After that a box is cut in two at a rank whose load is not whole.
     """
 
     def __init__(self, cuts: Cuts, bound: int, shapes: ShapePaths) -> None:
@@ -43,13 +43,13 @@ class LoadTree:
 
     @property
     def bound(self) -> float:
-        """No split is faster; inf where no box is left. [ns]."""
+        """Lower bound on every split; inf where no box is left. [ns]."""
         least = self.boxes[0][0] if self.boxes else float("inf")
         return min(least, self.settled)
 
     @property
     def stuck(self) -> bool:
-        """Whether the least bound is that of a box that is not cut any more."""
+        """True where no box is left, or the least bound's box is not cut any more."""
         return not self.boxes or self.settled <= self.boxes[0][0]
 
     def refine(self, enough: int | None) -> Solution | None:
@@ -75,7 +75,7 @@ class LoadTree:
         return descent.solution
 
     def _push(self, bound: int, box: _Box) -> None:
-        """Keep a box; one whose loads cannot add up to the model holds no split."""
+        """Keep a box, unless its loads cannot add up to the model."""
         if box.loads.holds(self.cuts.costs.held_layers):
             self.made += 1
             heapq.heappush(self.boxes, (bound, self.made, box))
@@ -100,7 +100,7 @@ def rank_loads(cuts: Cuts, solution: Solution) -> np.ndarray:
 
     Args:
         cuts: The candidate.
-        solution: An optimum of its program.
+        solution: An optimum of the candidate's program.
 
     Returns:
         Layers. [1], shape (pp,)

@@ -17,19 +17,19 @@ from planner.search.paths import in_class
 from planner.specs.table import StageCosts
 
 OFFSETS = (0.0, 0.25, 0.5, 0.75)
-"""Where running sums of layers are rounded. [1]"""
+"""Offsets at which running sums of layers are rounded. [1]"""
 ENDS = 32
 """Stages that a layer may leave, and as many that it may reach. [1]"""
 TRIES = 32
 """Neighbours simulated in one step. [1]"""
 LEARNED = 4
-"""Critical paths taken in of one step. [1]"""
+"""Critical paths added in one step. [1]"""
 PATIENCE = 10
 """Steps without a better split after which a descent ends. [1]"""
 
 
 class Split(NamedTuple):
-    """A split that fits, and what it takes."""
+    """A split that fits, and its step."""
 
     value: int
     """Simulated step. [ns]"""
@@ -40,9 +40,9 @@ class Split(NamedTuple):
 class Descender:
     """Walks from split to split, a layer moved in each step.
 
-    The paths known so far tell which neighbours may be better; the simulator says
-    which are, and their critical paths join the known ones. It goes on through
-    worse splits for a while, never to one that it has seen. All in a fixed order.
+    The known paths tell which neighbours may be better. The simulator tells which are
+    better, and their critical paths join the known paths. The walk goes on through
+    worse splits for a while, never to a split seen before. The order is fixed.
     """
 
     def __init__(self, cuts: Cuts) -> None:
@@ -69,7 +69,7 @@ class Descender:
         return self.best
 
     def _legal(self, split: Counts) -> bool:
-        """Whether a split is new, in the class, and fits."""
+        """Tell if a split is new, in the class, and fits."""
         key = split.tobytes()
         if key in self.seen:
             return False
@@ -118,7 +118,7 @@ class Descender:
         return _moved_layers(costs, counts, leave, reach)
 
     def _weights(self, counts: Counts) -> Floats:
-        """How much a layer on each stage adds to the longest known path. [ns]."""
+        """Time that a layer on each stage adds to the longest known path. [ns]."""
         longest = max(self.lines, key=lambda line: line.value(counts))
         weights: Floats = longest.factors.min(axis=(1, 2)).astype(np.float64)
         return weights
@@ -134,7 +134,7 @@ def _lengths(lines: Sequence[Linear], splits: Counts) -> Floats:
 
 
 def _moved_entries(counts: Counts, leave: Ints, reach: Ints) -> Counts:
-    """Of one kind: a layer under one entry becomes one under any, anywhere."""
+    """Splits of one layer kind, with a layer moved to any stage and menu entry."""
     moves = [
         (stage, entry, other, its)
         for stage in leave.tolist()
@@ -160,7 +160,7 @@ def _moved_entries(counts: Counts, leave: Ints, reach: Ints) -> Counts:
 def _moved_layers(
     costs: StageCosts, counts: Counts, leave: Ints, reach: Ints
 ) -> Counts:
-    """Of several kinds: all stages between take their layers anew, in order."""
+    """Splits of several layer kinds, with a layer moved; layers stay in order."""
     layers = counts.sum(axis=(1, 2)).tolist()
     splits = []
     for stage in leave.tolist():
@@ -194,10 +194,10 @@ def in_order(costs: StageCosts, layers: Sequence[int], like: Points) -> Counts:
 
 
 def rounded(costs: StageCosts, points: Points) -> list[Counts]:
-    """Whole splits near one that is not.
+    """Whole splits near a fractional split.
 
-    By rounding the running sum of the ranks' loads, and then what each of a
-    rank's chunks holds; and by rounding the running sum over the stages.
+    One way rounds the running sum of the ranks' loads, and then the layers of each
+    chunk of a rank. The other way rounds the running sum over the stages.
 
     Args:
         costs: The inner problem.
@@ -227,14 +227,14 @@ def rounded(costs: StageCosts, points: Points) -> list[Counts]:
 
 
 def _steps(values: Floats, offset: float) -> Ints:
-    """Round the running sum; the total stays what it is."""
+    """Round the running sum; the total does not change."""
     ends = np.floor(np.cumsum(values) + offset + 1e-6).astype(np.int64)
     ends[-1] = round(float(values.sum()))
     return np.diff(ends, prepend=0)
 
 
 def _dealt(shares: Floats, layers: int, low: Ints, costs: StageCosts) -> Ints:
-    """Whole layers of a rank's chunks, as near to their shares as may be."""
+    """Layers of each chunk of a rank, rounded to whole numbers near the shares."""
     held: Ints = np.maximum(np.floor(shares + 1e-6).astype(np.int64), low)
     while held.sum() != layers:
         sign = 1 if held.sum() < layers else -1

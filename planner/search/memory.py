@@ -15,16 +15,16 @@ from planner.specs.table import IdleMoment, StageCosts
 def cannot_fit(costs: StageCosts) -> bool:
     """Prove that no split fits: the ranks' largest loads sum below the layers.
 
-    A rank's memory depends on its own chunks alone. For each of its moments
-    the most layers are reached by filling its cheapest chunks first with the
-    cheapest kind; the least over moments bounds the rank, and the ranks
-    together must hold every copy of the model.
+    A rank's memory depends on the chunks of that rank alone. At each moment the
+    most layers are reached by filling the cheapest chunks first with the cheapest
+    kind. The least number over all moments bounds the rank. The ranks together must
+    hold every copy of the model.
 
     Args:
         costs: The inner problem.
 
     Returns:
-        True only when nothing can fit.
+        True only if nothing can fit.
     """
     loads = most_layers(costs)
     return bool(loads.min() < 0 or loads.sum() < costs.held_layers)
@@ -32,7 +32,7 @@ def cannot_fit(costs: StageCosts) -> bool:
 
 @lru_cache(maxsize=256)
 def most_layers(costs: StageCosts) -> Ints:
-    """Most layers that every rank can hold; -1 where not even its fewest fit.
+    """Most layers that every rank can hold; -1 where not even the fewest fit.
 
     Args:
         costs: The inner problem.
@@ -50,7 +50,7 @@ def most_layers(costs: StageCosts) -> Ints:
 
 
 def _passing_loads(costs: StageCosts) -> Ints:
-    """Most layers of every rank at the moments of its passes. [1], shape (pp,)."""
+    """Most layers of every rank at the moments of the passes. [1], shape (pp,)."""
     at = peak_columns(costs.schedule, costs.pp, costs.vpp, costs.micro_batches)
     stages = stages_by_rank(costs)[at.rank]
     working = np.arange(costs.vpp) == at.chunk[:, None]
@@ -67,8 +67,7 @@ def _passing_loads(costs: StageCosts) -> Ints:
 def _idle_loads(costs: StageCosts, moment: IdleMoment) -> Ints:
     """Most layers of every rank at an idle moment. [1], shape (pp,).
 
-    No bound where a layer may hold less than nothing of its own: more of those
-    would make room.
+    No bound where a layer may have negative memory: more such layers would make room.
     """
     stages = stages_by_rank(costs)
     first, last = (stages == 0).any(axis=1), (stages == costs.stages - 1).any(axis=1)
@@ -101,7 +100,7 @@ def _least(costs: StageCosts, stages: Ints, values: list[int]) -> Ints:
 def _cheapest(costs: StageCosts, at: PeakColumns, working: Ints, stages: Ints) -> Ints:
     """Least memory of one layer on each chunk at each moment. [block].
 
-    Of the kinds that can reach the chunk's stage.
+    Least over the kinds that can reach the stage of the chunk.
     """
     static = _least(costs, stages, [layer.static for layer in costs.layers])
     waiting = _least(costs, stages, [layer.accumulated for layer in costs.layers])
@@ -114,7 +113,7 @@ def _cheapest(costs: StageCosts, at: PeakColumns, working: Ints, stages: Ints) -
 def _fixed(
     costs: StageCosts, at: PeakColumns, stages: Ints, working: Ints, low: Ints
 ) -> Ints:
-    """Ends, and the least transient of the stage at work. [block]."""
+    """Memory of the ends, and the least transient of the stage at work. [block]."""
     total = np.zeros(len(at.rank), dtype=np.int64)
     transient = np.zeros_like(total)
     for stage, end in ((0, costs.embedding), (costs.stages - 1, costs.head)):

@@ -1,4 +1,4 @@
-"""Recompute kinds that a search looks at, and those that can never be best."""
+"""Recompute kinds of a search, without the kinds that can never be best."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -17,34 +17,34 @@ from planner.specs.recompute import parts_of_kind
 CORE = "core_attn"
 """Module that a search leaves out of combinations where attention is fused.
 
-Megatron-Core's transformer_config.py warns that there is no need of it then: it frees
-one number per head and token for a second run of the core. [text]"""
+Megatron-Core's transformer_config.py warns that the module is not needed then. It frees
+one number per head and token, for a second run of the core. [text]"""
 MOST_KINDS = 8
-"""Kinds of the full space up to which every combination is in it. [1]"""
+"""Kinds up to which the full space has every combination. [1]"""
 SAMPLE = 64
-"""Meshes by which the convex part of more kinds is chosen. [1]"""
+"""Meshes by which the convex part is chosen where there are more kinds. [1]"""
 CHUNK = 4096
 """Meshes priced at once to compare kinds. [1]"""
 BEATEN = "recompute kind that another beats on every mesh"
 BY_CONVEX = "recompute kind off the convex part of the full space"
-"""Rules under which combinations are counted that a space does not hold. [text]"""
+"""Rules that count the combinations left out of a space. [text]"""
 
 Pairs = npt.NDArray[np.bool_]
-"""Whether the first kind beats the second. [bool], shape (kinds, kinds)"""
+"""True where the first kind beats the second. [bool], shape (kinds, kinds)"""
 
 
 def offered(workload: Workload) -> tuple[str, ...]:
     """Kinds of recompute that a job's space may hold, before the user's limit.
 
-    The default space has the framework's plain kinds; what the user lists by name is
-    added. The full space has every combination of its modules too, but the attention
-    core where that is fused.
+    The default space has the framework's plain kinds. Kinds that the user lists by name
+    are added. The full space has every combination of the framework's modules, too. A
+    fused attention core is left out.
 
     Args:
         workload: The job. [-]
 
     Returns:
-        Names: plain kinds, then combinations, those of fewer modules first. [text]
+        Names: plain kinds, then combinations, with fewer modules first. [text]
     """
     plain, search = workload.framework.limits.recompute, workload.search
     others = [name for name in combinations(workload) if name not in plain]
@@ -65,25 +65,25 @@ def searched(
     removed: Counter[str],
     stop: Stop | None = None,
 ) -> tuple[str, ...]:
-    """The kinds of a space that may be best on some of its meshes.
+    """The kinds of a space that may be best on some mesh.
 
-    Combinations that :func:`beaten` drops are counted; plain kinds stay whatever beats
-    them, so that what a default space holds does not hang on prices. Of combinations
-    that nobody asked for by name, where the kinds are more than ``MOST_KINDS``, the
-    convex part stays: the declared full space holds no others.
+    Combinations that :func:`beaten` drops are counted. Plain kinds stay even if beaten,
+    so that a default space does not depend on prices. With more than ``MOST_KINDS``
+    kinds, combinations that nobody asked for by name are limited to the convex part.
+    The declared full space holds no other combinations.
 
     Args:
         workload: The job. [-]
         rows: All meshes of the space. [1]
         menu: Kinds, the preferred first. [text]
-        removed: Counts by rule, to which those of the rules here are added.
+        removed: Counts by rule, to which the counts of the rules here are added.
         stop: Ends the work. [-]
 
     Returns:
-        The kinds that are searched, in the same order. [text]
+        The kinds that are searched, in the order of *menu*. [text]
 
     Raises:
-        StoppedError: The rule says so.
+        StoppedError: A limit is reached.
     """
     plain = workload.framework.limits.recompute
     if len(rows) == 0 or set(menu) <= set(plain):
@@ -106,28 +106,30 @@ def beaten(
 ) -> frozenset[str]:
     """Kinds that another beats on every mesh and pool, for every kind of layer.
 
-    Kind f beats e where no cell of f is larger: forward, backward, saved, and saved
-    plus transient, and the same two sums of every idle moment; of alike kinds the
-    first beats the others. Then e is never strictly best. Take a plan with layers
-    under e and put f in their place. No duration grows, so no path of the operation
-    graph does, and neither does the step. The memory of a rank at a moment is a sum
-    over its layers of what is held times the micro-batches in flight, and the largest
-    transient of the stage at work, whose own micro-batch is in flight: with l the
-    layer of that transient under f, every other layer holds no more than before, and
-    ``in flight x saved + transient = (in flight - 1) saved + (saved + transient)`` of
-    l neither. So the new plan fits wherever the old one did.
+    Kind f beats e where no cell of f is larger. The cells are forward, backward, saved,
+    and saved plus transient. Every idle moment adds held memory, and held plus working
+    memory. Of alike kinds the first beats the others. Then e is never strictly best.
+
+    Take a plan with layers under e and put f in their place. No duration grows, so
+    neither does any path of the operation graph, nor the step. The memory of a rank at
+    a moment is a sum of two terms. The first is held memory times micro-batches in
+    flight, over all layers. The second is the largest transient of the stage at work,
+    whose own micro-batch is in flight. Let l be the layer of that transient under f.
+    Every other layer holds no more than before. Nor does the sum of l grow,
+    ``in flight x saved + transient = (in flight - 1) saved + (saved + transient)``. So
+    the new plan fits wherever the old plan did.
 
     Args:
         workload: The job. [-]
-        rows: Meshes on which it has to hold. [1]
+        rows: Meshes on which a kind has to beat another. [1]
         menu: Kinds, the preferred first. [text]
         stop: Ends the work. [-]
 
     Returns:
-        Names of those that are beaten; each by one that is not. [text]
+        Names of the beaten kinds; each is beaten by a kind that is not. [text]
 
     Raises:
-        StoppedError: The rule says so.
+        StoppedError: A limit is reached.
     """
     stop = stop or Stop()
     size = len(menu)
@@ -149,7 +151,7 @@ def beaten(
 
 
 def _chunks(count: int) -> Iterator[Ints]:
-    """Rows a few at a time, the first ones spread over all of them."""
+    """Indices of rows, a few at a time; the first few are spread over all rows."""
     spread = np.unique(np.linspace(0, count - 1, min(SAMPLE, count)).astype(np.int64))
     yield spread
     for start in range(0, count, CHUNK):
@@ -157,7 +159,7 @@ def _chunks(count: int) -> Iterator[Ints]:
 
 
 def _cells(table: CostTable) -> Ints:
-    """What has to be no larger. ns and blocks, shape (cells, kinds, meshes)."""
+    """Times and memory to compare. [ns] and [block], shape (cells, kinds, meshes)."""
     columns = [
         table.forward,
         table.backward,
@@ -175,9 +177,9 @@ def convex_part(
 ) -> frozenset[str]:
     """Kinds on the convex front of a model's time and saved activations.
 
-    Of all layers for one micro-batch, each relative to the first kind's, in the mean
-    over ``SAMPLE`` meshes: those that some exchange rate of time for memory makes the
-    cheapest.
+    Time and memory are sums over all layers for one micro-batch, relative to the first
+    kind. The mean over ``SAMPLE`` meshes counts. A kind is on the front where some
+    exchange rate of time for memory makes it the cheapest.
 
     Args:
         workload: The job. [-]
@@ -219,7 +221,7 @@ def _hull(time: Floats, held: Floats) -> list[int]:
 
 
 def _bends_up(time: Floats, held: Floats, points: tuple[int, int, int]) -> bool:
-    """Whether the middle of three points lies on or above the line of the others."""
+    """Tell if the middle of three points lies on or above the line of the others."""
     a, b, c = points
     line = (time[b] - time[a]) * (held[c] - held[a])
     return bool((time[c] - time[a]) * (held[b] - held[a]) >= line)

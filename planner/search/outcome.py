@@ -1,4 +1,4 @@
-"""What a search reports on its way, and what it hands over at its end."""
+"""Progress reports of a search, and the outcome at the end."""
 
 from dataclasses import dataclass, field
 
@@ -8,12 +8,12 @@ from planner.search.space import Space
 
 CLOSE_ENOUGH = "not visited: no faster by more than the tolerance"
 FAST_ENOUGH = "not visited: a plan is fast enough"
-"""Rule under which candidates are counted that a tolerance left. [text]"""
+"""Rules that count candidates left by a tolerance, or by a fast enough plan. [text]"""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a search stands."""
+    """State of a search under way: candidates left, incumbent and bound."""
 
     candidates_left: int
     candidates: int
@@ -30,12 +30,12 @@ class Progress:
 
 @dataclass(frozen=True)
 class Enough:
-    """When a search may end before its proof: by what it did, never by the clock."""
+    """Limits that end a search before the proof: by work done, never by the clock."""
 
     work: float = float("inf")
-    """Work that it may take, in visits. [1]"""
+    """Most work of the search, in visits. [1]"""
     step_s: float = 0.0
-    """A plan that is as fast is good enough. [s]"""
+    """Step at which a plan is fast enough without proof. [s]"""
 
 
 PROOF = Enough()
@@ -44,7 +44,7 @@ PROOF = Enough()
 
 @dataclass(frozen=True)
 class SearchOutcome:
-    """Everything that a search of one variant's space found and proved."""
+    """Plans, bound and counts from the search of one variant's space."""
 
     workload: Workload
     """The variant."""
@@ -53,29 +53,29 @@ class SearchOutcome:
     ranked: list[Found]
     """The plans of this variant among the best of all that ran together."""
     bound_s: float
-    """No candidate of this variant is faster, and no listed plan. [s]"""
+    """Lower bound on every candidate of this variant, and on every listed plan. [s]"""
     stopped: str
-    """Why the search ended before all was settled; empty where all was. [text]"""
+    """Reason why the search ended before all was settled, else empty. [text]"""
     unseen: str
-    """The limit for which some candidates were not listed, or not priced. [text]"""
+    """Limit that left some candidates not listed, or not priced; else empty. [text]"""
     pruned: dict[str, int]
     solved: int
     seconds: float
     near: list[Found] = field(default_factory=list)
-    """Everything found of this variant that is not much slower than the best of all,
-    listed or not."""
+    """Plans of this variant that are not much slower than the best of all, listed or
+    not."""
 
     declared: dict[int, int] = field(default_factory=dict)
-    """Candidates of the declared space by the GPUs that they use; those whose bound
-    was hopeless from the start are not in ``space`` any more. [1]"""
+    """Candidates of the declared space by the GPUs that they use. Candidates whose
+    bound was hopeless from the start are counted, but not in ``space``. [1]"""
     worked: float = 0.0
-    """Work that it took, in visits; the same on every machine. [1]"""
+    """Work of the search, in visits; equal on every machine. [1]"""
     rough: bool = False
-    """Whether this was a search of a part, whose plans are listed because the whole
-    space gave none as fast in the time that it had."""
+    """True for the search of a part whose plans are listed. In time the whole space
+    gave no plan as fast."""
 
     known_s: float = float("inf")
-    """A step that was reachable before the search; no plan slower was sought. [s]"""
+    """Step that was reachable before the search; slower plans were not sought. [s]"""
 
     @property
     def candidates(self) -> int:
@@ -84,10 +84,10 @@ class SearchOutcome:
 
     @property
     def timed_out(self) -> bool:
-        """Whether a limit ended the search."""
+        """True if a limit ended the search."""
         return self.stopped not in ("", CLOSE_ENOUGH, FAST_ENOUGH)
 
     @property
     def proven(self) -> bool:
-        """Whether the best plan meets the bound."""
+        """True if the best plan meets the bound."""
         return bool(self.ranked) and self.bound_s >= self.ranked[0].step_s

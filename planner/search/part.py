@@ -1,4 +1,4 @@
-"""The part of a large space that is searched first, for a plan to measure it by."""
+"""Parts of a large space that are searched first, for an incumbent."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,17 +7,17 @@ from planner.cost.workload import Workload
 from planner.search.emptiness import thin
 
 FROM_GPUS = 32
-"""GPUs from which a full space is large enough for it to pay. [1]"""
+"""GPUs from which a space is large enough for a part to pay. [1]"""
 MOST = 2
 """Variants whose default space is searched first; earlier ones offload less. [1]"""
 
 
 def parts_of(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
-    """The first variants in the default space, where the full one is asked for.
+    """The first variants in the default space, where the full space is asked for.
 
-    What is found there is a plan of the job, so its step is reachable: a candidate
-    whose bound is above it needs no closer look. Which candidates are let go so
-    depends on the job alone, and the best plan is never among them.
+    Plans found there are plans of the job, so their steps are reachable. A candidate
+    whose bound is above such a step needs no closer look. The candidates dropped so
+    depend on the job alone, and the best plan is never among them.
 
     Args:
         workloads: The variants of a job. [-]
@@ -36,9 +36,9 @@ def parts_of(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
 
 
 def pilots_of(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
-    """The first variants with one value of each axis that decides nothing.
+    """The first variants with one value of each axis that decides no legality.
 
-    A search of these takes moments, and its plans are plans of the job: they are there
+    A search of these takes moments and finds plans of the job. These plans remain
     where a limit ends the search of the whole space before its first plan.
 
     Args:
@@ -56,13 +56,13 @@ def pilots_of(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
 
 
 def in_default_space(workload: Workload) -> Workload:
-    """The same variant with the default space.
+    """Variant with the default space in place of the declared space.
 
     Args:
         workload: A variant of the job. [-]
 
     Returns:
-        The job, whose plans are plans of the given one too. [-]
+        The variant; all of its plans are plans of *workload*, too. [-]
     """
     search = workload.search.model_copy(update={"space": "default"})
     return replace(workload, search=search)

@@ -1,4 +1,4 @@
-"""Paths through the ranks of a schedule: what the bounds are made of."""
+"""Paths through the ranks of a schedule, from which bounds are made."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -37,11 +37,11 @@ class PathColumns:
     """Families of one path through every rank of a shape, one after the other."""
 
     counts: Counts
-    """How often each slot is on the path. [1], shape (paths, slots)"""
+    """Times that each slot is on the path. [1], shape (paths, slots)"""
     p2p: Counts
     """Transfers on the path. [1], shape (paths,)"""
     pp: int
-    """Paths of a family: ranks. [1]"""
+    """Paths of a family: one per rank. [1]"""
 
     @classmethod
     def of(cls, families: Sequence[Sequence[Path]]) -> "PathColumns":
@@ -51,7 +51,7 @@ class PathColumns:
             families: Lists of one path through every rank.
 
         Returns:
-            The same as columns.
+            The paths as columns.
         """
         flat = [path for family in families for path in family]
         return cls(
@@ -62,22 +62,22 @@ class PathColumns:
 
     @property
     def rank(self) -> Counts:
-        """The rank that each path goes through. [1], shape (paths,)."""
+        """Rank that each path goes through. [1], shape (paths,)."""
         return np.arange(len(self.p2p)) % self.pp
 
     def sums(self) -> "PathColumns":
-        """All paths of a family as one: their mean bounds the step, too."""
+        """Sum of the paths of each family: their mean bounds the step, too."""
         counts = self.counts.reshape(-1, self.pp, self.counts.shape[1]).sum(axis=1)
         return PathColumns(counts, self.p2p.reshape(-1, self.pp).sum(axis=1), 1)
 
 
 class WeightedPath(NamedTuple):
-    """Paths of a shape with multipliers, as one: their mean bounds the step, too."""
+    """Weighted sum of paths of a shape: the weighted mean bounds the step, too."""
 
     counts: Counts
     """Sum of ``weight * counts``. [1], shape (slots,)"""
     p2p: int
-    """The same of the transfers. [1]"""
+    """Sum of ``weight * p2p``: transfers. [1]"""
     weight: int
     """Sum of the weights. [1]"""
 
@@ -87,10 +87,10 @@ class WeightedPath(NamedTuple):
 
         Args:
             paths: Paths of one graph.
-            weights: Of each, not negative. [1]
+            weights: Multiplier of each path, not negative. [1]
 
         Returns:
-            Their sum, at weights that are rounded to whole numbers.
+            Sum of the paths, with weights rounded to whole numbers.
         """
         whole = np.rint(np.array(weights) * GRAIN).astype(np.int64)
         counts = whole @ np.array([path.counts for path in paths])
@@ -102,13 +102,13 @@ Shape = tuple[object, ...]
 
 
 def shape_of(costs: StageCosts) -> Shape:
-    """What the operation graph of an inner problem depends on.
+    """Key of the operation graph of an inner problem.
 
     Args:
         costs: The inner problem.
 
     Returns:
-        A key: two problems with the same one have the same paths.
+        The key; problems with equal keys have equal paths.
     """
     return (
         costs.schedule,
@@ -124,11 +124,11 @@ def shape_of(costs: StageCosts) -> Shape:
 class ShapePaths:
     """Paths through every rank of a schedule's shape, found once per search.
 
-    Three families: all the work of the rank, between the first forward that
-    reaches it and the last backward that leaves it; the longest path with equal
-    stages and free transfers; and with the durations of the shape's first
-    candidate, where it also meets transfers and collectives. Any path is a
-    bound for every candidate of the shape.
+    There are three families. The first has all the work of the rank, from the first
+    forward to reach the rank to the last backward to leave. The second has the longest
+    path with equal stages and free transfers. The third has the longest path with the
+    durations of the shape's first candidate, transfers and collectives included. Any
+    path is a bound for every candidate of the shape.
     """
 
     def __init__(self) -> None:
@@ -140,7 +140,7 @@ class ShapePaths:
         self.taught: Counter[Shape] = Counter()
 
     def of_work(self, costs: StageCosts) -> PathColumns:
-        """The first family, which takes no graph.
+        """First family of paths, which takes no graph.
 
         Args:
             costs: The inner problem.
@@ -174,7 +174,7 @@ class ShapePaths:
             costs: The inner problem.
 
         Returns:
-            Those that the search has found already.
+            Paths that the search has found already.
         """
         return self.binding.get(shape_of(costs), [])
 
@@ -185,7 +185,7 @@ class ShapePaths:
             costs: The inner problem.
 
         Returns:
-            The latest. [1], each of shape (stages, kinds, menu)
+            The latest splits. [1], each of shape (stages, kinds, menu)
         """
         known = self.best.get(shape_of(costs), [])
         return [split for split in known if split.shape[2] == len(costs.menu)]
@@ -202,7 +202,7 @@ class ShapePaths:
         self.best[key] = [split, *others][:MOST_SPLITS]
 
     def lessons(self, costs: StageCosts) -> int:
-        """How often multipliers were found for the shape.
+        """Number of times that multipliers were found for the shape.
 
         Args:
             costs: The inner problem.
@@ -215,12 +215,12 @@ class ShapePaths:
     def teach(
         self, costs: StageCosts, paths: Sequence[Path], weights: Sequence[float]
     ) -> None:
-        """Keep the paths that gave one candidate its bound, for others of its shape.
+        """Keep the paths that bound one candidate, for others of the shape.
 
         Args:
             costs: The inner problem.
-            paths: Paths of its graph.
-            weights: Their multipliers. [1]
+            paths: Paths of the candidate's graph.
+            weights: Multiplier of each path. [1]
         """
         key = shape_of(costs)
         known = self.binding.get(key, [])
@@ -255,10 +255,10 @@ def work_path(costs: StageCosts, rank: int) -> Path:
     """Path that reaches a rank, stays for all its operations, and drains.
 
     ``sum_{q<r} f_q,0 + m sum_j (f_r,j + b_r,j + w_r,j) + sum_{q<r} b_q,0 +
-    optimizer``: the rank's stream starts with the first micro-batch's chunk 0 and
-    ends with the backward of the last one's. Where the backward is split it ends
-    with a weight gradient, after which nothing drains. Of two directions, the one
-    that reaches the rank first starts its stream.
+    optimizer``. The rank's stream starts with the first micro-batch's chunk 0, and
+    ends with the backward of the last micro-batch's chunk 0. Where the backward is
+    split, the stream ends with a weight gradient, after which nothing drains. Of two
+    directions, the direction that reaches the rank first starts the stream.
 
     Args:
         costs: The inner problem.
@@ -287,7 +287,7 @@ def even_counts(costs: StageCosts, entry: int = 0) -> Counts:
 
     Args:
         costs: The inner problem.
-        entry: Index into its menu. [1]
+        entry: Index into the menu. [1]
 
     Returns:
         Layers by stage, kind and menu entry. [1]
@@ -301,14 +301,14 @@ def even_counts(costs: StageCosts, entry: int = 0) -> Counts:
 
 
 def in_class(costs: StageCosts, counts: Counts) -> bool:
-    """Whether a split lies in the declared class of layer counts.
+    """Tell if a split lies in the declared class of layer counts.
 
     Args:
         costs: The inner problem.
         counts: Layers by stage, kind and menu entry. [1]
 
     Returns:
-        True when every stage has between its fewest and the most layers.
+        True if every stage has between the fewest and the most layers.
     """
     layers = counts.sum(axis=(1, 2))
     return bool((layers >= costs.fewest).all() and (layers <= costs.most_layers).all())

@@ -1,7 +1,7 @@
 """Bounds and first splits where stages lie on pools of different speed.
 
-What bounds a step on equal ranks by their mean says little here: layers would all go
-to the fast pool. Weighted by the pools' rates it is nearly the step itself.
+The mean over equal ranks is a weak bound here, as all layers would go to the fast
+pool. Weighted by the pools' rates, the mean is nearly the step itself.
 """
 
 import heapq
@@ -24,10 +24,10 @@ GRAIN = 1 << 12
 def pooled_bound(table: CostTable, space: Space) -> Floats:
     """Lower bound on the step of every candidate of several pools.
 
-    Of the n_j ranks of pool j each runs its share of m micro-batches alone, so for
+    Each of the n_j ranks of pool j runs its share of m micro-batches alone. So for
     weights with ``sum_j n_j u_j = 1`` the step is at least ``m sum_j u_j (work on pool
-    j)``, and each layer, wherever it lies, adds at least ``min_j u_j w_j``. The weights
-    are in proportion to the pools' rates: with one kind of layer no others say more.
+    j)``. Each layer, wherever it lies, adds at least ``min_j u_j w_j``. The weights
+    are in proportion to the pools' rates, the best choice for a single kind of layer.
 
     Args:
         table: Priced meshes.
@@ -83,7 +83,7 @@ def weighted(costs: StageCosts, lines: Lines, ranks: Ints) -> tuple[Lines, int]:
     Args:
         costs: The inner problem, on several pools.
         lines: Paths, as many through every rank.
-        ranks: The rank that each goes through. [1], shape (lines,)
+        ranks: Rank that each path goes through. [1], shape (lines,)
 
     Returns:
         Sums of the weighted paths by family, and the sum of the weights. [ns] and [1]
@@ -103,8 +103,8 @@ def weighted(costs: StageCosts, lines: Lines, ranks: Ints) -> tuple[Lines, int]:
 def balanced_layers(costs: StageCosts) -> list[int]:
     """Layers of every stage that take about the same time on each pool.
 
-    One layer after the other goes to the stage that is then the earliest done, within
-    the declared class; of equal ones to the first.
+    Layers go one by one to the stage that is then done first, within the declared
+    class. Of equal stages the first takes the layer.
 
     Args:
         costs: The inner problem, on several pools.

@@ -1,4 +1,4 @@
-"""Inner problems of candidates, priced a block of them at a time."""
+"""Inner problems of candidates, priced a block of candidates at a time."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ def stage_costs(
         workload: A variant of the job.
         space: Candidates.
         candidate: Index into the space. [1]
-        table: All meshes of the space, priced; absent: this one is priced.
+        table: All meshes of the space, priced; if absent, the candidate's is priced.
 
     Returns:
         The integers that solver, simulator and brute force share.

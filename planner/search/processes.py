@@ -9,10 +9,10 @@ from typing import Any
 from joblib import Parallel, delayed
 
 Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
-"""What ``joblib.delayed`` makes of a call. [-]"""
+"""A call in the form of ``joblib.delayed``. [-]"""
 
 GIVEN_UP = r"(?s).*tasks (which were still being processed|have been successfully)"
-"""What joblib warns of when results are left. [text]"""
+"""Pattern of joblib's warnings where results are not taken. [text]"""
 
 
 def at_once(calls: Iterable[Call], jobs: int, *, ordered: bool = True) -> Iterator[Any]:
@@ -21,7 +21,7 @@ def at_once(calls: Iterable[Call], jobs: int, *, ordered: bool = True) -> Iterat
     Args:
         calls: Made by ``joblib.delayed``; functions of a module.
         jobs: Processes. [1]
-        ordered: Whether results come in the order of the calls, or as they are done.
+        ordered: True for results in the order of the calls; else as they are done.
 
     Yields:
         Results. Where no more are taken, the calls under way are given up.
@@ -29,7 +29,7 @@ def at_once(calls: Iterable[Call], jobs: int, *, ordered: bool = True) -> Iterat
     how = "generator" if ordered else "generator_unordered"
     parallel = Parallel(n_jobs=jobs, return_as=how, pre_dispatch="2*n_jobs")
     results = parallel(delayed(_deaf)(call) for call in calls)
-    # That calls are given up where no more are taken is what is asked for.
+    # Calls are given up on purpose where no more results are taken.
     warnings.filterwarnings("ignore", GIVEN_UP, UserWarning)
     try:
         yield from results
@@ -38,7 +38,7 @@ def at_once(calls: Iterable[Call], jobs: int, *, ordered: bool = True) -> Iterat
 
 
 def _deaf(call: Call) -> Any:
-    """Do a call in a process that leaves Ctrl-C to the one that started it.
+    """Do a call in a process that leaves Ctrl-C to the parent process.
 
     Within such a process further calls are done by threads.
     """

@@ -1,7 +1,7 @@
 """The linear program of a candidate: fractional layers, paths, memory and loads.
 
-Its multipliers are rounded to integers and the Lagrangian is minimised over whole
-layers, so that no bound rests on floating point.
+The program's multipliers are rounded to integers, and the Lagrangian is minimised over
+whole layers. So no bound rests on floating point.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ PARAMETERS = "use_dual_simplex:1 use_preprocessing:0"
 SAFE = 2.0**62
 """Largest sum that 64-bit integers hold with room to spare. [1]"""
 PENALTY = 8.0
-"""Steps that it costs to exceed the memory by itself, or a load by a layer. [1]"""
+"""Penalty, in steps, to exceed the memory by its size, or a load by a layer. [1]"""
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Loads:
     """Fewest and most layers of every rank: a box around some of the splits."""
 
     low: Ints
-    """[1], shape (pp,)"""
+    """Fewest layers. [1], shape (pp,)"""
     high: Ints
-    """[1], shape (pp,)"""
+    """Most layers. [1], shape (pp,)"""
 
     @classmethod
     def of(cls, costs: StageCosts) -> "Loads":
@@ -47,13 +47,13 @@ class Loads:
             costs: The inner problem.
 
         Returns:
-            Its loads.
+            Fewest and most layers of every rank.
         """
         low = np.array(costs.fewest)[stages_by_rank(costs)].sum(axis=1)
         return cls(low, most_layers(costs))
 
     def holds(self, layers: int) -> bool:
-        """Whether loads within the box can add up to the model.
+        """Tell if loads within the box can add up to the model.
 
         Args:
             layers: Layers on all ranks together. [1]
@@ -71,11 +71,11 @@ class Solution(NamedTuple):
     step: float
     """The least step, penalties included. [ns]"""
     counts: npt.NDArray[np.float64]
-    """Layers, not whole. [1], shape (stages, kinds, menu)"""
+    """Fractional layers. [1], shape (stages, kinds, menu)"""
 
 
 class _Row(NamedTuple):
-    """A row of the program; ``unit * line`` is what the solver sees."""
+    """A row of the program, which the solver has as ``unit * line``."""
 
     line: Linear
     row: pywraplp.Constraint
@@ -85,8 +85,8 @@ class _Row(NamedTuple):
 class LayerProgram:
     """min T over fractional counts: paths, memory, loads and the balanced class.
 
-    Memory and loads may be exceeded at a price, which no split that fits pays: so
-    the program always has a solution, and its multipliers are bounded.
+    Memory and loads may be exceeded at a penalty, which no split that fits pays. So
+    the program always has a solution, and the multipliers are bounded.
     """
 
     def __init__(self, costs: StageCosts, loads: Loads | None = None) -> None:
@@ -144,7 +144,7 @@ class LayerProgram:
             self._add_room(line, 1e-6, 0)
 
     def _loads(self) -> None:
-        """Loads of the ranks, where the class does not already keep to them."""
+        """Limits on the ranks' loads that the class does not already imply."""
         costs = self.costs
         free = costs.vpp * costs.most_layers
         fewest = np.array(costs.fewest)[stages_by_rank(costs)].sum(axis=1)
@@ -158,7 +158,7 @@ class LayerProgram:
                 self._add_room(Linear(low, -chosen), 1.0, 1)
 
     def _add_room(self, line: Linear, unit: float, over: int) -> None:
-        """``line <= 0``, or at a price above it."""
+        """Add ``line <= 0``, which may be exceeded at a penalty."""
         inf = self.solver.infinity()
         row = self._add_row(line.factors * unit, -inf, -line.constant * unit)
         whole = max(self.costs.budget * unit, 1.0) if over == 0 else 1.0
@@ -166,7 +166,7 @@ class LayerProgram:
         self.rooms.append(_Row(line, row, unit))
 
     def price(self, step: int) -> None:
-        """Set what it costs to exceed memory and loads.
+        """Set the penalty for exceeding memory and loads.
 
         Args:
             step: About the step of a good split. [ns]
@@ -175,7 +175,7 @@ class LayerProgram:
             self.solver.Objective().SetCoefficient(over, PENALTY * step * 1e-3)
 
     def add(self, cut: Linear) -> None:
-        """T >= cut.
+        """Add T >= cut.
 
         Args:
             cut: Length of a path. [ns]
@@ -191,7 +191,7 @@ class LayerProgram:
         """Solve the program.
 
         Returns:
-            Its optimum, or none where the solver gave up.
+            Optimum, or None where the solver gave up.
         """
         if self.solver.Solve() != pywraplp.Solver.OPTIMAL:
             return None
@@ -206,10 +206,10 @@ class LayerProgram:
     def exact_bound(self) -> int:
         """The Lagrangian at the rounded multipliers, minimised over whole layers.
 
-        For weights w >= 0 of the paths and m >= 0 of the other rows (``line <= 0``
-        at every split that fits and lies in the box of loads), ``sum w path + sum m
-        line`` is at most ``sum w`` times the step at every such split. Zero, which
-        claims nothing, where the sums would leave 64 bits.
+        Take weights w >= 0 of the paths and m >= 0 of the other rows. The other rows
+        have ``line <= 0`` at every split that fits and lies in the box of loads. At
+        such a split ``sum w path + sum m line`` is at most ``sum w`` times the step.
+        The result is 0, which claims nothing, where the sums would overflow 64 bits.
 
         Returns:
             A bound on the step. [ns]
@@ -217,7 +217,7 @@ class LayerProgram:
         return next((b for grain in GRAINS if (b := self._exact(grain))), 0)
 
     def _exact(self, grain: int) -> int:
-        """The same with one fineness of the multipliers; 0 where it overflows."""
+        """Bound with multipliers rounded to 1 / grain; 0 where it overflows. [ns]."""
         rows = [*self.cuts, *self.rooms]
         rounded = [
             round(-row.dual_value() * 1e3 * unit * grain) for _, row, unit in rows
@@ -236,7 +236,7 @@ class LayerProgram:
         return -(-int(least) // whole)
 
     def _largest(self, pairs: list[tuple[int, Linear]]) -> float:
-        """No sum over the Lagrangian's terms is larger; in floating point. [1]."""
+        """Upper bound on sums of the Lagrangian's terms, in floating point. [1]."""
         layers = self.costs.layer_count
         return sum(
             w * (abs(line.constant) + layers * float(np.abs(line.factors).max()))

@@ -20,9 +20,9 @@ class _Moments(NamedTuple):
     rank: Ints
     """Pipeline rank. [1], shape (peaks,)"""
     constants: Ints
-    """shape (peaks,)"""
+    """Memory without layers, less the budget. [block], shape (peaks,)"""
     factors: Ints
-    """Of a layer by chunk of the rank. shape (peaks, vpp, kinds, menu)"""
+    """Memory of a layer, by chunk. [block], shape (peaks, vpp, kinds, menu)"""
 
     def take(self, rows: npt.NDArray[np.bool_]) -> "_Moments":
         """Keep some peaks."""
@@ -32,10 +32,10 @@ class _Moments(NamedTuple):
 def memory_lines(costs: StageCosts) -> list[Linear]:
     """Rows ``line <= 0`` of the memory at the moments that can decide.
 
-    The memory of a moment without the transients of layers, which only add to it.
-    Left out are rows that hold anyway: where the rank's largest load lies on its
-    dearest chunks, or wherever another row holds because counts are never negative
-    and its factors and constant are all at least as large.
+    The memory leaves out the transients of layers, which only add to it. Rows that
+    hold anyway are left out. A row holds if the rank's largest load fits on the
+    dearest chunks. A row also follows from another row of the rank with factors and
+    constant at least as large, since counts are never negative.
 
     Args:
         costs: The inner problem.
@@ -56,7 +56,7 @@ def memory_lines(costs: StageCosts) -> list[Linear]:
 
 
 def _moments(costs: StageCosts) -> _Moments:
-    """All peaks as columns, each as ``peak_linear`` has it and its end's transient."""
+    """All peaks as columns: ``peak_linear`` plus the transient of the end."""
     if costs.hosts:
         return _on_own_pool(costs, [_moments(host) for host in costs.hosts])
     at = peak_columns(costs.schedule, costs.pp, costs.vpp, costs.micro_batches)
@@ -77,7 +77,7 @@ def _moments(costs: StageCosts) -> _Moments:
 
 
 def _on_own_pool(costs: StageCosts, each: Sequence[_Moments]) -> _Moments:
-    """Of every peak what it is on the pool of its rank."""
+    """Every peak as it is on the pool that hosts the rank."""
     rank = each[0].rank
     pool, rows = np.array(costs.pool_of_rank)[rank], np.arange(len(rank))
     constants = np.array([moments.constants for moments in each])[pool, rows]
@@ -93,7 +93,7 @@ def _layer(costs: StageCosts, kind: int) -> list[list[int]]:
 
 
 def _fullest(costs: StageCosts, moments: _Moments) -> Ints:
-    """The most that every row comes to: the largest load, dearest chunks first."""
+    """Largest value of every row: the largest load, dearest chunks first. [block]."""
     prices = -np.sort(-moments.factors.max(axis=(2, 3)), axis=1)
     room = np.maximum(most_layers(costs), 0)[moments.rank][:, None]
     before = np.arange(costs.vpp) * costs.most_layers
@@ -103,7 +103,7 @@ def _fullest(costs: StageCosts, moments: _Moments) -> Ints:
 
 
 def _implied(moments: _Moments) -> npt.NDArray[np.bool_]:
-    """Whether another row of the rank is at least as large in every term."""
+    """True where another row of the rank is at least as large in every term."""
     implied = np.zeros(len(moments.rank), dtype=bool)
     flat = moments.factors.reshape(
         len(implied), int(np.prod(moments.factors.shape[1:]))

@@ -19,13 +19,13 @@ SEARCHED = ("1f1b", "interleaved", "gpipe", *SPLIT)
 """Schedules that a space may hold, in the order of the tie-break. [text]"""
 PLAIN, CHUNKED, AT_ONCE = range(3)
 ON_REQUEST = SEARCHED[AT_ONCE:]
-"""Those of the full space alone, and of others where the user names them. [text]"""
+"""Schedules of the full space, and of others where the user names them. [text]"""
 SPLITS = np.array([name in SPLIT for name in SEARCHED])
-"""Of each, whether its backward is two operations. [bool]"""
+"""True for schedules whose backward is two operations. [bool]"""
 FOLDS = np.array([name in V_SHAPED for name in SEARCHED])
-"""Of each, whether its chunks lie in a V. [bool]"""
+"""True for schedules whose chunks lie in a V. [bool]"""
 COPIES = np.array([1 + (name == "dualpipe") for name in SEARCHED])
-"""Of each, how often the ranks hold the model. [1]"""
+"""Copies of the model that the ranks hold, by schedule. [1]"""
 
 
 class Rows(NamedTuple):
@@ -45,13 +45,13 @@ class Rows(NamedTuple):
             rows: Indices. [1]
 
         Returns:
-            Those rows.
+            The kept rows.
         """
         return Rows(self.mesh[rows], self.vpp[rows], self.schedule[rows])
 
 
 Chunks = dict[int, list[int]]
-"""Chunks a rank above one that a space has, by pipeline ranks. [1]"""
+"""Numbers of chunks above one that a rank may have, by pipeline ranks. [1]"""
 
 
 def schedule_rows(
@@ -62,19 +62,19 @@ def schedule_rows(
     full: bool,
     chunks: Chunks | None = None,
 ) -> Rows:
-    """1F1B on every mesh, interleaving with all its chunks, the others on request.
+    """1F1B on every mesh, interleaving with all chunks, the others on request.
 
-    The full space has every schedule that the framework runs, other spaces those
-    of ``ON_REQUEST`` that the user names, each on the meshes where it exists and
-    is no other. GPipe holds all micro-batches at once and computes as long as
-    1F1B, so that it is only ever faster by the transfers that 1F1B waits for.
+    The full space has every schedule that the framework runs. Other spaces have the
+    schedules of ``ON_REQUEST`` that the user names. Each is on the meshes where the
+    schedule exists and differs from 1F1B. GPipe holds all micro-batches at once and
+    computes as long as 1F1B. So GPipe gains only the transfers that 1F1B waits for.
 
     Args:
         workload: The job.
         meshes: Meshes of the space.
-        removed: Counts by rule, to which those of the rules here are added.
-        full: The whole space.
-        chunks: Of :func:`chunk_counts`, where they are known and counted.
+        removed: Counts by rule, to which the counts of the rules here are added.
+        full: True for the full space.
+        chunks: Result of :func:`chunk_counts`, where already counted.
 
     Returns:
         One row for each mesh, schedule and number of chunks, in mesh order.
@@ -102,7 +102,7 @@ def schedule_rows(
 
 
 def _simulated(workload: Workload, meshes: Meshes, rows: Rows) -> Mask:
-    """Rows whose steps are short, or have a short step that stands for them."""
+    """True where a step is short, or has a short step that stands for it."""
     pp, m = meshes.pp[rows.mesh], meshes.micro_batches[rows.mesh]
     short: Mask = operation_count(pp, rows.vpp, m) <= MOST_OPERATIONS
     every = scatter_every(workload, meshes)[rows.mesh]
@@ -127,11 +127,11 @@ def menu_rows(
         workload: The job.
         rows: Schedules of the meshes.
         menu: Recompute kinds. [text]
-        removed: Counts by rule, to which that of the rule here is added.
-        tied: All layers share one kind; else each chooses.
+        removed: Counts by rule, to which the count of the rule here is added.
+        tied: All layers share one kind; else each layer chooses.
 
     Returns:
-        Rows, each as often as it has entries; an entry of the menu, or -1 where
+        Rows, each as often as it has entries; and the entry of the menu, -1 where
         layers choose. [1], shape (candidates,)
     """
     entries = np.arange(len(menu)) if tied else np.array([-1])
@@ -149,7 +149,7 @@ def menu_rows(
 
 
 def _interleaves(workload: Workload, meshes: Meshes) -> list[bool]:
-    """Meshes whose micro-batches come in whole groups of the pipeline's ranks."""
+    """True where interleaving is allowed and micro-batches come in groups of pp."""
     legal = (meshes.pp > 1) & (meshes.micro_batches % meshes.pp == 0)
     legal &= "interleaved" in workload.framework.limits.schedules
     legal &= workload.search.allows_text("schedule", "interleaved")
@@ -164,7 +164,7 @@ def _on_request(
     chunks = 1 + (name in V_SHAPED)
     wanted = full or search.schedule is not None
     wanted &= search.allows_text("schedule", name) and search.allows("vpp", chunks)
-    # Each end of DualPipe is the other's copy: they cost the same on one pool alone.
+    # DualPipe holds every stage twice: both copies cost the same on one pool alone.
     wanted &= not (workload.mixed and name == "dualpipe")
     there = wanted & (name in limits.schedules) & _exists(workload, meshes, name)
     pair = (chunks, SEARCHED.index(name))
@@ -172,10 +172,10 @@ def _on_request(
 
 
 def _exists(workload: Workload, meshes: Meshes, name: str) -> Mask:
-    """Where a schedule is legal, and another than 1F1B.
+    """True where a schedule is legal, and another than 1F1B.
 
-    A V has two virtual stages a rank, of which only the first and the last may hold
-    no layer; DualPipe one stage a rank, from either end.
+    A V has two virtual stages a rank. Of all stages only the first and the last may
+    hold no layer. DualPipe has one stage a rank, from either end.
     """
     pp, m = meshes.pp, meshes.micro_batches
     several = (pp > 1) & ((m > 1) | (name != "gpipe"))
@@ -191,13 +191,13 @@ def _exists(workload: Workload, meshes: Meshes, name: str) -> Mask:
 def chunk_counts(
     workload: Workload, pp: Ints, removed: Counter[str], *, full: bool
 ) -> Chunks:
-    """Chunks that a rank may have beside a single one.
+    """Numbers of chunks above one that a rank may have.
 
     Args:
         workload: The job.
-        pp: Pipeline ranks, each as often as it comes. [1]
-        removed: Counts by rule, to which those of the rules here are added.
-        full: The whole space.
+        pp: Pipeline ranks; numbers may repeat. [1]
+        removed: Counts by rule, to which the counts of the rules here are added.
+        full: True for the full space.
 
     Returns:
         Ascending numbers for each of the pipelines. [1]
@@ -211,10 +211,10 @@ def chunk_counts(
 def _chunk_counts(
     workload: Workload, pp: int, removed: Counter[str], *, full: bool
 ) -> list[int]:
-    """Chunks above one; in the default space those that split nearly evenly.
+    """Numbers of chunks above one; the default space keeps nearly even splits.
 
-    The default space keeps a count whose largest stage leaves fewer empty
-    places than there are ranks: ``p v ceil(L / (p v)) - L < p``.
+    The default space keeps a number of chunks that leaves fewer empty places than
+    there are ranks: ``p v ceil(L / (p v)) - L < p``.
     """
     layers = workload.model.layers
     counts = []

@@ -34,14 +34,14 @@ WORK = (0.3, 8.0)
 Counted in work, not seconds, so that answers do not depend on the load.
 """
 MOST, EXACT = 2**61, 2**53
-"""Longest step that the solver has numbers for, and up to which its bound, a floating
-number, is exact: 73 years and 104 days. [ns]"""
+"""Longest step that the solver has numbers for: 73 years. Longest step up to which the
+solver's floating-point bound is exact: 104 days. [ns]"""
 LOOK = 0.1
 """Time between two looks at the limits while the solver runs. [s]"""
 
 
 class Outcome(StrEnum):
-    """What is known of a mesh after solving it."""
+    """Result for a mesh after solving it."""
 
     SOLVED = "solved"
     """Bound equals value."""
@@ -55,11 +55,11 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class MeshAnswer:
-    """Best split found for one mesh, and what is proven about all others."""
+    """Best split found for one mesh, and a bound on all other splits."""
 
     outcome: Outcome
     bound: int
-    """No split of this mesh is faster. [ns]"""
+    """Lower bound on every split of the mesh. [ns]"""
     value: int | None = None
     """Simulated step of the best split. [ns]"""
     counts: Counts | None = None
@@ -74,7 +74,7 @@ def simulate(costs: StageCosts, counts: Counts) -> tuple[int, Linear]:
         counts: Layers by stage, kind and menu entry. [1]
 
     Returns:
-        Makespan [ns] and a linear bound that equals it here.
+        Makespan [ns], and a linear bound that equals the makespan at the split.
     """
     x = durations(costs, stage_vectors(costs, counts))
     path = critical_path(graph_of(costs), x, costs.p2p)
@@ -86,8 +86,8 @@ class MeshSolver:
 
     The operation graph is fixed, so the step is the maximum over its paths of
     linear functions of the counts. The model knows some paths; its optimum is a
-    bound. The simulator finds the critical path of that optimum, which becomes
-    one more cut, valid everywhere and tight there.
+    bound. The simulator finds the critical path of that optimum. The path becomes
+    another cut, valid everywhere and tight at the optimum.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class MeshSolver:
                 one call to the next. [ns]
 
         Returns:
-            What is known now; OPEN while rounds may still help.
+            Bound and best split so far; OPEN while rounds may still help.
         """
         if self.best is not None and self.best[0] <= self.bound:
             return self._answer(Outcome.SOLVED)
@@ -154,7 +154,7 @@ class MeshSolver:
         if status == cp.INFEASIBLE:
             return self._ruled_out()
         if status == cp.MODEL_INVALID:
-            # Its sums would leave 64 bits: what is known stays all that is.
+            # The model's sums would overflow 64 bits: no round can add anything.
             self.rounds = ROUNDS
             return self._answer(Outcome.OPEN)
         self.bound = max(self.bound, _whole_bound(solver.best_objective_bound))
@@ -200,7 +200,7 @@ def _whole_bound(bound: float) -> int:
 
 
 def _solved(solver: cp.CpSolver, model: cp.CpModel, stop: Stop) -> object:
-    """Solve beside this thread, which asks meanwhile whether the search has to end."""
+    """Solve in a second thread; this thread ends the solver when the search ends."""
     with ThreadPoolExecutor(max_workers=1) as beside:
         answer = beside.submit(solver.solve, model)
         while wait([answer], timeout=LOOK).not_done:
@@ -230,13 +230,13 @@ def solve_mesh(
 
 
 def settle(costs: StageCosts) -> MeshAnswer:
-    """The one plan of a candidate with a block, simulated where it fits.
+    """Simulate the only split of a candidate with a block, where the split fits.
 
     Args:
         costs: The inner problem.
 
     Returns:
-        Its step, which is its bound too, or INFEASIBLE.
+        Step of the split, which is also the bound; or INFEASIBLE.
     """
     counts = block_counts(costs)
     if not fits(costs, counts):

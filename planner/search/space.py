@@ -1,7 +1,6 @@
 """The declared space: every legal outer tuple, and the rule that removed the rest.
 
-A mesh is a tuple of degrees; a candidate adds the schedule with its chunks and
-one entry of the recompute menu (or the whole menu, where layers choose freely).
+A mesh is a tuple of degrees; a candidate adds schedule, chunks and recompute.
 """
 
 from collections import Counter
@@ -43,7 +42,7 @@ __all__ = ["Enumerator", "Space", "enumerate_space", "fills"]
 MOST_DEFAULT_MICRO_BATCH = 8
 """Sequences in the largest micro-batch of the default space. [1]"""
 PP_COLUMN = [field.name for field in fields(Meshes)].index("pp")
-"""Field of a mesh that is its pipeline ranks. [1]"""
+"""Column of the pipeline ranks in packed meshes. [1]"""
 MOST_DEFAULT_CONTEXT = 64
 """Largest context degree of the default space. [1]"""
 
@@ -56,8 +55,7 @@ class Enumerator:
 
         Args:
             workload: The job.
-            priced: Leave out what a price shows to be never best; of what is alike
-                in every rule that leaves one at least.
+            priced: Leave out kinds whose prices are never best, but never all kinds.
         """
         self.workload, self.priced = workload, priced
         self.limits = workload.framework.limits
@@ -97,7 +95,7 @@ class Enumerator:
             Meshes and recompute kinds.
 
         Raises:
-            StoppedError: The rule says so.
+            StoppedError: A limit is reached.
         """
         stop = stop or Stop()
         mixed = self.workload.mixed
@@ -204,12 +202,12 @@ class Enumerator:
         )
 
     def _fills(self) -> bool:
-        """Whether some layout fills the fleet, whatever the user's limits."""
+        """Tell if some layout fills the fleet, whatever the user's limits."""
         free = SearchSpec(space=self.workload.search.space)
         return Enumerator(replace(self.workload, search=free)).fills()
 
     def fills(self) -> bool:
-        """Whether some layout uses every GPU, within the user's limits."""
+        """Tell if some layout uses every GPU, within the user's limits."""
         return any(
             self.workload.sequences % shape.dp == 0
             and self.search.allows("dp", shape.dp)
@@ -219,19 +217,16 @@ class Enumerator:
     def _apart(
         self, zero: int | None = None, *, hybrid: bool = False, **degrees: int
     ) -> bool:
-        """Whether the framework lacks two of these together, which is counted."""
+        """Tell if the framework lacks two choices together; count such cases."""
         rule = clash_of(self.workload, degrees, zero=zero, hybrid=hybrid)
         if rule is not None:
             self.removed[rule] += 1
         return rule is not None
 
     def _tensor_legal(self, tp: int) -> bool:
-        """Heads, KV heads and inner widths divide; inside one scale-up domain.
-
-        The full space also has tensor groups over two domains, and wider ones where
-        the user's limit names them.
-        """
+        """Heads, KV heads and inner widths divide; inside one scale-up domain."""
         domain = self.workload.domain
+        # The full space has groups over two domains, or wider if the user names them.
         wider = max(2 * domain, self.search.largest("tp") or 0)
         if tp > (wider if self.full else domain):
             self.removed["tp leaves the scale-up domain"] += 1
@@ -279,7 +274,7 @@ class Enumerator:
         return True
 
     def _activations_alone(self) -> bool:
-        """Whether offloaded activations rule out a pipeline and recompute."""
+        """Tell if offloaded activations rule out a pipeline and recompute."""
         alone = self.limits.offloads_activations_alone
         return alone and "activations" in self.offloaded
 
@@ -317,10 +312,7 @@ class Enumerator:
     def _orders(
         self, pp: int, dp: int, inner: int, experts: tuple[int, int]
     ) -> Iterator[int]:
-        """Rank orders; both coincide without a pipeline or without replicas.
-
-        Stages on several pools have no data ranks around them.
-        """
+        """Rank orders; all coincide if pp or dp is 1. Pools need pp outside dp."""
         ep, etp = experts
         routed = bool(self.experts.moes)
         names = [n for n in self.limits.orders if self.search.allows_text("order", n)]
@@ -360,7 +352,7 @@ class Enumerator:
                     yield zero, shard
 
     def _offload_legal(self, zero: int) -> bool:
-        """Only what is sharded, and as the framework shards it, can be offloaded."""
+        """Tell if the ZeRO stage shards what is offloaded, as the framework asks."""
         for name in self.offloaded:
             least = max(
                 LEAST_ZERO.get(name, 0),
@@ -384,7 +376,7 @@ class Enumerator:
 
 
 def fills(workload: Workload) -> bool:
-    """Whether degrees that the user allows use every GPU of a fleet of one kind.
+    """Tell if degrees that the user allows use every GPU of a fleet of one kind.
 
     Args:
         workload: The job. [-]

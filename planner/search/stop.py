@@ -1,4 +1,4 @@
-"""Limits that end a search before its proof: time, memory, and a word from outside."""
+"""Limits that end a search before the proof: time, memory, and an interrupt."""
 
 import os
 import time
@@ -23,12 +23,12 @@ class StoppedError(Exception):
 
 @dataclass
 class Stop:
-    """A rule that ends a search; once it holds it holds for good.
+    """A rule that ends a search; once reached, it stays reached.
 
     Attributes:
         deadline: Latest end, by ``time.monotonic``. [s]
         memory: Most that this process and its workers may hold. [B]
-        more: A further rule: its reason to stop, empty while there is none.
+        more: A further rule, which gives a reason to stop, or an empty text.
         why: Reason to stop, empty before. [text]
     """
 
@@ -45,12 +45,12 @@ class Stop:
 
     @property
     def reached(self) -> bool:
-        """Tell whether the search has to end; cheap enough to be asked often."""
+        """Tell if the search has to end; cheap enough to be asked often."""
         self.why = self.why or self.more() or self._spent()
         return bool(self.why)
 
     def check(self) -> None:
-        """Leave what is under way where the search has to end.
+        """Raise an error where the search has to end.
 
         Raises:
             StoppedError: A limit is reached.
@@ -75,13 +75,13 @@ class Stop:
         return Stop(deadline, self.memory, more=self._reason)
 
     def shared(self, parts: int) -> Iterator["Stop"]:
-        """Share what time there is among parts that come one after the other.
+        """Share the time that is left among parts that run one after the other.
 
         Args:
-            parts: How many. [1]
+            parts: Number of parts. [1]
 
         Yields:
-            Rules, each made when its part begins: what one leaves the others have.
+            Rules, each made when its part begins. Later parts get unused time.
         """
         for left in range(parts, 0, -1):
             yield self.within(self.left / left)
@@ -105,13 +105,13 @@ _ABOVE: ContextVar[Stop | None] = ContextVar("_ABOVE", default=None)
 
 @contextmanager
 def under(stop: Stop) -> Iterator[Stop]:
-    """Let a rule end every search that begins meanwhile, beside its own time.
+    """Let a rule end every search that begins meanwhile, beside the search's own rule.
 
     Args:
         stop: The rule.
 
     Yields:
-        The same rule.
+        The rule.
     """
     token = _ABOVE.set(stop)
     try:
@@ -127,7 +127,7 @@ def after(seconds: float) -> Stop:
         seconds: Longest time. [s]
 
     Returns:
-        The rule, which ends with that of :func:`under`.
+        The rule, which also ends a search when the rule of :func:`under` does.
     """
     return (_ABOVE.get() or Stop()).within(seconds)
 

@@ -1,4 +1,4 @@
-"""Switches that degrees alone do not decide: one variant with them, one without."""
+"""Switches that degrees alone do not decide: variants with and without each switch."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,14 +17,14 @@ from planner.specs.switches import FULL, Layouts
 def with_and_without(workload: Workload) -> Iterator[Workload]:
     """A variant for each setting of the switches that a plan decides.
 
-    A plan is in the variant of the switches that the framework takes with it, so that
-    the variants share no plan and leave none out.
+    A plan is in the variant of the switches that the framework takes with the plan. So
+    the variants share no plan and leave no plan out.
 
     Args:
         workload: A variant of the job. [-]
 
     Yields:
-        The same with those switches on, then off; itself where none is decided so.
+        The variant with the switches on, then off; once where there are no switches.
     """
     names = workload.framework.by_plan
     routed = workload.model.expert_parameters > 0
@@ -39,7 +39,7 @@ def with_and_without(workload: Workload) -> Iterator[Workload]:
 
 
 def keeps_full(workload: Workload) -> bool:
-    """Whether a variant may recompute whole layers with the switches that it has.
+    """Tell if a variant may recompute whole layers with the switches that are on.
 
     Args:
         workload: A variant of the job. [-]
@@ -62,7 +62,7 @@ def of_the_variant(workload: Workload, space: Space) -> Mask:
         space: Candidates. [-]
 
     Returns:
-        One answer for each. shape (candidates,)
+        True for each such candidate. shape (candidates,)
     """
     kept = np.ones(len(space), dtype=bool)
     if workload.without is None or not len(space):
@@ -104,16 +104,17 @@ def chosen_together(
 ) -> list[tuple[str, ...]]:
     """Kinds of recompute that the layers of a plan choose from.
 
-    Where a switch of the stack forbids whole layers, those with them, whole layers
-    first, and those without are apart; a block has whole layers in any case.
+    Where a switch of the stack forbids whole layers, there are two menus. The first
+    has all kinds, whole layers first; the second has no whole layers. A block has whole
+    layers in any case.
 
     Args:
         workload: The job. [-]
         menu: Kinds. [text]
-        tied: All layers share one kind; else each chooses.
+        tied: All layers share one kind; else each layer chooses.
 
     Returns:
-        Menus, one of which a plan has. [text]
+        Menus; the layers of a plan choose from one of them. [text]
     """
     if tied:
         return [(kind,) for kind in menu]

@@ -12,16 +12,16 @@ def clash_of(
     zero: int | None = None,
     hybrid: bool = False,
 ) -> str | None:
-    """Two choices of a mesh that the framework lacks together, if any.
+    """Rule of two choices of a mesh that the framework lacks together, if any.
 
-    It removes no layout that could run: :attr:`Limits.apart` names only what the
-    framework itself refuses, and the verifier refuses the same.
+    No layout that could run is removed: :attr:`Limits.apart` names only what the
+    framework itself refuses. The verifier refuses these choices, too.
 
     Args:
-        workload: The job; what lies on its host counts. [-]
+        workload: The job; offload is one of the choices. [-]
         degrees: Axes by name. [1]
         zero: ZeRO stage; None where it is not chosen yet. [1]
-        hybrid: Whether shard groups are smaller than all data ranks.
+        hybrid: True where shard groups are smaller than all data ranks.
 
     Returns:
         The rule, or None. [text]

@@ -69,7 +69,7 @@ class Variables:
         """Read the split off a solver.
 
         Args:
-            solver: A solver that found one.
+            solver: A solver that found a split.
 
         Returns:
             Layers by stage, kind and menu entry. [1]

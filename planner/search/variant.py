@@ -1,4 +1,4 @@
-"""The candidates of one variant, from the first bound to the last word on each."""
+"""The candidates of one variant, from the first bound to the last answer on each."""
 
 import heapq
 import time
@@ -24,17 +24,17 @@ __all__ = ["BY_BOUND", "NO_FIT", "BestFirst"]
 
 BY_PATHS = "path bound above the best"
 NOT_VISITED = "not visited: "
-"""Begins the rule under which candidates are counted that a limit left; the limit
-follows. [text]"""
+"""Start of the rule that counts candidates left by a limit; the limit follows. [text]
+"""
 BY_SOLVER = "solver: no split beats the best"
 CLOSER_LOOK = 10
-"""Work of a further look at a runner-up, where the first is one. [1]"""
+"""Work of a further look at a runner-up, where the first look is 1. [1]"""
 OUT_OF_WORK = "not visited: work limit"
 PRICED, STEP, SOLVER = 0.015, 20.0, 500.0
-"""Work of pricing a mesh in the first tier, of a step of the third, and of a unit
-of the solver's deterministic time, in visits of the second. [1]"""
+"""Work of pricing a mesh, of a step of the third tier, and of a unit of deterministic
+solver time. A visit of the second tier is 1. [1]"""
 NEAR = 0.1
-"""Plans that are so much slower than the best are handed over beside the list. [1]"""
+"""Share above the best step, up to which plans are returned beside the list. [1]"""
 
 
 class BestFirst:
@@ -53,9 +53,9 @@ class BestFirst:
         Args:
             workload: A variant of the job.
             incumbents: Plans of all variants.
-            variant: Index of this one. [1]
+            variant: Index of this variant. [1]
             stop: Ends the search. [-]
-            early: Ends the first tier before, for time to visit what it found. [-]
+            early: Ends the first tier early, for time to visit candidates. [-]
         """
         self.seconds = 0.0
         self.workload, self.stop = workload, stop or Stop()
@@ -89,17 +89,17 @@ class BestFirst:
         return len(self.order) - self.at + len(self.refined)
 
     def next_bound(self) -> float:
-        """No candidate that is still to be visited is faster; inf without any. [s]."""
+        """Lower bound on the candidates still to be visited; inf without any. [s]."""
         return min(self._first_bound(), self._refined_bound())
 
     def visit(self, *, cheaply: bool = False) -> int:
         """Settle, or bound better, the candidate with the least bound.
 
         Args:
-            cheaply: Leave a candidate as it is that only the solver could say more of.
+            cheaply: Leave a candidate alone that only the solver could improve.
 
         Returns:
-            Work that it took, where a first look at a candidate is one. [1]
+            Work of the visit, where a first look at a candidate is 1. [1]
         """
         with self._clocked():
             self.worked += 1
@@ -132,7 +132,7 @@ class BestFirst:
         return float(self.slowdown[candidate])
 
     def _matters(self, candidate: int, bound: float, rule: str) -> bool:
-        """Whether a candidate can still change the list; counts it if not."""
+        """Tell if a candidate can still change the list; count it if not."""
         if bound <= self.incumbents.threshold(self._key(candidate)):
             return True
         self.counted[rule] += 1
@@ -162,10 +162,10 @@ class BestFirst:
     def _begin(
         self, candidate: int, costs: StageCosts, relaxed: Relaxation
     ) -> CandidateWork:
-        """The work on a candidate: that of one with the same costs, where known.
+        """Work on a candidate, shared with candidates of equal degrees and costs.
 
-        Candidates of the same degrees whose inner problems are equal, as those of
-        two rank orders that see the same links, have the same splits and steps.
+        Candidates of equal degrees and inner problems have equal splits and steps. So
+        have two rank orders that see equal links.
         """
         key = costs, self._key(candidate)
         if key not in self.twins:
@@ -179,25 +179,25 @@ class BestFirst:
         return int(step_s / self._slowdown(candidate) * 1e9) + 1
 
     def _push(self, candidate: int, bound: int) -> float:
-        """Put a candidate back with a better bound [ns]; the same with slowdown. [s].
+        """Put a candidate back with a better bound [ns]; give it with slowdown. [s].
 
-        The threshold only falls: a bound above it needs neither its costs nor an
-        incumbent any more.
+        The threshold only falls. So a candidate with a bound above the threshold needs
+        no further work.
         """
         seconds = self._seconds(candidate, bound)
         heapq.heappush(self.refined, (seconds, candidate))
         return seconds
 
     def _seconds(self, candidate: int, bound: int) -> float:
-        """A bound with slowdown, and no less than that of the first tier. [s]."""
+        """Bound with slowdown, and no less than the bound of the first tier. [s]."""
         whole = bound * self._slowdown(candidate) / 1e9
         return max(whole, float(self.bounds[candidate]))
 
     def _pick(self) -> tuple[float, int]:
         """Take the least bound off the queue, or the least that needs no solver yet.
 
-        A solver's rounds take long: first every candidate that may beat the best
-        plan has had its other steps, which may find a better one.
+        Rounds of the solver take long. So every candidate that may beat the best plan
+        has its other steps first, which may find a better plan.
         """
         entry, best = self.refined[0], self.incumbents.best
         if best is not None and self._at_solver(entry[1]):
@@ -211,7 +211,7 @@ class BestFirst:
         return candidate in self.work and self.work[candidate].at_solver
 
     def _solve(self, bound: float, candidate: int) -> None:
-        """Third tier: what the candidate has next; back in the queue while open."""
+        """Third tier: the next step of a candidate, queued again while open."""
         if not self._matters(candidate, bound, BY_PATHS):
             self.work.pop(candidate, None)
             return
@@ -255,13 +255,13 @@ class BestFirst:
         self.incumbents.add(self._key(candidate), found)
 
     def lower_bound(self) -> float:
-        """No candidate of this variant, visited or not, is faster. [s]."""
+        """Lower bound on every candidate of this variant, visited or not. [s]."""
         best = self.incumbents.best
         value = best.step_s if best is not None else self.incumbents.most_s
         return min(value, self.next_bound(), self.open_bound, self.unseen_s)
 
     def outcome(self) -> SearchOutcome:
-        """What was found and proved.
+        """Plans that were found, and the bound that was proved.
 
         Returns:
             The listed plans of this variant, its bound, and what removed the rest.

@@ -1,4 +1,4 @@
-"""The longest that a step can be, and how much of a 64-bit number that leaves."""
+"""Upper bound on a step, and the largest sums of times in 64 bits."""
 
 from planner.specs.table import StageCosts
 
@@ -7,7 +7,7 @@ SAFE = 2**62
 
 
 def worst_step(costs: StageCosts) -> int:
-    """Everything one after the other: no step, and no path, is longer.
+    """Time of all operations one after the other: no step or path is longer.
 
     Args:
         costs: The inner problem.

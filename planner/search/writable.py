@@ -1,4 +1,4 @@
-"""Candidates that some writer of the framework has words for."""
+"""Candidates that some writer of launch files for the framework can express."""
 
 from collections import Counter
 from typing import Any
@@ -36,15 +36,16 @@ class _Columns:
 
 
 def written(workload: Workload, space: Space, removed: Counter[str]) -> Ints:
-    """Candidates that the job's writer has words for.
+    """Candidates that the job's writer can express.
 
-    A job that no writer has words for at all keeps every candidate: it is refused
-    before any search, or its stack has none. No writer has words for a mixed fleet.
+    A job that no writer can express keeps every candidate. Such a job is refused
+    before any search, or the stack has no writer. A mixed fleet, which no writer can
+    express, keeps every candidate, too.
 
     Args:
         workload: The job. [-]
-        space: Its declared space. [-]
-        removed: Counts by rule, to which those of the rules here are added.
+        space: The declared space of the job. [-]
+        removed: Counts by rule, to which the counts of the rules here are added.
 
     Returns:
         Indices. [1], shape (kept,)
@@ -60,7 +61,7 @@ def written(workload: Workload, space: Space, removed: Counter[str]) -> Ints:
 
 
 def _lacks(workload: Workload) -> tuple[Lack, ...]:
-    """What the first writer that has words for the job lacks of its layouts."""
+    """Lacks of the first writer that can express the job; empty without a writer."""
     for writer in workload.framework.writers:
         lacks = tuple(writer.lacks(workload.asked))
         if all(lack.when for lack in lacks):

@@ -1,1 +1,1 @@
-"""What is asked and answered: pure, frozen data that cannot exist invalid."""
+"""Questions and answers of planner: pure, frozen data that cannot exist invalid."""

@@ -7,7 +7,7 @@ from planner.specs.recompute import BLOCK_KINDS
 
 
 def recomputed_block(stages: Sequence[Stage]) -> int:
-    """Layers that every virtual stage recomputes in full, its first, and no others.
+    """Number of first layers that all virtual stages recompute in full, and no others.
 
     Args:
         stages: Virtual stages in model order. [-]
@@ -40,8 +40,8 @@ def with_block(layers: int, size: int) -> Stage:
     """A virtual stage whose first layers are recomputed in full.
 
     Args:
-        layers: Its layers. [1]
-        size: Of them the first so many, or all where it has fewer. [1]
+        layers: Layers of the stage. [1]
+        size: Number of first layers, or all where the stage has fewer. [1]
 
     Returns:
         The stage. [-]

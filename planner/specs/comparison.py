@@ -1,4 +1,4 @@
-"""How far the predicted difference of two layouts can be off."""
+"""Error of the predicted difference between two layouts."""
 
 import math
 
@@ -10,9 +10,8 @@ from planner.specs.estimate import TimeBreakdown
 class Comparison(BaseModel):
     """The error of comparing two layouts of one job, from measured sweeps.
 
-    What both layouts pay alike is priced wrongly alike and cancels. What differs is
-    many pieces with errors of their own, so the variance grows with the time that
-    differs::
+    Errors of time that both layouts spend alike cancel. Time that differs has many
+    pieces with independent errors, so the variance grows with that time::
 
         error = spread sqrt(sum over causes |t_a - t_b| / sqrt(T_a T_b))
 
@@ -22,26 +21,26 @@ class Comparison(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     spread: float = Field(gt=0)
-    """Half of all measured pairs lie within it, at a difference of one step. [1]"""
+    """Median error of all measured pairs, at a difference of one step. [1]"""
     pairs: int
-    """Pairs of layouts of one job that it is from. [1]"""
+    """Measured pairs of layouts of one job. [1]"""
     sweeps: int
-    """Jobs. [1]"""
+    """Jobs with measured pairs. [1]"""
     sources: int
     """Publications, each of the same weight. [1]"""
     reversed_tied: float
     """Share of tied pairs that were measured in the other order. [1]"""
     reversed_apart: float
-    """Share of the other pairs that were. [1]"""
+    """Share of the other pairs that were measured in the other order. [1]"""
     date: str
     source: str
 
     def error(self, ours: TimeBreakdown, theirs: TimeBreakdown) -> float:
-        """What half of such comparisons are off by: the width of a tie.
+        """Median error of a comparison of two layouts: the width of a tie.
 
         Args:
             ours: Causes of one layout. [s]
-            theirs: Causes of another of the same job. [s]
+            theirs: Causes of another layout of the job. [s]
 
         Returns:
             Relative error of the difference. [1]
@@ -56,10 +55,10 @@ def differing(ours: TimeBreakdown, theirs: TimeBreakdown) -> float:
 
     Args:
         ours: Causes of one layout. [s]
-        theirs: Causes of another. [s]
+        theirs: Causes of another layout. [s]
 
     Returns:
-        0 for equal causes. [1]
+        Time over the step; 0 for equal causes. [1]
     """
     one, other = ours.model_dump(), theirs.model_dump()
     apart = sum(abs(one[cause] - other[cause]) for cause in one)

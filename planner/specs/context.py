@@ -1,4 +1,4 @@
-"""The kinds of context parallelism, and how a layout names them."""
+"""The kinds of context parallelism, and their names in a layout."""
 
 import re
 from typing import Annotated, Literal
@@ -12,7 +12,7 @@ PLAIN = ("ring", "all-gather", "ulysses")
 MIXED = "ulysses+ring"
 """Ulysses among neighbours, and a ring that joins those groups. [text]
 
-A layout says of how many ranks the inner groups are: ``ulysses4+ring``.
+A layout states the ranks of an inner group: ``ulysses4+ring``.
 """
 FAMILIES = (*PLAIN, MIXED)
 """Kinds that a framework has or not. [text]"""
@@ -28,7 +28,7 @@ def cp_family(kind: str) -> str:
     """The family of a kind: its name without the size of inner groups.
 
     Args:
-        kind: As ``ring`` or ``ulysses4+ring``. [text]
+        kind: A kind, such as ``ring`` or ``ulysses4+ring``. [text]
 
     Returns:
         One of ``FAMILIES``. [text]
@@ -37,13 +37,13 @@ def cp_family(kind: str) -> str:
 
 
 def mixed_kind(inner: int) -> str:
-    """The kind whose inner groups of Ulysses have so many ranks.
+    """The kind whose inner groups of Ulysses have a number of ranks.
 
     Args:
-        inner: Ranks. [1]
+        inner: Ranks of an inner group. [1]
 
     Returns:
-        As ``ulysses4+ring``. [text]
+        A kind, such as ``ulysses4+ring``. [text]
     """
     return f"ulysses{inner}+ring"
 

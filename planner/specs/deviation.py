@@ -1,4 +1,4 @@
-"""How far a measured stack lies from its documented profile, in six constants."""
+"""Deviation of a measured stack from its documented profile, in six constants."""
 
 from collections.abc import Mapping
 from typing import Literal, Self
@@ -26,7 +26,7 @@ FACTORS: tuple[Constant, ...] = (
 SECONDS: Constant = "step_overhead"
 """The constant that a fit adds to. [s]"""
 CONSTANTS: tuple[Constant, ...] = (*FACTORS, SECONDS)
-"""Everything that is ever fitted, in the order of all columns."""
+"""All fitted constants, in the order of all columns."""
 
 
 class Deviation(BaseModel):
@@ -48,16 +48,16 @@ class Deviation(BaseModel):
     network: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     """Factor on the bandwidth between scale-up domains. [1]"""
     step_overhead: float = Field(default=0.0, allow_inf_nan=False)
-    """Added to the host's time per optimizer step. [s]"""
+    """Time added to the host's time per optimizer step. [s]"""
 
     def of(self, profile: Profile) -> Profile:
-        """The profile that deviates.
+        """The profile with this deviation.
 
         Args:
-            profile: The documented one. [-]
+            profile: The documented profile. [-]
 
         Returns:
-            The same with its six constants moved; no time falls below zero. [-]
+            The profile with six constants moved; no time falls below zero. [-]
         """
         moved: dict[str, float] = {
             name: getattr(profile, name) * getattr(self, name) for name in FACTORS
@@ -69,7 +69,7 @@ class Deviation(BaseModel):
         """Both deviations together.
 
         Args:
-            other: The one of the next level. [-]
+            other: Deviation of the next level. [-]
 
         Returns:
             Factors multiplied, seconds added. [-]

@@ -17,18 +17,18 @@ from hardware.units import (
 
 
 class CheckpointSpec(BaseModel):
-    """How a run writes its checkpoints."""
+    """Mode, bandwidth, stall and interval of a run's checkpoints."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     writes: Literal["asynchronous", "synchronous"] = "asynchronous"
-    """Behind the run's back, or while it waits."""
+    """Mode of writing: beside the run, or while the run waits."""
     bandwidth: BytesPerSecond | None = None
-    """Of the storage, all writers together. [B/s]"""
+    """Bandwidth of the storage, all writers together. [B/s]"""
     stall: Seconds | None = None
-    """The run waits so long for one checkpoint; absent: computed. [s]"""
+    """Time that the run waits for one checkpoint; absent: computed. [s]"""
     interval: Seconds | None = None
-    """Between two; absent: the one that loses least (Young, Daly). [s]"""
+    """Time between two checkpoints; absent: of least loss (Young, Daly). [s]"""
 
 
 class EconomicsSpec(BaseModel):
@@ -37,33 +37,33 @@ class EconomicsSpec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     price: PriceField | Literal["rent", "buy"] = "rent"
-    """An hour of a GPU or node, or a GPU or node to own; `rent` and `buy` are the
-    catalog's prices."""
+    """Price of an hour of a GPU or node, or of a GPU or node to own; `rent` and `buy`
+    are the catalog's prices."""
     depreciation: Seconds | None = None
     """Time that a purchase is written off over. [s]"""
     electricity: UsdPerKwh | None = None
-    """Paid beside a purchase; a rental has it in. [USD/kWh]"""
+    """Price of electricity beside a purchase; a rental includes it. [USD/kWh]"""
     colocation: UsdPerKwMonth | None = None
-    """Room and cooling beside a purchase, without electricity. [USD/kW-month]"""
+    """Price of room and cooling beside a purchase, electricity apart. [USD/kW-month]"""
     power: Watts | None = None
     """Mean power of a node while it trains. [W]"""
     pue: float | None = Field(default=None, ge=1, le=5, allow_inf_nan=False)
-    """Power of the building over that of its computers. [1]"""
+    """Power of the building over the power of its computers. [1]"""
     carbon: KgPerKwh | None = None
-    """Of the electricity. [kg/kWh]"""
+    """CO2 of the electricity. [kg/kWh]"""
     failures: GpuHours | None = None
     """Time of one GPU between two interruptions of the run. [GPU-h]"""
     restart: Seconds | None = None
-    """From an interruption to the load of the last checkpoint. [s]"""
+    """Time from an interruption to the load of the last checkpoint. [s]"""
     repair: Seconds | None = None
-    """A broken node is away so long; absent: it is replaced within the restart. [s]"""
+    """Time that a broken node is away; absent: replaced within the restart. [s]"""
     spare_nodes: int = Field(default=0, ge=0, strict=True)
     """Nodes paid for that wait to replace broken ones. [1]"""
     checkpoint: CheckpointSpec = CheckpointSpec()
 
     @model_validator(mode="after")
     def _beside_a_purchase(self) -> Self:
-        """What a rental has in is no silent wish."""
+        """Refuse costs that a rental includes."""
         rented = self.price == "rent" or getattr(self.price, "is_rate", False)
         beside = ("depreciation", "electricity", "colocation")
         given = [name for name in beside if getattr(self, name) is not None]
@@ -76,7 +76,7 @@ class EconomicsSpec(BaseModel):
 
     @model_validator(mode="after")
     def _above_nothing(self) -> Self:
-        """Times that divide are above 0."""
+        """Refuse 0 for quantities that divide."""
         for name in ("depreciation", "failures", "power"):
             if getattr(self, name) == 0:
                 raise ValueError(f"{name} is 0; it must be more than 0")

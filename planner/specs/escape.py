@@ -1,4 +1,4 @@
-"""Text of a user in a language: one function for each, so that it stays text.
+"""Escapes a user's text, one function for each language, so that it stays text.
 
 Templates and writers put values into shell, YAML, Markdown and comments; HTML is
 escaped by jinja2 itself, Python and JSON by ``repr`` and ``json.dumps``.
@@ -61,12 +61,12 @@ def shell_default(name: str, text: object) -> str:
     """A shell's value of a variable, or a default that is taken as it stands.
 
     Args:
-        name: Of the variable. [text]
+        name: Name of the variable. [text]
         text: The default, any value. [-]
 
     Returns:
-        ``"${NAME:-text}"`` for plain text; else the text stands in quotes of its own,
-        and what is around it in none, as an assignment allows. [text]
+        ``"${NAME:-text}"`` for plain text; else only the text inside is quoted, as an
+        assignment allows. [text]
     """
     default = shown(text)
     if _PLAIN.fullmatch(default):
@@ -81,7 +81,7 @@ def yaml_text(
 
     Args:
         value: Mappings, lists, numbers and text. [-]
-        head: A line of comment each, its spaces kept. [text]
+        head: Lines of comment, with their spaces. [text]
         short_in_one_line: Blocks without blocks in them stand in one line. [-]
 
     Returns:

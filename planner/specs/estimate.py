@@ -1,4 +1,4 @@
-"""What planner says of one layout: time, memory, and how far to trust them."""
+"""Prediction for one layout: time, memory, and how far to trust them."""
 
 from typing import Literal
 
@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict
 from planner.specs.uncertainty import Band
 
 Verdict = Literal["fits", "at-risk", "oom"]
-"""What an interval says of a capacity; see :meth:`Interval.verdict`."""
+"""Verdict of an interval on a capacity; see :meth:`Interval.verdict`."""
 STEP = "optimizer step"
 """Moment of a run at which all of a parameter's states are there."""
 
@@ -47,14 +47,14 @@ class Interval(BaseModel):
         return self.model_copy(update={"low": low})
 
     def verdict(self, capacity: float) -> Verdict:
-        """Sentence on a memory of which the interval is the need.
+        """Verdict on a capacity, where the interval is the memory that is needed.
 
         Args:
-            capacity: What there is, in the unit of the interval.
+            capacity: Memory that exists, in the unit of the interval.
 
         Returns:
             ``oom`` where even the lower bound is too much, ``at-risk`` where the
-            upper one is.
+            upper bound is, else ``fits``.
         """
         if self.low > capacity:
             return "oom"
@@ -113,17 +113,17 @@ class MomentMemory(BaseModel):
 
     @property
     def allocated(self) -> float:
-        """What ``torch.cuda.max_memory_allocated`` would say. [GiB]."""
+        """Memory that ``torch.cuda.max_memory_allocated`` would report. [GiB]."""
         return self.states + self.activations + self.transient
 
     @property
     def reserved(self) -> float:
-        """What ``torch.cuda.max_memory_reserved`` would say. [GiB]."""
+        """Memory that ``torch.cuda.max_memory_reserved`` would report. [GiB]."""
         return self.allocated + self.fragmentation
 
     @property
     def device(self) -> float:
-        """What ``nvidia-smi`` would say: the sum of all categories. [GiB]."""
+        """Memory that ``nvidia-smi`` would report: all categories together. [GiB]."""
         return self.reserved + self.communication + self.context
 
 
@@ -145,7 +145,7 @@ class StageMemory(MomentMemory):
 
 
 class HostMemory(BaseModel):
-    """What the fullest node keeps for its GPUs, beside what it has. [GiB]."""
+    """Host memory that the fullest node needs for its GPUs, and has. [GiB]."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -160,7 +160,7 @@ class HostMemory(BaseModel):
 
     @property
     def is_enough(self) -> bool:
-        """Whether nothing that is known falls short."""
+        """True where neither memory nor drives are known to be too small."""
         memory = self.available_gib is None or self.needed_gib <= self.available_gib
         room = self.nvme_available_gib
         return memory and (room is None or self.nvme_needed_gib <= room)
@@ -178,7 +178,7 @@ class MemoryEstimate(BaseModel):
     verdict: Verdict
     stages: tuple[StageMemory, ...]
     host: HostMemory | None = None
-    """Of the host; none where nothing is kept there."""
+    """Memory of the host; none where nothing is kept there."""
 
 
 class Estimate(BaseModel):

@@ -17,20 +17,20 @@ class Limit(_Frozen):
     """One member of a smallest set of limits that cannot hold together."""
 
     field: str
-    """Where the user writes it: a dotted field of the spec."""
+    """Dotted field of the spec that holds the limit."""
     limit: str
-    """In words, with its number."""
+    """The limit in words, with its number."""
 
 
 class Contradiction(_Frozen):
-    """Limits that leave no legal layout, and what is near that does."""
+    """Limits that leave no legal layout, and near limits that leave some."""
 
     limits: tuple[Limit, ...]
     text: str
     nearest: tuple[str, ...]
-    """What could stand in the place of each limit, all else as it is. [text]"""
+    """Replacement for each limit, all else as it is. [text]"""
     last: str
-    """Which limit removed the last layouts. [text]"""
+    """Limit that removed the last layouts. [text]"""
 
 
 class Need(_Frozen):
@@ -38,9 +38,9 @@ class Need(_Frozen):
 
     stage: int
     at_least_gib: float
-    """No layout holds less: a search of the space under this capacity proved it."""
+    """Lower bound of all layouts, proved by a search under this capacity."""
     reached_gib: float
-    """The most frugal layout known."""
+    """Memory of the most frugal layout known."""
     capacity_gib: float
 
 
@@ -50,14 +50,14 @@ class Relaxation(_Frozen):
     change: str
     effect: str
     assignments: tuple[str, ...]
-    """The same change as `--set` takes it."""
+    """The change as `--set` takes it."""
     step_time_s: float
     gpus: int
     status: Status
 
 
 class Binding(_Frozen):
-    """What holds one pipeline rank back."""
+    """Resource that holds one pipeline rank back."""
 
     stage: int
     resource: str
@@ -76,15 +76,15 @@ class Neighbour(_Frozen):
     legal: bool
     fits: bool = False
     tied: bool = False
-    """Whether it is within what such comparisons are off by."""
+    """True where the difference is within the error of such comparisons."""
     step_time_s: float | None = None
     slower: float | None = None
-    """Step over that of the best plan, minus 1; below 0 it is faster. [1]"""
+    """Step over the best plan's step, minus 1; below 0 for a faster plan. [1]"""
     device_gib: float | None = None
 
 
 class Price(_Frozen):
-    """What one limit of the search costs."""
+    """Cost of one limit of the search."""
 
     limit: str
     effect: str
@@ -94,16 +94,16 @@ class Price(_Frozen):
 
 
 class Sensitivity(_Frozen):
-    """What one better number of the machine would bring."""
+    """Gain from one better number of the machine."""
 
     change: str
     effect: str
     step_time_s: float
-    """The same plan there. [s]"""
+    """Step of the unchanged plan on the better machine. [s]"""
     gain: float
-    """Share of the step that the same plan saves. [1]"""
+    """Share of the step that the unchanged plan saves. [1]"""
     best_step_time_s: float
-    """The best plan known there. [s]"""
+    """Step of the best plan known on the better machine. [s]"""
     best_gain: float
     another_wins: bool
 
@@ -114,7 +114,7 @@ class Change(_Frozen):
     changes: tuple[str, ...]
     step_time_s: float
     share: float
-    """Of the gain that the best plan brings. [1]"""
+    """Share of the gain that the best plan brings. [1]"""
 
 
 class Judgement(_Frozen):
@@ -128,9 +128,9 @@ class Judgement(_Frozen):
     gain: float
     """Share of the step that the best plan saves; 0 where it saves nothing. [1]"""
     single: Change | None = None
-    """The one change that takes most."""
+    """The single change that brings most of the gain."""
     fewest: Change | None = None
-    """The fewest changes found that take most of the gain."""
+    """The fewest changes found that bring most of the gain."""
 
 
 class FrontPoint(_Frozen):
@@ -154,16 +154,16 @@ class Explained(_Frozen):
     conflict: tuple[Limit, ...] = ()
     conflict_text: str = ""
     contradiction: Contradiction | None = None
-    """The same where no layout is legal, with the nearest that would be."""
+    """The conflict where no layout is legal, with near limits that leave some."""
     need: Need | None = None
     relaxations: tuple[Relaxation, ...] = ()
     best: RankedPlan | None = None
     tie: Tie | None = None
     """Plans that the cost model cannot tell from the fastest."""
     robust: bool = False
-    """Whether the best plan was chosen among tied ones."""
+    """True where the best plan was chosen among tied plans."""
     runner_up: str = ""
-    """What the best plan beats, or why it stands before the fastest."""
+    """Plan that the best plan beats, or reason why it stands before the fastest."""
     binding: tuple[Binding, ...] = ()
     neighbours: tuple[Neighbour, ...] = ()
     limits: tuple[Price, ...] = ()
@@ -174,5 +174,5 @@ class Explained(_Frozen):
     memory_front: tuple[FrontPoint, ...] = ()
     gpu_front: tuple[FrontPoint, ...] = ()
     left_out: tuple[str, ...] = ()
-    """What the time limit cut off."""
+    """Parts that the time limit cut off."""
     warnings: tuple[str, ...] = ()

@@ -29,9 +29,9 @@ class WireFormat(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     precisions: tuple[Precision, ...]
-    """Compute formats that it goes with. [text]"""
+    """Compute formats that the format goes with. [text]"""
     held: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """Gradients that are kept, per parameter; none: as the stack keeps them. [B]"""
+    """Bytes of gradients kept per parameter; none: as the stack keeps them. [B]"""
     step: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """Copy of a rank's gradients that the optimizer makes; none: the stack's. [B]"""
     primary: bool = False
@@ -55,7 +55,7 @@ class Formats(BaseModel):
             precision: Compute format. [text]
 
         Returns:
-            Their names. [text]
+            Names of the formats. [text]
         """
         every: dict[str, WireFormat] = getattr(self, field)
         return tuple(n for n, form in every.items() if precision in form.precisions)

@@ -1,4 +1,4 @@
-"""What a training framework can express, keeps in memory, and costs in time.
+"""A training framework: its limits, its memory recipe and its time profile.
 
 A framework is a value of these types; cost and search receive it and never
 learn its name.
@@ -57,7 +57,7 @@ class Recipe:
     """Gradients are reduce-scattered after every p micro-batches, not once."""
     source: str
     fp16_states: dict[int, StateBytes] | None = None
-    """The same as ``states`` in fp16, where it differs. [B]"""
+    """Bytes per parameter in fp16, where they differ from ``states``. [B]"""
     gradients_freed: bool = False
     """Gradients are freed after every step, not kept in a buffer."""
     state_bits: int = 32
@@ -65,7 +65,7 @@ class Recipe:
     keeps_fp8: bool = False
     """Linears keep quantised weights and inputs; false quantises again."""
     formats_kept: dict[str, float] = field(default_factory=dict)
-    """Of saved tensors with a format of their own beside fp8, by name. [B]"""
+    """Bytes per element, by saved tensor with its own format beside fp8. [B]"""
     fp8_primary: bool = False
     """The quantised weights replace the bf16 ones (``fp8_param_gather``)."""
     live_parameters: float | None = None
@@ -75,7 +75,7 @@ class Recipe:
     """Parameters in one bucket of gradients, a buffer of its own from ZeRO-1 on;
     none: a layer under ZeRO-3, and no buffer below. [1]"""
     keeps_stage_outputs: bool = False
-    """What a stage sent on stays until its backward. [-]"""
+    """Outputs that a stage sent on stay until its backward. [-]"""
     head_stays_whole: bool = True
     """Under ZeRO-3 the head is gathered once, from its forward to the step's end."""
     dropout_bytes: float = 0.0
@@ -100,11 +100,11 @@ class Recipe:
     """Precision policy whose eager operators are replayed for activations; ``none``
     where formulas count them. [text]"""
     fp16_replay: ReplayPolicy = "none"
-    """The same in fp16 where no part is frozen. [text]"""
+    """Policy in place of ``replay`` in fp16 where no part is frozen. [text]"""
     loss: LossForm = "hf"
-    """How the replayed loss is computed. [text]"""
+    """Form of the replayed loss. [text]"""
     optimizer_kernel: OptimizerKernel = "fused"
-    """How Adam runs: one kernel, list operations over all tensors, or a loop."""
+    """Kernels of Adam: one kernel, list operations over all tensors, or a loop."""
     step_gradient_bytes: float = 0.0
     """Copy of a rank's gradients that its optimizer step makes, per parameter. [B]"""
     gathers_in_place: bool = True
@@ -112,7 +112,7 @@ class Recipe:
     resume_copies: float = 0.0
     """Copies of the optimizer's moments on the GPU while they are loaded. [1]"""
     checkpoint: CheckpointForm = "shards"
-    """What ZeRO-3 writes: shards, or units or the model made whole on the GPU."""
+    """Form that ZeRO-3 writes: shards, or units or the model made whole on the GPU."""
     whole_embedding_gradient: bool = False
     """The gradient of a table split over its rows is made whole (DTensor)."""
     reduces_units: bool = False
@@ -125,7 +125,7 @@ class Recipe:
     """Modules of a layer that may be recomputed in any combination."""
 
     def kind(self, name: str) -> RecomputeKind:
-        """What a kind of recompute does, one of ``kinds`` or a combination.
+        """Recompute kind of a name: one of ``kinds``, or a combination.
 
         Args:
             name: For example `full` or `layernorm+moe_act`. [text]
@@ -144,19 +144,19 @@ class Recipe:
         return _combined(name, tuple(chosen.values()))
 
     def has_kind(self, name: str) -> bool:
-        """Whether a name is a kind or a combination in its only spelling.
+        """Tell if a name is a kind, or a combination in its only spelling.
 
         Args:
             name: A kind of recompute. [text]
 
         Returns:
-            False for all that :meth:`kind` does not know.
+            True for every name that :meth:`kind` knows.
         """
         return name in self.kinds or combination(self.modules, name) is not None
 
 
 def _combined(name: str, modules: tuple[RecomputeModule, ...]) -> RecomputeKind:
-    """Everything is kept but what a module drops in every layer."""
+    """Kind of a combination: keeps all tensors but those dropped in every layer."""
     gone = {t for m in modules for t, where in m.drops.items() if where == "any"}
     return RecomputeKind(
         name=name,
@@ -187,7 +187,7 @@ class RecipeOverrides(BaseModel):
     states: dict[int, StateBytes] | None = None
     """Bytes per parameter of some ZeRO stages; the others stay. [B]"""
     fp16_states: dict[int, StateBytes] | None = None
-    """The same in fp16, where it differs. [B]"""
+    """Bytes per parameter in fp16, where they differ. [B]"""
     gradients_freed: bool | None = None
     """Gradients are freed after every step, not kept in a buffer."""
     state_bits: Literal[8, 16, 32] | None = None
@@ -199,7 +199,7 @@ class RecipeOverrides(BaseModel):
     keeps_fp8: bool | None = None
     """Linears keep quantised weights and inputs; false quantises again."""
     formats_kept: dict[str, float] | None = None
-    """Of saved tensors with a format of their own beside fp8, by name. [B]"""
+    """Bytes per element, by saved tensor with its own format beside fp8. [B]"""
     fp8_primary: bool | None = None
     """The quantised weights replace the bf16 ones (``fp8_param_gather``)."""
     live_parameters: float | None = Field(default=None, gt=0, allow_inf_nan=False)
@@ -207,7 +207,7 @@ class RecipeOverrides(BaseModel):
     reduced_parameters: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """Parameters in one bucket of gradients, a buffer from ZeRO-1 on. [1]"""
     keeps_stage_outputs: bool | None = None
-    """What a stage sent on stays until its backward. [-]"""
+    """Outputs that a stage sent on stay until its backward. [-]"""
     head_stays_whole: bool | None = None
     """Under ZeRO-3 the head is gathered once, from its forward to the step's end."""
     dropout_bytes: float | None = Field(default=None, ge=0, allow_inf_nan=False)
@@ -223,9 +223,9 @@ class RecipeOverrides(BaseModel):
     replay: ReplayPolicy | None = None
     """Precision policy whose eager operators are replayed for activations. [text]"""
     fp16_replay: ReplayPolicy | None = None
-    """The same in fp16 where no part is frozen. [text]"""
+    """Policy in place of ``replay`` in fp16 where no part is frozen. [text]"""
     loss: LossForm | None = None
-    """How the replayed loss is computed. [text]"""
+    """Form of the replayed loss. [text]"""
     vocab_multiple: int | None = Field(default=None, ge=1)
     """The vocabulary is padded to a multiple of this times tp. [1]"""
     offload_takes_gradients: bool | None = None
@@ -235,7 +235,7 @@ class RecipeOverrides(BaseModel):
     workspace_mib: dict[str, float] | None = None
     """Workspaces of the matrix libraries, by GPU architecture. [MiB]"""
     optimizer_kernel: OptimizerKernel | None = None
-    """How Adam runs: one kernel, list operations over all tensors, or a loop."""
+    """Kernels of Adam: one kernel, list operations over all tensors, or a loop."""
     step_gradient_bytes: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """Copy of a rank's gradients that its optimizer step makes, per parameter. [B]"""
     gathers_in_place: bool | None = None
@@ -243,7 +243,7 @@ class RecipeOverrides(BaseModel):
     resume_copies: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """Copies of the optimizer's moments on the GPU while they are loaded. [1]"""
     checkpoint: CheckpointForm | None = None
-    """What ZeRO-3 writes: shards, or units or the model made whole on the GPU."""
+    """Form that ZeRO-3 writes: shards, or units or the model made whole on the GPU."""
     whole_embedding_gradient: bool | None = None
     """The gradient of a table split over its rows is made whole (DTensor)."""
     reduces_units: bool | None = None
@@ -254,13 +254,13 @@ class RecipeOverrides(BaseModel):
     """Keys and values are copied for every query head before attention."""
 
     def on(self, recipe: Recipe) -> Recipe:
-        """A recipe with these in place of its own.
+        """A recipe with these overrides.
 
         Args:
             recipe: Any recipe. [-]
 
         Returns:
-            The same where nothing is given here. [-]
+            The recipe, unchanged where no override is given. [-]
         """
         given = {
             name: value
@@ -282,7 +282,7 @@ class Option(BaseModel):
     recipe: RecipeOverrides = RecipeOverrides()
     """Memory habits. [-]"""
     source: str
-    """What is known of it, and from where. [text]"""
+    """Facts about the word, with their source. [text]"""
 
 
 @dataclass(frozen=True)
@@ -297,21 +297,21 @@ class Framework(Switched):
     options: dict[str, dict[str, Option]] = field(default_factory=dict)
     """Settings of its own in the ``stack:`` block: name, word, what it changes."""
     formats: Formats = field(default_factory=Formats)
-    """What it lets its user send gradients and parameters in."""
+    """Formats that the user may send gradients and parameters in."""
     writers: tuple[Writer, ...] = ()
-    """Targets that its launch files are written for; none where its stack has none."""
+    """Targets that launch files are written for; none where the stack has none."""
     words: Mapping[str, object] = field(default_factory=dict)
     """The ``stack:`` block of the job. [-]"""
     nearest_target: str = ""
     """The target nearest to a stack that no files are written for. [text]"""
     switches: dict[str, Needs] = field(default_factory=dict)
-    """What it asks of a layout before it takes a switch of its profile."""
+    """Needs of the switches of the profile, which a layout must meet."""
     stack: str = ""
-    """The named stack that it is on; empty on its own default. [text]"""
+    """The named stack of the framework; empty on the default stack. [text]"""
 
     @property
     def on_stack(self) -> str:
-        """Its name, with that of its stack where it is not on its own. [text]."""
+        """Name of the framework, and of the stack if not the default. [text]."""
         return f"{self.name} with stack {self.stack}" if self.stack else self.name
 
     by_hand: tuple[str, ...] = ()
@@ -319,7 +319,7 @@ class Framework(Switched):
 
     @property
     def own_formats(self) -> CommDtype:
-        """What its recipe sends gradients and parameters in."""
+        """Formats that the recipe sends gradients and parameters in."""
         return CommDtype(
             gradients="fp32" if self.recipe.gradient_bytes == FP32 else "bf16",
             parameters="fp8" if self.recipe.gather_bytes == FP8 else "bf16",
@@ -332,7 +332,7 @@ class Framework(Switched):
             wanted: Formats; one that the framework does not have changes nothing. [-]
 
         Returns:
-            Bytes that travel and are kept. [-]
+            The recipe, with the bytes that travel and are kept. [-]
         """
         recipe, own = self.recipe, self.own_formats
         gradients = self.formats.gradients.get(wanted.gradients)

@@ -20,13 +20,13 @@ class InferenceSpec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     weights: WeightFormat = "bf16"
-    """Format of the linears' weights; what stays wider is the format's affair."""
+    """Format of the linears' weights; the format decides which weights stay wider."""
     kv_cache: CacheFormat = "bf16"
     """Format of cached keys and values."""
     batch: int = Field(default=1, gt=0, strict=True)
     """Sequences in flight at one time. [sequence]"""
     context: int = Field(gt=0, strict=True)
-    """Tokens of each, prompt and answer together. [token]"""
+    """Tokens of each sequence, prompt and answer together. [token]"""
     tp: int = Field(default=1, ge=1, strict=True)
     """GPUs that share every layer. [1]"""
     chunk: int = Field(default=PREFILL_CHUNK, gt=0, strict=True)

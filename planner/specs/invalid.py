@@ -19,9 +19,9 @@ _KINDS = {
     "dict": "a block of fields",
     "model": "a block of fields",
 }
-"""What a pydantic type is called in a YAML file."""
+"""Name of a pydantic type in a YAML file."""
 _URGENCY = {"extra_forbidden": 0, "value_error": 1, "missing": 3}
-"""A misspelt key also makes its field missing, so it is told first."""
+"""Order of errors: a misspelt key also makes a field missing, so it is told first."""
 _OTHER_URGENCY = 2
 _UNION_TAGS = {"bool", "int", "str", "Span"}
 """Parts of a pydantic location that name a member of a union, not a field."""
@@ -32,11 +32,11 @@ def explained(
 ) -> BadInputError:
     """The most helpful of pydantic's errors, in words of the spec.
 
-    A misspelt key comes before a broken rule, a wrong value before a missing
-    field, a deeper field before one that holds it; the rest is counted.
+    A misspelt key comes before a broken rule, and a wrong value before a missing
+    field. A deeper field comes before the block that holds it. The rest is counted.
 
     Args:
-        error: What pydantic raised. [-]
+        error: Error that pydantic raised. [-]
         model: Type that was read. [-]
         file: File, or option, that the data came from. [text]
         inside: Dotted path of the block that was read, empty for a whole file. [text]
@@ -72,7 +72,7 @@ def field_names(model: type[BaseModel]) -> list[str]:
 
 
 def _others(errors: Sequence[ErrorDetails], path: Sequence[str | int]) -> int:
-    """Wrong fields other than this one and the blocks that hold it."""
+    """Number of wrong fields other than a field and the blocks that hold it."""
     wrong = {tuple(map(str, _path(error))) for error in errors}
     told = list(map(str, path))
     return sum(list(field) != told[: len(field)] for field in wrong)
@@ -84,7 +84,7 @@ def _order(error: ErrorDetails) -> tuple[int, int]:
 
 
 def _path(error: ErrorDetails) -> list[str | int]:
-    """Fields and list indices on the way to what is wrong."""
+    """Fields and list indices on the way to the wrong field."""
     parts = error["loc"]
     return [p for i, p in enumerate(parts) if isinstance(p, int) or _is_key(p, i)]
 
@@ -97,7 +97,7 @@ def _is_key(part: str, depth: int) -> bool:
 def _words(
     error: ErrorDetails, model: type[BaseModel], same: Sequence[ErrorDetails]
 ) -> tuple[str, str | None]:
-    """What is wrong, and what is allowed."""
+    """Words for the error, and for the allowed values."""
     path = _path(error)
     if error["type"] == "extra_forbidden":
         block = _block_at(model, path[:-1])
@@ -113,7 +113,7 @@ def _words(
 
 
 def _allowed(error: ErrorDetails) -> str:
-    """What may stand there, from the type of the error or its message."""
+    """Words for the allowed values, from the type of the error or its message."""
     if "expected" in error.get("ctx", {}):
         return str(error["ctx"]["expected"])
     kind, _, rest = error["type"].partition("_")

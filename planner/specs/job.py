@@ -52,7 +52,7 @@ class JobSpec(BaseModel):
     @field_validator("model", "cluster")
     @classmethod
     def _plainly_named(cls, value: str | dict[str, object]) -> str | dict[str, object]:
-        """A name that is given goes into files and scripts."""
+        """Refuse a name that files and scripts cannot hold."""
         if isinstance(value, dict) and value.get("name") is not None:
             try:
                 plain_name(str(value["name"]))
@@ -70,7 +70,7 @@ class JobSpec(BaseModel):
     def _one_of_both(
         cls, value: TrainingSpec | None, info: ValidationInfo
     ) -> TrainingSpec | None:
-        # A broken inference block is told of itself.
+        # A broken inference block has an error of its own.
         inference = info.data.get("inference", "broken")
         if value is None and inference is None:
             raise PydanticKnownError("missing")
@@ -81,7 +81,7 @@ class JobSpec(BaseModel):
     @field_validator("objective")
     @classmethod
     def _searched_for(cls, value: str) -> str:
-        """Only what the search proves something about."""
+        """Refuse an objective that the search proves nothing about."""
         if value != "throughput":
             raise ValueError(
                 f"the search proves the fastest plan, none of least {value}; on one "
@@ -96,7 +96,7 @@ class JobSpec(BaseModel):
     def _differ(
         cls, value: tuple[PhaseSpec, ...], info: ValidationInfo
     ) -> tuple[PhaseSpec, ...]:
-        """Two or more, of different names, and all the tokens that there are."""
+        """Check that phases are two or more, differ in name, and hold all tokens."""
         if not value:
             return value
         names = [phase.name for phase in value]
@@ -124,7 +124,7 @@ class JobSpec(BaseModel):
         """One job for each phase.
 
         Returns:
-            Its name, empty for a run without phases, and its job. [-]
+            Name of each phase, empty for a run without phases, and its job. [-]
         """
         if not self.phases or self.training is None:
             return (("", self),)

@@ -1,4 +1,4 @@
-"""What a writer of launch files has no words for: one record for each fact.
+"""Records of what a writer of launch files has no words for, one for each fact.
 
 Search, verifier, explanations and the writers themselves ask the same records.
 """
@@ -16,13 +16,14 @@ class Lack:
     """Something in a job, or in its layouts, that a target has no words for.
 
     Attributes:
-        feature: What the target lacks, as half a sentence. [text]
-        field: Where a plan asks for it, as a path below `layout` or `spec`. [text]
-        value: What the job asks for; of a layout's field what the layout has. [-]
-        allowed: What the target has in its place. [text]
-        when: Layouts that ask for it, of a layout or of columns of layouts, with
-            `&` and `|` between conditions; None: every layout of the job does. [-]
-        of_layers: Whether the condition reads the kind of recompute. [-]
+        feature: Feature that the target lacks, as half a sentence. [text]
+        field: Field that asks for the feature, as a path below `layout` or `spec`.
+            [text]
+        value: Value that the job asks for; None where the layout has the value. [-]
+        allowed: Values that the target has in its place. [text]
+        when: Condition under which a layout asks for the feature, for one layout or
+            columns of layouts, with `&` and `|`. None: every layout of the job. [-]
+        of_layers: True where the condition reads the kind of recompute. [-]
     """
 
     feature: str
@@ -33,21 +34,21 @@ class Lack:
     of_layers: bool = False
 
     def holds(self, view: "View") -> bool:
-        """Whether a layout asks for it.
+        """Tell if a layout asks for the feature.
 
         Args:
-            view: Of the layout. [-]
+            view: View of the layout. [-]
 
         Returns:
-            True of every layout where the job itself asks for it.
+            True for every layout where the job itself asks for the feature.
         """
         return self.when is None or bool(self.when(view))
 
     def shown(self, view: "View") -> object:
-        """What the job or the layout asks for.
+        """Value that the job or the layout asks for.
 
         Args:
-            view: Of the layout. [-]
+            view: View of the layout. [-]
 
         Returns:
             A value for a message. [-]
@@ -74,10 +75,10 @@ class View:
         return kinds.pop() if len(kinds) == 1 else "mixed" if kinds else "none"
 
     def value(self, path: str) -> object:
-        """What the layout has where a record points.
+        """Value that the layout has in the field of a record.
 
         Args:
-            path: Below `layout`. [text]
+            path: Path below `layout`. [text]
 
         Returns:
             A value for a message. [-]
@@ -96,8 +97,9 @@ class Writer:
     """A target that files of a framework are written for.
 
     Attributes:
-        target: Its name on the command line. [text]
-        lacks: What of a job, and of layouts of it, the target has no words for. [-]
+        target: Name of the target on the command line. [text]
+        lacks: Records of what the target has no words for, in a job and its layouts.
+            [-]
     """
 
     target: str

@@ -41,7 +41,7 @@ class RecomputeRange(BaseModel):
 
 
 class StageOffload(BaseModel):
-    """What one virtual stage alone keeps in host memory: nothing. [1].
+    """Offload of one virtual stage alone to host memory: nothing. [1].
 
     No framework moves what one stage holds and leaves the others as they are;
     ``layout.offload`` is of all of them.
@@ -78,16 +78,16 @@ class Stage(BaseModel):
 
 
 class PoolStages(BaseModel):
-    """What one pool of a mixed fleet hosts of a pipeline."""
+    """Pipeline ranks that one pool of a mixed fleet hosts, and its degrees."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     pool: str
-    """Its name in the cluster."""
+    """Name of the pool in the cluster."""
     stages: tuple[int, ...] = Field(min_length=1)
     """Pipeline ranks. [1]"""
     tp: GivenDegree = None
-    """Its own degrees; absent in a given layout: the layout's. [1]"""
+    """Degrees of the pool; absent in a given layout: the layout's. [1]"""
     dp: GivenDegree = None
 
 
@@ -97,21 +97,21 @@ class Offload(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     device: Literal["cpu", "nvme"] = "cpu"
-    """Where optimizer states and parameters go: the host's memory, or its local
+    """Place of optimizer states and parameters: the host's memory, or its local
     drives; gradients and activations go to memory."""
 
     optimizer: float = Field(default=0.0, ge=0.0, le=1.0)
-    """Of the optimizer states, which the host's processors then update."""
+    """Share of the optimizer states, which the host's processors then update."""
     parameters: float = Field(default=0.0, ge=0.0, le=1.0)
-    """Of the sharded parameters; ZeRO-3 only."""
+    """Share of the sharded parameters; ZeRO-3 only."""
     gradients: float = Field(default=0.0, ge=0.0, le=1.0)
-    """Of the sharded gradients."""
+    """Share of the sharded gradients."""
     activations: float = Field(default=0.0, ge=0.0, le=1.0)
-    """Of what every layer keeps for its backward: k of L layers are k / L."""
+    """Share of the activations kept for backward: k of L layers are k / L."""
 
     @model_validator(mode="after")
     def _drives_hold_something(self) -> Self:
-        """Only optimizer states and parameters go to drives."""
+        """Refuse drives that hold neither optimizer states nor parameters."""
         if self.device == "nvme" and not self.optimizer + self.parameters:
             raise ValueError(
                 "device nvme takes optimizer states and parameters; give a part of "
@@ -152,16 +152,16 @@ class Layout(BaseModel):
 
     @property
     def gpus(self) -> int:
-        """Ranks of the layout, ``tp * pp * cp * dp``, or those of its pools. [1]."""
+        """Ranks of the layout: ``tp * pp * cp * dp``, or the sum over pools. [1]."""
         if not self.pools:
             return self.tp * self.pp * self.cp * self.dp
         return sum(map(self.gpus_on, self.pools))
 
     def gpus_on(self, pool: PoolStages) -> int:
-        """Ranks on one of its pools.
+        """Ranks on one pool of the layout.
 
         Args:
-            pool: What the pool hosts.
+            pool: The pool, with its stages.
 
         Returns:
             ``tp * dp`` of the pool times cp times its stages. [1]
@@ -172,15 +172,14 @@ class Layout(BaseModel):
     def on_pool(self, pool: PoolStages) -> "Layout":
         """The layout with the degrees that hold on one of its pools.
 
-        A step has as many micro-batches on every pool, so the micro-batch is larger
-        where there are fewer replicas; states are divided over as large a part of
-        the data ranks.
+        A step has as many micro-batches on every pool, so fewer replicas have larger
+        micro-batches. States are divided over an equal share of the data ranks.
 
         Args:
-            pool: What the pool hosts.
+            pool: The pool, with its stages.
 
         Returns:
-            The layout as if that pool hosted all of it.
+            The layout as if the pool hosted all of it.
         """
         tp, dp = pool.tp or self.tp, pool.dp or self.dp
         change = {
@@ -195,7 +194,7 @@ class Layout(BaseModel):
 
     @property
     def stated_formats(self) -> CommDtype | None:
-        """Formats on the wire; none where the layout names none: its framework's."""
+        """Formats on the wire; None, for the framework's own, where none are named."""
         return self.comm_dtype if "comm_dtype" in self.model_fields_set else None
 
     @property

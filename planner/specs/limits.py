@@ -1,4 +1,4 @@
-"""What a training framework can express; the search never leaves it."""
+"""Limits of a training framework, which the search never leaves."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -9,11 +9,11 @@ RecomputeScope = Literal["plan", "virtual-stage"]
 
 @dataclass(frozen=True)
 class Limits:
-    """What a framework can express; the search never leaves it."""
+    """Features that a framework can express; the search never leaves them."""
 
     zero_stages: tuple[int, ...]
     default_zero_stage: int
-    """ZeRO stage that a layout without one gets, and the same with a pipeline."""
+    """ZeRO stage of a layout that names none; the next field is for pipelines. [1]"""
     default_zero_stage_pipelined: int
     schedules: tuple[str, ...]
     cp_kinds: tuple[str, ...]
@@ -25,30 +25,30 @@ class Limits:
     sequence_parallel: tuple[bool, ...]
     """Legal values of ``sp`` where tp > 1; tp = 1 always has it off."""
     expert_tensor: bool
-    """Whether etp may differ from 1."""
+    """True where etp may differ from 1."""
     experts_need_sp: bool
     source: str
     recomputes_split: bool = True
-    """Whether a schedule that splits the backward may recompute activations."""
+    """True where a schedule that splits the backward may recompute activations."""
     pipeline: bool = True
-    """Whether pp may differ from 1."""
+    """True where pp may differ from 1."""
     expert_parallel: bool = True
-    """Whether ep may differ from 1."""
+    """True where ep may differ from 1."""
     context_parallel: bool = True
-    """Whether cp may differ from 1."""
+    """True where cp may differ from 1."""
     shards_need_ranks: bool = False
     """ZeRO 2 and 3 exist only where more than one rank shares the states."""
     split_replicas_need_shards: bool = False
-    """Replicas of a model that tp or cp splits must share states among each other,
-    and cp itself needs ZeRO 2 or 3."""
+    """Replicas of a model that tp or cp splits must share states among each other;
+    cp itself needs ZeRO 2 or 3."""
     precisions: tuple[str, ...] = ("bf16", "fp16")
     """Compute formats that a search may choose from."""
     ulysses_copies_keys: bool = False
     """Ulysses may deal to more ranks than there are heads of keys, which it copies."""
     pool_degrees: Literal["same", "own"] = "same"
-    """Whether the pools of a mixed fleet may each have tp and dp of their own."""
+    """Degrees tp and dp of a mixed fleet: the same on all pools, or each pool's own."""
     offload: frozenset[str] = frozenset()
-    """What may lie in host memory: categories, with + between those that only move
+    """Categories that may lie in host memory, with + between those that only move
     together; any union of them can be chosen."""
     offload_least_zero: dict[str, int] = field(default_factory=dict)
     """ZeRO stage that a category needs beyond being sharded, to be offloaded. [1]"""
@@ -64,7 +64,7 @@ class Limits:
     """Combinations of the recipe's modules that may be recomputed. [text]"""
 
     recompute_blocks: bool = False
-    """Whether the first layers of every virtual stage alone may be recomputed in
+    """True where the first layers of every virtual stage alone may be recomputed in
     full, the same number on each."""
 
     def default_zero(self, *, pp: int, ranks: int) -> int:
@@ -86,11 +86,11 @@ class Limits:
         """ZeRO stage that the framework needs to offload a share of a category.
 
         Args:
-            name: One of the categories that it can offload. [text]
-            share: How much of it. [1]
+            name: A category that the framework can offload. [text]
+            share: Share of the category. [1]
 
         Returns:
-            The stage; that of all of it where a share is as good. [1]
+            The stage; a share below 1 may need a higher stage. [1]
         """
         part = self.offload_in_parts.get(name, 0) if share < 1 else 0
         return max(self.offload_least_zero.get(name, 0), part)
@@ -99,7 +99,7 @@ class Limits:
         """Two choices that the framework does not have together, if any.
 
         Args:
-            choices: What a layout chooses, as :func:`chosen` names it. [text]
+            choices: Choices of a layout, as :func:`chosen` names them. [text]
 
         Returns:
             The rule that names both; None where all go together. [text]
@@ -112,7 +112,7 @@ class Limits:
     def shards(
         self, *, zero: int, tp: int, cp: int, shard: int, replicas: int
     ) -> str | None:
-        """What is wrong with the ranks that share states, if anything.
+        """Rule that the ranks that share states break, if any.
 
         Args:
             zero: ZeRO stage. [1]
@@ -122,7 +122,7 @@ class Limits:
             replicas: Whole copies of the states. [1]
 
         Returns:
-            The rule that they break, or None. [text]
+            The broken rule, or None. [text]
         """
         if self.shards_need_ranks and zero > 1 and shard == 1:
             return "ZeRO 2 and 3 need two ranks that share states"
@@ -143,13 +143,13 @@ def chosen(
     hybrid: bool = False,
     offload: bool = False,
 ) -> frozenset[str]:
-    """What a layout chooses, in the words of :attr:`Limits.apart`.
+    """Choices of a layout, in the words of :attr:`Limits.apart`.
 
     Args:
         degrees: Axes by name; those above 1 count. [1]
         zero: ZeRO stage; None where it is not chosen yet. [1]
-        hybrid: Whether shard groups are smaller than all data ranks.
-        offload: Whether anything lies on the host.
+        hybrid: True where shard groups are smaller than all data ranks.
+        offload: True where anything lies on the host.
 
     Returns:
         Axes, `ZeRO n`, `hybrid sharding`, `offload`. [text]

@@ -1,4 +1,4 @@
-"""What `planner memory` answers: schema ``planner/memory@1``."""
+"""Answer of `planner memory`: schema ``planner/memory@1``."""
 
 from typing import Literal
 
@@ -19,9 +19,9 @@ class _Answer(BaseModel):
     gpus_needed: int | None
     """Fewest GPUs of this type that hold the job; null where none found. [1]"""
     nodes_needed: int | None = None
-    """Nodes that those are in: whole ones, unless the cluster is partial. [1]"""
+    """Nodes of those GPUs: whole nodes, unless the cluster is partial. [1]"""
     gpus_per_node: int
-    """Of a whole node. [1]"""
+    """GPUs of a whole node. [1]"""
     positions: int | None = None
     """Longest sequence that the model's source states, where it does. [token]"""
     stack: dict[str, object] = {}
@@ -40,7 +40,7 @@ class Checkpoint(BaseModel):
     """Master copy and moments."""
     total_gib: float
     per_rank_gib: float
-    """Of the rank that writes most."""
+    """Size of the largest part that one rank writes."""
     bytes_per_parameter: float
     """Total over the parameters that are saved. [B]"""
     adapters_only: bool
@@ -58,16 +58,16 @@ class LargestJob(BaseModel):
 
 
 class MethodAnswer(BaseModel):
-    """The same job by one method of training."""
+    """Memory of a job under one method of training."""
 
     model_config = ConfigDict(frozen=True)
 
     method: str
     optimizer: str
     offloaded: bool = False
-    """Whether the optimizer's states lie in the host's memory."""
+    """True where the optimizer's states lie in the host's memory."""
     verdict: Verdict | None = None
-    """Of the given layout; null where the method cannot be priced here."""
+    """Verdict on the given layout; null where the method cannot be priced here."""
     device_gib: float | None = None
     largest_model: str | None = None
     """Largest preset that fits these GPUs; null where none does."""
@@ -76,7 +76,7 @@ class MethodAnswer(BaseModel):
     layout: Layout | None = None
     """The layout that needs the fewest GPUs."""
     reason: str = ""
-    """Why an answer is missing. [text]"""
+    """Reason why an answer is missing. [text]"""
 
 
 class TrainingMemory(_Answer):
@@ -85,7 +85,7 @@ class TrainingMemory(_Answer):
     memory: MemoryEstimate
     layout: Layout
     chosen: bool
-    """Whether planner chose the layout: the most frugal one; else it was given."""
+    """True where planner chose the most frugal layout; else the layout was given."""
     largest: LargestJob
     methods: tuple[MethodAnswer, ...]
     checkpoint: Checkpoint
@@ -111,12 +111,12 @@ class ServingMemory(BaseModel):
 
     @property
     def allocated(self) -> float:
-        """What ``torch.cuda.max_memory_allocated`` would say. [GiB]."""
+        """Memory that ``torch.cuda.max_memory_allocated`` would report. [GiB]."""
         return self.counted + self.activations
 
     @property
     def device(self) -> float:
-        """What ``nvidia-smi`` would say: the sum of all categories. [GiB]."""
+        """Memory that ``nvidia-smi`` would report: all categories together. [GiB]."""
         return self.allocated + self.communication + self.context
 
 
@@ -131,7 +131,7 @@ class ServingEstimate(BaseModel):
     capacity_gib: float
     verdict: Verdict
     stages: tuple[ServingMemory, ...]
-    """One: every GPU of the group holds the same."""
+    """One entry: every GPU of the group holds as much."""
     moments: dict[str, float]
     """Device memory at each moment. [GiB]"""
 
@@ -153,4 +153,4 @@ class InferenceMemory(_Answer):
     memory: ServingEstimate
     largest: LargestRequest
     cache_bytes_per_token: float
-    """Of one sequence on one GPU, before any window is full. [B]"""
+    """Cache per token of one sequence on one GPU, before any window is full. [B]"""

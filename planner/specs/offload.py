@@ -1,4 +1,4 @@
-"""What may be kept in host memory, and how a user or a framework names it."""
+"""Categories that may lie in host memory, and their names."""
 
 from collections.abc import Iterable
 from itertools import combinations
@@ -6,11 +6,11 @@ from itertools import combinations
 from planner.errors import did_you_mean
 
 CATEGORIES = ("optimizer", "parameters", "gradients", "activations")
-"""What can be offloaded; the fields of a layout's offload block."""
+"""Categories that can be offloaded: the fields of a layout's offload block."""
 NOTHING = "none"
 """The word for keeping everything on the GPU."""
 LEAST_ZERO = {"parameters": 3, "gradients": 2}
-"""ZeRO stage from which each is sharded; whole ones stay on the GPU. [1]
+"""ZeRO stage from which a category is sharded; before, it stays on the GPU. [1]
 
 Source: Rajbhandari et al. 2020, arXiv 1910.02054; DeepSpeed's configuration page,
 ``offload_param`` is for stage 3 only.
@@ -81,7 +81,7 @@ def _place(parts: Parts) -> list[int]:
 
 
 def offload_text(offload: object) -> str:
-    """What lies in host memory, in words.
+    """Name what lies in host memory, with shares.
 
     Args:
         offload: A layout's offload block: a share for each category. [1]

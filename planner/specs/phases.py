@@ -12,7 +12,7 @@ from planner.specs.training import (
 )
 
 LONGEST = 64
-"""Characters of a phase's name; a file's has 255 with what goes round it. [1]"""
+"""Characters of a phase's name; a file name around it has at most 255. [1]"""
 
 
 class PhaseSpec(BaseModel):
@@ -21,9 +21,9 @@ class PhaseSpec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=LONGEST)
-    """Of letters, digits, dots and dashes: a file may be named after it."""
+    """Name of letters, digits, dots, dashes and underscores, as fits a file name."""
     tokens: Tokens
-    """Trained in this phase. [token]"""
+    """Tokens trained in this phase. [token]"""
     seq_len: int | None = Field(default=None, gt=0, le=MOST_LENGTH, strict=True)
     """Tokens in one sequence. [token]"""
     global_batch: int | None = Field(default=None, gt=0, le=MOST_SEQUENCES, strict=True)
@@ -32,16 +32,16 @@ class PhaseSpec(BaseModel):
     batch_ramp: tuple[RampStep, ...] | None = None
     """Smaller batches that the phase starts with."""
     layout: PartialLayout | None = None
-    """For `planner predict`, in place of the job's."""
+    """Layout for `planner predict`, in place of the job's."""
 
     def of(self, training: TrainingSpec) -> TrainingSpec:
-        """The training block as this phase has it.
+        """The training block of this phase.
 
         Args:
-            training: What the phases share. [-]
+            training: Training block that the phases share. [-]
 
         Returns:
-            One phase's. [-]
+            Training block with this phase's fields. [-]
 
         Raises:
             ValueError: The block's tokens are no whole number of its sequences.

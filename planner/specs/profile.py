@@ -36,17 +36,17 @@ class Profile(BaseModel):
     host_forward: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """Time in which the host launches the forward of one layer. [s]"""
     host_backward: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """The same of its backward. [s]"""
+    """Time in which the host launches the backward of one layer. [s]"""
     host_experts: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """The same each way for router, dispatch and combine. [s]"""
+    """Time in which the host launches router, dispatch and combine, each way. [s]"""
     expert_wait: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """Idle GPU in each pass of a routed layer whose token counts the host reads. [s]"""
     expert_launch: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """The same per kernel that is launched for one expert alone. [s]"""
+    """Idle GPU per kernel that is launched for one expert alone. [s]"""
     expert_dispatch: ExpertDispatch = "all-to-all"
     """Every copy of a token sent, or one per rank and domain that holds its experts."""
     dispatch_bytes: float = Field(default=2.0, gt=0, le=4, allow_inf_nan=False)
-    """Sent per number to the experts, and of gradients back into them. [B]"""
+    """Bytes sent per number to the experts, and of gradients back into them. [B]"""
     ep_overlap: bool = False
     """All-to-alls that leave a domain run beside another micro-batch's passes."""
     clock: float = Field(gt=0, le=1.5)
@@ -62,15 +62,15 @@ class Profile(BaseModel):
     step_factor: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     """Factor on the whole step, that the user's own runs gave. [1]"""
     cuda_graphs: CudaGraphs = "none"
-    """Launched as a graph: nothing, all but experts, every layer, or the step."""
+    """Part launched as a graph: nothing, all but experts, every layer, or the step."""
     fp8_recipe: Fp8Recipe = "current"
-    """How fp8 inputs are scaled: by earlier steps, by a first pass, or by blocks."""
+    """Scaling of fp8 inputs: by earlier steps, by a first pass, or by blocks."""
     hidden_tp: float = Field(ge=0, le=1)
     """Share of the tensor-parallel collectives hidden behind GEMMs. [1]"""
     tp_overlap: bool = False
     """Tensor-parallel exchanges run beside their GEMMs, piece by piece."""
     tp_contention: float = Field(default=0.05, ge=0, le=1)
-    """Compute lost per second of an exchange that runs beside it so. [1]"""
+    """Compute lost per second of a tensor-parallel exchange that runs beside it. [1]"""
     hidden_regather: float = Field(ge=0, le=1)
     """Share hidden of the gather that the backward repeats under sp. [1]"""
     gradient_traffic: float = Field(default=8.0, ge=2, allow_inf_nan=False)
@@ -86,11 +86,11 @@ class Profile(BaseModel):
     hidden_ep: float = Field(ge=0, le=1)
     """Share of the expert all-to-all hidden. [1]"""
     gathered_inputs: GatheredInputs
-    """Whether inputs gathered under sp are kept, or gathered again."""
+    """Handling of inputs gathered under sp: saved, or gathered again."""
     norm_input_bytes: float = Field(gt=0)
-    """Kept per element of a norm's input: 2 fused, 6 with eager fp32 copies. [B]"""
+    """Bytes kept per norm input element: 2 fused, 6 with eager fp32 copies. [B]"""
     activation_bytes: float = Field(ge=0)
-    """Kept per element of SwiGLU's result: 2 fused, 0 compiled, 4 eager. [B]"""
+    """Bytes kept per element of SwiGLU's result: 2 fused, 0 compiled, 4 eager. [B]"""
     overlap_grad_reduce: bool
     overlap_param_gather: bool
     overlap_contention: float = Field(ge=0, le=1)
@@ -98,9 +98,9 @@ class Profile(BaseModel):
     collectives_per_unit: int = Field(default=1, ge=1)
     """Collectives that a ZeRO-3 unit's tensors travel in, one after the other. [1]"""
     gather_copy: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """Moved per parameter from a ZeRO-3 gather's buffer into place. [B]"""
+    """Bytes moved per parameter from a ZeRO-3 gather's buffer into place. [B]"""
     scatter_copy: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """Moved per parameter into the buffer of ZeRO-3's reduce-scatter. [B]"""
+    """Bytes moved per parameter into the buffer of ZeRO-3's reduce-scatter. [B]"""
     straggler: float = Field(ge=0)
     """Relative spread of the step time between replicas. [1]"""
     expert_imbalance: float = Field(ge=1)
@@ -108,7 +108,7 @@ class Profile(BaseModel):
     fragmentation: float = Field(gt=0, le=1)
     """Allocated over reserved memory, with room to spare. [1]"""
     packing: float = Field(default=1.0, gt=0, le=1)
-    """The same where the allocator has given back every cache it can. [1]"""
+    """Allocated over reserved memory, with every cache given back that can be. [1]"""
     context_gb: float = Field(ge=0)
     """CUDA context, modules and workspaces. [GB]"""
     communicator_gb: float | None = Field(default=None, ge=0, allow_inf_nan=False)
@@ -116,7 +116,7 @@ class Profile(BaseModel):
     bucket_parameters: float | None = Field(gt=0)
     """Fewest parameters that share one gradient collective; null: a layer. [1]"""
     bucket_parameters_per_rank: float = Field(ge=0)
-    """The same, per rank of the group: large groups get larger buckets. [1]"""
+    """Fewest parameters of a bucket per rank: large groups get larger buckets. [1]"""
     compile: bool = True
-    """Whether blocks are compiled; false takes the room's eager stack."""
+    """True where blocks are compiled; false takes the framework's eager stack."""
     source: str

@@ -35,10 +35,10 @@ EXCLUSIVE = {
     "training.tokens": "compute",
     "training.compute": "tokens",
 }
-"""A field that can be set, and its rival in the same block, which that clears."""
+"""Field that can be set, and the rival field in its block, which is then cleared."""
 
 _CHANGED = " (changed)"
-"""What follows the name of a cluster with a field set on the command line."""
+"""End of a cluster's name where the command line set a field."""
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 
@@ -67,8 +67,8 @@ def reassigned(
     Args:
         spec: The job as read. [-]
         assignments: `a.b.c=value` each, applied in order; values are YAML. [text]
-        base: Folder that relative paths in it start from. [-]
-        file: As the user named it, for messages. [text]
+        base: Folder that relative paths in the job start from. [-]
+        file: File as the user named it, for messages. [text]
 
     Returns:
         The changed job. [-]
@@ -86,10 +86,10 @@ def assigned(
     """Fields of a job with assignments put in, checked.
 
     Args:
-        fields: Of a job, changed in place. [-]
+        fields: Fields of a job, changed in place. [-]
         assignments: `a.b.c=value` each, applied in order; values are YAML. [text]
         base: Folder that relative paths start from. [-]
-        file: As the user named it, for messages. [text]
+        file: File as the user named it, for messages. [text]
 
     Returns:
         The job. [-]
@@ -112,16 +112,16 @@ def assigned(
 
 
 def locate(path: Path) -> Path:
-    """The file of a job: the path itself, or that of a known job of this name.
+    """The file of a job: the path itself, or the file of a known job of this name.
 
     Args:
-        path: What the user gave. [-]
+        path: Path or name that the user gave. [-]
 
     Returns:
         A path that exists. [-]
 
     Raises:
-        BadInputError: Neither; names the nearest.
+        BadInputError: No such file or job; names the nearest.
     """
     if is_there(path):
         return path
@@ -143,13 +143,13 @@ def known_jobs() -> dict[str, Path]:
 
 
 def read_mapping(file: Path) -> Fields:
-    """What a YAML or JSON file holds, if it is a mapping.
+    """Read the mapping that a YAML or JSON file holds.
 
     Args:
         file: The file. [-]
 
     Returns:
-        Its top-level fields. [-]
+        Top-level fields of the file. [-]
 
     Raises:
         BadInputError: Unreadable, empty, no YAML, or no mapping.
@@ -175,7 +175,7 @@ def user_text(file: Path) -> str:
         file: The file. [-]
 
     Returns:
-        Its text. [text]
+        Text of the file. [text]
 
     Raises:
         BadInputError: Unreadable, no UTF-8, or too large.
@@ -216,8 +216,8 @@ def given_twice(error: DuplicateKeyError, file: str) -> BadInputError:
     """The refusal of a file that has a key twice in one block.
 
     Args:
-        error: What the parser said. [-]
-        file: As the user named it. [text]
+        error: Error of the parser. [-]
+        file: File as the user named it. [text]
 
     Returns:
         The complaint: file, line, key. [-]

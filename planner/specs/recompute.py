@@ -15,9 +15,9 @@ Exchange = Literal["ffn", "experts"]
 """Collectives of one half: over tensor ranks, over the ranks of the experts."""
 
 JOINER = "+"
-"""Between the modules of a combination's name. [text]"""
+"""Separator of the modules in a combination's name. [text]"""
 BLOCK_JOINER = ":"
-"""Between a kind and the layers of a virtual stage that it is limited to. [text]"""
+"""Separator of a kind and the layers of a virtual stage that have it. [text]"""
 BLOCK_KINDS = ("full", "none")
 """Kinds of the first layers of a virtual stage under a block, and of the others."""
 SAVED_TENSORS = frozenset(
@@ -44,9 +44,9 @@ SAVED_TENSORS = frozenset(
 
 
 class RecomputeModule(BaseModel):
-    """What of a layer is dropped and runs again when one module is recomputed.
+    """Tensors of a layer dropped, and work run again, where one module is recomputed.
 
-    What is dropped exists again while the backward of its half of the layer runs. A
+    Dropped tensors exist again while the backward of their half of the layer runs. A
     dropped output of a norm runs that norm again.
     """
 
@@ -63,7 +63,7 @@ class RecomputeModule(BaseModel):
     core: bool = False
     """The attention core runs again."""
     not_under_fp8: tuple[str, ...] = ()
-    """Scaling recipes of fp8 that refuse it. [text]"""
+    """Scaling recipes of fp8 that refuse the module. [text]"""
     contains: tuple[str, ...] = ()
     """Modules inside this one: to name them beside it changes nothing. [text]"""
     also: str | None = None
@@ -73,7 +73,7 @@ class RecomputeModule(BaseModel):
 
 @dataclass(frozen=True)
 class RecomputeKind:
-    """What one kind of activation recompute keeps, and what it runs again.
+    """Tensors that one kind of activation recompute keeps, and work that it runs again.
 
     Fractions are of the forward pass of one layer.
     """
@@ -96,8 +96,8 @@ class RecomputeKind:
     keeps_output: bool = False
     """The output of the last GEMM stays, full width on every tensor rank."""
     modules: tuple[RecomputeModule, ...] = ()
-    """Modules that it is made of: what they drop, rebuild and run again beside
-    ``gemms`` and ``core``, which are theirs already."""
+    """Modules of a combination: they drop, rebuild and run again more than ``gemms``
+    and ``core``, which already include the modules' share."""
 
 
 def block_of(name: str) -> int:
@@ -107,7 +107,7 @@ def block_of(name: str) -> int:
         name: A kind of recompute. [text]
 
     Returns:
-        Its N; 0 for a kind that is no block. [1]
+        Number of layers; 0 for a kind that is no block. [1]
     """
     kind, _, size = name.partition(BLOCK_JOINER)
     whole = size.isascii() and size.isdigit() and str(int(size)) == size
@@ -141,13 +141,13 @@ def parts_of_kind(name: str) -> tuple[str, ...]:
 def combination(
     modules: Mapping[str, RecomputeModule], name: str
 ) -> dict[str, RecomputeModule] | None:
-    """The modules of a combination, where it is one in its only spelling.
+    """The modules of a combination, where the name is its only spelling.
 
-    Each module once, in the order of the framework's list, none inside another; a
-    module alone that an older setting names has that name only.
+    A name has each module once, in the order of the framework's list, none inside
+    another. A module alone that an older setting names has that name only.
 
     Args:
-        modules: The framework's, in its order. [-]
+        modules: Modules of the framework, in its order. [-]
         name: For example `layernorm+moe_act`. [text]
 
     Returns:
@@ -163,10 +163,10 @@ def combination(
 
 
 def combinations_of(modules: Mapping[str, RecomputeModule]) -> tuple[str, ...]:
-    """Names of every combination, those of fewer modules first.
+    """Names of every combination, fewer modules first.
 
     Args:
-        modules: The framework's, in its order. [-]
+        modules: Modules of the framework, in its order. [-]
 
     Returns:
         For example `mlp`, `moe`, `mlp+moe`. [text]

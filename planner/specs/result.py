@@ -13,7 +13,7 @@ Status = Literal["optimal", "feasible", "infeasible", "unknown"]
 
 
 class Objective(BaseModel):
-    """What was maximised, the value found and the bound that proves it."""
+    """Quantity that was maximised, the value found and the bound that proves it."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -24,7 +24,7 @@ class Objective(BaseModel):
 
 
 class SearchReport(BaseModel):
-    """How the space was exhausted: nothing left out without a rule's name."""
+    """Account of the space: nothing is left out without a rule's name."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -34,7 +34,7 @@ class SearchReport(BaseModel):
     solved: int
     seconds: float
     work: float = 0.0
-    """What it took, in visits of a candidate; the same on every machine. [1]"""
+    """Work of the search, in visits of a candidate; equal on every machine. [1]"""
     variants: int = 1
     """Frameworks, methods, optimizers and offloads that were searched together."""
 
@@ -48,12 +48,12 @@ class RankedPlan(BaseModel):
     layout: Layout
     estimate: Estimate
     slower: float = 0.0
-    """Than the fastest plan; above 0 for a first plan that was chosen by `robust`.
-    [1]"""
+    """Step over the fastest plan's step, minus 1; above 0 for a first plan that was
+    chosen by `robust`. [1]"""
     why: str = ""
     settings: dict[str, str] = {}
-    """What the search chose of the training block, by field; empty where the user
-    left nothing open."""
+    """Values that the search chose for the training block, by field; empty where the
+    user left nothing open."""
 
     @property
     def chosen(self) -> str:
@@ -71,16 +71,16 @@ class TiedPlan(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     rank: int | None
-    """Its place among the listed plans; none where it is not listed. [1]"""
+    """Rank among the listed plans; none where the plan is not listed. [1]"""
     layout: Layout
     settings: dict[str, str]
     framework: str
     slower: float
-    """Than the fastest, as predicted. [1]"""
+    """Predicted step over the fastest plan's step, minus 1. [1]"""
     error: float
-    """What half of such comparisons are off by. [1]"""
+    """Median error of such comparisons. [1]"""
     free_gib: float
-    """Memory of the fullest GPU that is left. [GiB]"""
+    """Free memory of the fullest GPU. [GiB]"""
     axes: int
     """Degrees above one; recompute and offload count as one each. [1]"""
 
@@ -93,16 +93,16 @@ class Tie(BaseModel):
     plans: tuple[TiedPlan, ...]
     """The fastest first."""
     within: float
-    """The most that one of them is slower, as predicted. [1]"""
+    """Largest predicted step over the fastest plan's step, minus 1. [1]"""
     rule: str
-    """How a robust search chooses among them. [text]"""
+    """Rule by which a robust search chooses among the plans. [text]"""
     spread: float
     """Error at a difference of one step, from measured sweeps. [1]"""
     source: str
 
 
 class Explanation(BaseModel):
-    """Why this plan, in words."""
+    """Reasons for a plan, in words."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -125,18 +125,18 @@ class Result(BaseModel):
     plans: tuple[RankedPlan, ...]
     explanation: Explanation
     tie: Tie | None = None
-    """Plans that the cost model cannot tell from the fastest; none where it stands
-    alone."""
+    """Plans that the cost model cannot tell from the fastest; none where the fastest
+    stands alone."""
     robust: bool = False
-    """Whether the first plan was chosen among tied ones; the objective is always that
-    of the fastest."""
+    """True where the first plan was chosen among tied plans; the objective is always
+    the fastest plan's."""
     warnings: tuple[str, ...] = ()
     spec: dict[str, object] = {}
     run: Run | None = None
     """The whole run of the first plan, of all phases together; none where the job
     does not say how many tokens it has."""
     phases: tuple["PhaseResult", ...] = ()
-    """One search for each phase, the first's as above; empty for a run of one."""
+    """Result of each phase, the first as above; empty for a run without phases."""
 
 
 class PhaseResult(BaseModel):

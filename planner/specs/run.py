@@ -1,4 +1,4 @@
-"""What planner says of a whole run: time, interruptions, money, energy."""
+"""Prediction for a whole run: time, interruptions, money, energy."""
 
 from pydantic import BaseModel, ConfigDict
 
@@ -26,13 +26,13 @@ class RunCheckpoint(_Frozen):
     """The checkpoints of a run, of the stretch that writes the largest."""
 
     total_gib: float
-    """Size of one. [GiB]"""
+    """Size of one checkpoint. [GiB]"""
     write_s: float
-    """Time to storage. [s]"""
+    """Time to write one checkpoint to storage. [s]"""
     stall_s: float
-    """The run waits so long for one. [s]"""
+    """Time that the run waits for one checkpoint. [s]"""
     interval_s: float
-    """Between two. [s]"""
+    """Time between two checkpoints. [s]"""
     asynchronous: bool
 
 
@@ -41,10 +41,10 @@ class RunNodes(_Frozen):
 
     training: int
     idle: int
-    """In service, and used by nobody."""
+    """Nodes in service that nobody uses."""
     spare: int
     paid: int
-    """For which the price is paid."""
+    """Nodes for which the price is paid."""
 
 
 class RunStretch(_Frozen):
@@ -70,23 +70,23 @@ class Run(_Frozen):
     tokens: float
     """[token]"""
     tokens_rule: str
-    """Where the number of tokens is from. [text]"""
+    """Source of the number of tokens. [text]"""
     time_to_train_s: Interval
     """Wall time. [s]"""
     effective_share: Interval
-    """Part of it that trains; bounds are those of observed failure rates. [1]"""
+    """Share of wall time that trains; bounds are from observed failure rates. [1]"""
     interruptions: Interval
-    """Unplanned ones. [1]"""
+    """Unplanned interruptions. [1]"""
     gpu_hours: Interval
-    """Of the GPUs that are paid for. [GPU-h]"""
+    """Hours of the GPUs that are paid for. [GPU-h]"""
     cost_usd: RunCost | None
-    """None where no price is known."""
+    """Cost; None where no price is known. [USD]"""
     energy_mwh: Interval
     carbon_t: Interval
     """CO2 of the electricity. [t]"""
     checkpoint: RunCheckpoint
     nodes: RunNodes
     reshard_s: float = 0.0
-    """Between phases: a checkpoint written and read, and a restart. [s]"""
+    """Time between phases: a checkpoint written and read, and a restart. [s]"""
     stretches: tuple[RunStretch, ...]
     assumptions: tuple[str, ...] = ()

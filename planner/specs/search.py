@@ -77,7 +77,7 @@ class SearchSpec(BaseModel):
 
     ``offload``, the settings and the formats on the wire widen it instead: absent,
     nothing is offloaded, the training block stays as given, and gradients and
-    parameters travel in the framework's own formats; in the full space in any.
+    parameters travel in the framework's own formats; the full space also has others.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -102,8 +102,8 @@ class SearchSpec(BaseModel):
     recompute: TextLimit = None
     cp_kind: TextLimit = None
     offload: OffloadChoice = None
-    """What may lie in host memory: false nothing, true all that the framework can,
-    or a list of `none` and categories with + between them."""
+    """Categories that may lie in host memory: false none, true all that the framework
+    can, or a list of `none` and categories with + between them."""
     method: Method | tuple[Method, ...] | None = None
     """Methods to choose from; absent: the training block's."""
     optimizer: Optimizer | tuple[Optimizer, ...] | None = None
@@ -115,7 +115,8 @@ class SearchSpec(BaseModel):
     """Formats that gradients may be reduced in; absent: the framework's own, in the
     full space any that it has."""
     parameter_dtype: ParameterFormat | tuple[ParameterFormat, ...] | None = None
-    """The same of the formats that parameters may be gathered in."""
+    """Formats that parameters may be gathered in; absent: the framework's own, in the
+    full space the narrowest."""
 
     @field_validator(*AXES)
     @classmethod
@@ -184,7 +185,7 @@ class SearchSpec(BaseModel):
         }
 
     def allows(self, axis: str, value: int) -> bool:
-        """Whether *value* lies within the limit on *axis*.
+        """Tell if *value* lies within the limit on *axis*.
 
         Args:
             axis: Name of a numeric field of this block. [text]
@@ -207,7 +208,7 @@ class SearchSpec(BaseModel):
             axis: Name of a numeric field of this block. [text]
 
         Returns:
-            None without a limit, or with one that is open above. [1]
+            The value; None without a limit, or with a limit that is open above. [1]
         """
         limit = getattr(self, axis)
         if isinstance(limit, Span):
@@ -215,7 +216,7 @@ class SearchSpec(BaseModel):
         return max(limit, default=None) if isinstance(limit, tuple) else limit
 
     def allows_text(self, axis: str, value: str) -> bool:
-        """Whether the word *value* is among those that *axis* is limited to.
+        """Tell if the word *value* is among the words that *axis* is limited to.
 
         Args:
             axis: Name of a worded field of this block. [text]
@@ -241,19 +242,19 @@ class SearchSpec(BaseModel):
         return limit if isinstance(limit, tuple) else (limit,)
 
     def allows_context(self, kind: str) -> bool:
-        """Whether a kind of cp is allowed, by its own name or its family's.
+        """Tell if a kind of cp is allowed, by its own name or its family's.
 
         Args:
-            kind: As ``ring`` or ``ulysses4+ring``. [text]
+            kind: A kind, such as ``ring`` or ``ulysses4+ring``. [text]
 
         Returns:
-            True when there is no limit or either is named in it.
+            True when there is no limit or the limit names kind or family.
         """
         names = (kind, cp_family(kind))
         return any(self.allows_text("cp_kind", name) for name in names)
 
     def limits(self) -> dict[str, object]:
-        """Limits that the user set, by axis; what widens the space is none."""
+        """Limits that the user set, by axis, without fields that widen the space."""
         widening = {"space", "offload", *SETTINGS, *FORMAT_AXES}
         return self.model_dump(mode="json", exclude_none=True, exclude=widening)
 

@@ -18,6 +18,6 @@ class StateBytes:
     replica_buckets: float = 0.0
     """A second form of every gradient, where replicas reduce them. [B]"""
     computing: float = 0.0
-    """Of ``weights``, a copy to compute with beside what the optimizer updates. [B]"""
+    """Part of ``weights``: a copy to compute with, beside the updated weights. [B]"""
     step_gradients: float = 0.0
-    """Of the optimizer's bytes, gradients in the format of its step. [B]"""
+    """Part of the optimizer's bytes: gradients in the format of its step. [B]"""

@@ -28,15 +28,15 @@ class Layouts:
     chunks: Column
     """Virtual chunks of a pipeline rank. [1]"""
     schedule: Column
-    """Names. [text]"""
+    """Names of schedules. [text]"""
     full: Column
-    """Whether any layer is recomputed whole."""
+    """True where any layer is recomputed whole."""
     predicted: int = 0
     """Layers of multi-token prediction of the model. [1]"""
 
     @classmethod
     def of(cls, layout: Layout, predicted: int = 0) -> "Layouts":
-        """One layout.
+        """Columns of one layout.
 
         Args:
             layout: A complete layout. [-]
@@ -60,7 +60,7 @@ class Layouts:
 
 
 class Needs(BaseModel):
-    """What a framework asks of a layout before it takes a switch; absent: nothing.
+    """Needs of a framework for a switch, which a layout must meet; absent: nothing.
 
     Attributes:
         sequence_parallel: Tensor ranks split the sequence. [-]
@@ -68,12 +68,12 @@ class Needs(BaseModel):
         zero_stages: ZeRO stages; none listed: any. [1]
         pipeline: Any, none at all, or one whose ranks hold several chunks. [-]
         schedules: Pipeline schedules; none listed: any. [text]
-        full_recompute: Whether layers may be recomputed whole. [-]
-        micro_batches: Fewest of a step. [1]
+        full_recompute: True where layers may be recomputed whole. [-]
+        micro_batches: Fewest micro-batches of a step. [1]
         predicted_layers: Most layers of multi-token prediction, and these under a
             pipeline alone; null: any. [1]
         others: Switches that have to be on, too. [text]
-        source: Who says so. [text]
+        source: Source of the needs. [text]
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -91,7 +91,7 @@ class Needs(BaseModel):
 
     @property
     def by_plan(self) -> bool:
-        """Whether degrees alone do not decide it, but schedule or recompute too."""
+        """True where schedule or recompute decide the switch beside the degrees."""
         return (
             self.pipeline == "chunked"
             or bool(self.schedules)
@@ -99,24 +99,24 @@ class Needs(BaseModel):
         )
 
     def met(self, where: Layouts) -> Mask:
-        """Whether layouts have all that is asked, but for other switches.
+        """Tell which layouts meet the needs, but for other switches.
 
         Args:
             where: Layouts. shape (layouts,)
 
         Returns:
-            One answer for each. shape (layouts,)
+            True for each layout that meets them. shape (layouts,)
         """
         return self.met_by_degrees(where) & self._met_by_plan(where)
 
     def met_by_degrees(self, where: Layouts) -> Mask:
-        """The part of it that schedule, chunks and recompute do not decide.
+        """Tell which layouts meet the needs, schedule, chunks and recompute apart.
 
         Args:
-            where: Layouts, of which these may be missing. shape (layouts,)
+            where: Layouts, perhaps without those three columns. shape (layouts,)
 
         Returns:
-            One answer for each. shape (layouts,)
+            True for each layout that meets them. shape (layouts,)
         """
         met: Mask = where.micro_batches >= self.micro_batches
         if self.sequence_parallel:
@@ -157,7 +157,8 @@ class Switched:
             by_degrees: Leave out what schedule, chunks and recompute decide.
 
         Returns:
-            False everywhere where the stack has it off. shape (layouts,)
+            True for each such layout; all False where the stack has the switch off.
+            shape (layouts,)
         """
         needs = self.switches.get(name, Needs())
         met = needs.met_by_degrees(where) if by_degrees else needs.met(where)

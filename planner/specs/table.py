@@ -18,7 +18,7 @@ class EndCosts:
     Times in ns, memory in blocks. ``saved`` is held per micro-batch in flight,
     ``transient`` only while the end's own backward runs. ``weight`` is the part of
     ``backward`` that makes weight gradients, an operation of its own in schedules
-    that split the backward; ``pending`` is held per micro-batch that waits for it.
+    that split the backward. ``pending`` is held per micro-batch that waits for it.
     """
 
     forward: int = 0
@@ -38,7 +38,7 @@ class EndCosts:
 class LayerCosts:
     """One layer kind under every recompute kind of the menu.
 
-    Times in ns, memory in blocks; tuples have one entry per kind of the menu. Of
+    Times in ns, memory in blocks; tuples have one entry per kind of the menu. For
     ``weight`` and ``pending`` see :class:`EndCosts`; recompute touches neither.
     """
 
@@ -59,10 +59,9 @@ class LayerCosts:
 class IdleMoment:
     """A moment of every rank outside its schedule's backwards. [block].
 
-    ``sum over units of (static + held) + largest beside``: what a unit
-    has there above its states, or below them where negative, and beside all of it
-    the one unit that is worked on. Layer tuples are by layer kind, then by entry
-    of the menu.
+    ``sum over units of (static + held) + largest beside``. A unit's ``held`` is the
+    memory above its states, or below them where negative. ``beside`` is of the one
+    unit that is worked on. Layer tuples are by layer kind, then by entry of the menu.
     """
 
     name: str
@@ -75,12 +74,12 @@ class IdleMoment:
 
     @cached_property
     def on_layers(self) -> bool:
-        """Whether layers alone may make this the fullest moment of a rank."""
+        """True where layers alone may make this the fullest moment of a rank."""
         cells = (*self.layers, *self.beside)
         return any(cell > 0 for row in cells for cell in row)
 
     def may_be_fullest(self, *, first: bool, last: bool) -> bool:
-        """Whether a rank can hold more here than its states alone.
+        """Tell if a rank can hold more at this moment than its states alone.
 
         If not, the moment never decides: some backward holds its states and more.
 
@@ -101,9 +100,8 @@ class IdleMoment:
 class StageCosts:
     """Everything that the choice of stages needs for one mesh: the inner problem.
 
-    The stage split and, where the menu has more than one kind, the recompute
-    kind of every layer are chosen against these numbers by the solver, by
-    brute force and by the simulator alike.
+    Solver, brute force and simulator all judge a stage split by these numbers. They
+    also judge the recompute kind of every layer, where the menu has more than one.
     """
 
     schedule: str
@@ -114,7 +112,7 @@ class StageCosts:
     """(layer kind, count) in model order."""
     menu: tuple[str, ...]
     layers: tuple[LayerCosts, ...]
-    """By layer kind."""
+    """Costs by layer kind."""
     embedding: EndCosts
     head: EndCosts
     first_gather: int
@@ -122,7 +120,7 @@ class StageCosts:
     last_scatter: int
     """Reduce-scatter of the last layer, after the backward is over. [ns]"""
     p2p: int
-    """Activation from one stage to the next. [ns]"""
+    """Transfer of an activation from one stage to the next. [ns]"""
     scatter_every: int
     """Micro-batches per gradient reduce-scatter. [1]"""
     overlap_gather: bool
@@ -138,25 +136,25 @@ class StageCosts:
     idle: tuple[IdleMoment, ...] = ()
     """Moments beside the backwards, in the order of a run."""
     copies: int = 1
-    """How often the ranks hold the model: each with its part of the batch. [1]"""
+    """Copies of the model on the ranks, each with its part of the batch. [1]"""
     block: int = 0
     """First layers of every virtual stage under the first kind of the menu, all others
     under the second, on the even split alone; 0: split and kinds are free. [1]"""
     hosts: tuple["StageCosts", ...] = ()
-    """Where several pools host stages, the same problem on each of them alone. The
-    costs of layers, and the budget, are then the least, and the largest, of theirs;
-    an end's are those of the pool that has it."""
+    """The inner problem on each pool alone, where several pools host stages. Layers
+    then have the least costs of the pools, and ranks the largest budget. An end has
+    the costs of the pool that it lies in."""
     pool_of_rank: tuple[int, ...] = ()
-    """Of every pipeline rank the entry of ``hosts`` that it lies in. [1]"""
+    """Entry of ``hosts`` that every pipeline rank lies in. [1]"""
 
     def pool(self, rank: int) -> int:
-        """Which of the hosting pools a pipeline rank lies in.
+        """Index of the hosting pool that a pipeline rank lies in.
 
         Args:
             rank: Pipeline rank. [1]
 
         Returns:
-            Its entry, 0 where one pool hosts all. [1]
+            Entry of ``hosts``; 0 where one pool hosts all. [1]
         """
         return self.pool_of_rank[rank] if self.hosts else 0
 
@@ -167,7 +165,7 @@ class StageCosts:
             rank: Pipeline rank. [1]
 
         Returns:
-            The pool's own costs; these where one pool hosts all.
+            Costs of the rank's pool; unchanged where one pool hosts all.
         """
         return self.hosts[self.pool(rank)] if self.hosts else self
 
@@ -193,7 +191,7 @@ class StageCosts:
 
     @cached_property
     def held_layers(self) -> int:
-        """Layers on all ranks together, those of every copy. [1]."""
+        """Layers on all ranks together, with every copy of the model. [1]."""
         return self.copies * self.layer_count
 
     @cached_property

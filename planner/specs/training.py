@@ -65,8 +65,8 @@ ONLY_WITH = {
 
 
 MOST_SEQUENCES = 2**20
-"""Sequences of the largest batch that is looked at; the largest published batches have
-tens of thousands, and a number above is one of tokens. [1]"""
+"""Most sequences of a batch. The largest published batches have tens of thousands; a
+larger number is a count of tokens. [1]"""
 MOST_LENGTH = 2**30
 """Tokens of the longest sequence that is looked at. [token]"""
 
@@ -116,7 +116,7 @@ class FreezeSpec(BaseModel):
     embedding: bool = False
     """The embedding table, and the learned positions."""
     layers: int = Field(default=0, ge=0, strict=True)
-    """The first so many blocks. [1]"""
+    """Number of first blocks that are frozen. [1]"""
     head: bool = False
     """The output projection, and the norm before it."""
 
@@ -133,7 +133,7 @@ class RampStep(BaseModel):
     global_batch: int = Field(gt=0, le=MOST_SEQUENCES, strict=True)
     """Sequences in one optimizer step. [sequence]"""
     tokens: Tokens
-    """That are trained at this batch. [token]"""
+    """Tokens trained at this batch. [token]"""
 
 
 class TrainingSpec(BaseModel):
@@ -193,19 +193,19 @@ class TrainingSpec(BaseModel):
 
     @property
     def frozen(self) -> bool:
-        """Whether all weights are frozen and only adapters train."""
+        """True where all weights are frozen and only adapters train."""
         return self.method != "full"
 
     @property
     def trains_embedding(self) -> bool:
-        """Whether the embedding table has a gradient."""
+        """True where the embedding table has a gradient."""
         if self.frozen:
             return "embed_tokens" in self.lora.modules_to_save
         return not self.freeze.embedding
 
     @property
     def trains_head(self) -> bool:
-        """Whether the output projection has a gradient."""
+        """True where the output projection has a gradient."""
         if self.frozen:
             return "lm_head" in self.lora.modules_to_save
         return not self.freeze.head
@@ -217,7 +217,7 @@ class TrainingSpec(BaseModel):
 
     @property
     def paged(self) -> bool:
-        """Whether the optimizer's moments may be paged out to the host."""
+        """True where the optimizer's moments may be paged out to the host."""
         return self.optimizer.startswith("paged-")
 
     @model_validator(mode="after")
@@ -247,7 +247,7 @@ class TrainingSpec(BaseModel):
 
     @model_validator(mode="after")
     def _one_length(self) -> Self:
-        """The length of the run is said once, and its parts are parts of it."""
+        """Check that the run's length is given once, and that the ramp is shorter."""
         if self.tokens is not None and self.compute is not None:
             raise ValueError("give tokens or compute, not both")
         if self.compute == 0:
@@ -275,7 +275,7 @@ class TrainingSpec(BaseModel):
 
     @model_validator(mode="after")
     def _blocks_of_the_method(self) -> Self:
-        """What belongs to another method is no silent wish."""
+        """Refuse fields that belong to another method."""
         if self.method == "full" and self.lora != LoraSpec():
             raise ValueError("lora is given, but method full has no adapters")
         quantised = (self.quantization, self.quantized_experts)

@@ -1,4 +1,4 @@
-"""How far measured reality lies around a prediction."""
+"""Spread of measured reality around a prediction."""
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -15,7 +15,7 @@ class Band(BaseModel):
     high: float = Field(ge=1, allow_inf_nan=False)
 
     def wider(self, factor: float) -> "Band":
-        """The same with both logarithms multiplied.
+        """The band with both logarithms multiplied.
 
         Args:
             factor: Above 1 to widen, below 1 to narrow. [1]
@@ -32,13 +32,13 @@ class Uncertainty(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     time: Band
-    """Of a step time that the GPU decides. [1]"""
+    """Band of a step time that the GPU decides. [1]"""
     waiting: Band
-    """Of one that the host decides: it launches slower than the GPU works. [1]"""
+    """Band of a step time that the host decides, by launching too slowly. [1]"""
     memory: Band
-    """Of the peak memory, by any counter. [1]"""
+    """Band of the peak memory, by any counter. [1]"""
     why: str
-    """The measurements behind them, one sentence. [text]"""
+    """One sentence on the measurements behind the bands. [text]"""
 
     def step(self, waiting: float) -> Band:
         """The band of a step time.

@@ -1,4 +1,4 @@
-"""Checks a plan again: no solver, no table, no graph, only the operators' prices."""
+"""Second check of a plan, from operator prices alone: no solver, table or graph."""
 
 from planner.verify.plan import violations
 

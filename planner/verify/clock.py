@@ -1,4 +1,4 @@
-"""The step again, event by event: a clock on every rank, messages between them."""
+"""Event-by-event simulation of a step: a clock per rank, messages between ranks."""
 
 import heapq
 from collections.abc import Iterator
@@ -12,20 +12,20 @@ from planner.verify.prices import Prices
 from planner.verify.recurrence import Recurrence
 
 NAMES = ("forward", "backward", "weight", "gather", "scatter", "optimizer")
-"""Times of what a stage holds. [text]"""
+"""Times of a layer or end, as fields of ``Price``. [text]"""
 AGREES = 1e-6
-"""Largest relative difference to a claimed step. [1]"""
+"""Largest allowed relative difference from the claimed step. [1]"""
 
 
 def time_violations(prices: Prices, step_s: float) -> Iterator[str]:
-    """The step lasts as long as was claimed.
+    """Check that the step lasts as long as was claimed.
 
     Args:
         prices: The plan.
         step_s: Step time that was claimed. [s]
 
     Returns:
-        A sentence if it does not. [text]
+        A sentence if the times differ. [text]
     """
     found = Clocks(prices).step() * prices.slowdown / NANO
     if not abs(found - step_s) <= AGREES * found:
@@ -33,19 +33,22 @@ def time_violations(prices: Prices, step_s: float) -> Iterator[str]:
 
 
 class Clocks:
-    """Ranks that sleep until a message, their own work or parameters wake them.
+    """Clocks of all pipeline ranks, woken by messages, free ranks and parameters.
 
-    A rank runs its operations in order, each as soon as its input has arrived; a
-    paired forward also awaits that of the backward after it. Results travel for
-    one p2p to the rank of the next virtual stage, at the end of what runs as one,
-    and not at all where that is the same rank. With
-    overlap, the first forward of a chunk waits for the gathers of the chunks
-    before and its own first unit, and ends no earlier than its own gather; the
-    backward that completes a group starts that chunk's reduce-scatter, which is
-    over no earlier than the last unit's after that backward. Without overlap,
-    gathers come before and reduce-scatters after everything. The optimizers
-    start when all gradients are reduced. Once all ranks stand to each other as they
-    did some periods ago, ``Recurrence`` skips what would only repeat.
+    Each rank runs its operations in order, each as soon as the input has arrived. A
+    paired forward also waits for the input of the backward after it. Operations that
+    run together send their results when the last of them ends. A result takes one
+    p2p to the rank of the next virtual stage; none where both stages share a rank.
+
+    With overlapped all-gathers, the first forward of a chunk waits for two gathers.
+    These are all gathers of earlier chunks, and the first unit of the chunk itself.
+    The forward ends no earlier than the gather of the whole chunk. With overlapped
+    reduce-scatters, the backward that completes a group starts one for the chunk.
+    The last unit of the chunk is reduced after that backward ends. Without overlap,
+    all-gathers precede all passes, and reduce-scatters follow them.
+
+    The optimizer starts when all gradients are reduced. ``Recurrence`` skips periods
+    that only repeat.
     """
 
     def __init__(self, prices: Prices) -> None:
@@ -62,7 +65,7 @@ class Clocks:
             for name in NAMES
         }
         weights = any(op.kind == "W" for op in self.orders[0].short)
-        # Priced whole; where weight gradients come on their own, less their time.
+        # Backwards are priced whole; separate weight gradients are subtracted.
         late = self.cost["weight"] if weights else [0] * self.place.stages
         first = [b - w for b, w in zip(self.cost["backward"], late, strict=True)]
         self.work = dict.fromkeys(FORWARD, self.cost["forward"])
@@ -101,11 +104,11 @@ class Clocks:
         return max(reduced) + max(updates) + self.prices.overhead
 
     def _of_rank(self, name: str, rank: int) -> list[int]:
-        """Costs of one name of a rank, by chunk. [ns]."""
+        """Time of one kind of work on a rank, by chunk. [ns]."""
         return [self.cost[name][stage] for stage in self.place.of_rank(rank)]
 
     def _gather(self, rank: int) -> None:
-        """Set the alarms at which parameters let a first forward start."""
+        """Schedule the events at which gathered parameters allow a first forward."""
         if not self.prices.workload.profile.overlap_param_gather:
             self.free[rank] = self.gathered[rank][-1]
         heapq.heappush(self.events, (self.free[rank], rank))
@@ -113,11 +116,11 @@ class Clocks:
             heapq.heappush(self.events, (self._opens(rank, chunk), rank))
 
     def _opens(self, rank: int, chunk: int) -> int:
-        """When the first unit of a chunk is gathered. [ns]."""
+        """Time at which the first unit of a chunk is gathered. [ns]."""
         return self.gathered[rank][chunk] + self.first[self.place.stage(rank, chunk)]
 
     def _wake(self, rank: int, now: int) -> None:
-        """Start the next operation if the rank is free and its input is there."""
+        """Start the next operation if the rank is free and the input has arrived."""
         at = self.at[rank]
         order = self.orders[rank]
         if at == len(order) or self.free[rank] > now:
@@ -132,7 +135,7 @@ class Clocks:
         self._run(op, rank, self.place.stage(rank, op.chunk), now)
 
     def _is_there(self, op: Op, rank: int, now: int) -> bool:
-        """Say if the input has arrived; a W's own backward has just been here."""
+        """Tell if the input has arrived; a W follows its own backward on the rank."""
         stage = self.place.stage(rank, op.chunk)
         if op.kind == "W" or (op.kind in FORWARD and self.place.is_first(stage)):
             return True
@@ -140,7 +143,7 @@ class Clocks:
         return self.arrived.get((needs, stage, op.micro), now + 1) <= now
 
     def _is_first(self, op: Op) -> bool:
-        """Say if parameters arrive while this forward runs."""
+        """Tell if parameters arrive while this forward runs."""
         overlap = self.prices.workload.profile.overlap_param_gather
         return overlap and op.kind in FORWARD and op.micro == 0
 
@@ -161,18 +164,18 @@ class Clocks:
             self.kept[rank].clear()
 
     def _completes_a_group(self, op: Op) -> bool:
-        """Say if gradients travel beside this operation."""
+        """Tell if an operation completes a group, which starts a reduce-scatter."""
         whole = (op.micro + 1) % self.prices.scatter_every == 0
         complete = whole or op.micro + 1 == self.micros
         return complete and op.kind == self.reduces_beside
 
     def _reduce(self, rank: int, stage: int, start: int, end: int) -> None:
-        """Move gradients beside the backward, one chunk after the other."""
+        """Reduce-scatter gradients beside the backward, one chunk after the other."""
         moved = max(start, self.reduced[rank]) + self.cost["scatter"][stage]
         self.reduced[rank] = max(moved, end + self.last[stage])
 
     def _send(self, op: Op, stage: int, end: int) -> None:
-        """Hand on what the next operation on this micro-batch needs."""
+        """Send the input that the next operation on this micro-batch needs."""
         ahead = op.kind in FORWARD
         if ahead and self.place.is_last(stage):
             self.arrived["B", stage, op.micro] = end
@@ -183,7 +186,7 @@ class Clocks:
             heapq.heappush(self.events, (arrival, self.place.rank(there)))
 
     def _all_reduced(self, rank: int) -> int:
-        """When the gradients of a rank are reduced. [ns]."""
+        """Time at which all gradients of a rank are reduced. [ns]."""
         if self.prices.workload.profile.overlap_grad_reduce:
             return max(self.reduced[rank], self.free[rank])
         groups = -(-self.micros // self.prices.scatter_every)

@@ -1,4 +1,4 @@
-"""Where a layout's ranks find GPUs: on one kind of node, or on the pools of a fleet."""
+"""Checks that ranks fit the GPUs of one kind of node, or of the pools of a fleet."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ Sentences = Iterator[str]
 
 
 def ranks(workload: Workload, layout: Layout) -> Sentences:
-    """The degrees fit the GPUs in service, or each pool's, and fill whole nodes.
+    """Check that the ranks fit the GPUs in service, per pool, on whole nodes.
 
     Args:
         workload: The job.
@@ -35,7 +35,7 @@ def ranks(workload: Workload, layout: Layout) -> Sentences:
 
 
 def _pools(workload: Workload, layout: Layout) -> Sentences:
-    """Pools host whole stages one after the other, on whole nodes that they have."""
+    """Check that known pools host all stages in order, on whole nodes in service."""
     if not layout.pools:
         yield "a fleet of several pools needs layout.pools: the stages of each"
         return

@@ -1,4 +1,4 @@
-"""What one unit has at the moments beside a schedule's backwards. [B]."""
+"""Memory of one layer or end at the moments outside a schedule's backwards. [B]."""
 
 from dataclasses import dataclass, replace
 
@@ -20,36 +20,36 @@ from planner.cost.workload import Workload
 
 @dataclass(frozen=True)
 class Idle:
-    """What a unit has beside the schedule's backwards, in whole and odd bytes. [B]."""
+    """Memory of a unit outside the schedule's backwards, not rounded to blocks. [B]."""
 
     late: float = 0.0
-    """Gradients that its own backward makes room for."""
+    """Gradients that take the place of the unit's activations."""
     tied: float = 0.0
     """Gradient of a head that shares the embedding's table."""
     optimizer: float = 0.0
     """Optimizer states, not there before the first step."""
     root: float = 0.0
-    """What ZeRO-3 keeps whole of it within a step alone."""
+    """Tables and gradients that ZeRO-3 leaves whole, within a step alone."""
     made: float = 0.0
-    """Beside an end while the embedding has its backward."""
+    """Temporaries of an end while the embedding's backward runs."""
     copied: float = 0.0
     """Copies in the optimizer step."""
     worked: float = 0.0
     """The largest tensor's working memory in the optimizer step."""
     gathered: float = 0.0
-    """Whole parameters on their way into place."""
+    """Whole parameters of the unit, gathered beside the place they are copied to."""
     saved: float = 0.0
-    """Parameters made whole for a checkpoint, with all others."""
+    """Parameters gathered for a checkpoint, where all units are gathered together."""
     saved_alone: float = 0.0
-    """The same one unit at a time."""
+    """Parameters gathered for a checkpoint, where units are gathered one by one."""
     loaded: float = 0.0
-    """Second copy of its moments when a run is resumed."""
+    """Second copy of the optimizer's moments while a run is resumed."""
     quantised: float = 0.0
     """A 16-bit linear beside its 4-bit form at start-up."""
 
     @classmethod
     def of(cls, job: Workload, owned: Owned, meshes: Meshes) -> "Idle":
-        """Look up what a unit has.
+        """Memory of a unit outside the schedule's backwards.
 
         Args:
             job: The job. [-]
@@ -57,7 +57,7 @@ class Idle:
             meshes: The one mesh of a layout. [-]
 
         Returns:
-            Its memory. [B]
+            Memory of the unit. [B]
         """
         zero = int(meshes.zero.item())
         through = zero in (1, 2) and not job.recipe.gathers_in_place
@@ -75,16 +75,16 @@ class Idle:
         )
 
     def at_end(self, job: Workload, meshes: Meshes, which: int, root: float) -> "Idle":
-        """The same of an end, with its part of the embedding's backward.
+        """Memory of an end, with the temporaries of the embedding's backward.
 
         Args:
             job: The job. [-]
             meshes: The one mesh of a layout. [-]
             which: 0 for the embedding, 1 for the head. [1]
-            root: What ZeRO-3 keeps whole of it. [B]
+            root: Table and gradient of the end that ZeRO-3 leaves whole. [B]
 
         Returns:
-            Its memory. [B]
+            Memory of the end. [B]
         """
         made = embedding_temporaries(job, meshes)[which].item()
         tied = tied_gradient(job, meshes).item() if which else 0.0

@@ -18,7 +18,7 @@ Sentences = Iterator[str]
 
 
 def rule_violations(workload: Workload, layout: Layout) -> list[str]:
-    """A legal layout obeys its model, framework, cluster and its user's limits.
+    """Rules of model, framework, cluster and user that a layout breaks.
 
     Args:
         workload: The job.
@@ -104,7 +104,7 @@ def _sharding(workload: Workload, layout: Layout) -> Sentences:
 
 
 def _whole_replicas(workload: Workload, layout: Layout) -> Sentences:
-    """Where the framework wants it, what is sharded or split has ranks to share it."""
+    """Shard groups and split replicas have the ranks that the framework demands."""
     limits, zero = workload.framework.limits, layout.zero_stage
     name = workload.framework.name
     if limits.shards_need_ranks and zero >= 2 and layout.dp_shard == 1:
@@ -120,7 +120,7 @@ def _whole_replicas(workload: Workload, layout: Layout) -> Sentences:
 
 
 def _framework(workload: Workload, layout: Layout) -> Sentences:
-    """The framework has words for every choice."""
+    """The framework supports every choice."""
     limits = workload.framework.limits
     choices: list[tuple[str, object, tuple[object, ...]]] = [
         ("zero_stage", layout.zero_stage, limits.zero_stages),
@@ -148,7 +148,7 @@ def _framework(workload: Workload, layout: Layout) -> Sentences:
 
 
 def _together(workload: Workload, layout: Layout) -> Sentences:
-    """Choices that the framework has alone are not made together."""
+    """Choices that the framework supports only apart are not made together."""
     its, offload = layout, layout.offload
     moved = (offload.optimizer, offload.parameters, offload.gradients)
     hybrid = its.zero_stage > 0 and its.dp_shard < its.dp * its.cp
@@ -225,7 +225,7 @@ def _ranges(index: int, stage: Stage) -> Sentences:
 
 
 def _experts(workload: Workload, layout: Layout) -> Sentences:
-    """Experts divide over their ranks, which lie inside those of a stage."""
+    """Experts divide over expert ranks, which lie inside the ranks of a stage."""
     moes = [kind.ffn for kind in workload.kinds if isinstance(kind.ffn, Moe)]
     ep, etp = layout.ep, layout.etp
     if not moes:
@@ -254,7 +254,7 @@ def _expert_ranks(layout: Layout) -> Sentences:
 
 
 def _user_limits(workload: Workload, layout: Layout) -> Sentences:
-    """What the user ruled out stays out."""
+    """Every choice is within the user's limits."""
     search = workload.search
     for axis in (*AXES, "zero_stage"):
         value = getattr(layout, axis)
@@ -283,7 +283,7 @@ def _settings(workload: Workload, _: Layout) -> Sentences:
 
 
 def _formats(workload: Workload, layout: Layout) -> Sentences:
-    """The framework sends in these formats, and the user lets it."""
+    """The framework can send in the stated formats, and the user allows them."""
     own = workload.framework.own_formats
     sent = layout.stated_formats or own
     precision, search = workload.training.precision, workload.search
@@ -322,4 +322,4 @@ RULES: tuple[Callable[[Workload, Layout], Sentences], ...] = (
     _formats,
     writer_breaches,
 )
-"""Every rule, in order of its sentences."""
+"""Rules, in the order of the reported sentences."""

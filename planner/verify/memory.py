@@ -18,18 +18,18 @@ from planner.verify.prices import Prices
 
 GIB = 2**30
 AGREES = 1e-3
-"""Largest relative difference to a claimed device memory. [1]"""
+"""Largest allowed relative difference from the claimed device memory. [1]"""
 
 
 def memory_violations(prices: Prices, device_gib: Sequence[float]) -> Iterator[str]:
-    """Every rank stays within its budget and needs what was claimed.
+    """Check that every rank stays within budget and needs the claimed memory.
 
     Args:
         prices: The plan.
         device_gib: Device memory that was claimed. [GiB], shape (pp,)
 
     Returns:
-        One sentence per rank that does not. [text]
+        One sentence per breach. [text]
     """
     layout = prices.layout
     if len(device_gib) != layout.pp:
@@ -56,7 +56,7 @@ def memory_violations(prices: Prices, device_gib: Sequence[float]) -> Iterator[s
 def device_bytes(prices: Prices, peak: int) -> float:
     """Memory that the driver reports: ``(peak + buffers) / phi + NCCL + context``.
 
-    Where that is beyond the capacity the allocator gives back what it can, and phi
+    If the sum exceeds the capacity, the allocator returns unused memory. Then phi
     grows up to the packing.
 
     Args:
@@ -78,7 +78,7 @@ def device_bytes(prices: Prices, peak: int) -> float:
 
 
 def peak_blocks(prices: Prices) -> list[int]:
-    """Fullest moment of every pipeline rank: in its passes, and beside them.
+    """Peak memory of every pipeline rank, during the passes and outside them.
 
     Args:
         prices: The plan.
@@ -88,7 +88,7 @@ def peak_blocks(prices: Prices) -> list[int]:
     """
     layout = prices.layout
     place = placement(layout.schedule, layout.pp, layout.vpp)
-    # Whatever repeats in the middle leaves as much behind as it found.
+    # The middle that repeats releases as much memory as it allocates.
     orders = orders_of(layout, layout.grad_accum)
     ranks = [
         [prices.stages[stage % place.depth] for stage in place.of_rank(rank)]
@@ -104,10 +104,11 @@ def peak_blocks(prices: Prices) -> list[int]:
 
 
 def _replay(chunks: Sequence[Sequence[Price]], order: Sequence[Op]) -> int:
-    """Allocate at each F, add the backward's own at each B, release at its end.
+    """Peak memory of a rank over all operations of the order. [block].
 
-    Where the weight gradients come later, so does the release, and the gradients
-    that they need are there from the B on.
+    A forward allocates activations, and the backward releases them at its end. The
+    backward itself adds transient memory. With split backwards the weight gradient
+    releases activations instead. From B to W the gradients that W needs are held.
     """
     saved = [sum(unit.saved for unit in chunk) for chunk in chunks]
     # One layer or end at a time has its backward; the gradients of all wait.

@@ -1,4 +1,4 @@
-"""Memory of a rank at the moments beside its schedule's backwards, added up again."""
+"""Memory of a rank at the moments outside the schedule's backwards, added up again."""
 
 from collections.abc import Callable, Sequence
 
@@ -11,14 +11,14 @@ Units = Sequence[Price]
 
 
 def idle_moments(prices: Prices, chunks: Sequence[Units]) -> dict[str, int]:
-    """Memory of a rank at every moment beside its schedule's backwards.
+    """Memory of a rank at every moment outside the schedule's backwards.
 
     Args:
         prices: The plan. [-]
-        chunks: What the rank holds, by chunk. [block]
+        chunks: Layers and ends of the rank, by chunk. [block]
 
     Returns:
-        By name of the moment, states and all that is there. [block]
+        States and all other memory, by name of the moment. [block]
     """
     units = [unit for chunk in chunks for unit in chunk]
     layers = [u for u in units if u is not prices.embedding and u is not prices.head]
@@ -37,7 +37,7 @@ def _total(units: Units, of: Callable[[Price], float]) -> int:
 
 
 def _around(units: Units) -> dict[str, int]:
-    """Above the states: start-up, step, gather, checkpoint, resume. [block]."""
+    """Memory above the states: start-up, step, gather, checkpoint, resume. [block]."""
 
     def moment(held: Callable[[Idle], float], alone: Callable[[Idle], float]) -> int:
         held_by_all = _total(units, lambda u: held(u.idle) - u.idle.root)
@@ -53,7 +53,7 @@ def _around(units: Units) -> dict[str, int]:
 
 
 def _embedding_backward(prices: Prices, units: Units) -> int:
-    """All gradients are there, and what makes the embedding's. [block]."""
+    """Memory above the states in the embedding's backward: all gradients. [block]."""
 
     def there(unit: Price) -> float:
         table = BLOCK * unit.saved if unit is prices.embedding else 0
@@ -63,10 +63,11 @@ def _embedding_backward(prices: Prices, units: Units) -> int:
 
 
 def _one_backward(prices: Prices, units: Units, layers: Units) -> dict[str, int]:
-    """A rank's only backward: its first layer, its last, and any between. [block].
+    """Memory above the states in a rank's only backward. [block].
 
-    Gradients take the place of activations; where some layers are larger by the
-    one and some by the other, no order of them holds more than the larger of both.
+    The first layer, the last layer, and any layer between. Gradients take the place
+    of activations. Where layers differ in which is larger, the larger counts for
+    each layer: an upper bound for any order of layers.
     """
     heads = [unit for unit in units if unit is prices.head]
     ends = _total(heads, lambda u: u.idle.late + u.idle.tied)
@@ -82,6 +83,6 @@ def _one_backward(prices: Prices, units: Units, layers: Units) -> dict[str, int]
 
 
 def _mixed(layers: Units) -> bool:
-    """Some layers gain by their backward and others lose."""
+    """Tell if gradients exceed activations in some layers, but not in others."""
     more = any(layer.idle.late > BLOCK * layer.saved for layer in layers)
     return more and any(layer.idle.late < BLOCK * layer.saved for layer in layers)

@@ -12,7 +12,7 @@ MOST_ZERO = 3
 
 
 def offload_breaches(workload: Workload, layout: Layout) -> Sentences:
-    """What lies in host memory is sharded, allowed, and in the framework's words.
+    """Check that offload is sharded, allowed, and supported by the framework.
 
     Args:
         workload: The job.
@@ -49,7 +49,7 @@ def offload_breaches(workload: Workload, layout: Layout) -> Sentences:
 
 
 def _parts(workload: Workload, layout: Layout) -> Sentences:
-    """What moves alone is offloaded in part only where the framework can do that."""
+    """Single categories are offloaded in part only where the framework can."""
     limits, zero = workload.framework.limits, layout.zero_stage
     for name in set(_on_host(layout.offload)) & limits.offload:
         part = getattr(layout.offload, name) < 1
@@ -64,7 +64,7 @@ def _on_host(offload: Offload) -> list[str]:
 
 
 def _moves_together(offload: Offload, groups: frozenset[str]) -> bool:
-    """Whether the offloaded categories are whole groups, each at one share."""
+    """Tell if the offloaded categories are whole groups, each at a single share."""
     left = set(_on_host(offload))
     for group in groups:
         names = group.split("+")

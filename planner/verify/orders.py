@@ -13,35 +13,36 @@ LONG = 2**14
 
 @dataclass(frozen=True)
 class Order:
-    """Operations of one rank; those from ``start`` on come ``repeats`` times.
+    """Operations of one rank, with the middle that repeats written once.
 
-    Each time, and for all that follows, the micro-batches are ``micros`` later.
+    The ``length`` operations from ``start`` on run ``repeats`` times. Each repetition
+    adds ``micros`` to the micro-batches of all operations after it.
     """
 
     short: tuple[Op, ...]
-    """The order with the part that repeats once. [1]"""
+    """The order with a single repetition. [1]"""
     start: int = 0
     """First operation that repeats. [1]"""
     length: int = 0
     """Operations that repeat; none of a short step. [1]"""
     repeats: int = 1
-    """How often they come. [1]"""
+    """Repetitions of the middle. [1]"""
     micros: int = 0
-    """Micro-batches of one virtual stage in them. [1]"""
+    """Micro-batches of one virtual stage in one repetition. [1]"""
 
     def __len__(self) -> int:
         return len(self.short) + (self.repeats - 1) * self.length
 
     @property
     def stop(self) -> int:
-        """First operation behind all that repeat. [1]."""
+        """First operation after all repetitions. [1]."""
         return self.start + self.repeats * self.length
 
     def at(self, index: int) -> Op:
         """Give an operation of the whole order.
 
         Args:
-            index: Which. [1]
+            index: Place in the whole order. [1]
 
         Returns:
             The operation.
@@ -56,16 +57,16 @@ class Order:
 def orders_of(layout: Layout, every: int) -> list[Order]:
     """Operations of every pipeline rank in the order in which they run.
 
-    A long step is that of fewer micro-batches with its middle several times. That
-    this is so is read from two such steps, one period apart: the longer one has
-    the middle of the shorter one once more, and nothing else.
+    A long step is a step of fewer micro-batches whose middle repeats. Two such steps,
+    one period of micro-batches apart, prove this. The longer step has the middle of
+    the shorter step once more, and no other difference.
 
     Args:
         layout: A legal layout.
         every: Micro-batches of one reduce-scatter of a virtual stage. [1]
 
     Returns:
-        One order a rank. shape (pp,)
+        Order of each rank. shape (pp,)
     """
     schedule, pp, vpp = layout.schedule, layout.pp, layout.vpp
     ways = 1 + (schedule == "dualpipe")
@@ -88,7 +89,7 @@ def orders_of(layout: Layout, every: int) -> list[Order]:
 def _order(
     short: tuple[Op, ...], longer: tuple[Op, ...], repeats: int, micros: int
 ) -> Order:
-    """Find what two steps of a rank, one period apart, have as their middle."""
+    """Find the middle that repeats, from two steps of a rank, one period apart."""
     length = len(longer) - len(short)
     start = (len(short) - length) // 2
     order = Order(short, start, length, 2, micros)

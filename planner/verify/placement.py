@@ -26,24 +26,24 @@ SAME = 1e-9
 
 @dataclass(frozen=True)
 class View:
-    """What the groups of an axis see while all of them talk."""
+    """Network of the groups of an axis while all groups communicate."""
 
     size: float
     """Ranks of a group. [1]"""
     domains: float
     """Most scale-up domains that a group spans. [1]"""
     ranks_per_domain: float
-    """Fewest ranks in a domain, of groups that span several; else the size. [1]"""
+    """Fewest ranks in a domain, over groups that span several; else the size. [1]"""
     ring_bandwidth: float
     """Rate of a ring through the group. [B/s]"""
     all_to_all_bandwidth: float
-    """Rate per rank of what leaves its domain. [B/s]"""
+    """Rate per rank of bytes that leave the scale-up domain. [B/s]"""
     off_domain: float
     """Share of a rank's peers outside its domain, worst rank. [1]"""
 
 
 def placement_violations(workload: Workload, layout: Layout) -> Iterator[str]:
-    """The groups that were priced are those that the ranks form.
+    """Check that the priced groups are the groups that the ranks form.
 
     Args:
         workload: The job.
@@ -70,7 +70,7 @@ def placement_violations(workload: Workload, layout: Layout) -> Iterator[str]:
 
 
 def _pool_violations(part: Workload, layout: Layout) -> Iterator[str]:
-    """The same on one pool, as if it hosted all stages that it holds."""
+    """Check the groups of one pool, as if it hosted as many stages as fit on it."""
     block = layout.tp * layout.cp * layout.dp
     full = layout.model_copy(update={"pp": part.gpus // block})
     topology = ClusterTopology(part.topology.cluster, full.gpus)
@@ -106,14 +106,14 @@ def expert_axes(layout: Layout) -> Axes:
 
 
 def _ordered(layout: Layout, inner: Axes, data: Axes) -> Axes:
-    """Stages lie outside the data ranks, or between them and the inner ones."""
+    """Axes in order: stages outside the data ranks, or between data and inner ranks."""
     stages = [("pp", layout.pp)]
     inside = layout.order == "tp-cp-ep-pp-dp"
     return [*inner, *stages, *data] if inside else [*inner, *data, *stages]
 
 
 def members_of(degrees: Axes, inside: Collection[str]) -> Ints:
-    """Ranks of every group of an axis: those that differ in its coordinates only.
+    """Ranks of every group of an axis: ranks that differ in that axis only.
 
     The coordinates of a rank are the digits of its number in the mixed radix of
     the degrees, innermost first.
@@ -138,7 +138,7 @@ def members_of(degrees: Axes, inside: Collection[str]) -> Ints:
 def _axes(
     workload: Workload, layout: Layout, meshes: Meshes
 ) -> Iterator[tuple[str, Ints, Groups]]:
-    """Every axis with its ranks and with the groups that were priced."""
+    """Every axis with the ranks of each group and the priced groups."""
     dense, topology = dense_axes(layout), workload.topology
     yield "tensor", members_of(dense, {"tp"}), axes.tensor_groups(topology, meshes)
     yield "context", members_of(dense, {"cp"}), axes.context_groups(topology, meshes)
@@ -160,7 +160,7 @@ def _axes(
 def _context_axes(
     layout: Layout, topology: ClusterTopology, meshes: Meshes
 ) -> Iterator[tuple[str, Ints, Groups]]:
-    """The context ranks that deal heads out, next to each other, and the others."""
+    """Ulysses and ring axes of the context ranks; Ulysses ranks are neighbours."""
     if layout.cp == 1:
         return
     inner = inner_degree(layout.cp_kind, layout.cp)
@@ -179,10 +179,11 @@ def _same_ranks(axis: str, members: Ints, gpus: int) -> Iterator[str]:
 
 
 def view_of(fabric: Fabric, members: Ints) -> View:
-    """Count what groups see from where each of their ranks sits.
+    """Network of groups, counted from the place of each rank.
 
-    A ring drives one NIC share per rank of the group in a domain; rings that
-    cross the uplinks of a tier unit, and bytes that leave it, share them.
+    A ring drives one NIC share per rank of the group in a domain. Rings that cross
+    the uplinks of a tier unit share them. All-to-all bytes that leave the unit share
+    the uplinks, too.
 
     Args:
         fabric: Domains, tiers and line rates.
@@ -212,10 +213,10 @@ def view_of(fabric: Fabric, members: Ints) -> View:
 
 
 def _inside(fabric: Fabric, members: Ints) -> float:
-    """Ring rate of the worst group inside its domains. [B/s].
+    """Ring rate of the worst group inside the scale-up domains. [B/s].
 
-    A switch gives every rank its link; in a mesh a group uses the links between
-    its own ranks; copies through host memory share what the domain has of it.
+    A switch gives every rank a full link. In a mesh a group uses the links between
+    the ranks of the group. Copies through host memory share the domain's rate.
     """
     group, domain, ranks = _stays(fabric, 0, members)
     together = ranks > 1
@@ -230,7 +231,7 @@ def _inside(fabric: Fabric, members: Ints) -> float:
 
 
 def _stays(fabric: Fabric, level: int, members: Ints) -> tuple[Ints, Ints, Ints]:
-    """(group, unit of a level, ranks of the group in it), where not none."""
+    """(group, unit of a level, ranks of the group in the unit), where ranks > 0."""
     unit = _units(fabric, level)[members]
     blocks = int(unit.max()) + 1
     group = np.arange(len(members))[:, None]
@@ -259,13 +260,13 @@ def _through(fabric: Fabric, level: int, members: Ints) -> tuple[float, float]:
 
 
 def _uplinks(fabric: Fabric, level: int) -> npt.NDArray[np.float64]:
-    """Uplink rates of a tier's units, by the GPUs that are there. [B/s]."""
+    """Uplink rate of each unit of a tier, from the GPUs in the unit. [B/s]."""
     present = np.bincount(_units(fabric, level))
     return np.asarray(present * fabric.nic_share / fabric.tiers[level - 1][1])
 
 
 def _priced(seen: Groups) -> View:
-    """The one row of a look-up."""
+    """View that was priced, from the only row of the groups."""
     return View(*(float(getattr(seen, f.name).item()) for f in fields(View)))
 
 
@@ -326,7 +327,7 @@ def _same_stages(
 
 
 def _pair_rate(fabric: Fabric, pairs: Ints) -> float:
-    """Rate of the slowest of pairs that all send from first to second. [B/s]."""
+    """Rate of the slowest pair while every first rank sends to the second. [B/s]."""
     homes = _units(fabric, 0)[pairs]
     leaves = homes[:, 0] != homes[:, 1]
     rates = [fabric.nic_share if leaves.any() else np.inf]

@@ -1,4 +1,4 @@
-"""Everything that is wrong with a plan, each in one sentence."""
+"""Violations of a plan, one sentence each."""
 
 from collections.abc import Sequence
 
@@ -18,23 +18,23 @@ def violations(
     step_s: float,
     device_gib: Sequence[float],
 ) -> list[str]:
-    """A plan is sound when its rules, ranks, memory and step all hold again.
+    """Check the rules, ranks, memory and step time of a plan again.
 
-    Rules come first: a layout that breaks one cannot be placed or priced. Then
-    the ranks of every group are listed, memory is replayed event by event along
-    the operation order, and the step is simulated with clocks and messages.
+    Rules come first: a layout that breaks a rule cannot be placed or priced. Then
+    the ranks of every group are listed. Memory is replayed event by event along the
+    operation order. The step is simulated with clocks and messages.
 
     Args:
         workload: The job that was planned.
         layout: The layout that was returned.
-        step_s: Step time that was claimed for it. [s]
+        step_s: Step time that was claimed. [s]
         device_gib: Device memory that was claimed. [GiB], shape (pp,)
 
     Returns:
-        One sentence with its numbers per violation, none for a sound plan. [text]
+        One sentence with numbers per violation, none for a sound plan. [text]
 
-    Leaves out the formulas of single operators, which it shares with the cost
-    model, and whether a faster plan exists.
+    Leaves out the formulas of single operators, which are the cost model's, and
+    whether a faster plan exists.
     """
     # A layout that was priced, not searched for, may have no words in launch files.
     broken = rule_violations(workload.unwritten(), layout)

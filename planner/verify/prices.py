@@ -39,7 +39,7 @@ ACTIVATION = 2
 
 @dataclass(frozen=True)
 class Prices:
-    """A plan with the price of everything on it."""
+    """A plan with the price of every layer, end and transfer."""
 
     workload: Workload
     layout: Layout
@@ -47,7 +47,7 @@ class Prices:
     data: DataGroups
     known: dict[tuple[LayerKind, str], Price] = field(default_factory=dict)
     parts: "tuple[Prices, ...]" = ()
-    """On each of several hosting pools, as if it hosted all."""
+    """Prices on each of several pools, as if that pool hosted all stages."""
 
     @classmethod
     def of(cls, workload: Workload, layout: Layout) -> "Prices":
@@ -77,7 +77,7 @@ class Prices:
             rank: Pipeline rank. [1]
 
         Returns:
-            That pool's; these where one pool hosts all.
+            Prices on that pool; the plan's own where one pool hosts all.
         """
         for part, pool in zip(self.parts, self.layout.pools, strict=False):
             if rank in pool.stages:
@@ -91,7 +91,7 @@ class Prices:
             stage: Virtual stage. [1]
 
         Returns:
-            That pool's; these where one pool hosts all.
+            Prices on that pool; the plan's own where one pool hosts all.
         """
         layout = self.layout
         place = placement(layout.schedule, layout.pp, layout.vpp)
@@ -99,12 +99,12 @@ class Prices:
 
     @property
     def meshes(self) -> Meshes:
-        """The layout as one row of columns."""
+        """Mesh of the layout, in columns of length one."""
         return self.context.meshes
 
     @cached_property
     def stages(self) -> tuple[tuple[Price, ...], ...]:
-        """What every virtual stage holds, in model order, ends included."""
+        """Prices of the layers and ends of every virtual stage, in model order."""
         kinds = iter([k for k, n in self.workload.model.runs for _ in range(n)])
         held = [
             [self.at(i).layer(next(kinds), name) for name in stage_kinds(stage)]
@@ -116,7 +116,7 @@ class Prices:
 
     @cached_property
     def embedding(self) -> Price:
-        """The embedding, on the first virtual stage."""
+        """Price of the embedding, on the first virtual stage."""
         owned = embedding_owned(self.workload, self.meshes)
         price = self._end(embedding_end(self.context), owned)
         root = one(root_bytes(self.workload, self.meshes)[0])
@@ -125,7 +125,7 @@ class Prices:
 
     @cached_property
     def head(self) -> Price:
-        """Norm, head, loss and MTP modules, on the last virtual stage."""
+        """Price of norm, head, loss and MTP modules, on the last virtual stage."""
         owned = head_owned(self.workload, self.meshes)
         price = self._end(head_end(self.context), owned)
         root = one(root_bytes(self.workload, self.meshes)[1])
@@ -145,7 +145,7 @@ class Prices:
             recompute: Kind of recompute. [text]
 
         Returns:
-            Its price, worked out once. [ns] and [block]
+            Price, computed once per kind and recompute. [ns] and [block]
         """
         if (kind, recompute) not in self.known:
             self.known[kind, recompute] = self._layer(kind, recompute)
@@ -176,7 +176,7 @@ class Prices:
         return self._split(price, end.weight, end.pending)
 
     def _split(self, price: Price, weight: Floats, pending: Floats) -> Price:
-        """Say what of a backward may come later, and what waits for it meanwhile."""
+        """Add the time of the weight gradient, and the memory that waits for it."""
         return replace(
             price, weight=nanoseconds(one(weight)), pending=blocks(one(pending))
         )
@@ -189,7 +189,7 @@ class Prices:
         transient: Floats,
         owned: Owned,
     ) -> Price:
-        """Round once, and add what the states of the unit cost."""
+        """Price of a unit with its states; every number is rounded once."""
         gather, scatter = self._transfers(owned)
         states = state_bytes(self.workload, owned, self.meshes).total
         return Price(
@@ -209,10 +209,10 @@ class Prices:
     def _sharded(
         self, forward: float, backward: float, owned: Owned
     ) -> tuple[float, float]:
-        """ZeRO-3: a pass lasts at least as long as what travels beside it.
+        """Forward and backward under ZeRO-3, with the collectives beside them. [s].
 
-        Compute f and transfer g overlap: ``max(f, g) + kappa min(f, g)``; the
-        copies out of and into a collective's buffer come after either.
+        Compute f and transfer g overlap: ``max(f, g) + kappa min(f, g)``. Copies out
+        of and into the buffer of a collective are added.
         """
         gather = one(gather_time(self.data, owned))
         again = gather if owned.passes_back else 0.0
@@ -230,14 +230,14 @@ class Prices:
         )
 
     def _transfers(self, owned: Owned) -> tuple[float, float]:
-        """Gather and reduce-scatter outside the passes; ZeRO-0 gathers nothing."""
+        """All-gather and reduce-scatter outside the passes; ZeRO-0 gathers nothing."""
         zero = self.layout.zero_stage
         gather = one(gather_time(self.data, owned)) if zero in (1, 2) else 0.0
         scatter = one(scatter_time(self.data, owned)) if zero < 3 else 0.0
         return gather, scatter
 
     def _waiting_bytes(self, owned: Owned) -> float:
-        """Whole gradients of a unit until their reduce-scatter. [B]."""
+        """Unsharded gradients of a unit, held until the reduce-scatter. [B]."""
         recipe, zero = self.workload.recipe, self.layout.zero_stage
         waits = recipe.accumulates_unsharded and zero in recipe.accumulates_at
         if not waits or (zero == 3 and self.layout.grad_accum == 1):
@@ -245,7 +245,7 @@ class Prices:
         return recipe.accumulator_bytes * one(owned.dense + owned.expert)
 
     def _optimizer(self, owned: Owned, gather: float, scatter: float) -> float:
-        """Update of a unit, and compute lost to its collectives in a step. [s]."""
+        """Update of a unit, and compute lost to the unit's collectives. [s]."""
         profile = self.workload.profile
         beside = gather if profile.overlap_param_gather else 0.0
         if profile.overlap_grad_reduce:
@@ -254,7 +254,7 @@ class Prices:
         return update + profile.overlap_contention * beside
 
     def _with_copy(self, owned: Owned) -> float:
-        """Where each stage is held twice: what a rank has reduced, sent across. [s]."""
+        """Time to send reduced gradients to the other copy of a stage. [s]."""
         if self.layout.schedule != "dualpipe" or not owned.dense + owned.expert:
             return 0.0
         dense, expert = one(owned.dense), one(owned.expert)
@@ -274,10 +274,10 @@ class Prices:
         return self.layout.grad_accum
 
     def edges(self, stage: int) -> tuple[int, int]:
-        """Gather before a stage's first forward, scatter after its last backward.
+        """Gather before a stage's first forward, scatter after the last backward.
 
-        The embedding's on the first stage; a layer's, of the kind that is
-        quickest, on the others, and on the last no more than the head's.
+        The first stage waits for the embedding, others for the quickest kind of
+        layer. On the last stage the head is an upper limit.
 
         Args:
             stage: Virtual stage. [1]
@@ -302,9 +302,10 @@ class Prices:
 
     @property
     def p2p(self) -> int:
-        """One micro-batch's activations to the next stage: 2 h b s / c [/ t]. [ns].
+        """Time of a micro-batch's activations to the next stage. [ns].
 
-        Where every rank holds all of them and the stack scatters, each sends a t-th
+        The activations are 2 h b s / c [/ t] bytes. Without sequence parallelism every
+        rank holds all of them. Where the stack scatters, each rank then sends a t-th,
         and the ranks of the next stage gather the rest.
         """
         layout = self.layout
@@ -316,7 +317,7 @@ class Prices:
         return self.sent(rate, crosses)
 
     def _slowest_edge(self) -> int:
-        """Inside a pool of two stages or more, or from one pool to the next. [ns]."""
+        """Longest transfer between stages, in a pool or to the next pool. [ns]."""
         join = self.workload.topology.cluster.spec.join.bandwidth or math.inf
         rate = np.array([min(join, *(part.way_out for part in self.parts))])
         borders = [part.sent(rate, np.array([True])) for part in self.parts]
@@ -326,10 +327,10 @@ class Prices:
 
     @property
     def way_out(self) -> float:
-        """Line rate of one GPU of a stage that leaves this pool. [B/s].
+        """Line rate of one GPU of a stage that sends out of this pool. [B/s].
 
-        All GPUs of the stage leave together; those in one unit of a tier share the
-        unit's uplinks.
+        All GPUs of the stage send at once. GPUs in one unit of a tier share the
+        uplinks of the unit.
         """
         topology, layout = self.workload.topology, self.layout
         share, stage = topology.cluster.nic_share, layout.tp * layout.cp * layout.dp
@@ -340,11 +341,11 @@ class Prices:
         return min(rates)
 
     def sent(self, rate: Floats, crosses: npt.NDArray[np.bool_]) -> int:
-        """One micro-batch's activations at a line rate.
+        """Time to send one micro-batch's activations at a line rate.
 
         Args:
-            rate: Of every pair, all at once. [B/s], shape (1,)
-            crosses: Whether a pair lies in two domains. shape (1,)
+            rate: Rate of every pair while all pairs send. [B/s], shape (1,)
+            crosses: True where a pair lies in two domains. shape (1,)
 
         Returns:
             Time. [ns]
@@ -362,12 +363,15 @@ class Prices:
 
     @property
     def overhead(self) -> int:
-        """Host work of a step that hides behind nothing. [ns]."""
+        """Host time of a step that overlaps no compute. [ns]."""
         return nanoseconds(self.workload.profile.step_overhead)
 
     @property
     def slowdown(self) -> float:
-        """Of stragglers, 1 + sigma sqrt(2 ln n), one a node, and of own runs. [1]."""
+        """Straggler factor 1 + sigma sqrt(2 ln n), times the factor of own runs. [1].
+
+        With n = dp, but at most the number of nodes.
+        """
         if self.parts:
             return max(part.slowdown for part in self.parts)
         node = self.workload.topology.cluster.node.gpus_per_node

@@ -1,4 +1,4 @@
-"""What a layout recomputes, and the rules that this obeys: a sentence per breach."""
+"""Recompute kinds of a layout, and the rules for them: one sentence per breach."""
 
 from collections.abc import Iterator
 
@@ -37,7 +37,7 @@ def kinds_used(workload: Workload, layout: Layout) -> list[str]:
         layout: A complete layout.
 
     Returns:
-        Names; that of a block alone, where the framework has blocks. [text]
+        Names; the block's name alone, where the framework has blocks. [text]
     """
     block = recomputed_block(layout.stages)
     if block and workload.framework.limits.recompute_blocks:
@@ -47,7 +47,7 @@ def kinds_used(workload: Workload, layout: Layout) -> list[str]:
 
 
 def recompute_breaches(workload: Workload, layout: Layout) -> Sentences:
-    """Recompute kinds are known, and one per plan where the framework has one.
+    """Check that recompute kinds are known and that the framework combines them so.
 
     Args:
         workload: The job.

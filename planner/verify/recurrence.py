@@ -1,4 +1,4 @@
-"""The middle of a long step, skipped as soon as it is seen to repeat."""
+"""Skips the middle of a long step as soon as the simulated step repeats."""
 
 from typing import Protocol
 
@@ -7,11 +7,11 @@ from planner.verify.orders import Order
 
 State = tuple[object, ...]
 AHEAD = 2
-"""Operations of a rank that decide what it does next: a pair. [1]"""
+"""Operations that decide what a rank does next: a pair. [1]"""
 
 
 class Running(Protocol):
-    """A step under way: what is known of its ranks, and what is still to happen."""
+    """State of a simulated step: clocks of the ranks, messages and events."""
 
     orders: list[Order]
     at: list[int]
@@ -23,12 +23,12 @@ class Running(Protocol):
 
 
 class Recurrence:
-    """Compares a step with an earlier state of its own, a period or more ago.
+    """Compares a simulated step with an earlier state, a period or more ago.
 
-    Whenever the first rank is through another period, all ranks, messages and
-    alarms are read relative to the clock and to the period. What a rank knows that
-    is past counts as now: it waits for nothing. If that is what it was k periods
-    and t ns ago, the step repeats itself every k periods, t ns each time.
+    The state is read each time the first rank completes a period. It holds all
+    ranks, messages and events, relative to the clock and to the period. Times in the
+    past count as now, since no rank waits for them. A state equal to the state k
+    periods and t ns ago means repetition: every k periods take t ns.
     """
 
     def __init__(self, step: Running) -> None:
@@ -39,7 +39,7 @@ class Recurrence:
         self.more = self.first.length > 0
 
     def skip(self, now: int) -> None:
-        """Skip what would only repeat, if it is seen to.
+        """Skip periods that only repeat, once a repetition is found.
 
         Args:
             now: The clock. [ns]
@@ -55,11 +55,11 @@ class Recurrence:
         if state == self.seen:
             self._jump(period - self.since[0], now - self.since[1])
         elif period >= 2 * self.since[0]:
-            # A state kept twice as long each time meets its own return at last.
+            # Each kept state lasts twice as long, so any repetition is found at last.
             self.seen, self.since = state, (period, now)
 
     def _state(self, period: int, now: int) -> State:
-        """Everything that decides what follows, by the clock and the period."""
+        """State that decides the rest of the step, relative to clock and period."""
         step, micros = self.step, period * self.first.micros
         places = zip(step.at, step.orders, strict=True)
         at = [here - order.start - period * order.length for here, order in places]
@@ -81,7 +81,7 @@ class Recurrence:
         )
 
     def _jump(self, periods: int, time: int) -> None:
-        """Move clocks, orders and messages on, as often as all ranks have room."""
+        """Skip as many repetitions as every rank still has ahead."""
         step = self.step
         times = min(
             (order.stop - AHEAD - at) // (periods * order.length)
@@ -92,7 +92,7 @@ class Recurrence:
             self._move(times * periods, times * time)
 
     def _move(self, periods: int, time: int) -> None:
-        """Move everything by whole periods and a time."""
+        """Advance ranks, messages and events by whole periods and a time. [1], [ns]."""
         step, micros = self.step, periods * self.first.micros
         for rank, order in enumerate(step.orders):
             step.at[rank] += periods * order.length

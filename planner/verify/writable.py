@@ -1,4 +1,4 @@
-"""Layouts that a writer of the framework has words for."""
+"""Layouts that a writer of launch files for the framework can express."""
 
 from collections.abc import Iterator
 
@@ -8,15 +8,15 @@ from planner.specs.layout import Layout
 
 
 def writer_breaches(workload: Workload, layout: Layout) -> Iterator[str]:
-    """Some writer that has words for the job has them for the layout too.
+    """Check that some writer can express both the job and the layout.
 
     Args:
         workload: The job.
         layout: A complete layout.
 
     Yields:
-        What the preferred writer lacks; nothing for a mixed fleet, which none has
-        words for, and for a job that has no writer.
+        Sentences for the writer that lacks least. Nothing for a mixed fleet, or for a
+        job that no writer can express. [text]
     """
     if workload.mixed or layout.pools:
         return

@@ -1,6 +1,6 @@
-"""Operations as eager PyTorch runs them: what they allocate, save and free.
+"""Operations as eager PyTorch allocates, saves and frees them.
 
-Each saves what its entry in tools/autograd/derivatives.yaml (PyTorch 2.13.0) reads, and
-its backward allocates what that formula allocates, in the same order. Tensors have
-shapes, types and storages, never numbers.
+The formulas are in tools/autograd/derivatives.yaml (PyTorch 2.13.0). Each operation
+saves the tensors that its formula reads. The backward allocates as the formula does, in
+the formula's order. Tensors have shapes, types and storages, never numbers.
 """

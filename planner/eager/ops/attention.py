@@ -42,7 +42,7 @@ def efficient(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None) -> Tensor:
         q: Queries [b, a, s, d]. [tensor]
         k: Keys [b, a, s, d]. [tensor]
         v: Values [b, a, s, d]. [tensor]
-        bias: What is added to the scores, if anything. [tensor]
+        bias: Tensor added to the scores, if any. [tensor]
 
     Returns:
         The output [b, a, s, d], in memory [b, s, a, d]. [tensor]
@@ -92,10 +92,10 @@ def _fused(
 
 
 def _scratch(q: Tensor, k: Tensor) -> list[Tensor]:
-    """What the backward of flash attention allocates inside.
+    """Scratch that the backward of flash attention allocates inside.
 
-    An fp32 sum of the queries' gradient and the row sums, both over rounded lengths,
-    and keys' and values' gradients per query head where queries are grouped
+    An fp32 sum of the queries' gradient and the row sums, both over rounded lengths.
+    Where queries are grouped, also keys' and values' gradients per query head
     (``mha_bwd``, aten/src/ATen/native/transformers/cuda/flash_attn/flash_api.cpp).
     """
     tape = q.tape
@@ -125,10 +125,10 @@ def by_hand(
         q: Queries [b, a, s, d]. [tensor]
         k: Keys [b, g, s, d]. [tensor]
         v: Values [b, g, s, d]. [tensor]
-        mask: What is added to the scores, if anything. [tensor]
-        drop: Whether dropout thins the probabilities. [flag]
-        softcap: Whether the scores are capped by a tanh. [flag]
-        upcast: Whether the softmax runs in fp32. [flag]
+        mask: Tensor added to the scores, if any. [tensor]
+        drop: True if dropout thins the probabilities. [flag]
+        softcap: True if the scores are capped by a tanh. [flag]
+        upcast: True if the softmax runs in fp32. [flag]
 
     Returns:
         The output [b, s, a, d] and the probabilities [b, a, s, s]. [tensors]
@@ -155,15 +155,17 @@ def sdpa(
 ) -> Tensor:
     """The kernel that ``scaled_dot_product_attention`` picks on a CUDA device.
 
-    Flash for half precision without a mask and heads up to 256; memory-efficient
-    otherwise, unless queries are grouped: then the plain composition.
+    Flash runs bf16 without a mask and with heads up to 256 elements. Grouped queries
+    with a mask or wider heads first get repeated keys and values. Grouped queries that
+    remain, not run by flash, take the plain composition. All others take the
+    memory-efficient kernel.
 
     Args:
         q: Queries [b, a, s, d]. [tensor]
         k: Keys [b, g, s, d]. [tensor]
         v: Values [b, g, s, d]. [tensor]
         mask: A boolean mask, if any. [tensor]
-        drop: Whether dropout is on; the fused kernels keep no mask for it. [flag]
+        drop: True if dropout is on; the fused kernels keep no dropout mask. [flag]
 
     Returns:
         The output [b, s, a, d]. [tensor]
@@ -184,7 +186,7 @@ def sdpa(
 def plain(q: Tensor, k: Tensor, v: Tensor, *, drop: bool) -> Tensor:
     """Causal attention in single operations, where no fused kernel takes the case.
 
-    Queries and keys are scaled, an additive mask [s, s] is made, the keys and values
+    Queries and keys are scaled and an additive mask [s, s] is made. Keys and values
     of grouped queries are repeated (``_scaled_dot_product_attention_math``,
     aten/src/ATen/native/transformers/attention.cpp).
 
@@ -192,7 +194,7 @@ def plain(q: Tensor, k: Tensor, v: Tensor, *, drop: bool) -> Tensor:
         q: Queries [b, a, s, d]. [tensor]
         k: Keys [b, g, s, d]. [tensor]
         v: Values [b, g, s, d]. [tensor]
-        drop: Whether dropout thins the probabilities. [flag]
+        drop: True if dropout thins the probabilities. [flag]
 
     Returns:
         The output [b, a, s, d]. [tensor]

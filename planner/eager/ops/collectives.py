@@ -1,9 +1,9 @@
 """Collectives of tensor parallelism as DTensor runs them, out of place.
 
-Tokens lie in dimension 1: a gather along it brings the ranks' parts one after the
-other and copies them into place where there is more than one sequence; a scatter copies
-first, always (torch/distributed/_functional_collectives.py: all_gather_tensor,
-reduce_scatter_tensor).
+Tokens lie in dimension 1. A gather along this dimension brings the ranks' parts one
+after the other. The parts are copied into place where there is more than one sequence.
+A scatter always copies first (torch/distributed/_functional_collectives.py:
+all_gather_tensor, reduce_scatter_tensor).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _part(x: Tensor, t: int) -> Tensor:
 
 
 def gather_tokens(x: Tensor, t: int) -> Tensor:
-    """All tokens on every rank; backward, each rank copies out its own.
+    """All tokens on every rank; backward, each rank copies out its own tokens.
 
     Args:
         x: A rank's tokens [b, s/t, h]. [tensor]
@@ -64,7 +64,7 @@ def gather_for_sum(x: Tensor, t: int) -> Tensor:
 
 
 def scatter_sum(x: Tensor, t: int) -> Tensor:
-    """The sum over ranks, each keeping its tokens; backward, they are gathered.
+    """Sum over ranks, each keeping its tokens; backward, gradients are gathered.
 
     Args:
         x: A rank's share of the sum [b, s, h]. [tensor]
@@ -79,7 +79,7 @@ def scatter_sum(x: Tensor, t: int) -> Tensor:
 
 
 def all_sum(x: Tensor) -> Tensor:
-    """The sum over ranks on every rank; its gradient is each share's.
+    """Sum over ranks on every rank; backward, each share gets the sum's gradient.
 
     Args:
         x: A rank's share of the sum. [tensor]
@@ -92,10 +92,10 @@ def all_sum(x: Tensor) -> Tensor:
 
 
 def sum_gradient(x: Tensor) -> Tensor:
-    """The same tensor; its gradient is summed over ranks.
+    """Alias of a tensor whose gradient is summed over ranks.
 
     Args:
-        x: The same on every rank. [tensor]
+        x: A tensor that is equal on every rank. [tensor]
 
     Returns:
         An alias in the graph. [tensor]

@@ -10,7 +10,7 @@ def causal_mask(embedded: Tensor, *, additive: bool) -> Tensor:
 
     Args:
         embedded: [b, s, h]. [tensor]
-        additive: Whether it is added to the scores; otherwise it is boolean. [flag]
+        additive: True for a mask added to the scores, False for a boolean mask. [flag]
 
     Returns:
         [b, 1, s, s]. [tensor]

@@ -57,7 +57,7 @@ def rms_norm_plus_one(x: Tensor, weight: Tensor) -> Tensor:
 
     Args:
         x: The input [..., h]. [tensor]
-        weight: The gain less one [h]. [tensor]
+        weight: The gain minus 1 [h]. [tensor]
 
     Returns:
         The normalised input. [tensor]
@@ -75,7 +75,7 @@ def _unit(x: Tensor) -> Tensor:
 def layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
     """LayerNorm as one kernel: keeps its input, mean and reciprocal deviation.
 
-    Under autocast it runs in fp32 (the fp32 list of ``torch.autocast``).
+    Under autocast the kernel runs in fp32 (the fp32 list of ``torch.autocast``).
 
     Args:
         x: The input [..., h]. [tensor]

@@ -11,8 +11,8 @@ def mul(a: Tensor, b: Tensor) -> Tensor:
     """Product; each factor is kept where the other needs a gradient.
 
     Args:
-        a: The one factor. [tensor]
-        b: The other. [tensor]
+        a: First factor. [tensor]
+        b: Second factor. [tensor]
 
     Returns:
         a * b. [tensor]
@@ -32,11 +32,11 @@ def mul(a: Tensor, b: Tensor) -> Tensor:
 
 
 def add(a: Tensor, b: Tensor) -> Tensor:
-    """Sum; both gradients are the incoming one.
+    """Sum; each term gets the incoming gradient.
 
     Args:
-        a: The one term. [tensor]
-        b: The other. [tensor]
+        a: First term. [tensor]
+        b: Second term. [tensor]
 
     Returns:
         a + b. [tensor]
@@ -53,7 +53,7 @@ def scale(x: Tensor) -> Tensor:
         x: The tensor. [tensor]
 
     Returns:
-        A tensor of the same kind. [tensor]
+        A tensor of x's shape and type. [tensor]
     """
 
     def backward(grad: Tensor) -> tuple[Grad]:
@@ -63,26 +63,26 @@ def scale(x: Tensor) -> Tensor:
 
 
 def shift(x: Tensor) -> Tensor:
-    """Sum with a number; the gradient passes as it is.
+    """Sum with a number; the gradient passes unchanged.
 
     Args:
         x: The tensor. [tensor]
 
     Returns:
-        A tensor of the same kind. [tensor]
+        A tensor of x's shape and type. [tensor]
     """
     return x.tape.record("shift", x.tape.pointwise(x), (x,), lambda grad: (grad,))
 
 
 def to(x: Tensor, dtype: str) -> Tensor:
-    """Another type; the tensor itself when it has it.
+    """Cast a tensor to a type; a tensor of that type stays as it is.
 
     Args:
         x: The tensor. [tensor]
         dtype: The wanted type. [name]
 
     Returns:
-        The same or the cast copy. [tensor]
+        The tensor itself or the cast copy. [tensor]
     """
     if x.dtype == dtype:
         return x
@@ -231,7 +231,7 @@ def relu(x: Tensor) -> Tensor:
 def silu(x: Tensor) -> Tensor:
     """x * sigmoid(x); keeps its input.
 
-    The backward is one kernel; tracked tensors run the composite
+    The backward is one kernel. Tracked tensors run the composite
     grad * (sig * (1 + x * (1 - sig))), every step in a tensor of its own.
 
     Args:
@@ -295,7 +295,7 @@ def embedding(ids: Tensor, weight: Tensor) -> Tensor:
     """Rows of a table; the backward makes a dense gradient of the table.
 
     Args:
-        ids: Which rows. [tensor]
+        ids: Numbers of the rows. [tensor]
         weight: The table [V, h]. [tensor]
 
     Returns:

@@ -36,8 +36,9 @@ def cast(x: Tensor) -> Tensor:
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x @ weight^T + bias over the last dimension.
 
-    Keeps the input where the weight needs a gradient and the weight where the input
-    does; the weight's gradient comes first, then the input's.
+    Keeps the input where the weight needs a gradient, and the weight where the input
+    does. Without a bias the weight's gradient comes first, then the input's; with a
+    bias the input's gradient comes first.
 
     Args:
         x: The input [..., k]. [tensor]

@@ -15,7 +15,7 @@ def rotary_angles(positions: Tensor, d: int, dtype: str) -> Angles:
     Args:
         positions: [1, s]. [tensor]
         d: Elements of a head that are rotated. [elements]
-        dtype: The type they get. [name]
+        dtype: Type of the cosines and sines. [name]
 
     Returns:
         cos and sin as [1, 1, s, d]. [tensors]
@@ -58,7 +58,7 @@ def rotary(
         q: [b, a, s, d]. [tensor]
         k: [b, g, s, d]. [tensor]
         angles: cos and sin. [tensors]
-        kind: How the family applies it. [name]
+        kind: The family's way: ``joined`` rotates a part of each head. [name]
 
     Returns:
         Both, rotated. [tensors]

@@ -45,8 +45,8 @@ def transpose(x: Tensor, i: int, j: int) -> Tensor:
 
     Args:
         x: The tensor. [tensor]
-        i: The one. [dimension]
-        j: The other. [dimension]
+        i: First dimension. [dimension]
+        j: Second dimension. [dimension]
 
     Returns:
         The view. [tensor]
@@ -65,12 +65,12 @@ def _part(x: Tensor, dim: int, length: int) -> Tensor:
 
 
 def narrow(x: Tensor, dim: int, length: int) -> Tensor:
-    """A slice of one dimension; its backward fills a zero tensor of the full shape.
+    """Slice of one dimension; the backward fills a zero tensor of the full shape.
 
     Args:
         x: The tensor. [tensor]
-        dim: Which dimension. [dimension]
-        length: How much of it. [elements]
+        dim: The dimension to cut. [dimension]
+        length: Length of the slice. [elements]
 
     Returns:
         The view. [tensor]
@@ -86,12 +86,12 @@ def narrow(x: Tensor, dim: int, length: int) -> Tensor:
 
 
 def split(x: Tensor, dim: int, lengths: tuple[int, ...]) -> tuple[Tensor, ...]:
-    """Parts of one dimension; the backward joins them, with zeros for unused ones.
+    """Parts of one dimension; the backward joins gradients, zeros for unused parts.
 
     Args:
         x: The tensor. [tensor]
-        dim: Which dimension. [dimension]
-        lengths: How it is cut. [elements]
+        dim: The dimension to cut. [dimension]
+        lengths: Lengths of the parts. [elements]
 
     Returns:
         The views. [tensors]
@@ -117,7 +117,7 @@ def cat(parts: tuple[Tensor, ...], dim: int) -> Tensor:
 
     Args:
         parts: The tensors. [tensors]
-        dim: Along which. [dimension]
+        dim: The dimension to join along. [dimension]
 
     Returns:
         The joined tensor. [tensor]
@@ -141,7 +141,7 @@ def contiguous(x: Tensor) -> Tensor:
         x: The tensor. [tensor]
 
     Returns:
-        The same or the copy. [tensor]
+        The tensor itself or the copy. [tensor]
     """
     if x.is_contiguous:
         return x
@@ -150,7 +150,7 @@ def contiguous(x: Tensor) -> Tensor:
 
 
 def expand(x: Tensor, shape: Shape) -> Tensor:
-    """Dimensions of length one repeated without memory; the backward sums them.
+    """Repeat dimensions of length one without memory; the backward sums over them.
 
     Args:
         x: The tensor. [tensor]
@@ -176,7 +176,7 @@ def repeat_heads(x: Tensor, times: int, *, copied: bool = False) -> Tensor:
     Args:
         x: Heads as [batch, g, s, d]. [tensor]
         times: a / g. [1]
-        copied: Whether it is a copy in any case. [flag]
+        copied: True to copy the repeated heads in any case. [flag]
 
     Returns:
         Heads as [batch, a, s, d]. [tensor]

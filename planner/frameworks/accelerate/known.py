@@ -7,9 +7,9 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field
 
 VERSION = "1.15.0"
-"""The release of accelerate that files are written for. [text]"""
+"""Release of accelerate that files are written for. [text]"""
 TRANSFORMERS, TRL, PEFT, DEEPSPEED = "5.23.0", "1.16.0", "0.21.2", "0.19.8"
-"""Releases beside it. [text]"""
+"""Releases of the other libraries that files are written for. [text]"""
 FILE = Path(__file__).with_name(f"keys-{VERSION}.json")
 PREFIXES = {
     "fsdp_config": "fsdp_",
@@ -17,7 +17,7 @@ PREFIXES = {
     "fp8_config": "fp8_",
     "dynamo_config": "dynamo_",
 }
-"""What a key of a block of accelerate.yaml may be written without. [text]"""
+"""Prefix that a key may omit, by block of accelerate.yaml. [text]"""
 
 
 class Keys(BaseModel):
@@ -26,15 +26,15 @@ class Keys(BaseModel):
     tests/frameworks/accelerate/keys.py makes the file.
 
     Attributes:
-        versions: Of the libraries. [text]
+        versions: Releases of the libraries. [text]
         accelerate: Keys of accelerate.yaml by block; the empty name is the top. [text]
-        training_arguments: Of transformers' Trainer. [text]
-        sft_config: Of TRL's SFTTrainer. [text]
-        lora_config: Of PEFT. [text]
-        quantization: Of transformers' BitsAndBytesConfig. [text]
-        distributed: Of transformers' DistributedConfig. [text]
+        training_arguments: Arguments of transformers' Trainer. [text]
+        sft_config: Arguments of TRL's SFTTrainer. [text]
+        lora_config: Fields of PEFT's LoraConfig. [text]
+        quantization: Fields of transformers' BitsAndBytesConfig. [text]
+        distributed: Fields of transformers' DistributedConfig. [text]
         models: Model types with a causal language model. [text]
-        split_models: Those of them with a plan for tensor ranks. [text]
+        split_models: Model types with a plan for tensor ranks. [text]
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -52,7 +52,7 @@ class Keys(BaseModel):
 
 @cache
 def keys() -> Keys:
-    """What every library's own parser has. [-]."""
+    """Read the keys that the parsers of the libraries accept. [-]."""
     return Keys.model_validate_json(FILE.read_text())
 
 
@@ -60,10 +60,10 @@ def unknown_keys(settings: Mapping[str, object]) -> Iterator[str]:
     """Keys of accelerate.yaml that accelerate refuses, or passes over in a block.
 
     Args:
-        settings: Content of the file. [-]
+        settings: Content of accelerate.yaml. [-]
 
     Yields:
-        Paths. [text]
+        Paths of keys. [text]
 
     References:
         accelerate 1.15.0 commands/launch.py, _validate_launch_command: a key of a
@@ -85,10 +85,10 @@ def unknown_arguments(given: Mapping[str, object]) -> Iterator[str]:
     """Arguments that neither Trainer nor SFTTrainer has.
 
     Args:
-        given: Of a trainer. [-]
+        given: Values by argument of a trainer. [-]
 
     Yields:
-        Names. [text]
+        Names of arguments. [text]
     """
     known = keys().training_arguments | keys().sft_config
     yield from (str(name) for name in given if name not in known)

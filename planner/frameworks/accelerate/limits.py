@@ -1,4 +1,4 @@
-"""What a launch file of accelerate can express."""
+"""Layouts and formats that a launch file of accelerate can express."""
 
 from planner.specs.limits import Limits
 

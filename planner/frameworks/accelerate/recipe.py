@@ -1,4 +1,4 @@
-"""What Hugging Face's Trainer keeps in memory under eager PyTorch."""
+"""States, activations and buffers that Trainer keeps under eager PyTorch."""
 
 from planner.specs.framework import Recipe
 from planner.specs.recompute import SAVED_TENSORS, RecomputeKind

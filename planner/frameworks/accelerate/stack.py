@@ -1,4 +1,4 @@
-"""Stacks and options of accelerate's room, as its writer reads a job."""
+"""Stacks and options of accelerate's room, as accelerate's writer reads a job."""
 
 from planner.models.asked import Asked
 
@@ -22,17 +22,17 @@ OPTIMIZERS = {
 OF_BITSANDBYTES = ("adamw-8bit", "paged-adamw", "paged-adamw-8bit", "lion")
 """Optimizers whose kernels know no DTensor. [text]"""
 OVER_SHARDS = {"adamw-8bit": "adamw_torch_8bit"}
-"""What takes their place there: torchao's. [text]"""
+"""TrainingArguments.optim over DTensor: torchao replaces bitsandbytes. [text]"""
 
 
 def stack(asked: Asked) -> str:
-    """Name of the software stack; of a plan for another framework the room's own.
+    """Name of a job's stack; accelerate's first stack for another framework's job.
 
     Args:
         asked: The job. [-]
 
     Returns:
-        A name. [text]
+        Name of a stack. [text]
     """
     return str(asked.stack.get("name", "")) if _own(asked) else STACKS[0]
 
@@ -42,12 +42,12 @@ def _own(asked: Asked) -> bool:
 
 
 def option(asked: Asked, name: str, default: str) -> str:
-    """A word of the job's stack block.
+    """Word of a setting in the job's stack block.
 
     Args:
         asked: The job. [-]
-        name: Of the setting. [text]
-        default: Where the job does not name it. [text]
+        name: Name of the setting. [text]
+        default: Word where the job does not name the setting. [text]
 
     Returns:
         The word. [text]
@@ -56,10 +56,10 @@ def option(asked: Asked, name: str, default: str) -> str:
 
 
 def deepspeed(asked: Asked) -> bool:
-    """Whether DeepSpeed shards. [-]."""
+    """Tell if the job runs under accelerate's plugin of DeepSpeed. [-]."""
     return stack(asked) == DEEPSPEED_STACK
 
 
 def chunked(asked: Asked) -> bool:
-    """Whether TRL's loss in chunks is asked for. [-]."""
+    """Tell if the job asks for TRL's loss in chunks. [-]."""
     return option(asked, "loss", "hf") == "chunked"

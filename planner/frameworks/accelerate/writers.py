@@ -1,4 +1,4 @@
-"""What accelerate, Trainer, TRL and PEFT have no words for."""
+"""Features of a job that accelerate, Trainer, TRL and PEFT cannot express."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -30,13 +30,13 @@ LATENT = ("q", "q_a", "q_b", "kv_a", "kv_b")
 
 
 def accelerate(asked: Asked) -> Iterator[Lack]:
-    """What of a job the files cannot say.
+    """Features of a job that accelerate's files cannot express.
 
     Args:
         asked: The job. [-]
 
     Yields:
-        One record for each.
+        One record per feature.
     """
     yield from _model(asked)
     yield from _training(asked)
@@ -126,7 +126,7 @@ def targets(asked: Asked) -> str | list[str]:
         asked: The job. [-]
 
     Returns:
-        Names, or all-linear; none of a name that the model lacks. [text]
+        Names, or all-linear; names that the model lacks are left out. [text]
     """
     its = asked.training.lora
     if its.targets == "all-linear":
@@ -194,7 +194,7 @@ def _by_trl(asked: Asked) -> Iterator[Lack]:
     checkpoints = not deepspeed(asked)
 
     def moves(its: Any) -> Any:
-        """Whether TRL moves activations to the host, not FSDP2's checkpoints."""
+        """Tell if TRL, not FSDP2's checkpointing, moves activations to the host."""
         fsdp = checkpoints & (its.zero_stage > 1) & (its.tp == 1)
         kept = fsdp & (its.recompute == "full")
         return (its.offload.activations > 0) & (1 - kept > 0)

@@ -1,4 +1,4 @@
-"""What ds_config.json and a training script around it can express."""
+"""Layouts and formats that ds_config.json and its training script can express."""
 
 from planner.specs.limits import Limits
 

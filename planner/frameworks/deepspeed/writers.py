@@ -1,4 +1,4 @@
-"""What ds_config.json and the script around it have no words for."""
+"""Features of a job that ds_config.json and its training script cannot express."""
 
 from collections.abc import Iterator
 
@@ -25,13 +25,13 @@ PRESETS = {
 
 
 def deepspeed(asked: Asked) -> Iterator[Lack]:
-    """What of a job ds_config.json and the script around it have no words for.
+    """Features of a job that ds_config.json and its training script cannot express.
 
     Args:
         asked: The job. [-]
 
     Yields:
-        One record for each.
+        One record per feature.
     """
     yield from _numbers(asked)
     yield from _training(asked)

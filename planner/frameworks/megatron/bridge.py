@@ -7,12 +7,12 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 VERSION = "0.6.0"
-"""The release that overrides are written for. [text]"""
+"""Release of Megatron-Bridge that overrides are written for. [text]"""
 _FILE = Path(__file__).with_name(f"megatron-bridge-{VERSION}-fields.json")
 
 
 class Fields(BaseModel):
-    """What ConfigContainer's blocks hold, and the models that it can convert."""
+    """Fields of ConfigContainer's blocks, and the models that have a bridge."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

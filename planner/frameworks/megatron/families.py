@@ -13,7 +13,7 @@ Options = dict[str, str | float | bool]
 
 
 class Family(BaseModel):
-    """What a family's name implies beside the sizes of its blocks."""
+    """Settings that a family's name implies, beside the sizes of blocks."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -25,7 +25,7 @@ class Family(BaseModel):
 
 
 class Activation(BaseModel):
-    """An activation that GPTModel has, and the option for it."""
+    """Activation that GPTModel has, and the options that select the activation."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -56,13 +56,13 @@ def activations() -> Mapping[str, Activation]:
 
 
 def activation_of(family: Family, model: Mapping[str, object]) -> str:
-    """The activation that a model's fields name, else its family's.
+    """Activation that a model's fields name, else the activation of the family.
 
     Args:
         family: The model's family. [-]
         model: Hugging Face fields. [-]
 
     Returns:
-        Hugging Face name. [text]
+        Hugging Face name of the activation. [text]
     """
     return str(model.get("hidden_act") or family.activation)

@@ -1,4 +1,4 @@
-"""What Megatron-LM's arguments can express."""
+"""Layouts and formats that Megatron-LM's arguments can express."""
 
 from planner.frameworks.profiles import read_modules
 from planner.specs.limits import Limits

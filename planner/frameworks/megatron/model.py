@@ -11,13 +11,13 @@ from planner.specs.lacks import Lack
 
 
 def model_lacks(asked: Asked) -> Iterator[Lack]:
-    """What of a model Megatron-Core's GPTModel has no arguments for.
+    """Features of a model that Megatron-Core's GPTModel has no arguments for.
 
     Args:
         asked: The job. [-]
 
     Yields:
-        One record for each.
+        One record per feature.
     """
     family = families().get(asked.model.family)
     if family is None:
@@ -57,7 +57,10 @@ def _block_lacks(model: Architecture) -> Iterator[str]:
 
 
 def _uneven_biases(model: Architecture) -> bool:
-    """--add-bias-linear is of all linears, --add-qkv-bias of that one alone."""
+    """Tell if linear layers have biases that no option can select.
+
+    --add-bias-linear adds a bias to all linear layers, --add-qkv-bias to QKV alone.
+    """
     every = {
         bool(flag)
         for kind in model.kinds
@@ -76,13 +79,13 @@ def _cap(kind: LayerKind) -> float | None:
 
 
 def dense_of(model: Architecture) -> Mlp:
-    """The dense MLP; of a model that is all experts the width of one of them.
+    """Dense MLP of a model; the MLP of one expert where all layers have experts.
 
     Args:
         model: The model. [-]
 
     Returns:
-        A block. [-]
+        The MLP. [-]
     """
     for kind in model.kinds:
         if isinstance(kind.ffn, Mlp):

@@ -1,4 +1,4 @@
-"""What Megatron-Core keeps in memory."""
+"""States, activations and buffers that Megatron-Core keeps in memory."""
 
 from planner.frameworks.profiles import read_modules
 from planner.specs.framework import Recipe

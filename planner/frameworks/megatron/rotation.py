@@ -11,19 +11,19 @@ LLAMA3 = {
     "high_freq_factor": 4.0,
     "original_max_position_embeddings": 8192,
 }
-"""What --use-rope-scaling is fixed to. [-]"""
+"""Values that --use-rope-scaling fixes. [-]"""
 YARN = {"original_max_position_embeddings": 4096, "beta_fast": 32, "beta_slow": 1}
-"""What MLATransformerConfig is fixed to where no argument sets it. [-]"""
+"""Values that MLATransformerConfig takes where no argument sets them. [-]"""
 
 
 def rotary_lacks(asked: Asked) -> Iterator[str]:
-    """What of a model's rotary positions Megatron has no options for.
+    """Features of a model's rotary positions that Megatron has no options for.
 
     Args:
         asked: The job. [-]
 
     Yields:
-        Half a sentence each.
+        Half a sentence per feature.
 
     References:
         Megatron-LM core_v0.16.1 megatron/core/models/common/embeddings/

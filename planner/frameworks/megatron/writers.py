@@ -1,4 +1,4 @@
-"""What Megatron-LM's arguments and Megatron-Bridge's recipes have no words for."""
+"""Features of a job that Megatron-LM and Megatron-Bridge cannot express."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -25,19 +25,19 @@ MODULES = {
     "fc1": "linear_fc1",
     "fc2": "linear_fc2",
 }
-"""Megatron-Bridge's linear layers that carry an adapter, by our name. [text]"""
+"""Megatron-Bridge's linear layers that carry an adapter, by planner's name. [text]"""
 SCALED = {"layernorm", "moe_act"}
 """Modules that delayed scaling of fp8 does not recompute. [text]"""
 
 
 def megatron(asked: Asked) -> Iterator[Lack]:
-    """What of a job pretrain_gpt.py has no words for.
+    """Features of a job that pretrain_gpt.py cannot express.
 
     Args:
         asked: The job. [-]
 
     Yields:
-        One record for each.
+        One record per feature.
     """
     if asked.training.method != "full":
         allowed = "full; megatron-bridge and accelerate have adapters"
@@ -48,13 +48,13 @@ def megatron(asked: Asked) -> Iterator[Lack]:
 
 
 def bridge(asked: Asked) -> Iterator[Lack]:
-    """What of a job Megatron-Bridge's recipes have no words for.
+    """Features of a job that Megatron-Bridge's recipes cannot express.
 
     Args:
         asked: The job. [-]
 
     Yields:
-        One record for each.
+        One record per feature.
     """
     known, name = fields().architectures, architecture_of(asked)
     if name not in known:
@@ -66,13 +66,13 @@ def bridge(asked: Asked) -> Iterator[Lack]:
 
 
 def architecture_of(asked: Asked) -> str:
-    """Hugging Face class of a model.
+    """Hugging Face class of a job's model.
 
     Args:
         asked: The job. [-]
 
     Returns:
-        Its name; the model type where the fields name none. [text]
+        Name of the class; the model type where the fields name no class. [text]
     """
     named = asked.fields.get("architectures")
     if isinstance(named, (list, tuple)) and named:
@@ -133,7 +133,7 @@ def instances(its: Any) -> Any:
 
 
 def expert_data_ranks(its: Any) -> Any:
-    """Ranks that hold the same experts, a stage and an expert shard each.
+    """Ranks of one pipeline stage that hold the same shard of the experts.
 
     Args:
         its: A layout, or columns of layouts. [-]
@@ -180,4 +180,4 @@ def _optimizer(asked: Asked) -> Iterator[Lack]:
 
 
 WRITERS = (Writer("megatron", megatron), Writer("megatron-bridge", bridge))
-"""Targets of the room, the preferred first."""
+"""Targets of the room, the preferred target first."""

@@ -17,7 +17,7 @@ Builder = Literal["llama3", "qwen3", "deepseek_v3"]
 
 
 class Router(BaseModel):
-    """How experts are chosen where a model's fields do not say."""
+    """Choice of experts where a model's fields do not give it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -27,7 +27,7 @@ class Router(BaseModel):
 
 
 class Family(BaseModel):
-    """What a family's name implies beside the sizes of its blocks."""
+    """Settings that a family's name implies, beside the sizes of blocks."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

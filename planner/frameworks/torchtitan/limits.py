@@ -1,4 +1,4 @@
-"""What torchtitan's configuration can express."""
+"""Layouts and formats that torchtitan's configuration can express."""
 
 from planner.specs.limits import Limits
 

@@ -1,4 +1,4 @@
-"""Loss of a torchtitan run: what is priced where a job says nothing, and written."""
+"""Loss of a torchtitan run: the priced default, and the loss that is written."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -9,11 +9,11 @@ from planner.frameworks.torchtitan.recipe import RECIPE
 from planner.models.asked import Asked
 
 ROOM = "torchtitan"
-"""Framework whose loss this is. [text]"""
+"""Framework that the losses of this module are for. [text]"""
 WHOLE, COMPILED, CHUNKED = "whole", "compiled", "chunked"
 """Words of the setting `loss`, see options.yaml. [text]"""
 CHUNKS = 8
-"""Chunks of ChunkedLossWrapper where nothing is said. [1]
+"""Chunks of ChunkedLossWrapper by default. [1]
 
 Source: torchtitan 0.3.0 components/loss.py, ChunkedLossWrapper.Config.num_chunks."""
 
@@ -27,7 +27,7 @@ def usual_loss(*, mtp_layers: int, tokens: int, compiles: bool = True) -> str:
     Args:
         mtp_layers: Prediction layers of the model. [1]
         tokens: Length of a sequence. [token]
-        compiles: Whether torch.compile is on. [-]
+        compiles: True where torch.compile is on. [-]
 
     Returns:
         A word of the setting `loss`. [text]
@@ -49,8 +49,8 @@ def filled(
         tokens: Length of a sequence. [token]
 
     Returns:
-        The loss; nothing of another framework, of a named stack, and where the block
-        says the loss or its bytes. [-]
+        The loss; empty for another framework, a named stack, or a block that gives
+        the loss or its bytes. [-]
     """
     if room != ROOM or "loss" in stack or _stated(stack) is not None:
         return {}
@@ -60,14 +60,14 @@ def filled(
 
 
 def loss_of(asked: Asked) -> str:
-    """Loss that runs what was priced.
+    """Loss to write, so that the run has the priced loss.
 
     Args:
-        asked: The job; of another framework its words are not torchtitan's. [-]
+        asked: The job; the words of another framework's job are not read. [-]
 
     Returns:
-        A word of the setting `loss`: the job's own, that with the bytes nearest to
-        those of a named stack or set by hand, or the default's. [text]
+        A word of the setting `loss`: the job's own, else the default. Where a stack
+        or the job states bytes, the word with the nearest bytes. [text]
     """
     words = asked.words if asked.framework == ROOM else {}
     if "loss" in words:
@@ -90,7 +90,7 @@ def _in_chunks(mtp_layers: int, tokens: int) -> bool:
 
 
 def _stated(stack: Mapping[str, object]) -> float | None:
-    """Bytes of a logit by hand or of a named stack; None where nothing says them."""
+    """Bytes of a logit, set by hand or by a named stack; None where not set."""
     recipe = stack.get("recipe")
     by_hand = recipe.get("logits_bytes") if isinstance(recipe, Mapping) else None
     if isinstance(by_hand, int | float):

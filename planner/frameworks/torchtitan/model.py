@@ -11,13 +11,13 @@ from planner.specs.lacks import Lack
 
 
 def model_lacks(asked: Asked) -> Iterator[Lack]:
-    """What of a model no torchtitan model has.
+    """Features of a model that no torchtitan model has.
 
     Args:
         asked: The job. [-]
 
     Yields:
-        One record for each.
+        One record per feature.
     """
     name = asked.model.family
     if name not in families():
@@ -62,7 +62,7 @@ def _plain(kind: LayerKind) -> bool:
 
 
 def _mixture_lacks(model: Architecture) -> Iterator[str]:
-    """Only DeepSeek's blocks mix dense layers with experts, and share experts."""
+    """Mixtures that DeepSeek's blocks alone have: dense layers, shared experts."""
     routed = [kind for kind in model.kinds if isinstance(kind.ffn, Moe)]
     if not routed or families()[model.family].builder == "deepseek_v3":
         return
@@ -73,7 +73,7 @@ def _mixture_lacks(model: Architecture) -> Iterator[str]:
 
 
 def _field_lacks(asked: Asked) -> Iterator[str]:
-    """What only the fields of a model tell: activation and rotary positions."""
+    """Features that only a model's fields tell: activation and rotary positions."""
     activation = asked.fields.get("hidden_act") or "silu"
     if activation != "silu":
         yield f"activation {activation}"
@@ -88,13 +88,13 @@ def _field_lacks(asked: Asked) -> Iterator[str]:
 
 
 def module_of(model: Architecture) -> Builder:
-    """The torchtitan model whose blocks a model has.
+    """Module of torchtitan whose blocks a model has.
 
     Args:
         model: The model. [-]
 
     Returns:
-        A module; Qwen 3's where heads have a width of their own. [text]
+        Name of the module; Qwen 3's where heads have a width of their own. [text]
     """
     builder = families()[model.family].builder
     block = model.kinds[0].attention

@@ -1,4 +1,4 @@
-"""What torchtitan keeps in memory."""
+"""States, activations and buffers that torchtitan keeps in memory."""
 
 from planner.specs.framework import Recipe
 from planner.specs.recompute import SAVED_TENSORS, RecomputeKind

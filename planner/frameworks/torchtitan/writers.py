@@ -1,4 +1,4 @@
-"""What a torchtitan configuration has no words for."""
+"""Features of a job that a torchtitan configuration cannot express."""
 
 from collections.abc import Iterator
 
@@ -27,13 +27,13 @@ FLEX_BLOCK = 128
 
 
 def torchtitan(asked: Asked) -> Iterator[Lack]:
-    """What of a job a torchtitan configuration has no words for.
+    """Features of a job that a torchtitan configuration cannot express.
 
     Args:
         asked: The job. [-]
 
     Yields:
-        One record for each.
+        One record per feature.
 
     References:
         torchtitan 0.3.0 config/configs.py, models/common/decoder.py,
@@ -50,7 +50,7 @@ def torchtitan(asked: Asked) -> Iterator[Lack]:
 
 
 def compiled(asked: Asked) -> bool:
-    """Whether torch.compile makes one kernel of what lies between matrix products.
+    """Tell if torch.compile fuses the operators between matrix products.
 
     Args:
         asked: The job. [-]
@@ -62,14 +62,14 @@ def compiled(asked: Asked) -> bool:
 
 
 def dispatcher(asked: Asked, ep: int) -> str:
-    """What sends tokens to experts: DeepEP sends one copy to a node.
+    """Backend that sends tokens to experts; DeepEP sends one copy to a node.
 
     Args:
         asked: A job of a model with experts. [-]
         ep: Expert degree. [1]
 
     Returns:
-        A backend by torchtitan's name. [text]
+        Name of the backend in torchtitan. [text]
     """
     named = asked.words.get("dispatcher")
     if named in ("standard", "deepep", "hybridep"):
@@ -79,13 +79,13 @@ def dispatcher(asked: Asked, ep: int) -> str:
 
 
 def has_experts(asked: Asked) -> bool:
-    """Whether a job's model has routed experts.
+    """Tell if a job's model has routed experts.
 
     Args:
         asked: The job. [-]
 
     Returns:
-        True where some layer has.
+        True where some layer has routed experts.
     """
     return any(isinstance(kind.ffn, Moe) for kind in asked.model.kinds)
 
@@ -125,7 +125,7 @@ def _numbers(asked: Asked) -> Iterator[Lack]:
 
 
 def _loss(asked: Asked) -> Iterator[Lack]:
-    """The head runs in equal chunks of a rank's tokens, and is none of an MTP's."""
+    """Chunked losses that cannot run: of prediction layers, or in unequal chunks."""
     if loss_of(asked) != CHUNKED:
         return
     where, tokens = "spec.stack.loss", asked.training.seq_len
@@ -142,7 +142,7 @@ def _loss(asked: Asked) -> Iterator[Lack]:
 
 
 def _exchange(asked: Asked) -> Iterator[Lack]:
-    """Quantised experts take groups of tokens that are padded."""
+    """DeepEP beside quantised experts, which need padded groups of tokens."""
     if not has_experts(asked) or asked.training.precision == "bf16":
         return
     by_itself, alone = (dispatcher(asked, ep) == "deepep" for ep in (2, 1))

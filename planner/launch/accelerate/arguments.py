@@ -30,7 +30,7 @@ def optim(brief: Brief) -> str | None:
         brief: The plan. [-]
 
     Returns:
-        The word; None where there is none. [text]
+        Word of the optimizer; None where Trainer has no such optimizer. [text]
     """
     name = brief.training.optimizer
     if shards(brief) and name in OF_BITSANDBYTES:
@@ -101,7 +101,7 @@ def _trl(brief: Brief) -> dict[str, Any]:
 
 
 def _recipe(brief: Brief) -> dict[str, Any]:
-    """What no plan decides; ordinary values, to be changed."""
+    """Hyperparameters that no plan decides: ordinary values, for users to change."""
     tuned = brief.training.method != "full"
     return {
         "learning_rate": 2e-4 if tuned else 3e-4,

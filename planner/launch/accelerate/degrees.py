@@ -1,4 +1,4 @@
-"""accelerate.yaml and what lies beside it as fields of a layout."""
+"""Fields of a layout from accelerate.yaml and the files beside it."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ def degrees(its: Found) -> dict[str, Any]:
 
 
 def _batch(its: Found) -> dict[str, Any]:
-    """Micro-batch and steps of accumulation; a value `auto` is the trainer's."""
+    """Micro-batch and gradient accumulation; the trainer's value for `auto`."""
     plugin = block(its.places, "deepspeed_config")
     steps = its.zero.get("gradient_accumulation_steps")
     steps = steps or plugin.get("gradient_accumulation_steps")
@@ -95,13 +95,13 @@ def _words(its: Found) -> list[str]:
 
 
 def _strategy(its: Found, plugin: dict[str, Any]) -> int:
-    """ZeRO stage by TrainingArguments.fsdp where it names one, else the plugin's."""
+    """ZeRO stage that TrainingArguments.fsdp names, else the plugin's stage."""
     named = [STRATEGIES[word] for word in _words(its) if word in STRATEGIES]
     return named[0] if named else _stage(plugin)
 
 
 def _stage(plugin: dict[str, Any]) -> int:
-    """FSDP1 names a strategy; FSDP2 says whether gathered weights are freed."""
+    """ZeRO stage by FSDP1's strategy, or by FSDP2's reshard_after_forward."""
     version = str(plugin.get("version", 1 if "sharding_strategy" in plugin else 2))
     after = str(plugin.get("reshard_after_forward", "true")).lower()
     if version == "1":
@@ -150,7 +150,7 @@ def _deepspeed(its: Found) -> dict[str, Any]:
 
 
 def _host(plugin: dict[str, Any], zero: dict[str, Any], file: str) -> dict[str, Any]:
-    """What DeepSpeed keeps on the host or its drives."""
+    """Shares of the states that DeepSpeed keeps on the host or on drives."""
     found: dict[str, Any] = {}
     for name, key in (("optimizer", "optimizer"), ("parameters", "param")):
         inside = block(zero, f"offload_{key}")

@@ -1,4 +1,4 @@
-"""Finds among launch files which is which."""
+"""Sorts launch files by the library that reads each file."""
 
 import re
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ MARKS = frozenset(
         "num_train_epochs",
     }
 )
-"""Arguments of which one is in every file of a trainer. [text]"""
+"""Arguments that mark a trainer's file, which has at least one. [text]"""
 BLOCKS = ("fsdp_config", "deepspeed_config", "parallelism_config")
 """Blocks of accelerate.yaml whose keys are options of its launcher too. [text]"""
 SWITCHES = {
@@ -35,14 +35,14 @@ SWITCHES = {
     "multi_gpu": "MULTI_GPU",
     "use_megatron_lm": "MEGATRON_LM",
 }
-"""What accelerate's launcher calls a distributed_type. [text]"""
+"""distributed_type by switch of accelerate's launcher. [text]"""
 ZERO = frozenset({"zero_optimization", "train_micro_batch_size_per_gpu"})
-"""Keys of which one is in every ds_config.json. [text]"""
+"""Keys that mark a ds_config.json, which has at least one. [text]"""
 
 
 @dataclass(frozen=True)
 class Found:
-    """What the files hold, by what reads it; empty where no file is for it.
+    """Contents of launch files, by kind of file; empty for a kind without a file.
 
     Attributes:
         places: accelerate.yaml. [-]
@@ -50,8 +50,8 @@ class Found:
         run: run.yaml. [-]
         zero: ds_config.json. [-]
         model: A Hugging Face config. [-]
-        name: File that a message is about. [text]
-        options: Of launch scripts. [-]
+        name: Name of the file for messages. [text]
+        options: Options of launch scripts. [-]
     """
 
     places: Fields = field(default_factory=dict)
@@ -70,7 +70,7 @@ def found(files: Mapping[str, str]) -> Found:
         files: Text by name. [text]
 
     Returns:
-        Their contents. [-]
+        Contents of the files. [-]
     """
     its: dict[str, Any] = {}
     for name, text in files.items():
@@ -99,16 +99,16 @@ _LAUNCH = re.compile(r"accelerate(\.commands\.|\s+)launch")
 
 @cache
 def _launcher() -> frozenset[str]:
-    """Options of `accelerate launch` that places are read from."""
+    """Options of `accelerate launch` that stand for keys of accelerate.yaml."""
     blocks = frozenset[str]().union(*(keys().accelerate[name] for name in BLOCKS))
     plain = {"mixed_precision", "num_processes", "use_cpu", *SWITCHES}
     return blocks - keys().training_arguments | plain
 
 
 def _launched(files: Fields, given: dict[str, Any]) -> dict[str, Any]:
-    """What a command line of `accelerate launch` says in place of accelerate.yaml.
+    """Keys of accelerate.yaml that a command line of `accelerate launch` gives.
 
-    Its options are taken out of those of the program.
+    The launcher's options are removed from *given*, the options of all commands.
     """
     options = {name: given.pop(name) for name in _launcher() & given.keys()}
     if not any(_LAUNCH.search(text) for text in files.values()):
@@ -135,13 +135,13 @@ def _joined(places: Fields, launched: Fields) -> dict[str, Any]:
 
 
 def parsed(text: str) -> dict[str, Any]:
-    """JSON or YAML with names at the top; empty for anything else.
+    """Read JSON or YAML with names at the top; empty for anything else.
 
     Args:
-        text: Of a file. [text]
+        text: Text of a file. [text]
 
     Returns:
-        Its content. [-]
+        Content of the file. [-]
     """
     try:
         its = plain_json(text)
@@ -167,27 +167,27 @@ def _kind(content: Fields) -> str:
 
 
 def _by_trl(text: str) -> bool:
-    """Whether a launch script starts one of TRL's own, which checkpoint by default."""
+    """Tell if a launch script starts a script of TRL, which checkpoints by default."""
     return bool(
         re.search(r"trl/scripts/\w+\.py|\btrl (sft|dpo|grpo|kto|reward)\b", text)
     )
 
 
 def whole(its: Fields, key: str, file: str, default: int = 1, *, least: int = 1) -> int:
-    """A whole number of a file.
+    """Read a whole number from a file.
 
     Args:
         its: Content. [-]
-        key: Its name. [text]
-        file: For the message. [text]
-        default: Where it is not given. [1]
-        least: It is no smaller. [1]
+        key: Name of the number. [text]
+        file: File for the message. [text]
+        default: Number where the file gives none, or `auto`. [1]
+        least: Smallest legal number. [1]
 
     Returns:
         The number. [1]
 
     Raises:
-        BadInputError: It is none.
+        BadInputError: The value is no whole number, or below *least*.
     """
     value = its.get(key)
     if value is None or value == "auto":
@@ -202,19 +202,19 @@ def whole(its: Fields, key: str, file: str, default: int = 1, *, least: int = 1)
 
 
 def part(its: Fields, key: str, file: str, default: float) -> float:
-    """A share of something in a file.
+    """Read a share between 0 and 1 from a file.
 
     Args:
         its: Content. [-]
-        key: Its name. [text]
-        file: For the message. [text]
-        default: Where it is not given. [1]
+        key: Name of the share. [text]
+        file: File for the message. [text]
+        default: Share where the file gives none. [1]
 
     Returns:
         The share. [1]
 
     Raises:
-        BadInputError: It is none.
+        BadInputError: The value is no share.
     """
     value = its.get(key)
     found = default if value is None else number(value)
@@ -226,10 +226,10 @@ def part(its: Fields, key: str, file: str, default: float) -> float:
 
 
 def number(value: object) -> float:
-    """A number, as a file or a command line has it.
+    """Read a number as a file or a command line writes numbers.
 
     Args:
-        value: Of YAML or JSON. [-]
+        value: Value of YAML or JSON. [-]
 
     Returns:
         The number; not-a-number for anything else. [1]
@@ -243,12 +243,12 @@ def number(value: object) -> float:
 
 
 def block(its: Fields, name: str, prefix: str = "") -> dict[str, Any]:
-    """A block of a file, its keys without their prefix; empty where there is none.
+    """Block of a file, with keys without prefix; empty where the file has none.
 
     Args:
         its: Content. [-]
-        name: Of the block. [text]
-        prefix: What its keys may begin with. [text]
+        name: Name of the block. [text]
+        prefix: Prefix that keys of the block may have. [text]
 
     Returns:
         Values by key. [-]

@@ -1,4 +1,4 @@
-"""What of a plan accelerate, Trainer, TRL and PEFT cannot say."""
+"""Features of a plan that accelerate, Trainer, TRL and PEFT cannot express."""
 
 from collections.abc import Iterator
 
@@ -15,17 +15,19 @@ SWITCHES: dict[str, tuple[object, ...]] = {
     "ep_overlap": (False,),
     "cuda_graphs": ("none",),
 }
-"""What is as it is: DDP, FSDP2 and overlap_comm overlap, the rest has no key. [-]"""
+"""Values of switches that every run has. [-]
+
+DDP, FSDP2 and overlap_comm overlap; the other switches have no key."""
 
 
 def gaps(brief: Brief) -> tuple[Gap, ...]:
-    """What of a plan the files cannot say.
+    """Features of a plan that accelerate's files cannot express.
 
     Args:
         brief: The plan. [-]
 
     Returns:
-        One gap for each, none where all of it can be said. [-]
+        One gap per feature; empty where the files express the whole plan. [-]
     """
     return (
         *gaps_of(brief, accelerate),

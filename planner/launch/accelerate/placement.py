@@ -1,4 +1,4 @@
-"""accelerate.yaml: how many ranks, and how they lie."""
+"""accelerate.yaml: number of ranks, and axes of the mesh."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ SIZES = "parallelism_config_"
 
 
 def placement(brief: Brief) -> dict[str, Any]:
-    """The content of accelerate.yaml.
+    """Content of accelerate.yaml.
 
     Args:
         brief: The plan, without gaps. [-]
@@ -59,7 +59,7 @@ def placement(brief: Brief) -> dict[str, Any]:
 
 
 def _precision(brief: Brief) -> dict[str, Any]:
-    """Beside a file of DeepSpeed's accelerate refuses a precision of its own."""
+    """Precision; absent beside DeepSpeed's file, as accelerate refuses both."""
     return {} if deepspeed(brief) else {"mixed_precision": mixed_precision(brief)}
 
 
@@ -111,7 +111,7 @@ def _mesh(brief: Brief) -> dict[str, Any]:
 
 
 def _sequence(brief: Brief) -> dict[str, Any]:
-    """Ulysses among DeepSpeed's ranks."""
+    """Ranks of Ulysses under DeepSpeed, with the sequence length."""
     return {
         f"{SIZES}sp_size": brief.layout.cp,
         f"{SIZES}sp_backend": "deepspeed",

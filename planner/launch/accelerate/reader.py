@@ -1,4 +1,4 @@
-"""accelerate.yaml and a trainer's arguments back into a layout and a training block."""
+"""Reads accelerate.yaml and a trainer's arguments into a layout and training."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -52,13 +52,14 @@ PLACED = frozenset(
 
 
 def reads(files: Mapping[str, str]) -> bool:
-    """Whether the files are of accelerate, or a trainer's arguments alone.
+    """Tell if the files are accelerate's, or a trainer's arguments alone.
 
     Args:
         files: Text by name. [text]
 
     Returns:
-        True where one is accelerate's YAML, or none is DeepSpeed's.
+        True where a file or a command line is accelerate's. True where a trainer's
+        arguments lie beside no file of DeepSpeed.
     """
     its = found(files)
     alone = bool(MARKS & its.training.keys()) and not its.zero
@@ -66,16 +67,16 @@ def reads(files: Mapping[str, str]) -> bool:
 
 
 def read(files: Mapping[str, str]) -> Reading:
-    """Understand accelerate.yaml with what lies beside it.
+    """Read accelerate.yaml and the files beside it.
 
     Args:
         files: Text by name. [text]
 
     Returns:
-        What they say. [-]
+        Settings that the files give. [-]
 
     Raises:
-        BadInputError: None is of accelerate or of a trainer, or a value is wrong.
+        BadInputError: No file is accelerate's or a trainer's, or a value is wrong.
     """
     its = found(files)
     if not (its.places or its.training):
@@ -168,7 +169,7 @@ def _quantized(bits: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _stack(its: Found) -> dict[str, Any]:
-    """Stack and words that the files name beyond the room's own."""
+    """Stack, and words of the stack block, that differ from accelerate's defaults."""
     given: dict[str, Any] = {}
     kind = str(its.places.get("distributed_type", "")).upper()
     if kind == "DEEPSPEED" or its.zero:
@@ -193,7 +194,7 @@ _ACCUMULATION = "gradient_accumulation_kwargs"
 
 
 def _weights(its: Found) -> dict[str, Any]:
-    """The precision policy that the format of the weights and of the maths make."""
+    """Stack that the formats of weights and of computation imply."""
     mesh = block(its.run, "distributed")
     sharded = whole(mesh, "fsdp_size", "run.yaml") > 1
     half = _precision(its) in ("bf16", "fp16", "fp8")
@@ -211,7 +212,7 @@ def _ignored(its: Found) -> Iterator[str]:
 
 
 def _unknown(its: Found) -> Iterator[str]:
-    """What nobody reads, and what changes time or memory without a word for it."""
+    """Settings that are not read, and settings that are not priced."""
     for path in unknown_keys(its.places):
         yield f"{path}: no key of accelerate"
     yield from told(its.training, its.options)

@@ -1,4 +1,4 @@
-"""run.yaml: what train.py does beside the trainer's arguments."""
+"""run.yaml: settings of train.py beside the trainer's arguments."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ HALF = {"bf16": "bfloat16", "fp16": "float16", "fp8": "bfloat16"}
 
 
 def run(brief: Brief) -> dict[str, Any]:
-    """The content of run.yaml.
+    """Content of run.yaml.
 
     Args:
         brief: The plan, without gaps. [-]
@@ -67,7 +67,7 @@ def weights(brief: Brief) -> str:
 
 
 def _distributed(brief: Brief) -> dict[str, Any]:
-    """Transformers' own mesh; ZeRO 2 keeps the gathered weights of its layers."""
+    """Transformers' own mesh; ZeRO 2 keeps the gathered weights of layers."""
     its = brief.layout
     found: dict[str, Any] = {"tp_size": its.tp}
     if its.zero_stage < 2:

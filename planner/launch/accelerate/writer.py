@@ -37,13 +37,13 @@ HEADS = {
 
 
 def write(brief: Brief) -> Program:
-    """The program: a training script, its configuration and the model.
+    """Write the program: a training script, the script's configuration and the model.
 
     Args:
         brief: The plan, without gaps. [-]
 
     Returns:
-        The files, and how they are started. [-]
+        The files, and the words that start the script. [-]
     """
     return Program(
         files=tuple(_files(brief)),

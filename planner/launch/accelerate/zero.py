@@ -9,7 +9,7 @@ DRIVES = "/local_nvme"
 
 
 def zero(brief: Brief) -> dict[str, Any]:
-    """The settings of ds_config.json.
+    """Settings of ds_config.json.
 
     Args:
         brief: The plan, without gaps. [-]

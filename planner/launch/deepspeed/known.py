@@ -1,4 +1,4 @@
-"""Every key of ds_config.json that DeepSpeed reads; its parser lets others pass."""
+"""Keys of ds_config.json that DeepSpeed reads; DeepSpeed's parser passes others."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -6,10 +6,10 @@ from functools import cache
 from pathlib import Path
 
 VERSION = "0.19.8"
-"""The release that files are written for. [text]"""
+"""Release of DeepSpeed that files are written for. [text]"""
 FILE = Path(__file__).with_name("keys.json")
 ANY = "*"
-"""A block whose keys are its own affair: parameters of an optimizer. [text]"""
+"""Mark of a block with any keys, such as parameters of an optimizer. [text]"""
 
 
 @cache
@@ -17,7 +17,7 @@ def known() -> dict[str, list[str]]:
     """Keys by block; the empty name is the top of the file.
 
     Returns:
-        Names; a block that is not there has a plain value. [text]
+        Names; a key without a block of that path has a plain value. [text]
 
     References:
         DeepSpeed 0.19.8 deepspeed/runtime/constants.py, runtime/config.py,
@@ -33,11 +33,11 @@ def unknown(settings: Mapping[str, object], block: str = "") -> Iterator[str]:
     """Keys that DeepSpeed passes over without a word, or refuses.
 
     Args:
-        settings: Of a file, or of a block in it. [-]
+        settings: Settings of a file, or of a block in a file. [-]
         block: Path of that block, with dots. [text]
 
     Yields:
-        Paths. [text]
+        Paths of keys. [text]
     """
     for name, value in settings.items():
         path = f"{block}.{name}" if block else name

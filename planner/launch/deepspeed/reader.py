@@ -1,4 +1,4 @@
-"""ds_config.json, alone or beside the arguments of Trainer, read back."""
+"""Reads ds_config.json, alone or beside the arguments of Trainer."""
 
 import json
 import re
@@ -19,7 +19,7 @@ from planner.specs.layout import Stage
 
 Fields = Mapping[str, Any]
 AUTO = "auto"
-"""Value that Trainer's DeepSpeed plugin fills in from its own arguments. [text]"""
+"""Value that Trainer's DeepSpeed plugin fills in from Trainer's arguments. [text]"""
 MARKS = frozenset(
     {
         "zero_optimization",
@@ -28,7 +28,7 @@ MARKS = frozenset(
         "tensor_parallel",
     }
 )
-"""Keys of which one is in every ds_config.json. [text]"""
+"""Keys that mark a ds_config.json, which has at least one. [text]"""
 LAYOUT = frozenset(
     {
         "train_batch_size",
@@ -52,7 +52,7 @@ TRAINER = {
 }
 """Trainer's argument behind `auto`, by key. [text]"""
 DEFAULTS = {"per_device_train_batch_size": 8, "gradient_accumulation_steps": 1}
-"""What Trainer takes where an argument is not given. [1]"""
+"""Values that Trainer takes where an argument is not given. [1]"""
 OPTIMIZERS = {
     "adamw": "adamw",
     "adam": "adamw",
@@ -67,19 +67,19 @@ OPTIMIZERS = {
 
 
 def reads(files: Mapping[str, str]) -> bool:
-    """Whether one of the files is a configuration of DeepSpeed.
+    """Tell if some file is a configuration of DeepSpeed.
 
     Args:
         files: Text by name. [text]
 
     Returns:
-        True where one is JSON with a key that only DeepSpeed has.
+        True where a file is JSON or YAML with a key of `MARKS`.
     """
     return any(MARKS & _parsed(text).keys() for text in files.values())
 
 
 def _parsed(text: str) -> dict[str, Any]:
-    """JSON or YAML with names at the top; empty for anything else."""
+    """Read JSON or YAML with names at the top; empty for anything else."""
     try:
         its = plain_json(text)
     except DocumentError:
@@ -91,19 +91,19 @@ def _parsed(text: str) -> dict[str, Any]:
 
 
 def read(files: Mapping[str, str]) -> Reading:
-    """Understand ds_config.json with what lies beside it.
+    """Read ds_config.json and the files beside it.
 
-    Beside it may lie Trainer's arguments as JSON or YAML, a model's config.json, a
-    hostfile and the script that starts the run; each is optional.
+    Optional files: Trainer's arguments as JSON or YAML, a model's config.json, a
+    hostfile, and the script that starts the run.
 
     Args:
         files: Text by name. [text]
 
     Returns:
-        What they say. [-]
+        Settings that the files give. [-]
 
     Raises:
-        BadInputError: None is a configuration of DeepSpeed, or a value is wrong.
+        BadInputError: No file is a configuration of DeepSpeed, or a value is wrong.
     """
     name, its = _settings(files)
     options = options_of(files, _WORDS)
@@ -145,7 +145,7 @@ def _settings(files: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
 
 
 def _trainer(files: Mapping[str, str]) -> dict[str, Any]:
-    """Arguments of Trainer, where a file has some."""
+    """Arguments of Trainer; empty where no file has any."""
     marks = {"per_device_train_batch_size", "deepspeed", "gradient_checkpointing"}
     for text in files.values():
         its = _parsed(text)
@@ -155,7 +155,7 @@ def _trainer(files: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _filled(its: Fields, trainer: Fields) -> tuple[dict[str, Any], list[str]]:
-    """Settings with every `auto` that Trainer fills in, and those that stay open."""
+    """Settings with every `auto` that Trainer fills in, and keys that stay open."""
     found = dict(its)
     for key, argument in TRAINER.items():
         if trainer and found.get(key, AUTO) == AUTO:
@@ -202,7 +202,7 @@ def _block(its: Fields, name: str) -> dict[str, Any]:
 
 
 def _whole(its: Fields, key: str, file: str) -> int:
-    """A whole number; DeepSpeed reads 1e3 and 2.0 as such too."""
+    """Read a whole number; DeepSpeed reads 1e3 and 2.0 as whole numbers too."""
     value = its.get(key, 0)
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not float(value).is_integer() or value < 0:
@@ -225,7 +225,7 @@ def _experts(its: Fields, file: str) -> dict[str, Any]:
 
 
 def _offload(zero: Fields, file: str) -> dict[str, Any]:
-    """Shares on the host; the flags of before 2021 mean all of it in memory."""
+    """Shares of the states on the host; flags of before 2021 mean all, in memory."""
     found: dict[str, Any] = {}
     for key, flag, name in (
         ("offload_optimizer", "cpu_offload", "optimizer"),
@@ -241,7 +241,7 @@ def _offload(zero: Fields, file: str) -> dict[str, Any]:
 
 
 def _share(block: Fields, field: str, file: str) -> float:
-    """The part that lies on the host; all of it where nothing is said. [1]."""
+    """Share that lies on the host; 1 where no ratio is given. [1]."""
     value = block.get("ratio", 1.0)
     if (
         isinstance(value, bool)
@@ -255,7 +255,7 @@ def _share(block: Fields, field: str, file: str) -> float:
 
 
 def _stages(its: Fields, trainer: Fields, file: str) -> dict[str, Any]:
-    """Counts of a pipeline where they are written down, and what is recomputed."""
+    """Pipeline stages with layer counts where given, and the recompute kind."""
     pipeline = _block(its, "pipeline")
     every = _whole(pipeline, "activation_checkpoint_interval", file)
     count = _block(its, "activation_checkpointing").get("number_checkpoints")
@@ -302,7 +302,7 @@ def _training(
 
 
 def _global_batch(its: Fields, layout: Fields, gpus: int | None) -> int | None:
-    """As it is given, or micro-batches of all replicas where their number is known."""
+    """Global batch as given, else the sequences of all replicas; None where unknown."""
     given = its.get("train_batch_size")
     if isinstance(given, int):
         return given
@@ -325,7 +325,7 @@ def _length(trainer: Fields, file: str) -> int | None:
 
 
 def _launched(trainer: Fields) -> int | None:
-    """Ranks that the launcher is told to start; it takes one node by itself. [1]."""
+    """Ranks that the launcher starts; one node where no number is given. [1]."""
     ranks = next((trainer[n] for n in _RANKS if n in trainer), None)
     nodes = next((trainer[n] for n in _NODES if n in trainer), 1)
     if not isinstance(ranks, int) or not isinstance(nodes, int):
@@ -334,7 +334,7 @@ def _launched(trainer: Fields) -> int | None:
 
 
 def _others(trainer: Fields) -> dict[str, Any]:
-    """Arguments but those of launchers."""
+    """Arguments of Trainer without `_WORDS`."""
     return {k: v for k, v in trainer.items() if k not in _WORDS}
 
 
@@ -385,7 +385,7 @@ def _slots(files: Mapping[str, str]) -> int | None:
 
 
 def _model(files: Mapping[str, str]) -> dict[str, Any]:
-    """A Hugging Face config that lies beside it."""
+    """Hugging Face config among the files."""
     for text in files.values():
         its = _parsed(text)
         if "model_type" in its:
@@ -401,7 +401,7 @@ def _ignored(its: Fields) -> Iterator[str]:
 
 
 def _unpriced(its: Fields) -> Iterator[str]:
-    """What changes memory or time, and no layout says."""
+    """Settings that change memory or time and that no layout expresses."""
     block = _block(its, "activation_checkpointing")
     for key in ("cpu_checkpointing", "partition_activations"):
         if block.get(key):

@@ -19,18 +19,18 @@ SWITCHES: dict[str, tuple[object, ...]] = {
     "ep_overlap": (False,),
     "cuda_graphs": ("none",),
 }
-"""What has no key. [-]"""
+"""Values of the switches that have no key. [-]"""
 DRIVES = "/local_nvme"
 
 
 def gaps(brief: Brief) -> tuple[Gap, ...]:
-    """What of a plan ds_config.json and the script around it cannot say.
+    """Features of a plan that ds_config.json and its training script cannot express.
 
     Args:
         brief: The plan. [-]
 
     Returns:
-        One gap for each, none where all of it can be said. [-]
+        One gap per feature; empty where the files express the whole plan. [-]
     """
     return (
         *gaps_of(brief, deepspeed),
@@ -54,13 +54,13 @@ def _layout_gaps(brief: Brief) -> Iterator[Gap]:
 
 
 def write(brief: Brief) -> Program:
-    """The program: a training script, its configuration, the model and the hosts.
+    """Write the program: a training script, ds_config.json, the model and the hosts.
 
     Args:
         brief: The plan. [-]
 
     Returns:
-        The files, and how they are started. [-]
+        The files, and the words that start the script. [-]
     """
     settings = json.dumps(configuration(brief), indent=2) + "\n"
     fields = {k: v for k, v in brief.model.items() if k != "name"}
@@ -95,7 +95,7 @@ _VERSIONS = (
 
 
 def _hosts(brief: Brief) -> str:
-    """One line a node; launch.sh tells a node its number, so names are yours."""
+    """Hostfile with one line per node; users may change the names of nodes."""
     head = "# Nodes in the order of their ranks; give them their names for pdsh.\n"
     slots = brief.gpus_per_node
     return head + "".join(f"node-{n} slots={slots}\n" for n in range(brief.nodes))
@@ -136,7 +136,7 @@ def _first(brief: Brief) -> Iterator[str]:
 
 
 def configuration(brief: Brief) -> dict[str, Any]:
-    """The settings of ds_config.json.
+    """Settings of ds_config.json.
 
     Args:
         brief: The plan. [-]
@@ -158,7 +158,7 @@ def configuration(brief: Brief) -> dict[str, Any]:
 
 
 def _batch(its: Layout) -> dict[str, Any]:
-    """No train_batch_size under AutoTP, which counts tensor ranks as replicas."""
+    """Batch sizes; AutoTP takes tensor ranks for replicas, and gets no global batch."""
     found: dict[str, Any] = {
         "train_micro_batch_size_per_gpu": its.micro_batch,
         "gradient_accumulation_steps": its.grad_accum,

@@ -1,4 +1,4 @@
-"""One file per launcher; a new one is registered in this tuple."""
+"""One file per launcher; a new launcher is registered in this tuple."""
 
 from planner.launch.launchers.kubernetes import KUBERNETES
 from planner.launch.launchers.slurm import SLURM

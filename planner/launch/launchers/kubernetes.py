@@ -1,4 +1,4 @@
-"""Kubernetes: a Kubeflow Trainer v2 TrainJob, and the same as a plain JobSet."""
+"""Kubernetes: a Kubeflow Trainer v2 TrainJob, and a plain JobSet of the same run."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,27 +13,28 @@ RESOURCE = {
     "amd": "amd.com/gpu",
     "intel": "habana.ai/gaudi",
 }
-"""What a device plugin calls a GPU. [text]"""
+"""Resource name of a GPU in a device plugin, by vendor. [text]"""
 IMAGE = "IMAGE"
 FOLDER = "/plan"
-"""Where the launch folder is mounted in a container. [text]"""
+"""Path at which the launch folder is mounted in a container. [text]"""
 COPY = "/tmp/plan"  # noqa: S108  # in the container's own file system
-"""Where a pod copies it: a ConfigMap is read-only, and its files cannot run. [text]"""
+"""Path of a pod's copy: a ConfigMap is read-only, and its files cannot run. [text]"""
 RDMA = {
     "infiniband": "rdma/rdma_shared_device_a",
     "roce": "rdma/rdma_shared_device_a",
     "efa": "vpc.amazonaws.com/efa",
 }
-"""What a device plugin calls the NICs, by fabric: the name in the examples of NVIDIA's
-Network Operator, and that of the EFA plugin. [text]"""
+"""Resource name of the NICs in a device plugin, by fabric. [text]
+
+Source: examples of NVIDIA's Network Operator; the EFA plugin."""
 
 
 def write(brief: Brief, program: Program) -> tuple[LaunchFile, ...]:
-    """A TrainJob for clusters with Kubeflow Trainer, a JobSet for those without.
+    """Write a TrainJob for clusters with Kubeflow Trainer, a JobSet for other clusters.
 
     Args:
         brief: The plan. [-]
-        program: What the nodes run. [-]
+        program: Program that the nodes run. [-]
 
     Returns:
         Both objects. [-]
@@ -75,7 +76,7 @@ def _key(name: str) -> str:
 
 
 def _nics(brief: Brief) -> dict[str, int]:
-    """The NICs of a node, where there are several nodes and their plugin is known."""
+    """NIC resources of a pod; empty on one node, or where the plugin is unknown."""
     node = brief.cluster.node
     name = RDMA.get(brief.cluster.nic.fabric or "")
     if name is None or brief.nodes == 1:
@@ -89,13 +90,13 @@ def _resources(brief: Brief) -> dict[str, Any]:
 
 
 def _script(variables: str) -> str:
-    """What a pod runs: the folder's copy, which may be written to."""
+    """Shell line of a pod, which starts launch.sh in a writable copy of the folder."""
     copied = f"mkdir -p {COPY} && cp -rL {FOLDER}/* {COPY}/"
     return f"{copied} && {variables} bash {COPY}/launch.sh"
 
 
 def _train_job(brief: Brief) -> dict[str, Any]:
-    """The runtime sets PET_* as torchrun reads them; launch.sh takes them over."""
+    """TrainJob; launch.sh takes over the PET_* variables that the runtime sets."""
     script = _script(
         'NNODES="$PET_NNODES" NODE_RANK="$PET_NODE_RANK" '
         'MASTER_ADDR="$PET_MASTER_ADDR" MASTER_PORT="$PET_MASTER_PORT"'
@@ -118,7 +119,7 @@ def _train_job(brief: Brief) -> dict[str, Any]:
 
 
 def _job_set(brief: Brief, names: Sequence[str]) -> dict[str, Any]:
-    """One indexed job; the index of a pod is the rank of its node."""
+    """JobSet of one indexed job; the index of a pod is the rank of its node."""
     container: dict[str, Any] = {
         "name": "train",
         "image": IMAGE,
@@ -165,13 +166,13 @@ def _job_set(brief: Brief, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _mounted(brief: Brief, names: Sequence[str]) -> dict[str, Any]:
-    """The folder as a volume, its files where the folder has them."""
+    """Volume of the launch folder, with every file at its path in the folder."""
     items = [{"key": _key(name), "path": name} for name in names]
     return {"name": brief.job, "items": items}
 
 
 def start(brief: Brief) -> str:
-    """The command that creates the job.
+    """Command that creates the job.
 
     Args:
         brief: The plan. [-]

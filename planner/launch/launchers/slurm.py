@@ -15,15 +15,15 @@ LONGEST = 7 * 24 * HOUR
 
 
 def write(brief: Brief, program: Program) -> tuple[LaunchFile, ...]:
-    """A batch script that starts launch.sh once on every node.
+    """Write a batch script that starts launch.sh once on every node.
 
-    Ranks follow the node list, which Slurm's topology plugin sorts by switch, so that
-    neighbours in rank are neighbours in the network: ``--switches`` asks for as few
-    leaf units as the nodes fill, and a file of host names overrides the order.
+    Ranks follow the node list, which Slurm's topology plugin sorts by switch.
+    Neighbours in rank are thus neighbours in the network. ``--switches`` asks for as
+    few leaf units as the nodes fill; a file of host names overrides the order.
 
     Args:
         brief: The plan. [-]
-        program: What the nodes run. [-]
+        program: Program that the nodes run. [-]
 
     Returns:
         The script. [-]
@@ -44,7 +44,7 @@ def write(brief: Brief, program: Program) -> tuple[LaunchFile, ...]:
 
 
 def _time(brief: Brief) -> dict[str, str]:
-    """Limit of the job: its steps at the slow end of the prediction, and its start."""
+    """Time limit of the job: all steps at the slow end of the prediction, and start."""
     step = brief.estimate.step_time_s.high
     needed = START + brief.training_steps * step
     limit = min(-(-needed // MINUTES_10) * MINUTES_10, LONGEST)
@@ -77,7 +77,7 @@ def leaf_units(brief: Brief) -> int:
 
 
 def start(brief: Brief) -> str:
-    """The command that submits the job.
+    """Command that submits the job.
 
     Args:
         brief: The plan. [-]

@@ -8,11 +8,11 @@ SCRIPT = "run.sh"
 
 
 def write(brief: Brief, program: Program) -> tuple[LaunchFile, ...]:
-    """A script that starts launch.sh on every host of a file.
+    """Write a script that starts launch.sh on every host of a file.
 
     Args:
         brief: The plan. [-]
-        program: What the nodes run. [-]
+        program: Program that the nodes run. [-]
 
     Returns:
         The script; none for one node, which launch.sh starts by itself. [-]
@@ -25,7 +25,7 @@ def write(brief: Brief, program: Program) -> tuple[LaunchFile, ...]:
 
 
 def start(brief: Brief) -> str:
-    """The command that starts the run.
+    """Command that starts the run.
 
     Args:
         brief: The plan. [-]

@@ -1,4 +1,4 @@
-"""A plan as arguments of Megatron-LM's pretrain_gpt.py, by its own groups."""
+"""Arguments of Megatron-LM's pretrain_gpt.py for a plan, by Megatron's groups."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -16,7 +16,7 @@ CP_TYPES = {"ring": "p2p", "all-gather": "all_gather", "ulysses": "a2a"}
 """--cp-comm-type by kind of context parallelism. [text]"""
 MOMENTUM = {"sgd": 0.0, "sgd-momentum": 0.9}
 RECIPES = {"delayed": "delayed", "current": "tensorwise", "blockwise": "blockwise"}
-"""--fp8-recipe by the stack's. [text]"""
+"""--fp8-recipe by the stack's fp8 recipe. [text]"""
 Group = tuple[str, list[Argument]]
 
 
@@ -94,7 +94,7 @@ def _flags(*pairs: tuple[str, object]) -> list[Argument]:
 
 
 def _stages(brief: Brief) -> list[Argument]:
-    """A count where all stages are alike, else the layout spelled out."""
+    """Virtual stages: a count where all stages are alike, else the layout of stages."""
     its, mtp = brief.layout, brief.architecture.mtp_layers
     if its.pp == 1:
         return []
@@ -149,7 +149,7 @@ def _memory(layout: Layout) -> list[Argument]:
 
 
 def fp8_recipe(brief: Brief) -> str | None:
-    """How 8-bit tensors are scaled.
+    """Scaling recipe of 8-bit tensors.
 
     Args:
         brief: The plan. [-]
@@ -190,7 +190,7 @@ def _numbers(brief: Brief) -> list[Argument]:
 
 
 def _alone(brief: Brief) -> bool:
-    """Whether the weights of linears are kept in fp8 and in no other format."""
+    """Tell if the weights of linear layers are kept in fp8 alone."""
     stack = brief.framework == "megatron" and bool(brief.stack.get("fp8_primary"))
     return stack or brief.layout.comm_dtype.parameters == "fp8"
 
@@ -218,7 +218,7 @@ def _optimizer(brief: Brief) -> list[Argument]:
 
 
 def _moments(brief: Brief) -> list[Argument]:
-    """Moments narrower than 32 bits; offload names the same optimizer already."""
+    """Options of moments narrower than 32 bits; offload already names the optimizer."""
     dtype = MOMENTS[brief.training.state_bits]
     if dtype is None:
         return []

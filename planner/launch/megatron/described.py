@@ -24,7 +24,7 @@ GPT2 = {
     "ffn_hidden_size": "n_inner",
     "max_position_embeddings": "n_positions",
 }
-"""The same of a GPT-2. [text]"""
+"""Hugging Face field of a GPT-2 by argument of Megatron. [text]"""
 OTHERS = frozenset(
     {
         "vocab_size",
@@ -76,7 +76,7 @@ FOREIGN = (
 
 
 def described(its: Given) -> dict[str, Any]:
-    """A Hugging Face config of the same layers.
+    """Hugging Face config of the layers that the arguments describe.
 
     Args:
         its: Values by argument. [-]
@@ -105,7 +105,7 @@ def vocabulary(its: Given) -> int:
 
 
 def _family(its: Given) -> str:
-    """The family whose layers these are; empty where none is known to be."""
+    """Family with the layers that the arguments describe; empty where none is known."""
     if any(its.get(name) for name in FOREIGN):
         return ""
     gated, rms = its.get("swiglu"), its.get("normalization") == "RMSNorm"
@@ -128,7 +128,7 @@ def _gated(its: Given) -> str:
 
 
 def _all_experts(frequency: str) -> bool:
-    """Whether every layer has experts, by a number or a list of 0 and 1."""
+    """Tell if every layer has experts, by a number or a list of 0 and 1."""
     return frequency == "1" or not frequency.replace("[1]", "").strip("*0123456789")
 
 

@@ -1,4 +1,4 @@
-"""What of a plan Megatron-LM's arguments cannot say."""
+"""Features of a plan that Megatron-LM's arguments cannot express."""
 
 from collections.abc import Iterator
 
@@ -12,13 +12,13 @@ SCHEDULES = ("1f1b", "interleaved")
 
 
 def gaps(brief: Brief) -> tuple[Gap, ...]:
-    """What of a plan Megatron-LM's arguments cannot say.
+    """Features of a plan that Megatron-LM's arguments cannot express.
 
     Args:
         brief: The plan. [-]
 
     Returns:
-        One gap for each, none where all of it can be said. [-]
+        One gap per feature; empty where the arguments express the whole plan. [-]
     """
     return (*gaps_of(brief, megatron), *layout_gaps(brief))
 
@@ -30,7 +30,7 @@ def layout_gaps(brief: Brief) -> Iterator[Gap]:
         brief: The plan. [-]
 
     Yields:
-        One gap for each.
+        One gap per feature.
     """
     yield from switch_gaps(brief, "megatron", {"cuda_graphs": ("none",)})
     its = brief.layout

@@ -27,7 +27,7 @@ def _file() -> _File:
 
 @cache
 def _defaults() -> dict[str, list[Any]]:
-    """What each release takes where an argument is not given, by name."""
+    """Default values of an argument, one for each release, by name."""
     found: dict[str, list[Any]] = {}
     for version in VERSIONS:
         for one in declared(version).values():
@@ -36,14 +36,14 @@ def _defaults() -> dict[str, list[Any]]:
 
 
 def is_harmless(name: str, value: object) -> bool:
-    """Whether an argument leaves the price as it is.
+    """Tell if an argument leaves the price unchanged.
 
     Args:
-        name: As the parser keeps it. [text]
-        value: Of it. [-]
+        name: Name of the argument as the parser keeps it. [text]
+        value: Value of the argument. [-]
 
     Returns:
-        False where it changes time or memory, and where nobody knows.
+        False where the argument changes time or memory, or may change them.
     """
     its = _file()
     if name in its.plain:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 VERSIONS = ("0.16.1", "0.19.0")
 """Releases whose arguments are known, oldest first. [text]"""
 VERSION = VERSIONS[0]
-"""The release that scripts are written for. [text]"""
+"""Release that scripts are written for. [text]"""
 _FOLDER = Path(__file__).parent
 _TYPES = {"int": int, "float": float}
 
@@ -23,7 +23,7 @@ def declared(version: str = VERSION) -> dict[str, dict[str, Any]]:
         version: One of `VERSIONS`. [text]
 
     Returns:
-        Its declaration by option: dest, kind, nargs, type, choices, default. [-]
+        Declarations by option: dest, kind, nargs, type, choices, default. [-]
 
     References:
         Megatron-LM core_v<version> megatron/training/arguments.py, parsed.
@@ -40,7 +40,7 @@ class _Strict(ArgumentParser):
 
 @cache
 def _parser(version: str) -> _Strict:
-    """The release's command line, rebuilt from its declarations."""
+    """Parser of a release's command line, rebuilt from the declarations."""
     parser = _Strict(allow_abbrev=False, add_help=False, exit_on_error=False)
     for one in {id(one): one for one in declared(version).values()}.values():
         if one["options"]:
@@ -95,7 +95,7 @@ def given(words: Sequence[str], version: str = VERSION) -> dict[str, Any]:
         version: One of `VERSIONS`. [text]
 
     Returns:
-        Their values. [-]
+        Values of the options, by dest. [-]
 
     Raises:
         ValueError: An option is wrong.

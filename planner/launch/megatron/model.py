@@ -27,11 +27,11 @@ EPSILONS = (
     "norm_epsilon",
     "norm_eps",
 )
-"""Names of the epsilon of a model's norms, one of them by family. [text]"""
+"""Names of the epsilon of a model's norms; a family uses one name. [text]"""
 
 
 def model_arguments(brief: Brief) -> list[Argument]:
-    """The arguments that describe a model.
+    """Arguments that describe a model.
 
     Args:
         brief: The plan, whose model has no gaps. [-]
@@ -132,7 +132,7 @@ def _mlp(brief: Brief) -> list[Argument]:
 
 
 def _experts(brief: Brief) -> list[Argument]:
-    """Routed experts; which layers have them as Megatron's list of 0 and 1."""
+    """Options of routed experts; --moe-layer-freq marks the layers with experts."""
     model = brief.architecture
     routed = [kind.ffn for kind in model.kinds if isinstance(kind.ffn, Moe)]
     if not routed:
@@ -162,11 +162,11 @@ def _groups(brief: Brief) -> list[Argument]:
 
 
 FLEX = ("deepep", "hybridep")
-"""Backends that send one copy of a token, the usual one first. [text]"""
+"""Backends that send one copy of a token, the default backend first. [text]"""
 
 
 def dispatcher(brief: Brief) -> list[Argument]:
-    """What sends tokens to experts: DeepEP sends one copy to a node.
+    """Options of the token dispatcher; DeepEP sends one copy of a token to a node.
 
     Args:
         brief: The plan of a model with experts. [-]

@@ -1,4 +1,4 @@
-"""The layout that Megatron's arguments fix."""
+"""Layout that Megatron's arguments fix."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -31,7 +31,7 @@ COUNTS = frozenset(
 )
 """Arguments that count layers, stages or ranks. [text]"""
 MOST = 1 << 16
-"""Layers, stages or ranks of an axis. [1]"""
+"""Most layers, stages or ranks of an axis. [1]"""
 USED = frozenset(
     {
         "tensor_model_parallel_size",
@@ -72,11 +72,11 @@ USED = frozenset(
 
 
 def placed(its: Given, file: str, gpus: int | None) -> dict[str, Any]:
-    """Fields of a layout; those that the arguments leave open stay open.
+    """Fields of a layout; fields that the arguments leave open stay open.
 
     Args:
         its: Values by argument. [-]
-        file: Where they are from, for messages. [text]
+        file: File of the arguments, for messages. [text]
         gpus: Ranks of the run, if known. [1]
 
     Returns:
@@ -102,7 +102,7 @@ def placed(its: Given, file: str, gpus: int | None) -> dict[str, Any]:
 
 
 def _bounded(its: Given, file: str) -> None:
-    """Refuse a count that no run has: none at all, or more than is worth a list."""
+    """Refuse a count below 1 or above `MOST`."""
     for name in sorted(COUNTS & its.keys()):
         if its[name] is not None and not 1 <= its[name] <= MOST:
             option = "--" + name.replace("_", "-")
@@ -134,7 +134,7 @@ def _shards(its: Given, found: Given, gpus: int | None) -> dict[str, Any]:
 
 
 def _experts(its: Given, tp: int) -> dict[str, Any]:
-    """Experts take the tensor degree unless they are given one of their own."""
+    """Expert degrees; without an expert tensor degree, etp is the tensor degree."""
     if not its.get("num_experts"):
         return {}
     return {
@@ -199,13 +199,13 @@ def stage_counts(its: Given, pp: int, file: str) -> tuple[int, tuple[int, ...] |
     Args:
         its: Values by argument. [-]
         pp: Pipeline ranks. [1]
-        file: Where they are from, for messages. [text]
+        file: File of the arguments, for messages. [text]
 
     Returns:
         (chunks, layers in model order or None where all stages are alike). [-]
 
     Raises:
-        BadInputError: Layers and stages cannot be.
+        BadInputError: The first and last stage take more layers than the model has.
     """
     text = its.get("pipeline_model_parallel_layout")
     if text:
@@ -231,7 +231,10 @@ def stage_counts(its: Given, pp: int, file: str) -> tuple[int, tuple[int, ...] |
 
 
 def _rank_counts(its: Given, layers: int, pp: int) -> list[int] | None:
-    """Layers of every rank where the first or last has a number of its own."""
+    """Layers of every rank where stages are uneven, embedding and loss counted.
+
+    None where all stages are alike.
+    """
     first, last = (
         its.get(f"decoder_{end}_pipeline_num_layers") for end in ("first", "last")
     )
@@ -247,7 +250,7 @@ def _rank_counts(its: Given, layers: int, pp: int) -> list[int] | None:
 
 
 def _counted_ends(its: Given) -> tuple[int, int]:
-    """Whether embedding and loss count as a layer each when stages are cut. [1]."""
+    """Layers that embedding and loss count for when stages are cut, 0 or 1. [1]."""
     return (
         int(bool(its.get("account_for_embedding_in_pipeline_split"))),
         int(bool(its.get("account_for_loss_in_pipeline_split"))),
@@ -255,7 +258,7 @@ def _counted_ends(its: Given) -> tuple[int, int]:
 
 
 def _chunks(ranks: list[int], vpp: int, its: Given) -> tuple[int, ...]:
-    """Virtual stages of ranks: chunk c of rank r is stage ``c pp + r``. [1]."""
+    """Layers by virtual stage: chunk c of rank r is stage ``c pp + r``. [1]."""
     counts = [count // vpp for _ in range(vpp) for count in ranks]
     embedding, loss = _counted_ends(its)
     counts[0] -= embedding

@@ -1,4 +1,4 @@
-"""Arguments of Megatron-LM back into a layout, a training block and a model."""
+"""Reads arguments of Megatron-LM into a layout, a training block and a model."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -91,29 +91,29 @@ UNPRICED = frozenset(
 
 
 def reads(files: Mapping[str, str]) -> bool:
-    """Whether a file looks like arguments of Megatron-LM.
+    """Tell if a file looks like arguments of Megatron-LM.
 
     Args:
         files: Text by name. [text]
 
     Returns:
-        True where one names a tensor or pipeline degree as Megatron does.
+        True where a file holds two options of: tensor degree, micro-batch, layers.
     """
     marks = ("--tensor-model-parallel-size", "--micro-batch-size", "--num-layers")
     return any(sum(mark in text for mark in marks) > 1 for text in files.values())
 
 
 def read(files: Mapping[str, str]) -> Reading:
-    """Understand a script, an argument list or a model_config.yaml.
+    """Read a script, an argument list or a model_config.yaml.
 
     Args:
         files: Text by name; other files are passed over. [text]
 
     Returns:
-        What they say. [-]
+        Settings that the files give. [-]
 
     Raises:
-        BadInputError: No file has arguments of Megatron, or one has a wrong value.
+        BadInputError: No file has arguments of Megatron, or a value is wrong.
     """
     name, words = _words(files)
     words, open_ones = filled(words, READ | UNPRICED, file=name)
@@ -168,11 +168,6 @@ _STARTER = frozenset(
 """Options of torchrun, which starts the ranks. [text]"""
 
 
-def _per_replica(its: Given) -> int | None:
-    """Megatron takes one micro-batch a step where no global batch is given. [1]."""
-    return None if its.get("global_batch_size") else its.get("micro_batch_size", 1)
-
-
 def _shown(its: Given, names: Iterable[str]) -> Iterator[str]:
     """Settings as a user would write them."""
     for name in sorted(names):
@@ -182,7 +177,7 @@ def _shown(its: Given, names: Iterable[str]) -> Iterator[str]:
 
 
 def _unplaced(its: Given, gpus: int | None) -> Iterator[str]:
-    """Parts of a layout that were seen and cannot be said in one."""
+    """Settings that were seen and cannot be expressed in a layout."""
     if its.get("num_distributed_optimizer_instances", 1) > 1 and gpus is None:
         yield "--num-distributed-optimizer-instances, for want of the number of ranks"
     text = str(its.get("pipeline_model_parallel_layout") or "")
@@ -191,7 +186,7 @@ def _unplaced(its: Given, gpus: int | None) -> Iterator[str]:
 
 
 def _words(files: Mapping[str, str]) -> tuple[str, list[str]]:
-    """The file that names most arguments, as words; a script before its YAML twin."""
+    """Words of the file with most arguments; a script is taken before its YAML twin."""
     best: tuple[str, list[str]] = ("", [])
     scripts = sorted(files, key=lambda n: (n.endswith((".yaml", ".yml")), n))
     for name in scripts:
@@ -210,7 +205,7 @@ def _words(files: Mapping[str, str]) -> tuple[str, list[str]]:
 
 
 def _unquoted(words: Sequence[str]) -> Iterator[str]:
-    """Words such as "--fp8-format hybrid" fall apart where an array is not quoted."""
+    """Split words such as "--fp8-format hybrid", as a shell does without quotes."""
     for word in words:
         inside = split(word) if word.startswith("--") and " " in word else [word]
         yield from inside
@@ -225,13 +220,13 @@ def _known(word: str, version: str) -> bool:
 
 
 def ranks_of(files: Mapping[str, str]) -> int | None:
-    """Ranks that torchrun is told to start, in whichever file it is called.
+    """Ranks that torchrun is told to start, in any of the files.
 
     Args:
         files: Text by name. [text]
 
     Returns:
-        Ranks; None where no file says both nodes and ranks of one. [1]
+        Ranks; None where the files lack the nodes or the ranks per node. [1]
     """
     found: dict[str, int] = {}
     for text in files.values():
@@ -286,7 +281,7 @@ def training_of(its: Given) -> dict[str, Any]:
         its: Values by argument. [-]
 
     Returns:
-        Those that are given, and the number format. [-]
+        Fields that are given, and always the number format and the optimizer. [-]
     """
     found: dict[str, Any] = {}
     if its.get("seq_length"):

@@ -1,4 +1,4 @@
-"""Recompute and offload of a layout in Megatron's arguments, and what has none."""
+"""Recompute and offload of a layout as Megatron's arguments, and the gaps."""
 
 from collections.abc import Iterator
 from math import isclose
@@ -16,7 +16,7 @@ MODULES = (
     "moe",
     "shared_experts",
 )
-"""What --recompute-modules knows. [text]"""
+"""Modules that --recompute-modules takes. [text]"""
 NONE, FULL, SELECTIVE = "none", "full", "selective"
 
 
@@ -27,7 +27,7 @@ def recompute_kinds(layout: Layout) -> tuple[str, ...]:
         layout: A complete layout. [-]
 
     Returns:
-        Each once, in order of first use. [text]
+        Kinds, each once, in order of first use. [text]
     """
     found = (kind for stage in layout.stages for kind in layer_kinds(stage))
     return tuple(dict.fromkeys(found))
@@ -61,13 +61,13 @@ def modules_of(kind: str) -> tuple[str, ...]:
 
 
 def recompute_gaps(layout: Layout) -> Iterator[Gap]:
-    """Recompute that Megatron's arguments cannot say.
+    """Recompute that Megatron's arguments cannot express.
 
     Args:
         layout: A complete layout. [-]
 
     Yields:
-        One gap for each.
+        One gap per feature.
 
     References:
         Megatron-LM core_v0.16.1 megatron/core/transformer/transformer_block.py,
@@ -90,7 +90,7 @@ def recompute_gaps(layout: Layout) -> Iterator[Gap]:
 
 
 def _block(layout: Layout) -> int | None:
-    """Layers at the head of every virtual stage that are recomputed whole, if so."""
+    """Layers with full recompute at the head of every stage; None otherwise."""
     stages = [layer_kinds(stage) for stage in layout.stages]
     most = max(kinds.count(FULL) for kinds in stages)
     for kinds in stages:
@@ -101,7 +101,7 @@ def _block(layout: Layout) -> int | None:
 
 
 def recompute_arguments(layout: Layout) -> list[Argument]:
-    """None, modules of every layer, all of it, or the first layers of each stage.
+    """Options of recompute: none, modules, whole layers, or first layers of stages.
 
     Args:
         layout: A layout without recompute gaps. [-]
@@ -127,13 +127,13 @@ def recompute_arguments(layout: Layout) -> list[Argument]:
 
 
 def offload_gaps(layout: Layout) -> Iterator[Gap]:
-    """Offload that Megatron's arguments cannot say.
+    """Offload that Megatron's arguments cannot express.
 
     Args:
         layout: A complete layout. [-]
 
     Yields:
-        One gap for each.
+        One gap per feature.
 
     References:
         Megatron-LM core_v0.16.1 megatron/core/transformer/transformer_config.py,
@@ -184,7 +184,7 @@ def offloaded_layers(layout: Layout) -> int:
 
 
 def offload_arguments(layout: Layout) -> list[Argument]:
-    """Optimizer states by fraction, activations by layers.
+    """Options of offload: optimizer states by fraction, activations by layers.
 
     Args:
         layout: A layout without offload gaps. [-]

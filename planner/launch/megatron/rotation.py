@@ -17,7 +17,7 @@ def base_of(brief: Brief) -> float | None:
         brief: The plan. [-]
 
     Returns:
-        The base; None where they do not say. [1]
+        The base; None where the fields give none. [1]
     """
     parameters = brief.model.get("rope_parameters")
     inside = parameters.get("rope_theta") if isinstance(parameters, Mapping) else None
@@ -26,7 +26,7 @@ def base_of(brief: Brief) -> float | None:
 
 
 def rotary_arguments(brief: Brief) -> list[Argument]:
-    """The options of rotary positions.
+    """Options of rotary positions.
 
     Args:
         brief: The plan. [-]
@@ -57,7 +57,7 @@ def _scaling(brief: Brief) -> list[Argument]:
 
 
 def _latent(kind: str, fields: Mapping[str, object]) -> list[Argument]:
-    """Latent attention takes YaRN unless told otherwise; fused rotation needs it."""
+    """Options of latent attention: YaRN by default, and fused rotation with YaRN."""
     if kind != "yarn":
         return [("--rope-type", "rope"), ("--no-rope-fusion", True)]
     return [

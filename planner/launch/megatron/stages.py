@@ -1,4 +1,4 @@
-"""The stages of a pipeline in Megatron's words, and back."""
+"""Writes pipeline stages as Megatron's text of a layout, and reads that text."""
 
 import re
 from collections.abc import Sequence
@@ -9,14 +9,14 @@ from planner.specs.layout import Layout, Stage
 
 EMBEDDING, DECODER, MTP, LOSS = "E", "t", "m", "L"
 LONGEST, DIGITS = 1 << 16, 5
-"""Letters of a layout that is written out, and digits of a repeat. [1]"""
+"""Most letters of a layout that is written out, and most digits of a repeat. [1]"""
 
 
 def stage_layout(counts: Sequence[int], mtp: int) -> str:
     """Virtual stages in model order, as --pipeline-model-parallel-layout takes them.
 
-    ``Et*3|(t*4|)*2t*3L``: embedding, decoder layers, prediction layers, loss; like
-    neighbours are written once; virtual stage i is chunk ``i // pp`` of rank
+    ``Et*3|(t*4|)*2t*3L``: embedding, decoder layers, prediction layers, loss. Equal
+    neighbours are written once. Virtual stage i is chunk ``i // pp`` of rank
     ``i % pp``.
 
     Args:
@@ -42,13 +42,13 @@ def _repeated(letter: str, count: int) -> str:
 
 
 def is_even(layout: Layout) -> bool:
-    """Whether all virtual stages hold the same number of layers.
+    """Tell if all virtual stages hold the same number of layers.
 
     Args:
         layout: A complete layout. [-]
 
     Returns:
-        True where a count alone says it. [-]
+        True where a count alone describes the stages. [-]
     """
     return len(set(layout.layers_per_stage)) == 1
 
@@ -57,15 +57,15 @@ def counts_of(text: str, *, file: str) -> tuple[int, ...]:
     """Layers of every virtual stage of a written layout.
 
     Args:
-        text: For example `Et*3|(t*4|)*2t*3L`; a backslash is what escapes a letter
-            of it from a shell. [text]
-        file: Where it is from, for messages. [text]
+        text: For example `Et*3|(t*4|)*2t*3L`; backslashes are escapes of a shell.
+            [text]
+        file: File of the text, for messages. [text]
 
     Returns:
         Decoder layers by stage. [1], shape (stages,)
 
     Raises:
-        BadInputError: It is no such layout.
+        BadInputError: The text is no layout of stages.
 
     References:
         Megatron-LM core_v0.16.1 megatron/core/transformer/
@@ -85,7 +85,7 @@ def counts_of(text: str, *, file: str) -> tuple[int, ...]:
 
 
 def _unrolled(text: str) -> str:
-    """Groups and repeats written out, innermost first."""
+    """Write out groups and repeats, innermost first."""
     before = ""
     while before != text:
         before = text
@@ -95,18 +95,18 @@ def _unrolled(text: str) -> str:
 
 
 def _times(match: re.Match[str]) -> str:
-    """A part so many times; as it stands, which is no layout, where that is absurd."""
+    """Repeat a part; a repeat that is too long stays as written, and is no layout."""
     part, count = match.group(1), match.group(2)
     few = len(count) <= DIGITS and len(part) * int(count) <= LONGEST
     return part * int(count) if few else match.group(0)
 
 
 def plain_stages(counts: Sequence[int], kind: str) -> tuple[Stage, ...]:
-    """Stages of one recompute kind, or of whole layers at the head of each.
+    """Stages with one recompute kind, for all layers or for the first of each stage.
 
     Args:
         counts: Layers of every virtual stage. [1]
-        kind: Recompute of all their layers; `full:N` of the first N. [text]
+        kind: Recompute of all layers; `full:N` of the first N of each stage. [text]
 
     Returns:
         Stages in model order. [-]

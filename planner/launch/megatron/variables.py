@@ -1,4 +1,4 @@
-"""Options of Megatron-LM whose values only a shell's variables know."""
+"""Options of Megatron-LM whose values are shell variables that no file sets."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -11,22 +11,22 @@ RANKS = ("nproc_per_node", "nnodes")
 
 
 def plain(word: str) -> str:
-    """Name of an option as its parser keeps it.
+    """Name of an option as the option's parser keeps it.
 
     Args:
-        word: The option, perhaps with its value. [text]
+        word: The option, perhaps with a value. [text]
 
     Returns:
-        The name. [text]
+        Name of the option. [text]
     """
     return word.split("=", maxsplit=1)[0].lstrip("-").replace("-", "_")
 
 
 def option_of(name: str) -> str:
-    """An argument as a command line spells it.
+    """Option of an argument as a command line spells the option.
 
     Args:
-        name: As its parser keeps it. [text]
+        name: Name as the parser keeps the argument. [text]
 
     Returns:
         The option. [text]
@@ -37,18 +37,18 @@ def option_of(name: str) -> str:
 def filled(
     words: Sequence[str], deciding: AbstractSet[str], *, file: str
 ) -> tuple[list[str], list[str]]:
-    """Words without options whose value only a variable knows, and those options.
+    """Part the words of a command line from options whose value no file sets.
 
     Args:
-        words: Of a command line, variables filled in as far as files set them. [text]
+        words: Words of a command line; variables that files set are filled in. [text]
         deciding: Arguments that decide a price. [text]
-        file: Where they are from. [text]
+        file: File of the words. [text]
 
     Returns:
-        (words, options that decide no price as they are written). [text]
+        (words, options as written with a variable that no file sets). [text]
 
     Raises:
-        BadInputError: An option that decides the price is one of them.
+        BadInputError: An option that decides the price has such a variable.
     """
     kept, left = list[str](), list[str]()
     for option, values in _options(words):
@@ -64,7 +64,7 @@ def filled(
 
 
 def _options(words: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Options, each with as many words as it takes; the program's words are gone."""
+    """Options, each with as many words as it takes; other words are dropped."""
     option, values = "", list[str]()
     for word in (*words, "--"):
         if not word.startswith("--"):
@@ -76,7 +76,7 @@ def _options(words: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
 
 
 def _takes(option: str) -> int | None:
-    """Words that follow an option; none for as many as there are."""
+    """Number of words that an option takes; None for any number. [1]."""
     if "=" in option:
         return 0
     known = (declared(version) for version in VERSIONS)
@@ -91,13 +91,13 @@ def _dest(option: str, version: str) -> str:
 
 
 def uncounted(files: Mapping[str, str]) -> Iterator[str]:
-    """Ranks that a variable has which no file sets.
+    """Options that count ranks by a variable that no file sets.
 
     Args:
         files: Text by name. [text]
 
     Yields:
-        The option, and what fills it. [text]
+        The option, and the words that fill the variable. [text]
     """
     for text in files.values():
         words = Script(text).words() if "nproc" in text else []

@@ -1,4 +1,4 @@
-"""A plan as launch files of Megatron-LM's pretrain_gpt.py."""
+"""Writes a plan as launch files of Megatron-LM's pretrain_gpt.py."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -14,13 +14,13 @@ SCRIPT, YAML_FILE = "arguments.sh", "arguments.yaml"
 
 
 def write(brief: Brief) -> Program:
-    """The program: pretrain_gpt.py with every argument of the plan.
+    """Write the program: pretrain_gpt.py with every argument of the plan.
 
     Args:
         brief: The plan. [-]
 
     Returns:
-        The arguments as a bash array and as YAML, and how they are started. [-]
+        The arguments as a bash array and as YAML, and the words that start them. [-]
     """
     groups = arguments(brief)
     return Program(
@@ -63,7 +63,7 @@ _FIRST = (
 
 
 def _first(brief: Brief) -> tuple[str, ...]:
-    """What to look at first; a base of rotary positions that nobody gave, too."""
+    """Outputs to look at first, and the rotary base where the model gives none."""
     rotates = not brief.architecture.learned_positions
     if base_of(brief) is not None or not rotates:
         return _FIRST
@@ -93,7 +93,7 @@ def core_environment(brief: Brief) -> Iterator[Variable]:
         brief: The plan. [-]
 
     Yields:
-        Each with its reason.
+        Variables with reasons.
     """
     layout = brief.layout
     hopper = brief.cluster.gpu.arch in ("volta", "ampere", "ada", "hopper")
@@ -140,7 +140,7 @@ def _script(groups: Sequence[Group], brief: Brief) -> str:
 
 
 def _padded(vocab: int, tp: int) -> int:
-    """Rows of the embedding as they are priced: a multiple on every tensor rank."""
+    """Rows of the embedding as priced: a multiple of vocab_multiple on every rank."""
     multiple = RECIPE.vocab_multiple * tp
     return -(-vocab // multiple) * multiple
 

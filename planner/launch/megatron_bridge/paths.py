@@ -1,4 +1,4 @@
-"""ConfigContainer's fields, and which option of Megatron-LM each of them is."""
+"""Fields of ConfigContainer by option of Megatron-LM."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -28,7 +28,7 @@ def paths() -> Paths:
 
 
 def options() -> Mapping[str, str]:
-    """Option of Megatron-LM by field; of several the first says it. [text]."""
+    """Option of Megatron-LM by field; only the first field of an option. [text]."""
     return {every[0]: option for option, every in paths().paths.items()}
 
 
@@ -39,11 +39,11 @@ def unknown_fields(overrides: Mapping[str, object]) -> tuple[str, ...]:
         overrides: Fields by block. [-]
 
     Returns:
-        Their paths. [text]
+        Paths of these overrides. [text]
 
     References:
         Megatron-Bridge v0.6.0 training/utils/omegaconf_utils.py, _apply_overrides:
-        a key that is not there is skipped.
+        an unknown key is skipped.
     """
     blocks = fields().blocks
     found = []

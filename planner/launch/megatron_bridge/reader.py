@@ -1,4 +1,4 @@
-"""Overrides of Megatron-Bridge back into a layout and a training block."""
+"""Reads overrides of Megatron-Bridge into a layout and a training block."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -17,10 +17,10 @@ from planner.launch.megatron_bridge.writer import PLAIN, PRECISIONS
 from planner.launch.sizes import MEGATRON, Size, sizes_of
 
 SOME = 1
-"""Experts of a model that has some, where a file does not say how many. [1]"""
+"""Experts of a model with experts, where the file gives no number. [1]"""
 MARK = "tensor_model_parallel_size"
 LETTERS = {"embedding": "E", "decoder": "t", "mtp": "m", "loss": "L"}
-"""What --pipeline-model-parallel-layout calls a layer. [text]"""
+"""Letter of --pipeline-model-parallel-layout by kind of layer. [text]"""
 DTYPES = {
     "torch.float32": "fp32",
     "torch.bfloat16": "bf16",
@@ -31,7 +31,7 @@ DTYPES = {
 
 
 def _loaded(files: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
-    """The YAML whose model block has a tensor degree; empty where none is there."""
+    """Name and content of the YAML whose model block has a tensor degree, or empty."""
     for name, text in files.items():
         if not name.endswith((".yaml", ".yml")) or MARK not in text:
             continue
@@ -46,28 +46,28 @@ def _loaded(files: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
 
 
 def reads(files: Mapping[str, str]) -> bool:
-    """Whether a file looks like a ConfigContainer or overrides of one.
+    """Tell if a file looks like a ConfigContainer or overrides of a ConfigContainer.
 
     Args:
         files: Text by name. [text]
 
     Returns:
-        True where a model block has a tensor degree.
+        True where the model block of a YAML file has a tensor degree.
     """
     return bool(_loaded(files)[1])
 
 
 def read(files: Mapping[str, str]) -> Reading:
-    """Understand overrides of a recipe, or a ConfigContainer that was saved.
+    """Read overrides of a recipe, or a ConfigContainer that was saved.
 
     Args:
         files: Text by name. [text]
 
     Returns:
-        What they say. [-]
+        Settings that the files give. [-]
 
     Raises:
-        BadInputError: No file is one.
+        BadInputError: No file is a ConfigContainer, or a value is wrong.
     """
     name, its = _loaded(files)
     if not its:
@@ -91,9 +91,9 @@ def read(files: Mapping[str, str]) -> Reading:
 
 
 def _values(its: Mapping[str, Any], file: str) -> tuple[dict[str, Any], list[str]]:
-    """Values by argument of Megatron-LM, as its own parser takes them; and the others.
+    """Values by argument of Megatron-LM, and the fields that were not understood.
 
-    What is null or false is not given.
+    Fields that are null or false count as not given.
     """
     found: dict[str, Any] = {}
     unread = []
@@ -136,7 +136,7 @@ def _words(its: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
 
 
 def _letters(value: object) -> object:
-    """Stages as lists of layers' names, in the words of the option."""
+    """Write stages, given as lists of layer names, as the option takes them."""
     stages = value if isinstance(value, list) else []
     if not (stages and all(isinstance(stage, list) for stage in stages)):
         return value
@@ -145,7 +145,7 @@ def _letters(value: object) -> object:
 
 
 def _named(recipe: object) -> dict[str, Any]:
-    """Values that a recipe of number formats stands for by its name."""
+    """Values by argument for the name of a recipe of number formats."""
     scaled = {name: word for word, name in PRECISIONS.items()}
     name = recipe if isinstance(recipe, str) else ""
     if name in scaled:

@@ -1,4 +1,4 @@
-"""A plan as overrides of a Megatron-Bridge recipe."""
+"""Writes a plan as overrides of a Megatron-Bridge recipe."""
 
 import json
 from itertools import chain
@@ -28,25 +28,26 @@ PLAIN = {"bf16": "bf16_mixed", "fp16": "fp16_mixed", "nvfp4": "bf16_with_nvfp4_m
 
 
 def gaps(brief: Brief) -> tuple[Gap, ...]:
-    """What of a plan Megatron-Bridge's recipes cannot say.
+    """Features of a plan that Megatron-Bridge's recipes cannot express.
 
     Args:
         brief: The plan. [-]
 
     Returns:
-        One gap for each, none where all of it can be said. [-]
+        One gap per feature; empty where the recipes express the whole plan. [-]
     """
     return (*gaps_of(brief, bridge), *layout_gaps(brief))
 
 
 def write(brief: Brief) -> Program:
-    """The program: a recipe of Megatron-Bridge with every override of the plan.
+    """Write the program: a recipe of Megatron-Bridge with every override of the plan.
 
     Args:
         brief: The plan. [-]
 
     Returns:
-        The script, its overrides and the model's config, and how they start. [-]
+        The script, the overrides, the model's config, and the words that start them.
+        [-]
     """
     head = "Overrides of Megatron-Bridge's ConfigContainer; train.py merges them."
     return Program(
@@ -153,7 +154,7 @@ def overrides(brief: Brief) -> dict[str, dict[str, Any]]:
 def _formats(
     brief: Brief, given: dict[str, object], found: dict[str, dict[str, Any]]
 ) -> None:
-    """What options of Megatron-LM say together or by being absent."""
+    """Set fields that follow from absent options, or from several options."""
     whole = "--grad-reduce-in-bf16" not in given
     found["ddp"]["grad_reduce_in_fp32"] = whole
     found["mixed_precision"]["grad_reduce_in_fp32"] = whole
@@ -167,7 +168,7 @@ def _formats(
 
 
 def _packing(brief: Brief) -> dict[str, int]:
-    """Sequences are packed to the plan's length, not to that of the recipe."""
+    """Packing to the plan's sequence length, in place of the recipe's length."""
     cp = brief.layout.cp
     return {
         "packed_sequence_size": brief.training.seq_len,

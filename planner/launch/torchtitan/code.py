@@ -1,4 +1,4 @@
-"""Python that a configuration is written in: calls with a keyword a line."""
+"""Python code of a configuration: calls with one keyword a line."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -14,7 +14,7 @@ COMMENTS = {
         "always: ZeRO-3; never: ZeRO-2; default: ZeRO-3, but 2 under a pipeline.",
     ),
 }
-"""What is said above a keyword. [text]"""
+"""Comment lines above a keyword. [text]"""
 
 
 class Code(str):
@@ -24,12 +24,12 @@ class Code(str):
 
 
 def call(name: str, keywords: Keywords, indent: int = 8) -> str:
-    """A call as code, a keyword a line.
+    """Write a call as code, one keyword a line.
 
     Args:
-        name: What is called. [text]
-        keywords: What it is given. [-]
-        indent: Columns of the line that it begins on. [1]
+        name: Name of the function. [text]
+        keywords: Arguments by keyword. [-]
+        indent: Columns before the line on which the call begins. [1]
 
     Returns:
         Lines. [text]
@@ -48,7 +48,7 @@ def _comment(key: str, inside: str) -> Iterator[str]:
 
 
 def _literal(value: object) -> str:
-    """A value as code; text in double quotes."""
+    """Write a value as code, with text in double quotes."""
     if isinstance(value, Code):
         return str(value)
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""The model that torchtitan's settings name or build, as Hugging Face fields."""
+"""Hugging Face fields of the model that torchtitan's settings name or build."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -35,9 +35,9 @@ LATENT = {
     "score": "scoring_func",
     "renormalised": "norm_topk_prob",
 }
-"""The same of latent attention and its experts. [text]"""
+"""Hugging Face field of latent attention and experts, by keyword. [text]"""
 OLD_NAMES = {"llama": "llama3"}
-"""A model's name today by that of older releases. [text]"""
+"""Current name of a model by the name in older releases. [text]"""
 Given = Mapping[str, Any]
 
 
@@ -46,10 +46,10 @@ def fields_of(model: object, module: str = "") -> dict[str, Any]:
 
     Args:
         model: ("flavour", module, name) or ("own", builder, keywords). [-]
-        module: What a flavour is of, where it does not say. [text]
+        module: Module of a flavour that names no module. [text]
 
     Returns:
-        Fields; none of a flavour that is not known. [-]
+        Fields; empty for an unknown flavour. [-]
     """
     if not isinstance(model, tuple) or len(model) != _PARTS:
         return {}
@@ -81,7 +81,7 @@ def _own(builder: str, its: Given) -> dict[str, Any]:
 
 
 def _grouped(its: Given) -> dict[str, Any]:
-    """A dense model, or one whose every layer has experts."""
+    """Fields of a dense model, or of a model with experts in every layer."""
     normed = its.get("qk_norm")
     if not its.get("experts"):
         return {"model_type": "qwen3" if normed else "llama"}
@@ -103,7 +103,7 @@ def _grouped(its: Given) -> dict[str, Any]:
 
 
 def _scaling(given: Given) -> dict[str, Any]:
-    """Rotary scaling as Hugging Face says it."""
+    """Hugging Face fields of rotary scaling."""
     kind = given.get("scaling")
     if kind == "llama":
         names = ("low_freq_factor", "high_freq_factor")

@@ -1,4 +1,4 @@
-"""What of a plan a torchtitan configuration cannot say."""
+"""Features of a plan that a torchtitan configuration cannot express."""
 
 from collections.abc import Iterator
 
@@ -18,17 +18,17 @@ SWITCHES: dict[str, tuple[object, ...]] = {
     "ep_overlap": (False,),
     "cuda_graphs": ("none",),
 }
-"""What is as it is: FSDP2 overlaps always, the others are not written. [-]"""
+"""Values of switches that every run has: FSDP2 always overlaps. [-]"""
 
 
 def gaps(brief: Brief) -> tuple[Gap, ...]:
-    """What of a plan a torchtitan configuration cannot say.
+    """Features of a plan that a torchtitan configuration cannot express.
 
     Args:
         brief: The plan. [-]
 
     Returns:
-        One gap for each, none where all of it can be said. [-]
+        One gap per feature; empty where the files express the whole plan. [-]
     """
     return (
         *gaps_of(brief, torchtitan),

@@ -1,4 +1,4 @@
-"""TOML files of torchtitan before 0.3 as settings of 0.3."""
+"""Reads TOML files of torchtitan before 0.3 into settings of 0.3."""
 
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -9,19 +9,19 @@ from planner.launch.torchtitan.settings import Values, renamed
 
 SECTIONS = ("model", "training", "parallelism", "activation_checkpoint", "job")
 FLOAT8 = ("quantize.linear.float8", "quantize.dense.float8", "float8")
-"""Where releases keep the settings of float8. [text]"""
+"""Sections of the settings of float8, by release. [text]"""
 MX = ("quantize.linear.mx", "quantize.dense.mx", "mx")
-"""The same of MX formats. [text]"""
+"""Sections of the settings of MX formats, by release. [text]"""
 
 
 def is_legacy(text: str) -> bool:
-    """Whether a file is a configuration of torchtitan before 0.3.
+    """Tell if a file is a configuration of torchtitan before 0.3.
 
     Args:
-        text: Its content. [text]
+        text: Content of the file. [text]
 
     Returns:
-        True where it is TOML with two of its sections.
+        True where the file is TOML with at least two of `SECTIONS`.
     """
     try:
         found = tomllib.loads(text)
@@ -34,14 +34,14 @@ def from_toml(name: str, text: str) -> Values:
     """Settings of a TOML file under the names of release 0.3.0.
 
     Args:
-        name: Of the file, for messages. [text]
-        text: Its content. [text]
+        name: Name of the file, for messages. [text]
+        text: Content of the file. [text]
 
     Returns:
-        Settings. [-]
+        Settings by section and name. [-]
 
     Raises:
-        BadInputError: It is no TOML.
+        BadInputError: The file is no TOML.
     """
     try:
         tree = tomllib.loads(text)
@@ -63,10 +63,10 @@ def modern(values: Values) -> Values:
     """Settings of any release under the names of 0.3.0.
 
     Args:
-        values: By section and name. [-]
+        values: Values by section and name. [-]
 
     Returns:
-        The same, what was written in other ways among `settings.WORDS`. [-]
+        Values by name of 0.3.0, or by a word of `settings.WORDS`. [-]
     """
     found = {renamed(name): value for name, value in values.items()}
     found |= _model(found) | _checkpointing(found) | _precision(found)
@@ -75,7 +75,7 @@ def modern(values: Values) -> Values:
 
 
 def _model(values: Values) -> Values:
-    """The model by its name and size; a size alone stays for what it changes."""
+    """Model by name and flavour; a flavour without a name stays a setting."""
     if not {"model.name", "model.flavor"} <= values.keys():
         return {}
     name, flavour = (values.pop(f"model.{key}") for key in ("name", "flavor"))
@@ -83,7 +83,7 @@ def _model(values: Values) -> Values:
 
 
 def _checkpointing(values: Values) -> Values:
-    """One word of a mode and, where it is selective, of what is saved."""
+    """Recompute mode as one word, with the option of a selective mode."""
     mode = values.pop("activation_checkpoint.mode", None)
     option = str(values.pop("activation_checkpoint.selective_ac_option", "op"))
     if mode is None:
@@ -94,7 +94,7 @@ def _checkpointing(values: Values) -> Values:
 
 
 def _precision(values: Values) -> Values:
-    """Float8 by its converter, or by its own switch in the oldest releases."""
+    """Number format by converter, or by float8's switch in the oldest releases."""
     converters = values.pop("model.converters", [])
     switched = values.pop("float8.enable_float8_linear", False)
     inside = {name: values.pop(name) for name in list(values) if _of(name, *FLOAT8)}

@@ -1,4 +1,4 @@
-"""A model in torchtitan's words: one of its flavours, or a call that builds its own."""
+"""Model of a plan in torchtitan: a flavour, or a call that builds the model."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -34,8 +34,8 @@ class Named:
     """A flavour of torchtitan's own registry.
 
     Attributes:
-        module: Of torchtitan.models. [text]
-        flavour: Its name there. [text]
+        module: Module of torchtitan.models. [text]
+        flavour: Name of the flavour in that module. [text]
     """
 
     module: Builder
@@ -44,11 +44,11 @@ class Named:
 
 @dataclass(frozen=True)
 class Own:
-    """A model of sizes that have no name, for a builder of own_model.py.
+    """A model that is no flavour, for a builder of own_model.py.
 
     Attributes:
-        module: Of torchtitan.models; names the builder. [text]
-        keywords: What the builder is given. [-]
+        module: Module of torchtitan.models; names the builder. [text]
+        keywords: Arguments of the builder. [-]
     """
 
     module: Builder
@@ -56,13 +56,13 @@ class Own:
 
 
 def model_of(brief: Brief) -> Named | Own:
-    """The plan's model: a flavour where one has its layers, positions and length.
+    """Choose a flavour with the layers, positions, norms and length of a plan's model.
 
     Args:
         brief: The plan, whose model has no gaps. [-]
 
     Returns:
-        A flavour, or the call that builds one. [-]
+        A flavour, or the call that builds the model. [-]
     """
     plain = _shape(brief.architecture)
     for (module, name), shape in shapes().items():
@@ -74,14 +74,14 @@ def model_of(brief: Brief) -> Named | Own:
 
 
 def _shape(model: Architecture) -> Architecture:
-    """Layers alone: what they are called, and what is added to them, put aside."""
+    """Layers alone, without names, lengths and prediction layers."""
     return replace(
         model.thawed(), name="", source="", family="", max_position=None, mtp_layers=0
     )
 
 
 def _turns_alike(brief: Brief, fields: Fields) -> bool:
-    """Whether a flavour's rotary positions are those of the plan's model."""
+    """Tell if a flavour's rotary positions and length suit the plan's model."""
     model = brief.model
     base = families()[brief.architecture.family].base
     kind, mine = scaling_of(model)
@@ -104,7 +104,7 @@ def _base(model: Fields, default: float) -> float:
 
 
 def _weighs_alike(brief: Brief, module: str, fields: Fields) -> bool:
-    """Whether a flavour's norms and router are those of the plan's model."""
+    """Tell if a flavour has the norm epsilon and the router of the plan's model."""
     known = _FLAVOUR_EPS[module]
     epsilon = float(str(brief.model.get("rms_norm_eps") or known))
     mine = families()[brief.architecture.family].router

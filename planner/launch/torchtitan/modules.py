@@ -1,4 +1,4 @@
-"""A module of torchtitan's configuration registry as settings."""
+"""Reads a module of torchtitan's configuration registry into settings."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ CHECKPOINTING = {
     "SelectiveAC": "selective",
     "MemoryBudgetAC": "memory-budget",
 }
-"""Recompute by class of the policy; the budget has no word of the planner's. [text]"""
+"""Recompute by class of the policy; planner has no kind for the budget. [text]"""
 CONVERTERS = {"Float8": "fp8", "MXFP8": "mxfp8", "NVFP4": "nvfp4"}
 """Number format by the beginning of a converter's name. [text]"""
 BUILDERS = ("llama3", "qwen3", "deepseek_v3")
@@ -27,18 +27,18 @@ BUILDERS = ("llama3", "qwen3", "deepseek_v3")
 def chosen(
     modules: Mapping[str, Module], module: str, config: str
 ) -> tuple[str, Built]:
-    """The configuration that a run is started with.
+    """Find the configuration that a run is started with.
 
     Args:
         modules: Files of the run, by name without `.py`. [-]
-        module: What `--module` names; empty where nothing does. [text]
-        config: What `--config` names; empty where nothing does. [text]
+        module: Name that `--module` gives; empty without that option. [text]
+        config: Name that `--config` gives; empty without that option. [text]
 
     Returns:
-        (file, its configuration); the file is empty for the package's own. [-]
+        (file, configuration); the file is empty for the package's registry. [-]
 
     Raises:
-        BadInputError: There is none of that name, or several without a name.
+        BadInputError: No configuration has that name, or several fit.
     """
     found = {
         (name, function): value
@@ -73,14 +73,14 @@ def _is_config(value: object) -> bool:
 
 
 def settings_of(config: Built, module: Module | None) -> tuple[Values, list[str]]:
-    """Settings of a configuration, and what of it could not be read.
+    """Settings of a configuration, and the parts that could not be read.
 
     Args:
-        config: The call that makes it, with what was assigned after. [-]
-        module: Its file; None for the package's own. [-]
+        config: Call that makes the configuration, with later assignments. [-]
+        module: File of the configuration; None for the package's registry. [-]
 
     Returns:
-        (settings, what is left out). [-]
+        (settings, parts left out). [-]
     """
     values = registered(config.name) if config.name in registry() else {}
     unread = list(config.skipped)
@@ -96,12 +96,12 @@ def settings_of(config: Built, module: Module | None) -> tuple[Values, list[str]
 
 
 def _order(module: Module) -> Values:
-    """The order of a mesh that a module of ours renumbers its processes for."""
+    """Rank order for which a module written by planner renumbers processes."""
     return {"order": module.constants["ORDER"]} if "place" in module.functions else {}
 
 
 def _flat(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """A section's settings by `section.name`."""
+    """Settings of a section by `section.name`."""
     special = {
         "model_spec": _model,
         "activation_checkpoint": _checkpointing,
@@ -168,7 +168,7 @@ _EXTRAS = ("converters", "moe_comm_backend", "num_mtp_layers")
 
 
 def _formats(converters: Any) -> Iterator[tuple[str, Any]]:
-    """The number format that converters turn linear layers into."""
+    """Number format that converters turn linear layers into."""
     every: Sequence[Any] = converters if isinstance(converters, list) else []
     for one in every:
         word = one.word if isinstance(one, Built) else str(one)

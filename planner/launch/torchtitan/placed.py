@@ -1,4 +1,4 @@
-"""The layout that torchtitan's settings fix."""
+"""Layout that torchtitan's settings fix."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -10,9 +10,9 @@ from planner.launch.torchtitan.settings import Values, schedules
 from planner.launch.torchtitan.source import Built
 
 MOST = 1 << 16
-"""Ranks of an axis, layers or stages. [1]"""
+"""Most ranks of an axis, layers or stages. [1]"""
 LARGEST = 1 << 40
-"""Any other number. [1]"""
+"""Largest value of any other number. [1]"""
 SINGLE = ("1F1B", "GPipe")
 """Schedules of one stage a rank. [text]"""
 DEFAULTS = {
@@ -26,17 +26,17 @@ DEFAULTS = {
     "pipeline_parallel_first_stage_less_layers": 1,
     "pipeline_parallel_last_stage_less_layers": 1,
 }
-"""What a number is where it is not given. [1]"""
+"""Value of a number that is not given, by name. [1]"""
 
 
 class Settings:
     """Settings of a run, with the numbers that follow from them.
 
     Args:
-        values: By section and name. [-]
-        file: Where they are from, for messages. [text]
-        gpus: Ranks of the run, where they are known. [1]
-        layers: Of the model, where it is known. [1]
+        values: Values by section and name. [-]
+        file: File of the settings, for messages. [text]
+        gpus: Ranks of the run, or None where unknown. [1]
+        layers: Layers of the model, or None where unknown. [1]
     """
 
     def __init__(
@@ -53,14 +53,14 @@ class Settings:
         self.shards = self._shards()
 
     def degree(self, name: str, least: int = 1) -> int:
-        """A number of the section parallelism. [1]."""
+        """Number of the section parallelism. [1]."""
         where = f"parallelism.{name}"
         return self.whole(where, DEFAULTS[name], least=least, most=MOST)
 
     def whole(
         self, name: str, default: int, *, least: int = -1, most: int = LARGEST
     ) -> int:
-        """A whole number within bounds; what is something else is refused. [1]."""
+        """Read a whole number within bounds; any other value is refused. [1]."""
         value = self.values.get(name, default)
         if isinstance(value, str) and value.lstrip("-").isdigit():
             value = int(value)
@@ -76,7 +76,7 @@ class Settings:
         return int(value)
 
     def _layers(self, value: object) -> int:
-        """Layers of the model; a number that no model has is refused. [1]."""
+        """Layers of the model; a number outside 1 to `MOST` is refused. [1]."""
         if type(value) is not int or not 1 <= value <= MOST:
             raise BadInputError(
                 "is no number of layers",
@@ -88,7 +88,7 @@ class Settings:
         return value
 
     def _shards(self) -> int | None:
-        """Ranks of data that share states; -1 is what the others leave. [1]."""
+        """Data ranks that share states; -1 stands for all that remain. [1]."""
         given = self.degree("data_parallel_shard_degree", least=-1)
         if given > 0:
             return given
@@ -119,14 +119,14 @@ class Settings:
 
     @property
     def flushes(self) -> int:
-        """Whole pipelines that one optimizer step is made of. [1]."""
+        """Pipeline flushes of one optimizer step. [1]."""
         if self.pp == 1 or self.dp is None or self.sequences is None:
             return 1
         return max(self.sequences // (self.local * self.dp), 1)
 
 
 def placed(its: Settings, kind: str) -> dict[str, Any]:
-    """Fields of a layout; those that the settings leave open stay open.
+    """Fields of a layout; fields that the settings leave open stay open.
 
     Args:
         its: Settings of a run. [-]
@@ -160,7 +160,7 @@ def placed(its: Settings, kind: str) -> dict[str, Any]:
 
 
 def _zero_stage(its: Settings) -> int:
-    """ZeRO-3 gives parameters back after the forward, ZeRO-2 keeps them."""
+    """ZeRO stage: 3 frees gathered parameters after the forward, 2 keeps them. [1]."""
     policy = its.values.get("parallelism.fsdp_reshard_after_forward", "default")
     usual = 3 if its.pp == 1 else 2
     return {"always": 3, "never": 2}.get(str(policy), usual)
@@ -184,7 +184,7 @@ def _stages(its: Settings, kind: str) -> dict[str, Any]:
 
 
 def layers_by_stage(its: Settings) -> tuple[int, ...] | None:
-    """Layers of every stage, as the settings give them or torchtitan cuts them.
+    """Layers of every stage, as given by the settings or as torchtitan cuts stages.
 
     Args:
         its: Settings of a run. [-]
@@ -193,7 +193,7 @@ def layers_by_stage(its: Settings) -> tuple[int, ...] | None:
         Layers in the order of the model; None where they cannot be known. [1]
 
     Raises:
-        BadInputError: A stage would hold less than nothing.
+        BadInputError: A stage would hold fewer than 0 layers.
 
     References:
         torchtitan 0.3.0 distributed/pipeline_parallel.py, _get_pipeline_metadata and
@@ -234,7 +234,7 @@ def _given(parts: object) -> tuple[int, ...] | None:
 
 
 def _split(points: object, layers: int | None) -> tuple[int, ...] | None:
-    """Stages begin at points such as `layers.8`, in releases before 0.2."""
+    """Layers by stage from split points such as `layers.8`, in releases before 0.2."""
     names = points.split(",") if isinstance(points, str) else points
     if layers is None or not isinstance(names, Sequence):
         return None
@@ -246,7 +246,7 @@ def _split(points: object, layers: int | None) -> tuple[int, ...] | None:
 
 
 def _cut(its: Settings) -> tuple[int, ...]:
-    """Even stages, where embedding and head count as layers too."""
+    """Layers by stage of an even cut, where embedding and head count as layers."""
     first = its.degree("pipeline_parallel_first_stage_less_layers", least=0)
     last = its.degree("pipeline_parallel_last_stage_less_layers", least=0)
     whole = (its.layers or 0) + first + last

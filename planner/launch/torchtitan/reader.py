@@ -1,4 +1,4 @@
-"""Files of a torchtitan run back into a layout, a training block and a model."""
+"""Reads files of a torchtitan run into a layout, a training block and a model."""
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ LENGTH = 2048
 SELECTED = ("--module", "--config")
 OPTION = "--{}."
 SUBCOMMAND = "activation-checkpoint:"
-"""What a choice of activation checkpointing begins with on the command line. [text]"""
+"""Start of the word that chooses activation checkpointing in a command. [text]"""
 SECTIONS = (
     "training",
     "parallelism",
@@ -54,13 +54,14 @@ SECTIONS = (
 
 
 def reads(files: Mapping[str, str]) -> bool:
-    """Whether files look like a torchtitan run.
+    """Tell if files look like a torchtitan run.
 
     Args:
         files: Text by name. [text]
 
     Returns:
-        True where one is its TOML, imports its configuration, or starts it.
+        True where a file is torchtitan's TOML, a module with a configuration, or
+        starts torchtitan.train.
     """
     return any(
         (name.endswith(".toml") and is_legacy(text))
@@ -71,16 +72,16 @@ def reads(files: Mapping[str, str]) -> bool:
 
 
 def read(files: Mapping[str, str]) -> Reading:
-    """Understand a module of a configuration registry, a TOML file, and a command line.
+    """Read a module of a configuration registry, a TOML file, and a command line.
 
     Args:
         files: Text by name; a module is read, never run. [text]
 
     Returns:
-        What they say. [-]
+        Settings that the files give. [-]
 
     Raises:
-        BadInputError: No file has settings of torchtitan, or one has a wrong value.
+        BadInputError: No file has settings of torchtitan, or a value is wrong.
     """
     words = _words(files)
     file, values, module, unread = _configured(files, words)
@@ -110,7 +111,7 @@ def read(files: Mapping[str, str]) -> Reading:
 
 
 def _of_one_node(words: Sequence[str]) -> int | None:
-    """Ranks of a node, where torchrun is not told of several."""
+    """Ranks of a node, where torchrun is not told of several nodes."""
     named = {word.partition("=")[0].replace("-", "_") for word in words}
     ranks = _option(words, "--nproc_per_node") or _option(words, "--nproc-per-node")
     return int(ranks) if ranks.isdigit() and "__nnodes" not in named else None
@@ -129,10 +130,10 @@ def _words(files: Mapping[str, str]) -> list[str]:
 def _configured(
     files: Mapping[str, str], words: Sequence[str]
 ) -> tuple[str, Values, str, list[str]]:
-    """Settings of the file that a run is configured by, before its command line.
+    """Settings of the file that configures a run, without those of the command line.
 
     Returns:
-        (file, settings, module of its model, what is left out). [-]
+        (file, settings, module of the model, parts left out). [-]
     """
     tomls = {n: t for n, t in files.items() if n.endswith(".toml") and is_legacy(t)}
     if len(tomls) > 1:
@@ -159,13 +160,13 @@ def _configured(
 
 
 def _source_of(module: Module) -> str:
-    """The torchtitan model whose registry a module imports."""
+    """Module of torchtitan.models whose registry a configuration imports."""
     source = module.imports.get("model_registry", "")
     return source.removesuffix(".config_registry").rpartition(".")[2]
 
 
 def _option(words: Sequence[str], name: str) -> str:
-    """Value of an option in either of its forms."""
+    """Value of an option, as `--name value` or `--name=value`."""
     found = ""
     for word, following in pairwise([*words, ""]):
         if word == name:
@@ -198,7 +199,7 @@ def _overrides(words: Sequence[str]) -> Values:
 
 
 def _switched(name: str) -> tuple[str, object]:
-    """A switch by its name: `section.no_x` turns x off."""
+    """Name and value of a switch: `section.no_x` turns x off."""
     section, _, key = name.rpartition(".")
     if key.startswith("no_"):
         return f"{section}.{key.removeprefix('no_')}", False
@@ -206,7 +207,7 @@ def _switched(name: str) -> tuple[str, object]:
 
 
 def _literal(text: str) -> object:
-    """A word as a value: numbers, True, False, None, lists; else text."""
+    """Read a word as a number, True, False, None or a list; else as text."""
     if text in ("true", "false"):
         return text == "true"
     try:
@@ -235,7 +236,7 @@ def _training(its: Settings) -> dict[str, Any]:
 
 
 def _compiled(values: Values, part: str) -> bool:
-    """Whether torch.compile is on for the blocks, `model`, or for the loss."""
+    """Tell if torch.compile is on for a part: the blocks, `model`, or the loss."""
     parts = values.get("compile.components", ["model", "loss"])
     return bool(values.get("compile.enable", False)) and part in parts
 
@@ -248,7 +249,7 @@ def _loss(values: Values) -> str:
 
 
 def _usual_loss(values: Values, model: Mapping[str, Any]) -> str:
-    """Loss of the stack that the run has, where its block does not say another."""
+    """Loss that planner takes where a stack block sets no loss. [text]."""
     if not _compiled(values, "model"):
         return WHOLE
     depth = model.get("num_nextn_predict_layers") or 0
@@ -257,7 +258,7 @@ def _usual_loss(values: Values, model: Mapping[str, Any]) -> str:
 
 
 def _stack(values: Values, model: Mapping[str, Any]) -> dict[str, Any]:
-    """Overrides of the software stack: blocks not compiled, another loss, DeepEP."""
+    """Overrides of the software stack: eager blocks, loss, tp_overlap, dispatcher."""
     blocks = _compiled(values, "model")
     found: dict[str, Any] = {} if blocks else {"name": "torchtitan-eager"}
     if values.get("compile.enable_async_tensor_parallel"):
@@ -270,14 +271,14 @@ def _stack(values: Values, model: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _shown(values: Values, kind: str) -> Iterator[str]:
-    """Settings of a kind, as a user would write them."""
+    """Settings of one kind, as a user would write them."""
     for name in sorted(values):
         if kind_of(name) == kind and not name.startswith("model.num_mtp"):
             yield f"{name} = {values[name]}"
 
 
 def _unplaced(its: Settings, known: bool) -> Iterator[str]:  # noqa: FBT001  # private
-    """What was seen and cannot be said in a layout."""
+    """Settings that were seen and cannot be expressed in a layout."""
     kind = str(its.values.get("activation_checkpoint", "selective"))
     if kind not in KINDS:
         yield f"activation_checkpoint = {kind}"

@@ -1,4 +1,4 @@
-"""Settings of torchtitan by name: which are read, which change nothing."""
+"""Settings of torchtitan by name: read, without effect, or unknown."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -13,7 +13,7 @@ FILE = Path(__file__).with_name("settings.yaml")
 Kind = Literal["used", "harmless", "unknown"]
 Values = dict[str, Any]
 """Value of every setting by `section.name`; `model`, `precision`, `dispatcher`,
-`loss` and `activation_checkpoint` stand for what is written in other ways."""
+`loss` and `activation_checkpoint` stand for settings in other forms."""
 WORDS = (
     "model",
     "precision",
@@ -71,10 +71,10 @@ def registered(name: str) -> Values:
     """A configuration of the package's own registry.
 
     Args:
-        name: One of `registry`. [text]
+        name: Name in `registry`. [text]
 
     Returns:
-        Its settings. [-]
+        Settings of the configuration. [-]
     """
     one = _file().registry[name]
     found: Values = {
@@ -90,13 +90,13 @@ def registered(name: str) -> Values:
 
 
 def kind_of(name: str) -> Kind:
-    """Whether a setting is read, changes nothing, or neither is known.
+    """Kind of a setting: read, without effect on the price, or unknown.
 
     Args:
         name: Section and name, as release 0.3.0 has them. [text]
 
     Returns:
-        Its kind. [-]
+        Kind of the setting. [-]
     """
     its = _file()
     if name in its.used or name in WORDS:
@@ -107,12 +107,12 @@ def kind_of(name: str) -> Kind:
 
 
 def renamed(name: str) -> str:
-    """What release 0.3.0 calls a setting of an older one.
+    """Name in release 0.3.0 of a setting of an older release.
 
     Args:
         name: Section and name. [text]
 
     Returns:
-        The same where it has the same name. [text]
+        Name in release 0.3.0; the given name where the setting kept it. [text]
     """
     return _file().renamed.get(name, name)

@@ -9,20 +9,20 @@ from planner.errors import BadInputError
 
 CASTS = {"int": int, "float": float, "bool": bool, "str": str}
 CONFIGURATIONS = ("Trainer", "TrainerConfig", "JobConfig")
-"""What a function of a configuration registry returns. [text]"""
+"""Classes that a function of a configuration registry returns. [text]"""
 DEPTH = 8
-"""Functions within functions that are followed. [1]"""
+"""Levels of functions within functions that are followed. [1]"""
 
 
 @dataclass
 class Built:
-    """A call: what it names, and what it is given.
+    """A call, with name and arguments.
 
     Attributes:
-        name: As it is written, with dots. [text]
+        name: Name as written, with dots. [text]
         args: Values by place. [-]
         given: Values by name; assignments to attributes change them. [-]
-        skipped: Statements of the function that made it which were left out. [text]
+        skipped: Statements left out of the function that made the call. [text]
     """
 
     name: str
@@ -32,7 +32,7 @@ class Built:
 
     @property
     def word(self) -> str:
-        """The name without what it lies in: `FullAC` of `FullAC.Config`. [text]."""
+        """Last part of the name: `FullAC` of `FullAC.Config`. [text]."""
         parts = self.name.removesuffix(".Config").split(".")
         return parts[-1]
 
@@ -49,10 +49,10 @@ class Unread:
 
 
 class Module:
-    """A Python file as far as its values are written.
+    """A Python file, with the values that are written in the text.
 
-    Functions are followed statement by statement; of a condition neither branch counts,
-    and what is left out is listed beside what a function returns.
+    Functions are followed statement by statement. Neither branch of a condition counts.
+    Statements left out are listed beside the value that a function returns.
     """
 
     def __init__(self, name: str, text: str) -> None:
@@ -79,17 +79,17 @@ class Module:
         return names
 
     def result(self, name: str, depth: int = DEPTH) -> Any:
-        """What a function returns.
+        """Value that a function returns.
 
         Args:
-            name: Of the function. [text]
+            name: Name of the function. [text]
             depth: Functions that may still be followed. [1]
 
         Returns:
-            A value, a call, or what could not be read. [-]
+            A value, a call, or an expression that could not be read. [-]
 
         Raises:
-            BadInputError: Its expressions are nested too deeply to follow.
+            BadInputError: The function's expressions are nested too deeply to follow.
         """
         try:
             return self._returned(name, depth)
@@ -108,7 +108,7 @@ class Module:
         return Unread(f"{name}()")
 
     def _step(self, node: ast.stmt, local: dict[str, Any], depth: int) -> list[str]:
-        """Follow a statement; what it says where it cannot be followed."""
+        """Follow a statement; return the first line of a statement that is left out."""
         if isinstance(node, _PLAIN) or _says_nothing(node):
             return []
         if isinstance(node, ast.If) and ast.unparse(node.test) == _STARTED:
@@ -125,7 +125,7 @@ class Module:
         return [ast.unparse(node).splitlines()[0]]
 
     def _set(self, target: ast.expr, value: Any, local: dict[str, Any]) -> bool:
-        """Put a value where an assignment puts it; whether that could be found."""
+        """Assign a value to a target; True where the target could be found."""
         if isinstance(target, ast.Name):
             local[target.id] = value
             return True
@@ -169,7 +169,7 @@ class Module:
         return Unread(_text(node))
 
     def _joined(self, node: ast.BinOp, local: Mapping[str, Any], depth: int) -> Any:
-        """Sums and products of numbers and lists, such as `[3] + [4] * 7`."""
+        """Sum or product of numbers and lists, such as `[3] + [4] * 7`."""
         left, right = (
             self._value(one, local, depth) for one in (node.left, node.right)
         )
@@ -205,11 +205,11 @@ class Module:
 
 
 _STARTED = "'RANK' in os.environ"
-"""What stands before the renumbering of processes, which `ORDER` tells of. [text]"""
+"""Condition of the renumbering of processes, which `ORDER` describes. [text]"""
 
 
 LONGEST = 1 << 16
-"""Entries of the longest list that a product may make. [1]"""
+"""Largest product, in entries of a list or as a number. [1]"""
 
 
 def _short(left: float | list[Any], right: float | list[Any]) -> bool:
@@ -245,7 +245,7 @@ def _cast(call: Built, text: str) -> Any:
 
 
 def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """The module that a name is imported from."""
+    """Names that are imported, each with a module."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:

@@ -1,4 +1,4 @@
-"""A plan as a module of torchtitan's configuration registry."""
+"""Writes a plan as a module of torchtitan's configuration registry."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -23,17 +23,17 @@ CONFIG, DATA, MODEL = "plan_config.py", "random_tokens.py", "own_model.py"
 KINDS = {"none": "None", "selective": "SelectiveAC.Config()", "full": "FullAC.Config()"}
 """Activation checkpointing by kind of recompute. [text]"""
 OUTERMOST = "tp-cp-ep-dp-pp"
-"""The order of torchtitan's own mesh: stages outermost. [text]"""
+"""Rank order of torchtitan's own mesh: stages outermost. [text]"""
 
 
 def write(brief: Brief) -> Program:
-    """The program: torchtitan.train with a configuration of the plan's own.
+    """Write the program: torchtitan.train with a configuration of the plan's own.
 
     Args:
         brief: The plan. [-]
 
     Returns:
-        The module, what it imports, and how it is started. [-]
+        The module, the files that it imports, and the words that start it. [-]
     """
     model = model_of(brief)
     files = [
@@ -56,9 +56,9 @@ def write(brief: Brief) -> Program:
 
 
 def _shown(brief: Brief) -> tuple[str, ...]:
-    """The ranks of a node whose lines are shown: the first, and one with the loss.
+    """Options to show lines of a node's first rank, and of a rank with the loss.
 
-    Of a pipeline only the last stage knows it.
+    Only the last stage of a pipeline knows the loss.
     """
     its = brief.layout
     last = last_stage(its) % brief.gpus_per_node
@@ -67,13 +67,13 @@ def _shown(brief: Brief) -> tuple[str, ...]:
 
 
 def last_stage(layout: Layout) -> int:
-    """The first process of the last stage, in the order in which they are started.
+    """First process of the last stage, in the order in which processes are started.
 
     Args:
         layout: A layout. [-]
 
     Returns:
-        Its number. [1]
+        Number of the process, from 0. [1]
     """
     inner = layout.tp * layout.cp
     beside = inner if layout.order != OUTERMOST else inner * layout.dp
@@ -152,7 +152,7 @@ def _config(brief: Brief, model: Named | Own) -> str:
 
 
 def _counts(layers: Sequence[int]) -> str:
-    """Layers by stage as a sum of lists, like neighbours once."""
+    """Layers by stage as a sum of lists, with equal neighbours written once."""
     runs = [(count, len(list(run))) for count, run in groupby(layers)]
     if len(runs) > len(layers) // 2:
         return str(list(layers))
@@ -274,7 +274,7 @@ def _loss(brief: Brief) -> str:
 
 
 def _is_chunked(brief: Brief) -> bool:
-    """Whether the head and its loss run in chunks of the tokens."""
+    """Tell if the head and the loss run in chunks of the tokens."""
     return loss_of(brief.asked) == CHUNKED and not brief.architecture.mtp_layers
 
 
@@ -291,7 +291,7 @@ def _optimizer(brief: Brief) -> str:
 
 
 def _recompute(layout: Layout) -> str:
-    """The one kind of recompute of all layers."""
+    """Recompute kind of all layers."""
     kinds = {part.kind for stage in layout.stages for part in stage.recompute}
     return kinds.pop() if kinds else "none"
 
@@ -334,9 +334,9 @@ def _parallelism(brief: Brief) -> Keywords:
 
 
 def _reshards(layout: Layout) -> str:
-    """Whether parameters are given back after the forward: ZeRO-3; not: ZeRO-2.
+    """Word of fsdp_reshard_after_forward: `always` for ZeRO-3, `never` for ZeRO-2.
 
-    The default is to give them back, but under a pipeline.
+    `default` frees gathered parameters after the forward, except under a pipeline.
     """
     usual = 3 if layout.pp == 1 else 2
     if layout.zero_stage == usual:

@@ -1,4 +1,4 @@
-"""What else could be chosen: fronts, neighbours, better machines."""
+"""Charts of alternatives to a plan: fronts, neighbours, better machines."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ _TALLER = 8
 
 
 def front_chart(points: Sequence[FrontPoint], measure: str) -> Figure:
-    """Plans that none beats in both: step time against memory, or against GPUs.
+    """Plans of a Pareto front: step time against free memory, or against GPUs.
 
     Args:
         points: The front, the fastest first. [-]
@@ -69,13 +69,13 @@ def _told(point: FrontPoint) -> str:
 
 
 def neighbour_chart(neighbours: Sequence[Neighbour]) -> Figure:
-    """How much slower the best plan is with one degree changed.
+    """Slowdown of the best plan with one degree changed.
 
     Args:
-        neighbours: Those that can be priced, and others. [-]
+        neighbours: Neighbours; those without a price are left out. [-]
 
     Returns:
-        Bars; those that do not fit are hollow, ties are pale. [1]
+        Bars; plans that do not fit and tied plans have other colours. [1]
     """
     known = [n for n in neighbours if n.slower is not None]
     known.sort(key=lambda n: n.slower or 0.0)
@@ -107,13 +107,13 @@ NEIGHBOUR_LEGEND = (
 
 
 def tornado(found: Sequence[Sensitivity]) -> Figure:
-    """What one better number of the machine would save, the most first.
+    """Share of the step that one better number of the machine saves, the most first.
 
     Args:
         found: Changes of the machine. [-]
 
     Returns:
-        Two bars a change: the same plan there, and the best plan there. [1]
+        Two bars a change: this plan there, and the best plan there. [1]
     """
     ordered = sorted(found, key=lambda s: -max(s.gain, s.best_gain))
     names = [wrapped(s.change) for s in ordered]

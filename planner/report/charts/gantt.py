@@ -9,7 +9,7 @@ from planner.report.timeline import Span, Timeline, Wait
 MOST_DRAWN = 2_400
 """Operations of a step that is drawn whole. [1]"""
 EDGE = 900
-"""Operations drawn at the start, and at the end, of a longer one. [1]"""
+"""Operations drawn at the start, and at the end, of a longer step. [1]"""
 COLOURS = {
     "forward": "forward",
     "backward": "backward",
@@ -39,7 +39,7 @@ def windows(step: Timeline) -> tuple[Window, ...]:
         step: A whole step. [-]
 
     Returns:
-        One, or two that leave the steady middle out. [-]
+        One window, or two that leave the steady middle out. [-]
     """
     if len(step.operations) <= MOST_DRAWN:
         return (Window("The whole step", 0, step.makespan),)
@@ -52,7 +52,7 @@ def windows(step: Timeline) -> tuple[Window, ...]:
 
 
 def left_out(step: Timeline) -> str:
-    """What the Gantt does not draw, in words; empty where it draws all.
+    """Note on operations that the Gantt chart leaves out; empty where it draws all.
 
     Args:
         step: A whole step. [-]
@@ -76,7 +76,7 @@ def left_out(step: Timeline) -> str:
 
 
 def legend(step: Timeline) -> Legend:
-    """What the colours mean, as far as the step has them.
+    """Names of the colours that the step uses.
 
     Args:
         step: A whole step. [-]
@@ -102,7 +102,7 @@ def gantt(step: Timeline, window: Window) -> Figure:
         window: The part to draw. [-]
 
     Returns:
-        One row a rank; gathers and reductions that run beside it are a line below.
+        One row a rank; gathers and reductions beside kernels are a thin line below.
     """
     computed = [span for span in step.spans if span.computes and _seen(span, window)]
     beside = [s for s in step.spans if s.activity in _LANES and _seen(s, window)]
@@ -191,7 +191,7 @@ def _beside(spans: Sequence[Span], window: Window) -> Trace:
 
 
 def _told(span: Span) -> str:
-    """What an operation is, for the pointer."""
+    """Name, micro-batch, stage and time of an operation, for the pointer."""
     name = _NAMES.get(span.activity, span.activity)
     of = [] if span.micro is None else [f"micro-batch {span.micro}"]
     of += [] if span.stage is None else [f"stage {span.stage}"]

@@ -1,4 +1,4 @@
-"""What all charts share: colours by meaning, axes, bars."""
+"""Colours by meaning, axes and bars of all charts."""
 
 from collections.abc import Sequence
 
@@ -31,8 +31,8 @@ def axis(title: str = "", **more: object) -> dict[str, object]:
     """An axis with a title.
 
     Args:
-        title: With the unit in brackets. [text]
-        more: Whatever else plotly.js has for it. [-]
+        title: Title with the unit in brackets. [text]
+        more: Further properties of the axis in plotly.js. [-]
 
     Returns:
         The axis. [-]
@@ -44,7 +44,7 @@ def layout(height: int, **more: object) -> dict[str, object]:
     """A layout of some height.
 
     Args:
-        height: Of the whole chart. [px]
+        height: Height of the whole chart. [px]
         more: Axes, shapes and the rest. [-]
 
     Returns:
@@ -57,8 +57,8 @@ def bars(names: Sequence[str], lengths: Sequence[float], **more: object) -> Trac
     """Horizontal bars, the first on top where the axis runs backwards.
 
     Args:
-        names: One a bar. [text], shape (bars,)
-        lengths: As many, in any unit.
+        names: Name of each bar. [text], shape (bars,)
+        lengths: Length of each bar, in any unit, shape (bars,).
         more: Colours, starts and texts. [-]
 
     Returns:
@@ -77,7 +77,7 @@ def downwards(**more: object) -> dict[str, object]:
     """A vertical axis whose first name is on top.
 
     Args:
-        more: Whatever else plotly.js has for it. [-]
+        more: Further properties of the axis in plotly.js. [-]
 
     Returns:
         The axis. [-]
@@ -89,11 +89,11 @@ def rounded(values: Sequence[float], digits: int = 5) -> list[float]:
     """Numbers with as many digits as an eye can use.
 
     Args:
-        values: In any unit.
-        digits: Behind the point. [1]
+        values: Numbers in any unit.
+        digits: Digits behind the point. [1]
 
     Returns:
-        As many. [-]
+        The rounded numbers. [-]
     """
     return [round(float(value), digits) for value in values]
 
@@ -106,7 +106,7 @@ def wrapped(words: str, width: int = 22) -> str:
         width: Letters of a line. [1]
 
     Returns:
-        The same with breaks. [text]
+        The label with line breaks. [text]
     """
     lines = [""]
     for word in words.split():

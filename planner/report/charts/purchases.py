@@ -30,7 +30,7 @@ PALETTE = (
 )
 """Colour of each candidate, in the order given. [text]"""
 SYMBOLS = ("circle", "square", "diamond", "triangle-up")
-"""Of every eight candidates the next. [text]"""
+"""Symbols; every eight candidates share one. [text]"""
 _DAY, _MILLION = 86400.0, 1e6
 
 
@@ -38,7 +38,7 @@ def candidate_legend(candidates: Sequence[CandidateAnswer]) -> Legend:
     """The colour of every candidate that has a plan.
 
     Args:
-        candidates: In the order given. [-]
+        candidates: Candidates in the order given. [-]
 
     Returns:
         Name and colour. [text]
@@ -56,11 +56,11 @@ def time_cost(
     """Every planned node count of every candidate, and the front of all.
 
     Args:
-        candidates: In the order given. [-]
-        front: What no count beats in both. [-]
+        candidates: Candidates in the order given. [-]
+        front: Points that no node count beats in both time and cost. [-]
 
     Returns:
-        Points; what was chosen is large, a line joins the front. [d, MUSD]
+        Points; chosen counts are large, a line joins the front. [d, MUSD]
     """
     joined = {
         "type": "scatter",
@@ -94,7 +94,7 @@ def _ticks(points: Sequence[Trace]) -> dict[str, object]:
 
 
 def _cloud(one: CandidateAnswer, place: int) -> Trace:
-    """The counts of one candidate; the chosen one is larger."""
+    """Node counts of one candidate; the chosen count is larger."""
     known = [(p, *_pair(p.time_s, p.cost_usd)) for p in one.points]
     shown = [(p, time, cost) for p, time, cost in known if time and cost]
     return {
@@ -122,10 +122,10 @@ def _pair(time: float | None, cost: float | None) -> tuple[float, float]:
 
 
 def side_by_side(candidates: Sequence[CandidateAnswer], measure: str) -> Figure:
-    """One figure of every candidate with its interval, best first.
+    """One measure of every candidate with an interval, best first.
 
     Args:
-        candidates: In the order given. [-]
+        candidates: Candidates in the order given. [-]
         measure: `time`, `cost`, `energy` or `tokens per dollar`. [text]
 
     Returns:
@@ -170,7 +170,7 @@ TITLES = {
     "energy": "energy [GWh]",
     "tokens per dollar": "tokens per dollar",
 }
-"""Measure to its axis."""
+"""Measure to the title of the axis."""
 
 
 def _said(value: float) -> str:
@@ -180,7 +180,7 @@ def _said(value: float) -> str:
 def _measured(
     candidates: Sequence[CandidateAnswer], measure: str
 ) -> Iterator[tuple[str, float, float, float, str]]:
-    """Name, value, low, high and colour of each that has the figure."""
+    """Name, value, low, high and colour of each candidate that has the measure."""
     for place, one in enumerate(candidates):
         bounds = _bounds(one, measure)
         if bounds is not None:
@@ -215,7 +215,7 @@ def next_dollar(extras: Sequence[Extra]) -> Figure:
         extras: Steps, the best first. [-]
 
     Returns:
-        Bars; those without a price are pale. [d]
+        Bars; steps without a price are pale. [d]
     """
     trace = bars(
         [wrapped(one.change, 24) for one in extras],

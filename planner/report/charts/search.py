@@ -1,4 +1,4 @@
-"""How a search went: bound and incumbent over time, and what removed candidates."""
+"""Course of a search: bound and incumbent over time, and candidates removed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,12 +25,13 @@ _SHOWN = 12
 
 @dataclass(frozen=True)
 class Moment:
-    """Where a search stood.
+    """State of a search at one time.
 
     Attributes:
-        seconds: Since it began. [s]
-        incumbent_s: Best step found; none before the first. [s]
-        bound_s: No plan is faster; none while a part of the space is searched. [s]
+        seconds: Time since the search began. [s]
+        incumbent_s: Best step found; none before the first plan. [s]
+        bound_s: Lower bound on the step; none while a part of the space is searched.
+            [s]
     """
 
     seconds: float
@@ -39,11 +40,11 @@ class Moment:
 
 
 def trail_chart(trail: Sequence[Moment], result: Result) -> Figure:
-    """Best step and bound of a search over time, until they meet.
+    """Best step and lower bound of a search over time.
 
     Args:
-        trail: What it reported on its way. [-]
-        result: Its answer, which closes both lines. [-]
+        trail: States that the search reported. [-]
+        result: Answer of the search, which closes both lines. [-]
 
     Returns:
         Two stairs. [s]
@@ -94,7 +95,7 @@ def _word(text: str, x: float) -> dict[str, object]:
 
 
 def removed_chart(pruned: Mapping[str, int]) -> Figure:
-    """How many candidates each rule removed, on a logarithmic axis.
+    """Number of candidates that each rule removed, on a logarithmic axis.
 
     Args:
         pruned: Rule to candidates. [1]

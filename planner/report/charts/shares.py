@@ -1,4 +1,4 @@
-"""Where time, memory and peak FLOP/s go."""
+"""Charts of time, memory and peak FLOP/s by cause."""
 
 from planner.report.charts.look import (
     CAUSE_COLOURS,
@@ -39,17 +39,17 @@ _OF_RANK = {
     "optimizer": ("end of step", "end"),
     "bubble": ("bubble", "idle"),
 }
-"""What a rank's step consists of: name and colour."""
+"""Cause of time in a rank's step to name and colour."""
 
 
 def rank_times(step: Timeline) -> tuple[Figure, Legend]:
-    """Where the step of every pipeline rank goes, work and waits.
+    """Time of every pipeline rank in a step, by work and waits.
 
     Args:
         step: A whole step. [-]
 
     Returns:
-        Stacked bars that all end with the step, and what the colours mean. [s]
+        Stacked bars that all end with the step, and the legend. [s]
     """
     found = time_by_rank(step)
     ranks = [str(rank) for rank in range(step.ranks)]
@@ -78,13 +78,13 @@ def rank_times(step: Timeline) -> tuple[Figure, Legend]:
 
 
 def memory_stages(memory: MemoryEstimate) -> tuple[Figure, Legend]:
-    """Memory of every pipeline rank by category, against what a GPU has.
+    """Memory of every pipeline rank by category, against the capacity of a GPU.
 
     Args:
         memory: Peak memory of every stage. [GiB]
 
     Returns:
-        Stacked bars with the limit, and what the colours mean. [GiB]
+        Stacked bars with the limit, and the legend. [GiB]
     """
     names = [str(stage.stage) for stage in memory.stages]
     traces = [
@@ -165,15 +165,15 @@ def spent(times: TimeBreakdown) -> dict[str, float]:
 
 
 def waterfall(estimate: Estimate) -> Figure:
-    """From the peak of a GPU down to what the model gets of it.
+    """Peak FLOP/s of a GPU down to the FLOP/s that the model achieves.
 
-    A cause that takes a share of the step takes that share of the peak; kernels take
-    what they need beyond the time that the model's FLOPs would take at peak::
+    A cause that takes a share of the step takes that share of the peak. Kernels take
+    their time beyond the time of the model's FLOPs at peak::
 
         peak (1 - (compute / step - MFU) - other causes / step) = peak MFU
 
     Args:
-        estimate: What is predicted of a layout. [-]
+        estimate: Predicted time and memory of a layout. [-]
 
     Returns:
         Steps of a waterfall. [TFLOP/s]
@@ -225,7 +225,7 @@ def step_causes(times: TimeBreakdown) -> tuple[Figure, Legend]:
         times: Exposed time by cause. [s]
 
     Returns:
-        The bar, and what its colours mean. [s]
+        The bar, and the legend. [s]
     """
     shown = spent(times)
     step = sum(shown.values())

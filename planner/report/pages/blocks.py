@@ -1,4 +1,4 @@
-"""What a page consists of: sections of charts, tables and sentences."""
+"""Parts of a page: sections of charts, tables and sentences."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from planner.report.sheets import Sheet
 
 @dataclass
 class Chart:
-    """A figure with its legend; the page gives it its identifier."""
+    """A figure with a legend; the page sets the identifier."""
 
     figure: Figure
     title: str
@@ -55,7 +55,7 @@ class Racks:
 
 @dataclass(frozen=True)
 class Folded:
-    """What opens on a click."""
+    """Blocks that open on a click."""
 
     summary: str
     parts: Sequence["Block"]
@@ -67,7 +67,7 @@ Block = Chart | Table | Facts | Notes | Racks | Folded
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page with an entry in its contents."""
+    """A part of the page with an entry in the table of contents."""
 
     id: str
     title: str
@@ -91,12 +91,12 @@ class Page:
     """A whole page.
 
     Attributes:
-        title: Of the window. [text]
-        eyebrow: What was asked, in small letters. [text]
+        title: Title of the window. [text]
+        eyebrow: Heading of the job, in small letters. [text]
         answer: The answer in one sentence. [text]
-        lead: What goes with it. [text]
-        tiles: Its numbers. [-]
-        sections: In order. [-]
+        lead: Sentences below the answer. [text]
+        tiles: Main numbers. [-]
+        sections: Sections in order. [-]
     """
 
     title: str
@@ -107,7 +107,7 @@ class Page:
     sections: Sequence[Section] = field(default_factory=tuple)
 
     def charts(self) -> list[Chart]:
-        """Every chart in reading order, each with its identifier.
+        """Number and return all charts in reading order.
 
         Returns:
             The charts. [-]

@@ -34,10 +34,10 @@ from planner.specs.explanation import Change, Explained, Judgement
 
 
 def explanation_page(answer: Explained, workload: Workload, title: Heading) -> Page:
-    """Why a job cannot be and what helps, or why its best plan wins.
+    """Limits that clash and changes that help, or reasons why the best plan wins.
 
     Args:
-        answer: What was found. [-]
+        answer: Answer of `planner explain`. [-]
         workload: The job, with the best plan's settings where there is one. [-]
         title: The heading of the job. [-]
 

@@ -1,4 +1,4 @@
-"""What every page stands in: style, scripts, plotly.js, nothing from outside."""
+"""Frame of every page: style, scripts and plotly.js, nothing from outside."""
 
 import json
 from datetime import UTC, datetime
@@ -26,11 +26,11 @@ def page_html(page: Page) -> str:
 
 
 def rendered(template: str, **values: object) -> str:
-    """A template of ours with the frame's own values put in.
+    """A page template filled in with values, date, version and plotly.js.
 
     Args:
-        template: File of it. [text]
-        values: What it shows; `figures` are made by `script_json`. [-]
+        template: File name of the template. [text]
+        values: Values to show; `figures` are made by `script_json`. [-]
 
     Returns:
         HTML. [text]
@@ -55,7 +55,7 @@ def _scripts(figures: list[tuple[str, dict[str, object]]]) -> list[dict[str, str
 
 
 def script_json(figure: dict[str, object]) -> str:
-    """JSON that cannot end the script element that it stands in.
+    """JSON that cannot end the surrounding script element.
 
     Args:
         figure: Data for plotly.js. [-]
@@ -67,6 +67,6 @@ def script_json(figure: dict[str, object]) -> str:
 
 
 def _plotly_js() -> str:
-    """The library as the Python package carries it."""
+    """Text of plotly.js from the plotly package."""
     script = files("plotly") / "package_data" / "plotly.min.js"
     return script.read_text(encoding="utf-8").replace("</script", "<\\/script")

@@ -38,7 +38,7 @@ MOODS: dict[Verdict, str] = {"fits": "good", "at-risk": "warn", "oom": "bad"}
 
 
 def eyebrow(title: Heading) -> str:
-    """What was asked, on one line.
+    """Heading of a job on one line.
 
     Args:
         title: The heading of the job. [-]
@@ -53,7 +53,7 @@ def tiles(estimate: Estimate) -> list[Tile]:
     """The main numbers of an estimate.
 
     Args:
-        estimate: What is predicted of a layout. [-]
+        estimate: Predicted time and memory of a layout. [-]
 
     Returns:
         Step, throughput, MFU, memory. [-]
@@ -88,7 +88,7 @@ def tiles(estimate: Estimate) -> list[Tile]:
 
 
 def plan_sections(workload: Workload, plan: RankedPlan) -> Iterator[Section]:
-    """Everything about one plan: where it lies, what it does, what it takes.
+    """Everything about one plan: topology, timeline, memory and time.
 
     Args:
         workload: The job, with the plan's settings. [-]
@@ -158,7 +158,7 @@ def timeline_section(step: Timeline) -> Section:
         step: The step. [-]
 
     Returns:
-        Where the time of every rank goes, and the Gantt chart. [-]
+        Time of every rank by cause, and the Gantt chart. [-]
     """
     figure, meaning = rank_times(step)
     parts: list[Block] = [
@@ -195,7 +195,7 @@ def timeline_section(step: Timeline) -> Section:
 
 
 def memory_section(memory: MemoryEstimate) -> Section:
-    """Memory of every stage against the limit, and of the fullest over a run.
+    """Memory of every stage against the limit, and of the fullest stage over a run.
 
     Args:
         memory: Peak memory of every stage. [GiB]
@@ -229,10 +229,10 @@ def _sentence(words: str) -> str:
 
 
 def time_section(estimate: Estimate) -> Section:
-    """From the peak of the GPU to what the model gets of it.
+    """Loss of peak FLOP/s by cause, and the step by cause.
 
     Args:
-        estimate: What is predicted of a layout. [-]
+        estimate: Predicted time and memory of a layout. [-]
 
     Returns:
         The section. [-]
@@ -258,12 +258,12 @@ def time_section(estimate: Estimate) -> Section:
 def assumptions_section(
     workload: Workload, estimate: Estimate, warnings: Sequence[str] = ()
 ) -> Section:
-    """What the prediction rests on, with sources.
+    """Assumptions, warnings and sources of a prediction.
 
     Args:
         workload: The job. [-]
-        estimate: What is predicted of a layout. [-]
-        warnings: What is legal but rarely meant. [text]
+        estimate: Predicted time and memory of a layout. [-]
+        warnings: Warnings about legal but unusual settings. [text]
 
     Returns:
         The section. [-]

@@ -38,13 +38,13 @@ from planner.specs.result import RankedPlan, Result, Tie
 
 @dataclass(frozen=True)
 class Extras:
-    """What a page of a plan shows beside the answer itself.
+    """Data that a page of a plan shows beside the answer.
 
     Attributes:
-        trail: What the search reported on its way. [-]
+        trail: States that the search reported. [-]
         memory_front: Plans that none beats in step and memory. [-]
         gpu_front: Plans that none beats in step and GPUs. [-]
-        left_out: What the time limit cut off. [text]
+        left_out: Sentences on fronts that the time limit cut off. [text]
     """
 
     trail: Sequence[Moment] = ()
@@ -56,13 +56,13 @@ class Extras:
 def plan_page(
     result: Result, workload: Workload, title: Heading, extras: Extras
 ) -> Page:
-    """Everything that a search found, or why it found nothing.
+    """Everything that a search found, or reasons why it found nothing.
 
     Args:
-        result: Its answer. [-]
+        result: Answer of the search. [-]
         workload: The job, with the best plan's settings. [-]
         title: The heading of the job. [-]
-        extras: How the search went, and the fronts. [-]
+        extras: Trail of the search, and the fronts. [-]
 
     Returns:
         The page. [-]
@@ -143,7 +143,7 @@ def front_parts(
         gpus: Step time against GPUs. [-]
 
     Returns:
-        A chart and a table of each. [-]
+        A chart and a table of each front. [-]
     """
     parts: list[Block] = []
     pairs = (
@@ -228,11 +228,11 @@ def _runners_up(plans: Sequence[RankedPlan]) -> Sheet:
 
 
 def tie_parts(tie: Tie | None, *, robust: bool) -> list[Block]:
-    """A tie in words, and its plans.
+    """A tie in words, and the tied plans.
 
     Args:
         tie: The tie, or none. [-]
-        robust: Whether the first plan was chosen among them. [-]
+        robust: True if the first plan was chosen among the tied plans. [-]
 
     Returns:
         Sentences and a table; nothing without a tie. [-]

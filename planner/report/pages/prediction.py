@@ -24,7 +24,7 @@ def prediction_page(
         plan: The completed layout and its estimate. [-]
         workload: The job. [-]
         title: The heading of the job. [-]
-        warnings: What is legal but rarely meant. [text]
+        warnings: Warnings about legal but unusual settings. [text]
 
     Returns:
         The page. [-]

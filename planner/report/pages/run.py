@@ -1,4 +1,4 @@
-"""The whole run on a page, and pages of its phases as one."""
+"""The whole run on a page, and the pages of all phases as one."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,10 +12,10 @@ _DAY = 86400.0
 
 
 def phased_page(parts: Sequence[tuple[str, Page]], run: Run | None) -> Page:
-    """The page of one plan, or of one for each phase, with the run that they make.
+    """The page of one plan, or of one plan for each phase, with the whole run.
 
     Args:
-        parts: Name of a phase, empty where there are none, and its page. [-]
+        parts: Name and page of each phase; an empty name without phases. [-]
         run: The run, None where no tokens are known. [-]
 
     Returns:
@@ -65,7 +65,7 @@ def _tile(run: Run) -> Tile:
 
 
 def run_section(run: Run) -> Section:
-    """What a run takes: time, interruptions, GPU-hours, cost, energy.
+    """Time, interruptions, GPU-hours, cost and energy of a run.
 
     Args:
         run: The run. [-]

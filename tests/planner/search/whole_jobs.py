@@ -252,13 +252,11 @@ def sizes(draw: Draw, job: Workload) -> Workload:
 
 
 def offload(draw: Draw, job: Workload) -> Workload:
-    """Nothing, or all that the framework can keep in host memory, or shares of one.
-
-    Where all layers but the last are offloaded, that is a share already.
-    """
+    """Nothing, or all that the framework can keep in host memory, or shares of one."""
     limits = job.framework.limits
     parts = {n: z for n, z in limits.offload_in_parts.items() if n in limits.offload}
     kept = draw(st.sampled_from([None, None, *parts]))
+    # All layers but the last are a share already.
     shared = {kept, "activations" if limits.offloads_activations_alone else kept}
     job = limited(job, offload_in_parts={n: parts[n] for n in parts if n in shared})
     return searched(job, offload=kept or draw(st.sampled_from([None, None, True])))
@@ -311,11 +309,9 @@ WORDS: dict[str, list[Any]] = {
 def words(draw: Draw, job: Workload) -> Workload:
     """Mostly nothing; else one axis that is no degree is limited."""
     axis = draw(st.sampled_from([None, None, *WORDS]))
-    return job if axis is None else searched(job, **{axis: draw(limit_on(axis))})
-
-
-def limit_on(axis: str) -> st.SearchStrategy[Any]:
-    return st.sampled_from(WORDS[axis])
+    if axis is None:
+        return job
+    return searched(job, **{axis: draw(st.sampled_from(WORDS[axis]))})
 
 
 AXES: tuple[Change, ...] = (
