@@ -5,7 +5,12 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
-SLOW_DRAWS = [HealthCheck.too_slow, HealthCheck.data_too_large]
+SLOW_DRAWS = [
+    HealthCheck.too_slow,
+    HealthCheck.data_too_large,
+    HealthCheck.filter_too_much,
+]
+"""Whole jobs are large, and those with too many plans are drawn again."""
 settings.register_profile(
     "ci", deadline=None, derandomize=True, suppress_health_check=SLOW_DRAWS
 )

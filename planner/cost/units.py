@@ -20,6 +20,8 @@ NANO = 1e9
 """Nanoseconds in a second. [1]"""
 LONGEST = 1e6
 """Time of a part of a step beyond which an input is wrong. [s]"""
+LARGEST = 1e16
+"""Size of a part of a GPU's memory beyond which an input is wrong. [B]"""
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,18 @@ def blocks(size: Floats) -> Ints:
 
     Returns:
         Sizes. [block]
+
+    Raises:
+        BadInputError: A part is larger than any memory: an input is wrong.
     """
+    largest = np.max(size, initial=0.0)
+    if not largest <= LARGEST:
+        raise BadInputError(
+            f"a part of the memory of one GPU would be {largest:.3g} B",
+            field="stack.recipe or training.seq_len",
+            allowed=f"at most {LARGEST:g} B: look at what the stack keeps of a number "
+            "and at the sequence length",
+        )
     return np.ceil(size / BLOCK).astype(np.int64)
 
 

@@ -7,7 +7,7 @@ from strategies import inner_problems
 
 from planner.cost.duration_lines import DurationLines
 from planner.cost.pipeline import durations, stage_vectors
-from planner.cost.units import nanoseconds
+from planner.cost.units import blocks, nanoseconds
 from planner.errors import BadInputError
 from planner.search.exhaustive import splits
 from planner.specs.table import StageCosts
@@ -37,3 +37,10 @@ def test_a_part_longer_than_any_step_is_refused(time: float) -> None:
     assert nanoseconds(np.array([1.5e-9, 0.0])).tolist() == [2, 0]
     with pytest.raises(BadInputError, match="a part of a step"):
         nanoseconds(np.array([1.0, time]))
+
+
+@pytest.mark.parametrize("size", [1e17, 1e300, np.inf, np.nan])
+def test_a_part_larger_than_any_memory_is_refused(size: float) -> None:
+    assert blocks(np.array([0.0, 1.0, 1e12])).tolist()[:2] == [0, 1]
+    with pytest.raises(BadInputError, match="a part of the memory"):
+        blocks(np.array([1.0, size]))

@@ -198,6 +198,8 @@ OUTER: dict[str, tuple[Any, str, Break]] = {
 }
 
 
+MOST_TRIES = 320
+"""Jobs among which one has to show a mistake; the first that does ends it. [1]"""
 ROOMS = {"plans that do not fit": "torchtitan"}
 """Framework whose jobs show a mistake soonest, where it is not Megatron. [text]"""
 
@@ -209,7 +211,7 @@ def test_a_broken_search_of_many_meshes_is_caught(
     place, attribute, breaks = OUTER[name]
     monkeypatch.setattr(place, attribute, breaks(getattr(place, attribute)))
     room = ROOMS.get(name, "megatron")
-    assert is_caught(check_answer, 80, whole_jobs(room, 100))
+    assert is_caught(check_answer, MOST_TRIES, whole_jobs(room, 100))
 
 
 def never_late(_: Any) -> Any:
@@ -242,4 +244,4 @@ def test_a_false_claim_of_a_stopped_search_is_caught(
         check_hurried(job, ticks, monkeypatch)
 
     ticks = st.sampled_from([0, 10, 30, 60])
-    assert is_caught(check, 80, whole_jobs("megatron", 100), ticks)
+    assert is_caught(check, MOST_TRIES, whole_jobs("megatron", 100), ticks)
