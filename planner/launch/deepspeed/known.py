@@ -10,6 +10,39 @@ VERSION = "0.19.8"
 FILE = Path(__file__).with_name("keys.json")
 ANY = "*"
 """Mark of a block with any keys, such as parameters of an optimizer. [text]"""
+MARKS = frozenset(
+    {
+        "zero_optimization",
+        "train_micro_batch_size_per_gpu",
+        "train_batch_size",
+        "tensor_parallel",
+    }
+)
+"""Keys that mark a ds_config.json, which has at least one. [text]"""
+LAYOUT = frozenset(
+    {
+        "train_batch_size",
+        "train_micro_batch_size_per_gpu",
+        "gradient_accumulation_steps",
+        "zero_optimization",
+        "tensor_parallel",
+        "sequence_parallel_size",
+        "pipeline",
+        "expert_parallel",
+        "activation_checkpointing",
+        "bf16",
+        "fp16",
+        "optimizer",
+    }
+)
+"""Keys that a layout or a training block is read from. [text]"""
+TRAINER = {
+    "train_micro_batch_size_per_gpu": "per_device_train_batch_size",
+    "gradient_accumulation_steps": "gradient_accumulation_steps",
+}
+"""Trainer's argument behind `auto`, by key. [text]"""
+DEFAULTS = {"per_device_train_batch_size": 8, "gradient_accumulation_steps": 1}
+"""Values that Trainer takes where an argument is not given. [1]"""
 
 
 @cache

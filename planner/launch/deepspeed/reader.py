@@ -12,7 +12,13 @@ from hardware.yaml_text import parse_yaml
 from planner.errors import BadInputError
 from planner.frameworks.transformers import WORDS
 from planner.launch.brief import Reading
-from planner.launch.deepspeed.known import unknown
+from planner.launch.deepspeed.known import (
+    DEFAULTS,
+    LAYOUT,
+    MARKS,
+    TRAINER,
+    unknown,
+)
 from planner.launch.sizes import HUGGING_FACE, sizes_of
 from planner.launch.trainer import LENGTHS, ignored, options_of, told, true
 from planner.specs.layout import Stage
@@ -20,39 +26,6 @@ from planner.specs.layout import Stage
 Fields = Mapping[str, Any]
 AUTO = "auto"
 """Value that Trainer's DeepSpeed plugin fills in from Trainer's arguments. [text]"""
-MARKS = frozenset(
-    {
-        "zero_optimization",
-        "train_micro_batch_size_per_gpu",
-        "train_batch_size",
-        "tensor_parallel",
-    }
-)
-"""Keys that mark a ds_config.json, which has at least one. [text]"""
-LAYOUT = frozenset(
-    {
-        "train_batch_size",
-        "train_micro_batch_size_per_gpu",
-        "gradient_accumulation_steps",
-        "zero_optimization",
-        "tensor_parallel",
-        "sequence_parallel_size",
-        "pipeline",
-        "expert_parallel",
-        "activation_checkpointing",
-        "bf16",
-        "fp16",
-        "optimizer",
-    }
-)
-"""Keys that a layout or a training block is read from. [text]"""
-TRAINER = {
-    "train_micro_batch_size_per_gpu": "per_device_train_batch_size",
-    "gradient_accumulation_steps": "gradient_accumulation_steps",
-}
-"""Trainer's argument behind `auto`, by key. [text]"""
-DEFAULTS = {"per_device_train_batch_size": 8, "gradient_accumulation_steps": 1}
-"""Values that Trainer takes where an argument is not given. [1]"""
 OPTIMIZERS = {
     "adamw": "adamw",
     "adam": "adamw",
