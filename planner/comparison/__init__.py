@@ -1,1 +1,1 @@
-"""The same job on several clusters: time, cost, energy, and which to sign for."""
+"""One job on several clusters: time, cost, energy, and the candidate to sign for."""

@@ -13,18 +13,18 @@ TOKENS_PER_GPU = 2048.0
 """Tokens of a step for each GPU at the first guess under a budget. [token]"""
 
 Cap = Callable[[int], float]
-"""Longest run on so many nodes that a budget pays for. [s]"""
+"""Longest run that a budget pays for, by number of nodes. [s]"""
 
 
 def paid_cap(counts: Counts) -> Cap:
-    """How long a run the budget pays for, by nodes.
+    """Longest run that the budget pays for, by number of nodes.
 
     Args:
-        counts: Of one candidate, under a budget. [-]
+        counts: Node counts of one candidate, under a budget. [-]
 
     Returns:
-        Of rented nodes what their rent allows; bought ones are within the budget for
-        any time, or for none. [-]
+        Time by nodes: of rented nodes the budget over their least rent; of bought
+        nodes infinity where the budget buys them, else 0. [-]
     """
     budget_usd = counts.task.question.budget_usd or inf
     price = counts.task.price()
@@ -40,14 +40,14 @@ def paid_cap(counts: Counts) -> Cap:
 
 
 def by_purchase(counts: Counts, budget_usd: float) -> Choice:
-    """The fastest of the counts that the budget buys.
+    """Fastest node count that the budget buys.
 
     Args:
-        counts: Of one candidate. [-]
+        counts: Node counts of one candidate. [-]
         budget_usd: The budget. [USD]
 
     Returns:
-        The count, and what stays open. [-]
+        The count, and the counts that stay open. [-]
     """
     low = counts.task.counts[0]
     least = _price_of(counts, low)
@@ -63,7 +63,7 @@ def by_purchase(counts: Counts, budget_usd: float) -> Choice:
 
 
 def _price_of(counts: Counts, nodes: int) -> float:
-    """Price of so many nodes, spare ones included. [USD]."""
+    """Price of a number of nodes and of the spare nodes. [USD]."""
     task = counts.task
     workload = counts.task.smallest
     terms = task.terms(workload)
@@ -74,14 +74,14 @@ def _price_of(counts: Counts, nodes: int) -> float:
 
 
 def by_rent(counts: Counts, budget_usd: float) -> Choice:
-    """The fastest of the counts whose run the budget pays for.
+    """Fastest node count whose run the budget pays for.
 
     Args:
-        counts: Of one candidate. [-]
+        counts: Node counts of one candidate. [-]
         budget_usd: The budget. [USD]
 
     Returns:
-        The count, and what stays open. [-]
+        The count, and the counts that stay open. [-]
     """
     cap = paid_cap(counts)
 
@@ -89,7 +89,7 @@ def by_rent(counts: Counts, budget_usd: float) -> Choice:
         planned = counts.at(nodes)
         if planned.cost_usd is None:
             return 0.0
-        # What costs the budget to the cent is within it.
+        # A run that costs exactly the budget is within it.
         return planned.cost_usd / nextafter(budget_usd, inf)
 
     likely = [n for n in counts.sensible if counts.least(n).time_s <= cap(n)]
@@ -112,16 +112,16 @@ def _fastest_paid(counts: Counts, cap: Cap, budget_usd: float) -> Choice:
 def paid_choice(
     counts: Counts, best: Planned, left: Sequence[int], least_s: float
 ) -> Choice:
-    """A count that the budget pays for; the fastest only where that is proven.
+    """A count that the budget pays for, called the fastest only where that is proven.
 
     Args:
-        counts: Of one candidate. [-]
+        counts: Node counts of one candidate. [-]
         best: The count with its plan. [-]
         left: Counts that may be faster, ascending. [1]
-        least_s: No run that the budget pays for is shorter. [s]
+        least_s: Lower bound of every run that the budget pays for. [s]
 
     Returns:
-        The count, and what stays open. [-]
+        The count, and the counts that stay open. [-]
     """
     budget = money(counts.task.question.budget_usd or 0.0)
     words = f"the fastest that {budget} pays for"
@@ -132,7 +132,7 @@ def paid_choice(
 
 
 def _within(best: Planned, tolerance: float) -> float:
-    """A run that is shorter than the best by no more than the tolerance. [s]."""
+    """Time of the best run, less the tolerance. [s]."""
     return (best.time_s or 0.0) * (1 - tolerance)
 
 
@@ -146,14 +146,14 @@ def settle_fastest(
     """Look for a count that is faster than the best known, until none can be.
 
     Args:
-        counts: Of one candidate. [-]
-        cap: Longest run on so many nodes that the budget pays for. [s]
-        rival_s: A run to be beaten. [s]
+        counts: Node counts of one candidate. [-]
+        cap: Longest run that the budget pays for, by number of nodes. [s]
+        rival_s: Time of the run to beat. [s]
         tolerance: A count is of interest if it may be faster by more. [1]
 
     Returns:
-        The best, none where no count is known to be as good; and the counts that may
-        be, ascending. [-], [1]
+        The fastest planned count that the budget pays for, None without one; and the
+        counts that may be faster, ascending. [-], [1]
     """
     wanted = counts.task.effort.tolerance if tolerance is None else tolerance
     left: list[int] = []
@@ -177,7 +177,7 @@ def settle_fastest(
 
 
 def _limit(best: Planned | None, rival_s: float, tolerance: float) -> float:
-    """Run that is of interest: faster than a rival, and than the best by more. [s]."""
+    """Longest run of interest: below the rival, and below the tolerated best. [s]."""
     own = inf if best is None or best.time_s is None else best.time_s * (1 - tolerance)
     least = min(own, rival_s)
     return least if least == inf else nextafter(least, 0.0)
@@ -197,7 +197,7 @@ def _best_paid(counts: Counts, cap: Cap) -> Planned | None:
 
 
 def _dearer(counts: Counts, best: Planned, cap: Cap) -> str:
-    """What a larger count that was planned would cost, where that is too much."""
+    """Words on the next larger planned count: its cost, where that is over budget."""
     above = [
         p
         for p in counts.seen.values()
@@ -214,7 +214,7 @@ def _dearer(counts: Counts, best: Planned, cap: Cap) -> str:
 
 
 def _too_dear(counts: Counts, left: Sequence[int], budget_usd: float) -> Choice:
-    """The cheapest count that was planned; over budget only where that is proven."""
+    """Choice where no planned count is paid for; over budget only where proven."""
     if left:
         words = f"{money(budget_usd)} may pay for {open_words(left)}".rstrip(",")
         return Choice(fastest(counts), words, "unknown", tuple(left))

@@ -1,4 +1,4 @@
-"""What a comparison answers, schema ``planner/comparison@1``."""
+"""Answer of a comparison, schema ``planner/comparison@1``."""
 
 from typing import Literal
 
@@ -10,8 +10,8 @@ from planner.specs.run import Run
 CandidateStatus = Literal[
     "optimal", "feasible", "infeasible", "unknown", "over-budget", "too-late"
 ]
-"""Of the plan search at the chosen count; over-budget where no count can be paid for,
-too-late where no count meets the deadline."""
+"""Status of the plan search at the chosen count; over-budget where no count can be
+paid for, too-late where no count meets the deadline."""
 
 
 WORK = 20_000.0
@@ -25,7 +25,7 @@ class Answer(BaseModel):
 
 
 class Searched(Answer):
-    """How a space was exhausted, in numbers that no clock changes."""
+    """Numbers of a search that no clock changes."""
 
     space: int
     """Candidates. [1]"""
@@ -36,7 +36,7 @@ class Searched(Answer):
     solved: int
     """[1]"""
     work: float
-    """In visits of a candidate. [1]"""
+    """Work of the search, in visits of a candidate. [1]"""
     variants: int
     """[1]"""
 
@@ -58,24 +58,24 @@ class Point(Answer):
     gpus: int
     """[1]"""
     status: str
-    """Of the plan search. [-]"""
+    """Status of the plan search. [-]"""
     gap: float = 1.0
-    """How much faster a plan may be than the one found, at most. [1]"""
+    """Largest share by which a plan may be faster than the plan found. [1]"""
     step_time_s: float | None = None
     """[s]"""
     time_s: float | None = None
-    """The whole run; none without a plan. [s]"""
+    """Time of the whole run; none without a plan. [s]"""
     least_s: float = 0.0
     """No run on these nodes is shorter. [s]"""
     settled: bool = True
     """No plan is faster by more than the tolerance, or there is proven to be none."""
     cost_usd: float | None = None
-    """The whole run. [USD]"""
+    """Cost of the whole run. [USD]"""
     outlay_usd: float | None = None
-    """What is signed for: the hardware where it is bought, the run's rent where it is
-    rented. [USD]"""
+    """Money to sign for: the price of the hardware where it is bought, the run's rent
+    where it is rented. [USD]"""
     why: str = ""
-    """What stands against a plan, where there is none."""
+    """Reason against a plan, where there is none."""
 
 
 class PhasePlan(Answer):
@@ -87,28 +87,29 @@ class PhasePlan(Answer):
 
 
 class CandidateAnswer(Answer):
-    """What one candidate would take for the job."""
+    """Time, cost and plan of one candidate for the job."""
 
     name: str
     status: CandidateStatus
     gpu: str
-    """Name of its GPU."""
+    """Name of the candidate's GPU."""
     price: str
-    """With its unit, its date and where it is from."""
+    """Price in words, with unit, date and source."""
     chosen: str = ""
-    """Why this number of nodes."""
+    """Reason for this number of nodes."""
     plan: RankedPlan | None = None
-    """The best one found, of the first phase; none where nothing fits."""
+    """Best plan found of the first phase; none where nothing fits."""
     plans: tuple[PhasePlan, ...] = ()
-    """Of every phase, in their order; one where the run has none."""
+    """Plan of every phase, in order; one plan for a run without phases."""
     search: Searched | None = None
-    """How its space was exhausted."""
+    """Numbers of the search of the first phase."""
     settled: bool = True
-    """Every verdict on it is proven. One that is not settled wins and loses nothing."""
+    """Every verdict on the candidate is proven. A candidate that is not settled wins
+    and loses nothing."""
     unsettled: str = ""
-    """What is open, and why the search ended."""
+    """Verdict that is open, and why the search ended."""
     gap: float | None = None
-    """How much faster another plan may be, at most. [1]"""
+    """Largest share by which another plan may be faster. [1]"""
     nodes: int | None = None
     """[1]"""
     gpus: int | None = None
@@ -120,31 +121,31 @@ class CandidateAnswer(Answer):
     energy_mwh: float | None = None
     """[MWh]"""
     outlay_usd: float | None = None
-    """What is signed for. [USD]"""
+    """Money to sign for. [USD]"""
     tokens_per_usd: float | None = None
-    """Of the run's cost. [token/USD]"""
+    """Tokens of the run over the run's cost. [token/USD]"""
     budget_tokens: float | None = None
     """The most that the budget trains on these nodes. [token]"""
     run: Run | None = None
     """The whole run, every figure with its interval."""
     unmeasured: tuple[str, ...] = ()
-    """What was never measured on this hardware and comes from a relative."""
+    """Kernels and collectives never measured on this GPU: a relative's are taken."""
     interval_from: str = ""
     """The measured runs behind the intervals, and how they were widened."""
     why: str = ""
-    """What stands against it, where there is no plan to sign for."""
+    """Reason against the candidate, where there is no plan to sign for."""
     points: tuple[Point, ...] = ()
     """Every count that was planned, ascending."""
     ruled_out: tuple[Floor, ...] = ()
     """Counts that were searched and have no plan that would do, ascending."""
     open_counts: tuple[int, ...] = ()
-    """Counts that may do better than the one chosen, as far as was proven. [1]"""
+    """Counts that may do better than the chosen count, as far as was proven. [1]"""
     least_time_s: float | None = None
     """No run that answers the question is shorter here. [s]"""
     least_cost_usd: float | None = None
-    """Nor cheaper. [USD]"""
+    """No run that answers the question is cheaper here. [USD]"""
     out_of_time: bool = False
-    """The user's time limit ended it."""
+    """The user's time limit ended the search."""
     pareto: bool = False
     """No other candidate is both faster and cheaper."""
     meets_deadline: bool | None = None
@@ -167,28 +168,28 @@ class Extra(Answer):
     """One step of more or better hardware for the best candidate."""
 
     change: str
-    """In words."""
+    """The step in words."""
     time_s: float
-    """Of the whole run with it. [s]"""
+    """Time of the whole run with the step. [s]"""
     saved_s: float
     """[s]"""
     cost_usd: float | None = None
-    """Of the run with it, where its price is known. [USD]"""
+    """Cost of the run with the step, where the step's price is known. [USD]"""
     extra_usd: float | None = None
-    """What it adds to what is signed for; below 0 where a rent falls by more than the
-    change costs. None without a price. [USD]"""
+    """Money that the step adds to the outlay; below 0 where a rent falls by more than
+    the step costs. None without a price. [USD]"""
     saved_s_per_usd: float | None = None
-    """Time saved for a dollar that it adds; none without a price, or where it adds
-    none. [s/USD]"""
+    """Time saved for a dollar that the step adds; none without a price, or where the
+    step adds no dollar. [s/USD]"""
     worth: str = ""
-    """The price at which the run costs the same with it."""
+    """Price of the step at which the run costs as much as without it."""
     note: str = ""
     out_of_time: bool = False
-    """The user's time limit ended the search for it."""
+    """The user's time limit ended the search with the step."""
 
 
 class Question(Answer):
-    """What the candidates are held against."""
+    """Tokens, budget and deadline that all candidates are compared under."""
 
     tokens: float
     """[token]"""
@@ -199,11 +200,11 @@ class Question(Answer):
 
 
 class Effort(Answer):
-    """How hard each plan is searched for."""
+    """Limits of the search for each plan."""
 
     work: float = WORK
-    """Of the searches of one candidate together, in visits of a layout: it ends them
-    at the same place on every machine. [1]"""
+    """Work of all searches of one candidate, in visits of a layout. It ends the
+    searches at the same layout on every machine. [1]"""
     time_limit_s: float | None = None
     """Wall time of the whole comparison, where the user limits it. [s]"""
     tolerance: float
@@ -228,7 +229,7 @@ class Comparison(Answer):
     """No planned count of any candidate is both faster and cheaper than one of these;
     fastest first."""
     extras: tuple[Extra, ...] = ()
-    """What the next dollar buys at the best candidate, the best first."""
+    """Steps that the next dollar buys at the best candidate, the best first."""
     warnings: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
     seconds: float = 0.0

@@ -1,4 +1,4 @@
-"""Which candidate answers the question best, and what to say where none does."""
+"""Best candidate for the question, and the refusal where no candidate answers it."""
 
 from collections.abc import Sequence
 
@@ -57,9 +57,10 @@ def best_of(
 ) -> tuple[CandidateAnswer | None, str]:
     """The candidate to sign for.
 
-    Under a deadline the cheapest that meets it, one within the budget first. Under a
-    budget alone the fastest. Else the one that trains the most tokens for a dollar.
-    Without prices the fastest. One that is not settled is never it.
+    Under a deadline the cheapest that meets it, first among those within the budget.
+    Under a budget alone the fastest. Else the candidate that trains the most tokens
+    for a dollar. Without prices the fastest. A candidate that is not settled is never
+    chosen.
 
     Args:
         sweep: The question. [-]
@@ -91,7 +92,7 @@ def offers(sweep: Sweep, able: Sequence[CandidateAnswer]) -> Sequence[CandidateA
         able: Candidates with an offer. [-]
 
     Returns:
-        All of them where none is within the budget. [-]
+        The offers; all offers with a price where none is within the budget. [-]
     """
     key = key_for(sweep.question, able)
     priced = [one for one in able if key == "time" or one.cost_usd is not None]
@@ -100,7 +101,7 @@ def offers(sweep: Sweep, able: Sequence[CandidateAnswer]) -> Sequence[CandidateA
 
 
 def _why(sweep: Sweep, best: CandidateAnswer) -> str:
-    """What makes a candidate the best."""
+    """Reason why a candidate is the best, in words."""
     question = sweep.question
     held = question.budget_usd
     paid = held is not None and best.within_budget is not False
@@ -150,5 +151,5 @@ def _refuse(sweep: Sweep, candidates: Sequence[CandidateAnswer]) -> None:
 
 
 def _up(seconds: float | None) -> str:
-    """A duration in words that is no shorter than it is."""
+    """Duration in words, half a per cent longer: rounding never shortens it."""
     return days((seconds or 0.0) * 1.005)

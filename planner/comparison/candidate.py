@@ -10,9 +10,9 @@ from planner.cost.workload import Workload
 from planner.specs.run import Run
 
 FINAL = ("optimal", "feasible", "infeasible", "unknown")
-"""What a search may end with. [-]"""
+"""Statuses that a search may end with. [-]"""
 CORRECTIONS = {"attention_waves"}
-"""Sections of a calibration that correct a level, and have none. [-]"""
+"""Sections of a calibration that correct a level, and have no level. [-]"""
 
 
 def plan_candidate(task: Task) -> CandidateAnswer:
@@ -22,7 +22,7 @@ def plan_candidate(task: Task) -> CandidateAnswer:
         task: The candidate. [-]
 
     Returns:
-        Its answer; the same on any machine and under any load, unless the user's time
+        The answer, equal on any machine and under any load, unless the user's time
         limit ends a search. [-]
 
     Raises:
@@ -34,14 +34,14 @@ def plan_candidate(task: Task) -> CandidateAnswer:
 
 
 def told(counts: Counts, choice: Choice) -> CandidateAnswer:
-    """The answer at the chosen count, or what stands against one.
+    """Answer of a candidate at the chosen count, or the reason against a plan.
 
     Args:
-        counts: Of the candidate. [-]
-        choice: The count. [-]
+        counts: Node counts of the candidate. [-]
+        choice: The chosen count. [-]
 
     Returns:
-        With every count that was planned or ruled out. [-]
+        The answer, with every count that was planned or ruled out. [-]
     """
     seen = counts.seen
     return _answer(counts.task, choice).model_copy(
@@ -123,7 +123,7 @@ def _figures(
 
 
 def _held(value: float | None, least: float | None, limit: float | None) -> bool | None:
-    """Whether a limit is held; none without one, or where that is open."""
+    """True where a value is within a limit; None without a limit, or where open."""
     if value is None or limit is None:
         return None
     if value <= limit:
@@ -148,7 +148,7 @@ def _unsettled(
     choice: Choice,
     verdicts: tuple[bool | None, bool | None],
 ) -> str:
-    """What of a candidate is open, empty where nothing is."""
+    """Words on what is open about a candidate; empty where nothing is."""
     question, (meets, within) = task.question, verdicts
     if choice.status == "unknown":
         return choice.words
@@ -184,14 +184,14 @@ def _bought(task: Task, planned: Planned, run: Run) -> float | None:
 
 
 def unmeasured(workload: Workload) -> tuple[str, ...]:
-    """What of the GPUs was never measured, and comes from a relative.
+    """Kernels and collectives that were never measured on the GPUs: a relative's.
 
     Args:
-        workload: The job there. [-]
+        workload: The job on the GPUs. [-]
 
     Returns:
-        Kinds of kernels and collectives; those of experts only where the model has
-        any. [text]
+        Kinds of kernels and collectives; products of experts only where the model has
+        experts. [text]
     """
     routed = workload.model.expert_parameters > 0
     sections = {

@@ -1,4 +1,4 @@
-"""How many nodes of a candidate to sign for."""
+"""Choose the number of nodes of a candidate."""
 
 from collections.abc import Iterator, Sequence
 
@@ -17,15 +17,15 @@ GIVEN = "the number that was given"
 def choose(counts: Counts) -> Choice:
     """The node count that answers the question, of all that the candidate may have.
 
-    Fixed where one is given. Under a deadline the smallest that meets it. Under a
+    A given count is fixed. Under a deadline the smallest that meets it. Under a
     budget alone the fastest that it pays for: of bought nodes their price, of rented
-    ones the rent of the whole run.
+    nodes the rent of the whole run.
 
     Every count is planned, or ruled out: in closed form, or by a search that proves
-    that no plan on it would do. Those left open when the work ends are told.
+    that no plan on it would do. Counts left open when the work ends are reported.
 
     Args:
-        counts: Of one candidate. [-]
+        counts: Node counts of one candidate. [-]
 
     Returns:
         The count, planned within the tolerance. [-]
@@ -45,7 +45,7 @@ def choose(counts: Counts) -> Choice:
 
 
 def _given(counts: Counts) -> Choice:
-    """The one count; the search goes on while a limit may be met."""
+    """Choice of the given count; the search goes on while a limit may be met."""
     nodes, question = counts.task.counts[0], counts.task.question
     planned = counts.at(nodes)
     if planned.time_s is not None:
@@ -58,7 +58,7 @@ def _given(counts: Counts) -> Choice:
 
 
 def _by_deadline(counts: Counts, deadline_s: float) -> Choice:
-    """The first count whose run is short enough."""
+    """Choice of the smallest count whose run meets the deadline."""
     likely = _likely(counts, deadline_s)
 
     def value(nodes: int) -> float:
@@ -93,8 +93,8 @@ def _likely(counts: Counts, limit_s: float) -> list[int]:
 def _own_below(counts: Counts, limit_s: float) -> Iterator[int]:
     """Counts that are not ruled out in closed form, the largest first.
 
-    The bound falls as the count grows: the first that it rules out is the last looked
-    at.
+    The bound falls as the count grows: the first count that it rules out is the last
+    that is looked at.
     """
     for nodes in reversed(counts.task.counts):
         if counts.least(nodes).time_s > limit_s:
@@ -110,7 +110,7 @@ def _met(counts: Counts, deadline_s: float) -> list[int]:
 
 
 def _smallest(counts: Counts, deadline_s: float, open_counts: Sequence[int]) -> str:
-    """What a count is under a deadline: the smallest only where that is proven."""
+    """Words on a count under a deadline: the smallest only where that is proven."""
     unit = domain_nodes(counts.task.smallest)
     whole = f" in whole domains of {unit} nodes" if unit > 1 else ""
     limit = f"no more than {days(deadline_s)}"
@@ -120,9 +120,9 @@ def _smallest(counts: Counts, deadline_s: float, open_counts: Sequence[int]) -> 
 
 
 def _below(counts: Counts, chosen: Planned) -> str:
-    """What the next smaller count that was planned would take, and a cheaper one.
+    """Words on the time of the next smaller count, and on a cheaper larger count.
 
-    Cheaper by less than the digits that are shown is not told.
+    A cost that is lower by less than the digits shown is left out.
     """
     timed = [p for p in counts.seen.values() if p.time_s is not None]
     said = ""

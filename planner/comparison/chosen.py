@@ -1,4 +1,4 @@
-"""A number of nodes, why that one, and what stays open."""
+"""A number of nodes, the reason for it, and the counts that stay open."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from planner.comparison.planned import Planned
 
 @dataclass(frozen=True)
 class Choice:
-    """A number of nodes and why.
+    """A number of nodes, and the reason for it.
 
     Attributes:
         planned: The count with its plan; None where none will do. [-]
-        words: Why this one, or what is nearest to one that will do. [text]
-        status: What stands against the candidate, if anything. [-]
+        words: Reason for the count, or the nearest to a count that will do. [text]
+        status: Verdict against the candidate, if any. [-]
         open_counts: Counts that may be the answer in its place: the work ended before
             a plan on them was found or ruled out. Ascending. [1]
         least_s: No run that answers the question is shorter. [s]
@@ -35,7 +35,7 @@ def open_words(open_counts: Sequence[int]) -> str:
         open_counts: At least one, ascending. [1]
 
     Returns:
-        With a comma at the end. [text]
+        The counts in words, with a comma at the end. [text]
     """
     if len(open_counts) == 1:
         return f"{open_counts[0]:,} nodes, not settled,"
@@ -44,10 +44,10 @@ def open_words(open_counts: Sequence[int]) -> str:
 
 
 def last_own(counts: Counts) -> int:
-    """Largest count that a layout fills: the one to name where none will do.
+    """Largest count that a layout fills, to name where no count will do.
 
     Args:
-        counts: Of one candidate. [-]
+        counts: Node counts of one candidate. [-]
 
     Returns:
         The count, in nodes. [1]
@@ -60,10 +60,10 @@ def fastest(counts: Counts) -> Planned | None:
     """Fastest count that was planned.
 
     Args:
-        counts: Of one candidate. [-]
+        counts: Node counts of one candidate. [-]
 
     Returns:
-        Its plan; none where no count has one. [-]
+        The count with its plan; None where no count has a plan. [-]
     """
     timed = [p for p in counts.seen.values() if p.time_s is not None]
     return min(timed, key=lambda p: (p.time_s, p.nodes), default=None)

@@ -1,4 +1,4 @@
-"""Node counts that a job can use, and the first of them that is good enough."""
+"""Node counts that a job can use, and the first count that is good enough."""
 
 from collections.abc import Callable, Sequence
 from math import exp, log
@@ -24,13 +24,13 @@ def sensible_counts(
 ) -> tuple[int, ...]:
     """Node counts that are worth a plan search.
 
-    Whole units, a power of two of them, or so many that the odd part of their GPUs
-    divides that of the batch: then replicas take it up, and a pipeline of a power of
-    two stages still interleaves. Others are slower than the next smaller one or close
-    to it, as a factor of 3 or 7 in the pipeline forbids interleaving.
+    Whole units: a power of two of them, or GPUs whose odd part divides the odd part
+    of the batch. Then replicas take up the odd part, and a pipeline of a power of two
+    stages still interleaves. Other counts are slower than the next smaller count, or
+    close to it: a factor of 3 or 7 in the pipeline forbids interleaving.
 
     Args:
-        unit: Nodes that go together: those of one scale-up domain. [1]
+        unit: Nodes that go together, of one scale-up domain. [1]
         most: Nodes that there can be at most. [1]
         gpus_per_node: GPUs of each. [1]
         odd: Odd part of the sequences of a step. [1]
@@ -78,11 +78,11 @@ def counts_up_to(workload: Workload, most: int) -> tuple[int, ...]:
 
 
 def is_filled(workloads: Sequence[Workload], nodes: int) -> bool:
-    """Whether a count is one of its own: some layout uses all of it.
+    """Tell if some layout uses all nodes of a count.
 
-    On any other count nodes stay idle, and the count without them is looked at. Nodes
-    that go together come whole; then a layout may leave some of them idle, and every
-    count is one of its own, as where a node may be used in part.
+    On any other count nodes stay idle, and the count without them is searched. Nodes
+    of one scale-up domain come whole, and a layout may leave some of them idle: then
+    every count is filled. So it is where a node may be used in part.
 
     Args:
         workloads: The variants of a job, on one kind of node. [-]
@@ -110,7 +110,7 @@ def odd_part(number: int) -> int:
 
 
 def _rounded(most: int) -> list[int]:
-    """Numbers up to *most* of so many binary digits before their zeros."""
+    """Numbers up to *most* of at most `BITS` binary digits before their zeros."""
     tall = 1 << (BITS - 1)
     shifts = range(max(most.bit_length() - BITS + 1, 0))
     long = (digit << shift for shift in shifts for digit in range(tall, 2 * tall))
@@ -122,23 +122,22 @@ def first_reaching(
 ) -> int:
     """Index of the first count whose value is at least 1.
 
-    The bracket holds counts of which the value is below 1 up to its lower end and at
-    least 1 from its upper end on; it closes when the two are neighbours, so the
-    answer is exact wherever the value grows with the count. The next count to look at
-    is where a power law through the last two says that the value is 1; after a few
-    such guesses the bracket is halved.
+    The value is below 1 at the bracket's lower end, and at least 1 at its upper end.
+    The bracket closes when the ends are neighbours, so the answer is exact where the
+    value grows with the count. The next count is where a power law through the last
+    two values says 1. After a few such guesses the bracket is halved.
 
     Args:
         counts: Ascending. [1]
-        value: Of a count; 0 where it cannot do at all. It is asked as seldom as
-            possible and never twice of one count.
+        value: Value of a count; 0 where the count cannot do at all. Called as seldom
+            as possible, and never twice for one count.
         guess: Count to begin with. [1]
 
     Returns:
         The index; the number of counts where none reaches 1. [1]
 
-    Leaves out a value that falls as the count grows: then a smaller count than the one
-    returned may reach 1 as well, but the one before it does not.
+    Leaves out a value that falls as the count grows. Then an earlier count may reach 1
+    as well; the count just before the answer does not.
     """
     low, high = -1, len(counts)
     seen: list[tuple[int, float]] = []
@@ -162,7 +161,7 @@ def _index(counts: Sequence[int], wanted: float) -> int:
 def _next(
     counts: Sequence[int], seen: Sequence[tuple[int, float]], low: int, high: int
 ) -> int:
-    """Where to look next, given what was seen."""
+    """Index of the next count to look at, by the values seen so far."""
     count, value = seen[-1]
     middle = (low + high) // 2
     if len(seen) > GUESSES:
@@ -175,7 +174,7 @@ def _next(
 
 
 def _exponent(seen: Sequence[tuple[int, float]]) -> float:
-    """How the value grows between the last two counts; in proportion to begin with."""
+    """Exponent of the value's growth over the last two counts; 1 with fewer."""
     usable = [(count, value) for count, value in seen if value > 0]
     if len(usable) < 2:
         return 1.0

@@ -24,14 +24,14 @@ class Entry:
     """A candidate before its names are looked up.
 
     Attributes:
-        name: What it is called. [text]
-        job: Fields of its job, cluster and price put in. [-]
+        name: Name of the candidate. [text]
+        job: Fields of the candidate's job, cluster and price put in. [-]
         file: The user's file. [text]
         base: Folder that relative paths start from. [-]
-        field: Where it stands in the file. [text]
+        field: Place of the candidate in the file. [text]
         fixed: Nodes, where the user gives their number. [1]
         most: Nodes that can be had. [1]
-        source: Of its price. [text]
+        source: Source of the price. [text]
     """
 
     name: str
@@ -61,7 +61,7 @@ def located(path: Path) -> Path:
     """A file by its path, or by the name of a purchase or a job.
 
     Args:
-        path: As the user named it. [-]
+        path: The file as the user named it. [-]
 
     Returns:
         A path that exists. [-]
@@ -88,11 +88,11 @@ def entry_of_job(
     """A job on its own cluster, whose nodes a budget or a deadline may change.
 
     Args:
-        path: As the user named it. [-]
-        file: Where it is. [-]
-        fields: What it holds. [-]
+        path: The job file as the user named it. [-]
+        file: Path of the job file. [-]
+        fields: Fields of the job file. [-]
         assignments: `a.b.c=value` each. [text]
-        free: Whether the nodes may change. [-]
+        free: True where the nodes may change. [-]
 
     Returns:
         The candidate. [-]
@@ -115,7 +115,7 @@ def entry_of_job(
 
 
 def _cluster(given: str | dict[str, object], base: Path) -> Fields:
-    """Fields of a cluster, those inline without a name named after their node."""
+    """Fields of a cluster; inline fields without a name take their node's name."""
     fields: Fields = (
         cluster_fields(given, base) if isinstance(given, str) else dict(given)
     )
@@ -123,15 +123,15 @@ def _cluster(given: str | dict[str, object], base: Path) -> Fields:
 
 
 def placed(entry: Entry, file: str, where: str) -> Entry:
-    """A candidate that knows where it stands.
+    """A candidate with the file and the place that it stands in.
 
     Args:
         entry: The candidate. [-]
         file: The purchase file. [text]
-        where: Place in it. [text]
+        where: Place of the candidate in the file. [text]
 
     Returns:
-        The same with both. [-]
+        The candidate with both. [-]
     """
     return replace(entry, file=file, field=where)
 
@@ -142,10 +142,10 @@ def job_of(given: str | Fields, file: Path, name: str) -> tuple[Fields, Path]:
     Args:
         given: A path, a name, or the fields. [-]
         file: The purchase file. [-]
-        name: As the user named that. [text]
+        name: The purchase file as the user named it. [text]
 
     Returns:
-        Both. [-]
+        The fields and the folder. [-]
 
     Raises:
         BadInputError: No such job; names the nearest.
@@ -167,11 +167,11 @@ def entry_of(
     """A candidate with the job put on its cluster, at its price.
 
     Args:
-        candidate: As the file has it. [-]
+        candidate: The candidate as the purchase file has it. [-]
         job: Fields of the job. [-]
         base: Folder that the job's paths start from. [-]
         file: The purchase file. [-]
-        free: Whether a budget or a deadline decides the nodes. [-]
+        free: True where a budget or a deadline decides the nodes. [-]
 
     Returns:
         The candidate. [-]
@@ -210,7 +210,7 @@ def entry_of(
 
 
 def _resized(cluster: Fields, nodes: int | None) -> Fields:
-    """A cluster of the given number of nodes, or of any where they are free."""
+    """A cluster of the given number of nodes; without a number of its own, else 1."""
     if nodes is None:
         return {"nodes": 1, **cluster}
     if nodes == cluster.get("nodes"):
@@ -228,7 +228,7 @@ def refuse_twins(entries: Sequence[Entry]) -> None:
     """Refuse two candidates of one name, which could not be told apart.
 
     Args:
-        entries: All of a file. [-]
+        entries: All candidates of a file. [-]
 
     Raises:
         BadInputError: Two have one name.
@@ -248,11 +248,11 @@ def refuse_twins(entries: Sequence[Entry]) -> None:
 
 @contextmanager
 def within(file: str, where: str) -> Iterator[None]:
-    """Names the candidate in every complaint about its fields.
+    """Name the candidate in every complaint about the candidate's fields.
 
     Args:
         file: The purchase file. [text]
-        where: Place of the candidate in it; empty for a job file. [text]
+        where: Place of the candidate in the file; empty for a job file. [text]
 
     Yields:
         Nothing.

@@ -1,4 +1,4 @@
-"""What the next dollar buys: one step of more or better hardware, planned again."""
+"""One step of more or better hardware for the next dollar, planned again."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -28,10 +28,10 @@ FASTER_NIC = 2.0
 WIDER_DOMAIN = 2
 LESS_OVERSUBSCRIPTION = 2.0
 MORE = 2
-"""Nodes of the next sensible count over those there are, at most. [1]"""
+"""Nodes of the next sensible count over the candidate's nodes, at most. [1]"""
 HOUR = 3600.0
 SAME = 5e-5
-"""Share of a price or a time that is nothing to speak of. [1]"""
+"""Share of the hardware's price from which a step's worth is told. [1]"""
 
 Edit = Callable[[Cluster], Cluster]
 
@@ -41,9 +41,9 @@ class Step:
     """One step of better hardware.
 
     Attributes:
-        name: As a purchase file prices it. [-]
-        words: What it is. [text]
-        edit: The cluster with it. [-]
+        name: Name under which a purchase file prices the step. [-]
+        words: The step in words. [text]
+        edit: From a cluster to the cluster with the step. [-]
     """
 
     name: ChangeName
@@ -57,10 +57,10 @@ class Asked:
 
     Attributes:
         task: The best candidate, on its chosen nodes. [-]
-        answer: What it takes without the step. [-]
-        name: Of the step; none for more nodes. [-]
-        price: Of the step, if it is known. [-]
-        nodes: With the step. [1]
+        answer: Answer of the candidate without the step. [-]
+        name: Name of the step; None for more nodes. [-]
+        price: Price of the step, if it is known. [-]
+        nodes: Nodes with the step. [1]
     """
 
     task: Task
@@ -77,11 +77,11 @@ def asked(
 
     Args:
         task: The best candidate. [-]
-        answer: What it takes. [-]
-        prices: Of the steps, where they are known. [-]
+        answer: Answer of the candidate. [-]
+        prices: Prices of the steps, where they are known. [-]
 
     Returns:
-        More nodes first, as far as the candidate may have them. [-]
+        The steps; more nodes first, as far as the candidate may have them. [-]
     """
     assert answer.nodes is not None
     here = task.on_counts(answer.nodes)
@@ -105,7 +105,7 @@ def steps_of(workload: Workload) -> Iterator[Step]:
         workload: The job on a cluster. [-]
 
     Yields:
-        Memory and NICs; a wider domain where GPUs are outside the one there is; less
+        Memory; faster NICs and a wider domain where GPUs lie outside one domain; less
         oversubscription where there is some.
     """
     cluster = workload.topology.cluster
@@ -153,13 +153,13 @@ def _less_oversubscribed(cluster: Cluster) -> Cluster:
 
 
 def price_step(ask: Asked) -> Extra | None:
-    """What one step brings, and what it may cost.
+    """Time that one step saves, and the price that the step may have.
 
     Args:
         ask: The step. [-]
 
     Returns:
-        Its effect; none where there is no plan with it, or no time for one. [-]
+        Effect of the step; None without a plan or the time for a plan. [-]
     """
     if time.time() >= ask.task.until:
         return None
@@ -168,7 +168,7 @@ def price_step(ask: Asked) -> Extra | None:
 
 
 def _more_nodes(ask: Asked) -> Extra | None:
-    """The next larger cluster of the same kind."""
+    """Effect of the next larger number of nodes."""
     counts = Counts(ask.task.on_counts(ask.nodes))
     planned = counts.at(ask.nodes)
     if planned.run is None or planned.time_s is None:
@@ -192,12 +192,12 @@ def _more_nodes(ask: Asked) -> Extra | None:
 
 
 def _rate(saved_s: float, extra_usd: float | None) -> float | None:
-    """Time saved for each dollar more; none where it costs nothing more."""
+    """Time saved for each dollar more; None where no dollar is added."""
     return saved_s / extra_usd if extra_usd is not None and extra_usd > 0 else None
 
 
 def _better(ask: Asked) -> Extra | None:
-    """The same nodes with something better in them."""
+    """Effect of better hardware on the candidate's nodes."""
     task, old = ask.task, ask.answer
     phases, words = [], ""
     for at, (name, job) in enumerate(task.phases(ask.nodes)):
@@ -222,7 +222,7 @@ def _better(ask: Asked) -> Extra | None:
 
 
 def _worth(extra: Extra, ask: Asked, there: Workload, run: Run) -> Extra:
-    """What a step may cost at most, and what it does where its price is known."""
+    """Highest price worth paying for a step, and the cost where the price is known."""
     old = ask.answer
     here = ask.task.terms(there).nodes[there.topology.cluster.node.name]
     spent = outlay(ask.task, there, run)
@@ -237,7 +237,7 @@ def _worth(extra: Extra, ask: Asked, there: Workload, run: Run) -> Extra:
 
 
 def _with_price(extra: Extra, ask: Asked, spent_usd: float) -> Extra:
-    """The step's own price put in."""
+    """Effect of a step with the step's own price put in."""
     assert ask.price is not None
     assert ask.answer.gpus is not None
     assert ask.answer.outlay_usd is not None

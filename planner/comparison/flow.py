@@ -34,12 +34,12 @@ def compare(
 
     Args:
         sweep: Candidates and question. [-]
-        run: Where the work is done: on all cores, or on a Dask cluster. [-]
-        store: What is finished stays there. [-]
+        run: Does the work: on all cores, or on a Dask cluster. [-]
+        store: Keeps finished results. [-]
         told: Called with candidates done and candidates in all. [-]
 
     Returns:
-        The whole answer; where no candidate has a plan, with none as the best. [-]
+        The whole answer; the best is empty where no candidate has a plan. [-]
 
     Raises:
         BadInputError: Nothing meets the deadline, or the budget pays for nothing.
@@ -94,7 +94,7 @@ def _swept(
 
 
 def _read(store: Store, key: str, kind: type[Told]) -> Told | None:
-    """A kept result; one that cannot be read is as good as none."""
+    """A kept result; None where it is absent or cannot be read."""
     text = store.read(key)
     if text is None:
         return None
@@ -105,7 +105,7 @@ def _read(store: Store, key: str, kind: type[Told]) -> Told | None:
 
 
 def _is_cut(result: BaseModel) -> bool:
-    """Whether the user's time limit ended a search: another run may find more."""
+    """True where the user's time limit ended a search: another run may find more."""
     return isinstance(result, CandidateAnswer | Extra) and result.out_of_time
 
 
@@ -114,8 +114,9 @@ def _raced(
 ) -> list[CandidateAnswer]:
     """The candidates, searched on until bounds tell which offer is the best.
 
-    In each round those that may beat the best offer are searched for a better one. It
-    ends when none may, or when what is open has been searched against that offer.
+    In each round, candidates that may beat the best offer are searched for a better
+    offer. The rounds end when none may, or when all open ones were searched against
+    the best offer.
     """
     known, asked_of = list(answers), set[tuple[str, float]]()
     for _ in range(ROUNDS):
@@ -176,7 +177,7 @@ def _standing(
 def _apart(
     sweep: Sweep, candidates: Sequence[CandidateAnswer]
 ) -> list[CandidateAnswer]:
-    """Candidates that may be better than the best offer are not settled."""
+    """Candidates; those that may be better than the best offer are not settled."""
     best, rivals = _standing(sweep, candidates)
     if best is None:
         return list(candidates)
@@ -204,7 +205,7 @@ def _race_key(race: Race) -> str:
 def _extras(
     sweep: Sweep, best: CandidateAnswer, run: Runner, store: Store
 ) -> tuple[Extra, ...]:
-    """What the next dollar buys at the best candidate, the best first."""
+    """Steps that the next dollar buys at the best candidate, the best first."""
     (task,) = (task for task in sweep.tasks if task.name == best.name)
     asks = asked(task, best, sweep.changes)
     keys = [_key(task, ask) for ask in asks]
@@ -224,7 +225,7 @@ def _key(task: Task, ask: Asked) -> str:
 
 
 def _rank(extra: Extra) -> tuple[int, float]:
-    """What pays for itself, then time by dollar, then time where no price is known."""
+    """Sort key: steps that pay for themselves, by time per dollar, by time saved."""
     if extra.extra_usd is not None and extra.extra_usd <= 0 < extra.saved_s:
         return 0, extra.extra_usd
     if extra.saved_s_per_usd is not None:
@@ -233,7 +234,7 @@ def _rank(extra: Extra) -> tuple[int, float]:
 
 
 def _warnings(candidates: Sequence[CandidateAnswer]) -> tuple[str, ...]:
-    """What of the answers is no more than it seems."""
+    """Warnings: not settled, not measured, or a plan that may not fit."""
     said = [
         f"{one.name} is not settled: {one.unsettled}; it wins and loses nothing, and "
         f"more --effort may settle it"
@@ -255,7 +256,7 @@ def _warnings(candidates: Sequence[CandidateAnswer]) -> tuple[str, ...]:
 def _assumptions(
     sweep: Sweep, candidates: Sequence[CandidateAnswer]
 ) -> tuple[str, ...]:
-    """What all figures rest on, each sentence once."""
+    """Assumptions behind all figures, each sentence once."""
     effort = sweep.effort
     limit = "" if effort.time_limit_s is None else ", or at the time limit"
     search = (

@@ -42,14 +42,14 @@ def _points(candidates: Sequence[CandidateAnswer]) -> Iterator[FrontPoint]:
 def marked(candidates: Sequence[CandidateAnswer]) -> list[CandidateAnswer]:
     """Candidates that say whether another is both faster and cheaper.
 
-    Only what was chosen of each is compared; a candidate without a price, or that
-    cannot do, is on no front.
+    Only the chosen count of each candidate is compared. A candidate without a price,
+    or without a plan that answers the question, is on no front.
 
     Args:
         candidates: Answers. [-]
 
     Returns:
-        The same in their order, each with `pareto`. [-]
+        The candidates in their order, each with `pareto`. [-]
     """
     able = [c for c in candidates if _pair(c) is not None and is_able(c)]
     return [
@@ -64,14 +64,14 @@ def marked(candidates: Sequence[CandidateAnswer]) -> list[CandidateAnswer]:
 
 
 def is_able(candidate: CandidateAnswer) -> bool:
-    """Whether a candidate has a plan that answers the question.
+    """Tell if a candidate has a plan that answers the question.
 
     Args:
-        candidate: Its answer. [-]
+        candidate: Answer of the candidate. [-]
 
     Returns:
-        False without a plan, past the deadline, above the budget, or where one of
-        these is not settled.
+        False without a plan, past the deadline, where the budget pays for no count,
+        or where a verdict is not settled.
     """
     held = candidate.meets_deadline is not False and candidate.status not in (
         "over-budget",
@@ -87,7 +87,7 @@ def _pair(candidate: CandidateAnswer) -> tuple[float, float] | None:
 
 
 def _beats(one: CandidateAnswer, other: CandidateAnswer) -> bool:
-    """At least as fast and as cheap, and better in one of the two."""
+    """True where the first is at least as fast and as cheap, and better in either."""
     a, b = _pair(one), _pair(other)
     assert a is not None
     assert b is not None

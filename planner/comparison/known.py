@@ -1,4 +1,4 @@
-"""What is known of a candidate's node counts; each is searched when it is asked for."""
+"""Plans and bounds of a candidate's node counts, each searched when asked for."""
 
 import time
 from collections.abc import Iterable
@@ -26,12 +26,13 @@ LEAST_WORK = 2000.0
 
 
 class Counts:
-    """What is known of a candidate's node counts.
+    """Plans and bounds of a candidate's node counts, and the work that is left.
 
-    All searches share the candidate's work: one for a plan has half of it at most,
-    one for a verdict an eighth. Work is counted, so that what is found out does not
-    depend on the machine or on what else it does; a time limit of the user's may end
-    the searches before.
+    All searches share the candidate's work. A search for a plan has half of it, or all
+    of it with a single count; a search for a verdict has an eighth. No share exceeds
+    the work that is left, but a search for a plan has at least `LEAST_WORK`. Work is
+    counted, so results depend neither on the machine nor on the machine's load. The
+    user's time limit may end the searches earlier.
     """
 
     def __init__(self, task: Task, ruled_out: Iterable[RuledOut] = ()) -> None:
@@ -45,7 +46,7 @@ class Counts:
 
     @cached_property
     def floor(self) -> Floor:
-        """What no plan goes below. [-]."""
+        """Lower bounds of every plan of the candidate. [-]."""
         return Floor(self.task)
 
     @cached_property
@@ -58,7 +59,7 @@ class Counts:
         )
 
     def is_own(self, nodes: int) -> bool:
-        """Whether no smaller count stands for this one.
+        """Tell if no smaller count stands for this count.
 
         Args:
             nodes: The count. [1]
@@ -76,40 +77,40 @@ class Counts:
         return tuple(RuledOut(nodes=n, time_s=s) for n, s in sorted(found))
 
     def least(self, nodes: int) -> Least:
-        """What no plan on so many nodes goes below, before any search.
+        """Lower bounds of every plan on some nodes, before any search.
 
         Args:
-            nodes: How many. [1]
+            nodes: Number of nodes. [1]
 
         Returns:
-            Time, and rent for it. [-]
+            Least time, and least rent. [-]
         """
         if nodes not in self._least:
             self._least[nodes] = self.floor.at(nodes)
         return self._least[nodes]
 
     def least_s(self, nodes: int) -> float:
-        """No run on so many nodes is shorter, by what is known.
+        """Lower bound of the run time on some nodes, by what is known.
 
         Args:
-            nodes: How many. [1]
+            nodes: Number of nodes. [1]
 
         Returns:
-            Time; inf where there is no plan. [s]
+            The bound; inf where there is no plan. [s]
         """
         planned = self.seen.get(nodes)
         known = 0.0 if planned is None else planned.least_s
         return max(self.least(nodes).time_s, self.floors.get(nodes, 0.0), known)
 
     def at(self, nodes: int, tolerance: float | None = None) -> Planned:
-        """The best plan on so many nodes, within the tolerance.
+        """Best plan on some nodes, within the tolerance.
 
         Args:
-            nodes: How many. [1]
-            tolerance: In place of the user's. [1]
+            nodes: Number of nodes. [1]
+            tolerance: Tolerance in place of the user's. [1]
 
         Returns:
-            The plan and its run, or what stands against one. [-]
+            The plan and its run, or the reason against a plan. [-]
         """
         wanted = self.task.effort.tolerance if tolerance is None else tolerance
         done = self._is_done(nodes, wanted) or self.asked.get(nodes, 1.0) <= wanted
@@ -126,24 +127,24 @@ class Counts:
         return self.seen[nodes]
 
     def _is_done(self, nodes: int, tolerance: float) -> bool:
-        """Whether the plan of a count is within a tolerance, or there is none."""
+        """True where the plan of a count is within a tolerance, or proven absent."""
         known = self.seen.get(nodes)
         if known is None or known.plan is None:
             return known is not None and known.settled
         return known.gap <= tolerance + ROUNDING
 
     def beats(self, nodes: int, limit_s: float) -> bool | None:
-        """Whether a run on so many nodes takes no longer than a limit.
+        """Tell if a run on some nodes takes no longer than a limit.
 
-        The search has the limit as a step that is known: what is slower is not looked
-        at, and the first plan that is as fast ends it.
+        The search takes the limit as the step of a known plan. It skips slower plans,
+        and the first plan that is as fast ends it.
 
         Args:
-            nodes: How many. [1]
-            limit_s: The limit. [s]
+            nodes: Number of nodes. [1]
+            limit_s: Longest time of the run. [s]
 
         Returns:
-            None where the work ended before that was proven either way.
+            True or False; None where the work ended before either was proven. [-]
         """
         if (known := self._known(nodes, limit_s)) is not None:
             return known
@@ -158,12 +159,12 @@ class Counts:
         if (known := self._known(nodes, limit_s)) is not None or step_s == inf:
             return known
         if nodes in self.seen and self.seen[nodes].plan is not None:
-            # As fast by its step alone: what its checkpoints take decides.
+            # The plan is as fast by its step alone; its checkpoints decide.
             self._learn(self._planned(nodes, min(work, self.left), 0.0))
         return self._known(nodes, limit_s)
 
     def _known(self, nodes: int, limit_s: float) -> bool | None:
-        """The verdict, where no search is needed."""
+        """Verdict on a limit, where no search is needed; else None."""
         planned = self.seen.get(nodes)
         if planned is not None and planned.time_s is not None:
             if planned.time_s <= limit_s:
@@ -189,7 +190,7 @@ class Counts:
         self.seen[nodes] = replace(found, least_s=min(least, most))
 
     def _is_over(self) -> bool:
-        """Whether the user's time limit is over."""
+        """True where the user's time limit is over."""
         self.out_of_time = self.out_of_time or time.time() >= self.task.until
         return self.out_of_time
 
@@ -241,7 +242,7 @@ class Counts:
     def _without(
         self, nodes: int, gpus: int, result: Result, known_s: float
     ) -> Planned:
-        """No plan; where a step was known, none that is as fast."""
+        """Count without a plan, or without a plan as fast as the known step."""
         found = without(nodes, gpus, result)
         if known_s == inf or found.settled:
             return found
@@ -282,9 +283,9 @@ class Counts:
 
 
 ROUNDING = 1e-9
-"""Of a gap. [1]"""
+"""Rounding error of a gap. [1]"""
 BEYOND = 1.0 + 1e-12
-"""A step that is proven to be longer than another, over it. [1]"""
+"""Bound on a step that is proven longer than a known step, over that step. [1]"""
 
 
 def _open_s(phase: Phase, result: Result, per_step: float) -> float:
@@ -294,14 +295,14 @@ def _open_s(phase: Phase, result: Result, per_step: float) -> float:
 
 
 def _is_faster(one: Planned, other: Planned) -> bool:
-    """Whether one has the shorter run; none is longer than any."""
+    """True where the first has the shorter run; an absent run counts as the longest."""
     return one.time_s is not None and (
         other.time_s is None or one.time_s < other.time_s
     )
 
 
 def _ratio(one: Planned, other: Planned) -> float:
-    """Step of one plan over that of another. [1]."""
+    """Step of the first plan over the step of the second. [1]."""
     if one.step_s is None or other.step_s is None:
         return 0.0
     return one.step_s / other.step_s

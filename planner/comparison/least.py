@@ -1,7 +1,7 @@
-"""Least run of a job on so many nodes, in closed form: no plan is looked at.
+"""Lower bound of a job's run on some nodes, in closed form: no plan is priced.
 
-A count that these rule out needs no search. They fall as the count grows, so the
-counts that are left of a list begin at the first that they leave.
+A count that the bound rules out needs no search. The bound falls as the count grows:
+once a count of an ascending list is left, all later counts are left too.
 """
 
 from collections.abc import Sequence
@@ -23,11 +23,11 @@ FORWARD, TRAINED = 2.0, 6.0
 
 @dataclass(frozen=True)
 class Least:
-    """What no plan on so many nodes goes below.
+    """Lower bounds of every plan on some nodes.
 
     Attributes:
-        time_s: Of the whole run. [s]
-        per_steps: Of every phase, least time for each second of its step. [1]
+        time_s: Least time of the whole run. [s]
+        per_steps: Least time of every phase, for each second of the phase's step. [1]
         usd_per_s: Least rent for each second of the run; 0 without a rent. [USD/s]
     """
 
@@ -37,12 +37,12 @@ class Least:
 
     @property
     def per_step(self) -> float:
-        """Of a run of one phase; 0 where there are several. [1]."""
+        """Least time for each second of the step; 0 with several phases. [1]."""
         return self.per_steps[0] if len(self.per_steps) == 1 else 0.0
 
 
 class Floor:
-    """What no plan of a candidate goes below, at any number of nodes."""
+    """Lower bounds of every plan of a candidate, at any number of nodes."""
 
     def __init__(self, task: Task) -> None:
         phases = [task.resolved(job) for _, job in task.phases(task.counts[0])]
@@ -50,13 +50,13 @@ class Floor:
         self.first = phases[0][0]
 
     def at(self, nodes: int) -> Least:
-        """On so many nodes.
+        """Lower bounds on some nodes.
 
         Args:
-            nodes: How many. [1]
+            nodes: Number of nodes. [1]
 
         Returns:
-            Time, and rent for it. [-]
+            Least time, and least rent. [-]
         """
         phases = [[sized(one, nodes) for one in phase] for phase in self.phases]
         return Least(
@@ -66,7 +66,7 @@ class Floor:
         )
 
     def _time(self, phase: Sequence[Workload]) -> float:
-        """Of one phase, under the variant that does most. [s]."""
+        """Least time of one phase, under the fastest variant. [s]."""
         return min(self._steps(one) * least_step(one) for one in phase)
 
     def _per_step(self, workload: Workload) -> float:
@@ -85,7 +85,7 @@ class Floor:
         return self.task.terms(self.first)
 
     def _rent(self, workload: Workload, nodes: int) -> float:
-        """Rent of the fewest nodes that a layout may use of so many. [USD/s]."""
+        """Rent of the fewest nodes that a layout may use of some nodes. [USD/s]."""
         its = self._terms.nodes[workload.topology.cluster.node.name]
         if its.price is None or not its.price.is_rate or workload.mixed:
             return 0.0
@@ -131,14 +131,14 @@ def _all_train(workload: Workload) -> bool:
 
 
 def most_share(workload: Workload, terms: RunTerms) -> float:
-    """Most of the wall time that a run on all its GPUs can train.
+    """Largest share of the wall time that a run on all its GPUs can train.
 
-    A checkpoint takes no less than its fixed wait, and a restart no less than its own:
-    what is copied, written and read comes on top.
+    A checkpoint takes at least its fixed wait, and a restart at least its fixed time.
+    Copies, writes and reads come on top.
 
     Args:
         workload: The job. [-]
-        terms: What interrupts it. [-]
+        terms: Interruptions and checkpoints of the run. [-]
 
     Returns:
         The share; 1 where layouts may leave GPUs idle, which break less often. [1]

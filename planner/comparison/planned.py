@@ -18,17 +18,17 @@ class Planned:
     """One node count with its best plan and the whole run on it.
 
     Attributes:
-        nodes: How many. [1]
-        gpus: In service. [1]
-        status: Of the search; of several phases the least certain. [-]
-        gap: How much faster a step may be than the one found, at most. [1]
+        nodes: Number of nodes. [1]
+        gpus: GPUs in service. [1]
+        status: Status of the search; of several phases the least certain. [-]
+        gap: Largest share by which a step may be faster than the step found. [1]
         least_s: No run on these nodes is shorter. [s]
         settled: The gap is within the tolerance, or there is proven to be no plan. [-]
-        search: How the space of the first phase was exhausted. [-]
+        search: Numbers of the search of the first phase. [-]
         phases: Every phase with its plan; one, if the run has none. [-]
         run: The whole run under them. [-]
-        outlay_usd: What is signed for. [USD]
-        why: What stands against a plan. [text]
+        outlay_usd: Money to sign for. [USD]
+        why: Reason against a plan. [text]
     """
 
     nodes: int
@@ -45,33 +45,33 @@ class Planned:
 
     @property
     def plan(self) -> RankedPlan | None:
-        """Of the first phase. [-]."""
+        """Plan of the first phase. [-]."""
         return self.phases[0].plan if self.phases else None
 
     @property
     def workload(self) -> Workload | None:
-        """What that plan is for. [-]."""
+        """Job of the first phase. [-]."""
         return self.phases[0].workload if self.phases else None
 
     @property
     def step_s(self) -> float | None:
-        """Step of that plan. [s]."""
+        """Step time of the first phase's plan. [s]."""
         return None if self.plan is None else self.plan.estimate.step_time_s.value
 
     @property
     def time_s(self) -> float | None:
-        """The whole run. [s]."""
+        """Time of the whole run. [s]."""
         return None if self.run is None else self.run.time_to_train_s.value
 
     @property
     def cost_usd(self) -> float | None:
-        """The whole run, None without a price. [USD]."""
+        """Cost of the whole run, None without a price. [USD]."""
         cost = None if self.run is None else self.run.cost_usd
         return None if cost is None else cost.total.value
 
     @property
     def point(self) -> Point:
-        """The same as a row of the answer. [-]."""
+        """This count as a row of the answer. [-]."""
         return Point(
             nodes=self.nodes,
             gpus=self.gpus,
@@ -96,13 +96,13 @@ def phase_of(
     """A phase with its plan, under the framework and settings that the plan chose.
 
     Args:
-        name: Of the phase, empty where the run has none. [text]
-        workloads: Its job under each framework. [-]
-        plan: The best. [-]
-        training: As in the job. [-]
+        name: Name of the phase, empty where the run has none. [text]
+        workloads: Job of the phase under each framework. [-]
+        plan: Best plan of the phase. [-]
+        training: Training block of the job. [-]
 
     Returns:
-        What a run is computed from. [-]
+        The phase, ready to compute a run from. [-]
     """
     chosen = str(plan.estimate.stack.get("framework"))
     by_name = {workload.framework.name: workload for workload in workloads}
@@ -114,12 +114,12 @@ def without(nodes: int, gpus: int, result: Result) -> Planned:
     """A count that no plan was found for.
 
     Args:
-        nodes: How many. [1]
-        gpus: In service. [1]
-        result: Of the search. [-]
+        nodes: Number of nodes. [1]
+        gpus: GPUs in service. [1]
+        result: Result of the search. [-]
 
     Returns:
-        What stands against a plan. [-]
+        The count, with the reason against a plan. [-]
     """
     proven = result.status == "infeasible"
     why = "; ".join(result.explanation.infeasible)
@@ -136,19 +136,19 @@ def without(nodes: int, gpus: int, result: Result) -> Planned:
 
 
 def searched(report: SearchReport) -> Searched:
-    """What a search did, without the time that it took.
+    """Numbers of a search, without the time that it took.
 
     Args:
-        report: Of the search. [-]
+        report: Report of the search. [-]
 
     Returns:
-        The same but for seconds. [-]
+        The report without its seconds. [-]
     """
     return Searched.model_validate(report.model_dump(exclude={"seconds"}))
 
 
 def outlay(task: Task, workload: Workload, run: Run) -> float | None:
-    """What is signed for: the hardware where it is bought, else the run's rent.
+    """Money to sign for: the hardware where it is bought, else the run's rent.
 
     Args:
         task: The candidate. [-]

@@ -10,7 +10,7 @@ from hardware.names import Line, Name
 from hardware.units import Seconds, Usd
 
 ChangeName = Literal["memory", "nic", "domain", "oversubscription"]
-"""What one step of better hardware may change."""
+"""Parts that one step of better hardware may change."""
 
 
 def _positive(value: object) -> object:
@@ -25,7 +25,7 @@ class CandidateSpec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: Name = ""
-    """What the answer calls it; absent: the cluster's name."""
+    """Name in the answer; absent: the cluster's name."""
     cluster: Line | dict[str, object]
     """A name in configs/clusters, a path, or inline fields."""
     nodes: Annotated[int, Field(gt=0, le=MOST_NODES)] | None = None
@@ -34,13 +34,13 @@ class CandidateSpec(BaseModel):
     most_nodes: Annotated[int, Field(gt=0, le=MOST_NODES)] | None = None
     """Nodes that can be had at most, where they are not fixed. [1]"""
     price: PriceField | None = None
-    """For an hour of a GPU or a node, or to own one; absent: the catalogue's."""
+    """Price of an hour of a GPU or a node, or of owning it; absent: the catalogue's."""
     source: Line = ""
-    """Where the price is from."""
+    """Source of the price."""
     framework: str | None = None
-    """In place of the job's."""
+    """Framework in place of the job's."""
     stack: dict[str, object] | None = None
-    """In place of the job's."""
+    """Stack settings in place of the job's."""
 
 
 class PurchaseSpec(BaseModel):
@@ -52,11 +52,11 @@ class PurchaseSpec(BaseModel):
     """A job file, the name of one, or its fields; its cluster is not read."""
     candidates: tuple[CandidateSpec, ...] = Field(min_length=1)
     budget: Annotated[Usd, BeforeValidator(_positive)] | None = None
-    """What may be signed for: the price of the hardware where it is bought, the rent
-    of the run where it is rented. [USD]"""
+    """Money that may be signed for: the price of bought hardware, the rent
+    of a run on rented hardware. [USD]"""
     deadline: Annotated[Seconds, BeforeValidator(_positive)] | None = None
     """Time that the run may take. [s]"""
     changes: dict[ChangeName, PriceField] = {}
-    """Price of one step of better hardware, where it is known: of 16 GB more memory
-    and of NICs of twice the rate for every GPU, of a scale-up domain twice as wide, of
+    """Price of one step of better hardware, where it is known. For every GPU, 16 GB
+    more memory or a NIC of twice the rate. Else a scale-up domain twice as wide, or
     half the oversubscription."""

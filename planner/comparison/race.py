@@ -1,7 +1,7 @@
 """A race between candidates: bounds decide, and the search goes on where they do not.
 
-The best offer so far is what the others have to beat. One whose bound is below it is
-searched for just that: a plan that beats it, or the proof that there is none.
+The other candidates have to beat the best offer so far. A candidate with a lower
+bound is searched for a plan that beats the offer, or for a proof.
 """
 
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ from planner.comparison.planned import Planned
 from planner.comparison.task import Task
 
 Key = Literal["time", "cost"]
-"""What decides between candidates."""
+"""Quantity that decides between candidates."""
 TIMES = 16.0
-"""Work of a race over that of the first searches: what decides is worth it. [1]"""
+"""Work of a race over the work of the first searches. [1]"""
 FINER = 8.0
-"""Tolerance over that of a plan that has beaten another. [1]"""
+"""Tolerance over the tolerance of a plan that has beaten another. [1]"""
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class Race:
 
     Attributes:
         task: The candidate. [-]
-        answer: What is known of it. [-]
-        key: What decides. [-]
-        value: Of the best offer. [s] or [USD]
+        answer: Answer of the candidate so far. [-]
+        key: Quantity that decides. [-]
+        value: Time or cost of the best offer. [s] or [USD]
     """
 
     task: Task
@@ -43,14 +43,14 @@ class Race:
 
 
 def key_for(question: Question, candidates: Sequence[CandidateAnswer]) -> Key:
-    """What decides between candidates: time under a budget alone or without prices.
+    """Quantity that decides: time under a budget alone or without prices, else cost.
 
     Args:
-        question: What is asked. [-]
-        candidates: Answers to it. [-]
+        question: Tokens, budget and deadline. [-]
+        candidates: Answers of the candidates. [-]
 
     Returns:
-        Its name. [-]
+        Name of the quantity. [-]
     """
     priced = any(one.cost_usd is not None for one in candidates)
     under_budget = question.budget_usd is not None and question.deadline_s is None
@@ -58,11 +58,11 @@ def key_for(question: Question, candidates: Sequence[CandidateAnswer]) -> Key:
 
 
 def value_of(answer: CandidateAnswer, key: Key) -> float:
-    """What a candidate offers.
+    """Time or cost that a candidate offers.
 
     Args:
-        answer: Of the candidate. [-]
-        key: What decides. [-]
+        answer: Answer of the candidate. [-]
+        key: Quantity that decides. [-]
 
     Returns:
         Time or cost; inf where there is none. [s] or [USD]
@@ -72,15 +72,15 @@ def value_of(answer: CandidateAnswer, key: Key) -> float:
 
 
 def least_of(answer: CandidateAnswer, key: Key) -> float:
-    """What a candidate may offer at best, as far as was proven.
+    """Lower bound of the time or cost that a candidate may offer.
 
     Args:
-        answer: Of the candidate. [-]
-        key: What decides. [-]
+        answer: Answer of the candidate. [-]
+        key: Quantity that decides. [-]
 
     Returns:
-        Time or cost; inf where it is proven to have no offer, or none that can be
-        compared as its price is not known. [s] or [USD]
+        Time or cost; inf where the candidate is proven to have no offer, or has no
+        price to compare. [s] or [USD]
     """
     held = answer.meets_deadline is not False
     ruled_out = answer.status in ("infeasible", "over-budget", "too-late")
@@ -99,8 +99,8 @@ def run_race(race: Race) -> CandidateAnswer:
         race: The candidate, and the offer. [-]
 
     Returns:
-        Its answer with the better offer, or with the bound that rules one out; where
-        the work ended before either, as it was. [-]
+        The candidate's answer with the better offer, or with the bound that rules a
+        better offer out; where the work ended before either, the answer as it was. [-]
     """
     task, answer = race.task.working(TIMES), race.answer
     task.lay_over()
@@ -119,7 +119,7 @@ def run_race(race: Race) -> CandidateAnswer:
 
 
 def _on_its_nodes(race: Race, counts: Counts) -> CandidateAnswer:
-    """On the number of nodes that it has."""
+    """Race on the number of nodes that the candidate has."""
     answer, nodes = race.answer, race.answer.nodes
     assert nodes is not None
     limit = race.value
@@ -151,7 +151,7 @@ def _better(counts: Counts, answer: CandidateAnswer, choice: Choice) -> Candidat
 def _stands(
     answer: CandidateAnswer, race: Race, counts: Counts, *, is_open: bool
 ) -> CandidateAnswer:
-    """The offer as it was; not below the other one, where that is proven."""
+    """The offer as it was; where proven, with the rival's offer as its bound."""
     if is_open or counts.out_of_time:
         return answer.model_copy(update={"out_of_time": counts.out_of_time})
     value = value_of(answer, race.key)

@@ -35,23 +35,23 @@ from planner.specs.read import (
 )
 
 MOST_GPUS = 32_768
-"""GPUs of the largest cluster that is looked at, unless a candidate says. [1]"""
+"""GPUs of the largest cluster that is searched, unless a candidate says. [1]"""
 ASSUMED_TOKENS = 1e12
 """Tokens of a run whose job does not say. [token]"""
 
 
 @dataclass(frozen=True)
 class Asking:
-    """What the command line adds to the files.
+    """Settings that the command line adds to the files.
 
     Attributes:
         assignments: `a.b.c=value` each, for every job. [text]
-        budget_usd: In place of the file's. [USD]
-        deadline_s: In place of the file's. [s]
-        effort: How hard to search. [-]
-        calibration: What the user measured. [-]
-        hardware: Folder of hardware of the user's. [-]
-        until: When the user's time limit is over. [s]
+        budget_usd: Budget in place of the file's. [USD]
+        deadline_s: Deadline in place of the file's. [s]
+        effort: Limits of the search. [-]
+        calibration: The user's calibration. [-]
+        hardware: The user's folder of hardware. [-]
+        until: End of the user's time limit. [s]
     """
 
     effort: Effort
@@ -65,15 +65,15 @@ class Asking:
 
 @dataclass(frozen=True)
 class Sweep:
-    """What is to be planned.
+    """Candidates to plan, and the question that they answer.
 
     Attributes:
-        tasks: One for each candidate. [-]
-        question: That all of them answer. [-]
-        effort: How hard to search. [-]
+        tasks: One task for each candidate. [-]
+        question: Question that all candidates answer. [-]
+        effort: Limits of the search. [-]
         title: The job in a line. [text]
         changes: Prices of better hardware. [-]
-        warnings: What is legal but rarely meant. [text]
+        warnings: Warnings on input that is legal but rarely meant. [text]
     """
 
     tasks: tuple[Task, ...]
@@ -86,7 +86,7 @@ class Sweep:
 
 @dataclass(frozen=True)
 class PurchaseQuestion:
-    """What a purchase file asks beside its candidates."""
+    """Budget, deadline and priced changes of a purchase file."""
 
     budget_usd: float | None = None
     deadline_s: float | None = None
@@ -94,11 +94,11 @@ class PurchaseQuestion:
 
 
 def read_sweep(paths: Sequence[Path], asking: Asking) -> Sweep:
-    """What the user wants compared.
+    """Read the candidates and the question that the user wants compared.
 
     Args:
         paths: One purchase file, or one or more jobs. [-]
-        asking: What the command line adds. [-]
+        asking: Settings of the command line. [-]
 
     Returns:
         Tasks that stand on their own. [-]
@@ -275,11 +275,11 @@ _SAME: tuple[tuple[str, Callable[[JobSpec, Workload], object]], ...] = (
     ("precision", lambda _, workload: workload.training.precision),
     ("tokens", _tokens),
 )
-"""What makes two jobs the same. [-]"""
+"""Fields in which the compared jobs should agree. [-]"""
 
 
 def _differing(jobs: Sequence[tuple[JobSpec, Workload]]) -> tuple[str, ...]:
-    """Fields in which the jobs are not the same."""
+    """Words on the fields in which the jobs differ."""
     said = []
     for name, of in _SAME:
         values = dict.fromkeys(str(of(*job)) for job in jobs)

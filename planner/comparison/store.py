@@ -1,4 +1,4 @@
-"""Finished candidates on disk: files named by what was asked, there whole or not."""
+"""Finished candidates on disk: files named by the question, there whole or not."""
 
 import hashlib
 import json
@@ -18,8 +18,8 @@ DIGITS = 32
 def key_of(question: Mapping[str, object]) -> str:
     """The name of the answer to a question.
 
-    SHA-256 of the version of planner and the question as JSON with sorted keys, so
-    that any change of either asks again.
+    SHA-256 of the version of planner and the question as JSON with sorted keys. Any
+    change of either asks again.
 
     Args:
         question: Everything that the answer depends on, ready for JSON. [-]
@@ -33,7 +33,7 @@ def key_of(question: Mapping[str, object]) -> str:
 
 
 def _sealed(key: str, text: str) -> str:
-    """An answer with a digest of it and of its name, as JSON."""
+    """An answer with a digest of the answer and its name, as JSON."""
     digest = hashlib.sha256(f"{key}\n{text}".encode()).hexdigest()
     return f'{{"sha256":"{digest}"{ANSWER}{text}}}'
 
@@ -74,13 +74,13 @@ class Store:
             ) from error
 
     def read(self, key: str) -> str | None:
-        """An answer that was kept.
+        """Text of an answer that was kept.
 
         Args:
-            key: Its name. [text]
+            key: Name of the answer. [text]
 
         Returns:
-            Its text; none where it is not there, or not as it was written. [text]
+            The text; None where the file is absent, or not as it was written. [text]
         """
         if self.folder is None:
             return None
@@ -95,10 +95,10 @@ class Store:
     def keep(self, key: str, text: str) -> None:
         """Write an answer beside its place, then rename it there.
 
-        A folder that stands in its place stays: the answer is then made again.
+        A folder in the file's place stays: the answer is then made again.
 
         Args:
-            key: Its name. [text]
+            key: Name of the answer. [text]
             text: The answer. [text]
 
         Raises:

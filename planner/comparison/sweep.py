@@ -1,4 +1,4 @@
-"""The same work for every candidate: on all cores of this machine, or on Dask.
+"""Run one function over every candidate: on all cores of this machine, or on Dask.
 
 Both hand back results as they are done, so that each can be kept on disk at once.
 """
@@ -32,7 +32,7 @@ def on_cores(
 
     Args:
         work: A function of a module, with an argument and a result that pickle.
-        tasks: What it is done with. [-], shape (tasks,)
+        tasks: Arguments of the work. [-], shape (tasks,)
         cores: Processes at most; absent: one for each core. [1]
 
     Yields:
@@ -62,13 +62,13 @@ def on_dask(
 ) -> Iterator[tuple[int, Done]]:
     """Do every task on the workers of a Dask cluster.
 
-    A worker that is lost gives its tasks back: the scheduler hands them to another,
-    and every result is that of one whole call, so losing a worker costs time alone.
+    A worker that is lost gives its tasks back: the scheduler hands them to another.
+    Every result is of one whole call, so losing a worker costs time alone.
 
     Args:
         work: A function of a module that the workers have too.
-        tasks: What it is done with. [-], shape (tasks,)
-        address: Of the scheduler, as `tcp://host:8786`. [text]
+        tasks: Arguments of the work. [-], shape (tasks,)
+        address: Address of the scheduler, as `tcp://host:8786`. [text]
 
     Yields:
         Index of a task and its result, in the order in which they are done.
@@ -95,7 +95,7 @@ def _connected(address: str) -> Any:
             value=address,
             allowed=INSTALL,
         ) from error
-    # Its own log of a lost connection would come beside our one message.
+    # Dask's own log of a lost connection would come beside our one message.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     try:
         client = Client(address, timeout=CONNECT_S, set_as_default=False)

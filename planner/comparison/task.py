@@ -25,20 +25,20 @@ _LAID: list[Path | None] = [None]
 
 @dataclass(frozen=True)
 class Task:
-    """One candidate, and the question that it is held against.
+    """One candidate, and the question that it answers.
 
     Attributes:
-        name: What the answer calls it. [text]
+        name: Name of the candidate in the answer. [text]
         job: A JobSpec whose model and cluster stand in it whole. [-]
         counts: Node counts that it may have, ascending; one where it is fixed. [1]
         question: Tokens, budget, deadline. [-]
-        effort: How hard to search. [-]
+        effort: Limits of the search. [-]
         file: The user's file, for messages. [text]
-        source: Where its price is from, if the user gave one. [text]
-        calibration: What the user measured. [-]
+        source: Source of the price, if the user gave a price. [text]
+        calibration: The user's calibration. [-]
         hardware: The user's folder of hardware. [-]
-        until: When the user's time limit is over, by the clock of all machines; it
-            changes no answer that is finished before. [s]
+        until: End of the user's time limit, by the clock of all machines; it changes
+            no answer that is finished before. [s]
     """
 
     name: str
@@ -73,7 +73,7 @@ class Task:
 
     @property
     def cluster(self) -> Mapping[str, object]:
-        """Fields of its cluster. [-]."""
+        """Fields of the candidate's cluster. [-]."""
         given = self.job["cluster"]
         assert isinstance(given, Mapping)
         return given
@@ -85,7 +85,7 @@ class Task:
         the cluster has; on any other all nodes are in service.
 
         Args:
-            nodes: How many. [1]
+            nodes: Number of nodes. [1]
 
         Returns:
             Fields of a JobSpec. [-]
@@ -100,10 +100,10 @@ class Task:
         """One job for each phase of the run, on some nodes.
 
         Args:
-            nodes: How many. [1]
+            nodes: Number of nodes. [1]
 
         Returns:
-            Its name, empty for a run without phases, and its job. [-]
+            Name of each phase, empty for a run without phases, and its job. [-]
         """
         return JobSpec.model_validate(self.fields_at(nodes)).in_phases()
 
@@ -111,7 +111,7 @@ class Task:
         """A job of this candidate, under each framework it may run under.
 
         Args:
-            job: Of one phase. [-]
+            job: Job of one phase. [-]
 
         Returns:
             Resolved, shape (frameworks,). [-]
@@ -125,7 +125,7 @@ class Task:
         """The job of the first phase on some nodes.
 
         Args:
-            nodes: How many. [1]
+            nodes: Number of nodes. [1]
 
         Returns:
             Resolved, shape (frameworks,). [-]
@@ -139,7 +139,7 @@ class Task:
         """Prices, power and interruptions on a cluster.
 
         Args:
-            workload: The job there. [-]
+            workload: The job on that cluster. [-]
 
         Returns:
             The terms, each with its source. [-]
@@ -148,14 +148,14 @@ class Task:
 
     @cached_property
     def smallest(self) -> Workload:
-        """The job on the fewest nodes that it may have. [-]."""
+        """The job on the fewest nodes that the candidate may have. [-]."""
         return self.workloads(self.counts[0])[0]
 
     def price(self, nodes: int | None = None) -> Price | None:
-        """What a GPU or a node costs.
+        """Price of a GPU or a node.
 
         Args:
-            nodes: How many; a purchase price may depend on it. [1]
+            nodes: Number of nodes; a purchase price may depend on it. [1]
 
         Returns:
             The user's price or the catalogue's; none where neither has one. [-]
@@ -166,7 +166,7 @@ class Task:
 
     @property
     def key(self) -> str:
-        """Name of its answer: of everything that the answer depends on. [text]."""
+        """Digest of everything that the answer depends on: its name. [text]."""
         workload = self.smallest
         cluster = workload.topology.cluster
         facts = (cluster.node, cluster.gpu, cluster.nic, cluster.scale_up)
@@ -188,10 +188,10 @@ class Task:
         )
 
     def working(self, times: float) -> "Task":
-        """The same candidate with more work for its searches.
+        """This candidate with more work for its searches.
 
         Args:
-            times: Of the usual work. [1]
+            times: Factor on the usual work. [1]
 
         Returns:
             Another task. [-]
@@ -200,7 +200,7 @@ class Task:
         return replace(self, effort=effort)
 
     def on_counts(self, *counts: int) -> "Task":
-        """The same candidate with other node counts to choose from.
+        """This candidate with other node counts to choose from.
 
         Args:
             counts: Ascending. [1]
@@ -216,10 +216,10 @@ def sized(workload: Workload, nodes: int) -> Workload:
 
     Args:
         workload: The job on one kind of node. [-]
-        nodes: How many. [1]
+        nodes: Number of nodes. [1]
 
     Returns:
-        The job there. [-]
+        The job on that number of nodes. [-]
     """
     cluster = workload.topology.cluster
     if cluster.spec.nodes == nodes or workload.mixed:

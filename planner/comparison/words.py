@@ -8,7 +8,7 @@ def money(amount: float) -> str:
     """An amount of money in words.
 
     Args:
-        amount: Of money. [USD]
+        amount: Amount of money. [USD]
 
     Returns:
         Three or four digits with a unit: `63.4 MUSD`. [text]
@@ -23,7 +23,7 @@ def days(seconds: float) -> str:
     """A duration in words.
 
     Args:
-        seconds: How long. [s]
+        seconds: The duration. [s]
 
     Returns:
         Three digits with a unit: `57.1 d`. [text]
@@ -35,11 +35,11 @@ def days(seconds: float) -> str:
 
 
 def saved_for(seconds_per_usd: float, amount: float) -> str:
-    """Time saved for money, in a unit of it that is no more than what is spent.
+    """Time saved for money, in a unit of money no larger than the amount spent.
 
     Args:
-        seconds_per_usd: Rate. [s/USD]
-        amount: What is spent. [USD]
+        seconds_per_usd: Time saved for a dollar. [s/USD]
+        amount: Money that is spent. [USD]
 
     Returns:
         Duration and unit: `4.08 d a MUSD`; never longer than all that is saved. [text]

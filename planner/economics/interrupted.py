@@ -1,4 +1,4 @@
-"""What interruptions and checkpoints leave of the wall time of a stretch."""
+"""Share of a stretch's wall time that interruptions and checkpoints leave."""
 
 from dataclasses import dataclass
 from math import exp, fsum, lgamma, log
@@ -9,19 +9,19 @@ from planner.economics.terms import RunTerms
 
 GIB = 2.0**30
 LEAST = 1e-9
-"""A run that always waits for nodes still trains so much of the time. [1]"""
+"""Least share of the time that trains in a run that always waits for nodes. [1]"""
 
 
 @dataclass(frozen=True)
 class Goodput:
-    """Checkpoints, interruptions and what they leave.
+    """Checkpoints, interruptions, and the share of the time that they leave.
 
     Attributes:
-        share: Of the wall time that trains. [1]
+        share: Share of the wall time that trains. [1]
         between: Mean time between interruptions of the whole run. [s]
-        interval: Between checkpoints. [s]
-        stall: The run waits so long for one. [s]
-        write: Time of one to storage. [s]
+        interval: Time between checkpoints. [s]
+        stall: Time that the run waits for one checkpoint. [s]
+        write: Time to write one checkpoint to storage. [s]
     """
 
     share: float
@@ -42,22 +42,22 @@ def goodput(
         C = stall + copy             + write, if synchronous
         R = restart + read + (write if asynchronous)
 
-    A checkpoint counts once it is written; an asynchronous one is that late. Where
-    broken nodes are away for a repair time, the run stands while more are away than
-    there are spare or idle ones.
+    A checkpoint counts once it is written; an asynchronous checkpoint is that late.
+    Broken nodes may be away for a repair time. Then the run stands while more nodes
+    are away than are spare or idle.
 
     Args:
         stretch: Part of a run. [-]
-        terms: What interrupts it. [-]
+        terms: Interruptions and checkpoints of the run. [-]
         failures: Time of one GPU between interruptions, in place of the terms'.
             [GPU-h]
 
     Returns:
-        The share, and the checkpoints that it is at. [-]
+        The share, and the checkpoints behind it. [-]
 
     References:
-        :mod:`planner.cost.goodput`; the wait for nodes is that of a Poisson number
-        of broken ones, M/G/infinity.
+        :mod:`planner.cost.goodput`; the number of broken nodes is Poisson,
+        M/G/infinity.
     """
     between = (failures or terms.failures.value) * 3600 / stretch.layout.gpus
     write, stall = write_time(stretch, terms), stall_time(stretch, terms)
@@ -88,11 +88,11 @@ def stall_time(stretch: Stretch, terms: RunTerms) -> float:
 
     Args:
         stretch: Part of a run. [-]
-        terms: How checkpoints are written. [-]
+        terms: Kind and rates of checkpoint writes. [-]
 
     Returns:
-        The user's; or a copy to the host and what goes with it, and the write as
-        well where it is synchronous. [s]
+        The user's stall; else the fixed wait, the copy to the host, and the write
+        where it is synchronous. [s]
     """
     if terms.stall_given is not None:
         return terms.stall_given
@@ -134,7 +134,7 @@ class FleetPart:
     Attributes:
         node: Name of the node. [-]
         training: Nodes that train; part of one counts as one. [1]
-        idle: Nodes in service that do not. [1]
+        idle: Nodes in service that do not train. [1]
     """
 
     node: str

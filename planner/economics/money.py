@@ -73,7 +73,7 @@ def energy_mwh(
 
     Args:
         stretches: Parts of the run. [-]
-        walls: Their wall times. [s]
+        walls: Wall time of each part. [s]
         terms: Power. [-]
         reshard: Time between phases. [s]
 
@@ -87,7 +87,7 @@ def carbon_t(energy: Interval, terms: RunTerms) -> Interval:
     """Carbon dioxide of a run's electricity.
 
     Args:
-        energy: Of the run. [MWh]
+        energy: Energy of the run. [MWh]
         terms: Carbon of electricity. [kg/kWh]
 
     Returns:
@@ -109,7 +109,7 @@ def gpu_hours(
 
     Args:
         stretches: Parts of the run. [-]
-        walls: Their wall times. [s]
+        walls: Wall time of each part. [s]
         terms: Prices, which decide who pays for idle nodes. [-]
         reshard: Time between phases. [s]
 
@@ -132,7 +132,7 @@ def run_cost(
     *,
     reshard: float,
 ) -> RunCost | None:
-    """What a run costs.
+    """Cost of a run, by kind.
 
     ::
 
@@ -142,9 +142,9 @@ def run_cost(
 
     Args:
         stretches: Parts of the run. [-]
-        walls: Their wall times. [s]
+        walls: Wall time of each part. [s]
         terms: Prices. [-]
-        energy: Of the run. [MWh]
+        energy: Energy of the run. [MWh]
         reshard: Time between phases. [s]
 
     Returns:
@@ -194,7 +194,7 @@ def _over(
     rate: Callable[[Stretch], float],
     unit: float,
 ) -> Interval:
-    """A rate over the time of each stretch; reshards are at that of the last."""
+    """A rate times the time of each stretch; reshards take the last stretch's rate."""
     pairs = zip(stretches, walls, strict=True)
     parts = [scaled(wall, rate(stretch) / unit) for stretch, wall in pairs]
     more = reshard * rate(stretches[-1]) / unit

@@ -1,4 +1,4 @@
-"""Plans and their runs: what a command prints and writes of the whole run."""
+"""Plans and their runs, which a command prints and writes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ class Planned:
     """One phase with its plan.
 
     Attributes:
-        name: Of the phase, empty for a run without phases. [text]
-        workload: Its job, under the plan's framework. [-]
-        plan: Its plan. [-]
-        training: Its training block as the user wrote it. [-]
+        name: Name of the phase, empty for a run without phases. [text]
+        workload: Job of the phase, under the plan's framework. [-]
+        plan: Plan of the phase. [-]
+        training: Training block of the phase as the user wrote it. [-]
     """
 
     name: str
@@ -35,8 +35,8 @@ def run_of(phases: Sequence[Planned], economics: EconomicsSpec) -> Run | None:
     """The whole run of a plan, or of one plan for each phase.
 
     Args:
-        phases: In their order, at least one. [-]
-        economics: What the user said of prices and failures. [-]
+        phases: Phases in their order, at least one. [-]
+        economics: The user's prices and failures. [-]
 
     Returns:
         The run, None where no phase says how many tokens it has. [-]
@@ -60,11 +60,11 @@ def run_of(phases: Sequence[Planned], economics: EconomicsSpec) -> Run | None:
 
 
 def with_run(plan: RankedPlan, run: Run | None) -> RankedPlan:
-    """A plan whose estimate says what its run takes.
+    """A plan whose estimate has the time, cost and energy of the run.
 
     Args:
         plan: A plan. [-]
-        run: Its run, None where no tokens are known. [-]
+        run: Run of the plan, None where no tokens are known. [-]
 
     Returns:
         The plan with time to train, cost and energy. [-]

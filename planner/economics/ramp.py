@@ -25,9 +25,9 @@ def stretches_of(
 
     Args:
         workload: The job, with its tokens. [-]
-        plan: Its plan. [-]
-        name: Of the phase, empty where there is one alone. [text]
-        phase: Its index. [1]
+        plan: Plan of the job. [-]
+        name: Name of the phase, empty where there is one alone. [text]
+        phase: Index of the phase. [1]
 
     Returns:
         Parts of the run in their order; none without tokens. [-]

@@ -1,4 +1,4 @@
-"""A whole run: what it takes, what it costs, and what that rests on."""
+"""A whole run: time, cost, energy, and the assumptions behind them."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -35,7 +35,7 @@ def whole_run(
     Args:
         stretches: Parts of the run in their order, at least one. [-]
         terms: Prices, power, interruptions. [-]
-        rule: Where the number of tokens is from. [text]
+        rule: Source of the number of tokens. [text]
 
     Returns:
         The run. [-]
@@ -87,7 +87,7 @@ def _share(stretches: Sequence[Stretch], terms: RunTerms, wall_s: float) -> Inte
 
 
 def _reshard(stretches: Sequence[Stretch], terms: RunTerms) -> float:
-    """Between layouts: a checkpoint written and read, and a restart. [s]."""
+    """Time between layouts: a checkpoint written and read, and a restart. [s]."""
     total = 0.0
     for before, after in pairwise(stretches):
         if _moves(before, after):
@@ -97,7 +97,7 @@ def _reshard(stretches: Sequence[Stretch], terms: RunTerms) -> float:
 
 
 def _moves(before: Stretch, after: Stretch) -> bool:
-    """Whether states lie elsewhere afterwards, or the sequence is another."""
+    """True where the phase changes, or the layout beyond gradient accumulation."""
     fewer = {"grad_accum": after.layout.grad_accum}
     same = before.layout.model_copy(update=fewer) == after.layout
     return before.phase != after.phase or not same
@@ -118,7 +118,7 @@ def _checkpoint(
 
 
 def _nodes(stretches: Sequence[Stretch], terms: RunTerms) -> RunNodes:
-    """Of the last stretch."""
+    """Nodes of the last stretch."""
     fleet = fleet_of(stretches[-1])
     return RunNodes(
         training=sum(part.training for part in fleet),

@@ -1,4 +1,4 @@
-"""What a run rests on, in words with sources."""
+"""Assumptions of a run, in words with sources."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ def assumptions(stretches: Sequence[Stretch], terms: RunTerms) -> tuple[str, ...
 
     Args:
         stretches: Parts of the run. [-]
-        terms: What was assumed. [-]
+        terms: Assumed terms. [-]
 
     Returns:
         Sentences, each with its source. [text]
@@ -68,7 +68,7 @@ def _range(terms: RunTerms) -> tuple[str, ...]:
 
 
 def _writes(terms: RunTerms) -> str:
-    """How checkpoints are written, at which rate."""
+    """Kind, wait and rate of checkpoint writes, in words."""
     kind = "asynchronous" if terms.asynchronous else "synchronous"
     per_gpu = terms.write_rate_per_gpu
     rate = f"{per_gpu.value / 1e9:g} GB/s a GPU ({per_gpu.source})"
@@ -82,7 +82,7 @@ def _writes(terms: RunTerms) -> str:
 
 
 def _nodes_away(terms: RunTerms) -> str:
-    """What becomes of a broken node."""
+    """Replacement of a broken node, in words."""
     if terms.repair is None:
         return "a broken node is replaced within the restart"
     spare = (

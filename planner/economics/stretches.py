@@ -1,4 +1,4 @@
-"""Parts of a run: each trains so many tokens at one batch under one layout."""
+"""Parts of a run: each trains some tokens at one batch under one layout."""
 
 from dataclasses import dataclass
 
@@ -15,11 +15,11 @@ class Stretch:
 
     Attributes:
         workload: The job, with the batch of this part. [-]
-        layout: How it is laid out. [-]
-        estimate: Its step time. [-]
-        tokens: To train. [token]
-        name: What it is called. [text]
-        phase: Index of its phase; a run is resharded between phases. [1]
+        layout: Layout of the job. [-]
+        estimate: Step time of the job under the layout. [-]
+        tokens: Tokens to train. [token]
+        name: Name of the part. [text]
+        phase: Index of the phase; a run is resharded between phases. [1]
     """
 
     workload: Workload
@@ -42,7 +42,7 @@ class Stretch:
 
     @property
     def saved(self) -> Checkpoint:
-        """One checkpoint of it. [GiB]."""
+        """One checkpoint of this part. [GiB]."""
         return checkpoint(self.workload, self.layout)
 
 
@@ -67,7 +67,7 @@ def summed(intervals: list[Interval]) -> Interval:
     """Intervals added up, their errors taken as common to all.
 
     Args:
-        intervals: Of one unit. [any]
+        intervals: Intervals of one unit. [any]
 
     Returns:
         Sums of values, of lower and of upper bounds. [any]

@@ -1,4 +1,4 @@
-"""What the cost of a run is computed with: the catalog's facts, or the user's own."""
+"""Terms of a run's cost and energy: the catalog's facts, or the user's own."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from planner.cost.workload import Workload
 from planner.specs.economics import EconomicsSpec
 
 GIVEN = "given"
-"""Source of what the user said."""
+"""Source of a term that the user gave."""
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,8 @@ class Term:
     """A number with its source.
 
     Attributes:
-        value: In the unit of its field. [-]
-        source: Where it is from. [text]
+        value: Number in the unit of its field. [-]
+        source: Source of the number. [text]
     """
 
     value: float
@@ -29,15 +29,15 @@ class Term:
 
 @dataclass(frozen=True)
 class NodeTerms:
-    """What one kind of node costs and draws.
+    """Price and power of one kind of node.
 
     Attributes:
         gpus: GPUs of a node. [1]
-        price: Of an hour or of owning, None where unknown. [-]
+        price: Price of an hour or of owning, None where unknown. [-]
         told: The price in words, with date and source. [text]
-        rated: The most that it draws. [W]
-        training: Mean power while it trains. [W]
-        idle: Power of its GPUs while they do nothing. [W]
+        rated: Highest power that the node draws. [W]
+        training: Mean power while the node trains. [W]
+        idle: Power of the node's GPUs while they do nothing. [W]
     """
 
     gpus: int
@@ -53,25 +53,25 @@ class RunTerms:
     """Everything that a run's time, cost and energy rest on beside the step time.
 
     Attributes:
-        nodes: By name of the node. [-]
+        nodes: Price and power of each node, by name. [-]
         depreciation: Time that a purchase is written off over. [s]
-        electricity: Price of it. [USD/kWh]
+        electricity: Price of electricity. [USD/kWh]
         colocation: Price of room for a load. [USD/kW-month]
         pue: Power of the building over that of its computers. [1]
-        carbon: Of electricity. [kg/kWh]
+        carbon: Carbon dioxide of electricity. [kg/kWh]
         failures: Time of one GPU between interruptions. [GPU-h]
-        failure_range: The same in the worst and the best fleet observed. [GPU-h]
+        failure_range: Value of `failures` in the worst and the best fleet seen. [GPU-h]
         hardware: Share of interruptions that take a node away. [1]
-        restart: From an interruption to the load of a checkpoint. [s]
-        repair: A broken node is away so long, None: replaced in the restart. [s]
+        restart: Time from an interruption to the load of a checkpoint. [s]
+        repair: Time that a broken node is away, None: replaced in the restart. [s]
         spare_nodes: Nodes that wait to replace broken ones. [1]
-        asynchronous: Checkpoints are written behind the run's back. [-]
+        asynchronous: True where checkpoints are written while the run trains. [-]
         stall: Wait for a checkpoint beside its copy and, if synchronous, its write. [s]
         stall_given: Wait for any checkpoint, by the user. [s]
-        copy_rate: From a GPU to its host. [B/s]
-        write_rate_per_gpu: To storage, of each GPU. [B/s]
-        write_rate: To storage, of all, by the user. [B/s]
-        interval: Between checkpoints, by the user. [s]
+        copy_rate: Rate of a copy from a GPU to its host. [B/s]
+        write_rate_per_gpu: Write rate to storage of each GPU. [B/s]
+        write_rate: Write rate to storage of all GPUs, by the user. [B/s]
+        interval: Time between checkpoints, by the user. [s]
     """
 
     nodes: Mapping[str, NodeTerms]
@@ -100,7 +100,7 @@ def run_terms(workload: Workload, spec: EconomicsSpec | None = None) -> RunTerms
 
     Args:
         workload: The job: its cluster decides prices and power. [-]
-        spec: What the user said. [-]
+        spec: The user's prices, power and failures. [-]
 
     Returns:
         The terms, each with its source. [-]
@@ -139,7 +139,7 @@ def run_terms(workload: Workload, spec: EconomicsSpec | None = None) -> RunTerms
 
 
 def _range(names: tuple[str, str]) -> tuple[float, float]:
-    """The worst and the best fleet. [GPU-h]."""
+    """GPU time between interruptions in the worst and the best fleet. [GPU-h]."""
     worst, best = (interruptions().named(name).gpu_hours for name in names)
     return worst, best
 
@@ -184,7 +184,7 @@ def _node(cluster: Cluster, own: EconomicsSpec, total: int) -> NodeTerms:
 def _price(
     own: EconomicsSpec, gpu: str, total: int, per_node: int
 ) -> tuple[Price | None, str]:
-    """The price in force and where it is from."""
+    """Price in force, and the price in words with its source."""
     if isinstance(own.price, Price):
         return own.price, f"{_amount(own.price)}, given"
     if own.price == "buy":

@@ -53,8 +53,8 @@ def accuracy(outcomes: Iterable[Outcome]) -> Accuracy:
 def macro_accuracy(outcomes: Iterable[Outcome]) -> Accuracy:
     """Errors as the average over sources, every source the same weight.
 
-    Each figure is the mean over sources of that source's figure, so that a source
-    of two hundred rows counts as much as one of three.
+    Each figure is the mean over sources of the source's figure. A source of two
+    hundred rows counts as much as a source of three.
 
     Args:
         outcomes: Rows to count, shape (rows,). [-]
@@ -88,25 +88,25 @@ def by_key(
 
 
 def step_within(row: Outcome) -> bool | None:
-    """Whether the measured step time is inside its interval.
+    """Tell if the measured step time is inside the predicted interval.
 
     Args:
         row: One outcome. [-]
 
     Returns:
-        None where either is absent. [-]
+        True or False; None where either is absent. [-]
     """
     return _within(row.step_low_s, row.measured_step_s, row.step_high_s)
 
 
 def memory_within(row: Outcome) -> bool | None:
-    """Whether the measured peak memory is inside its interval.
+    """Tell if the measured peak memory is inside the predicted interval.
 
     Args:
         row: One outcome. [-]
 
     Returns:
-        None where either is absent. [-]
+        True or False; None where either is absent. [-]
     """
     return _within(row.memory_low_gib, row.measured_memory_gib, row.memory_high_gib)
 
@@ -142,7 +142,7 @@ def _errors(signed: Iterable[float | None], within: Iterable[bool | None]) -> Er
 
 
 def _mean(each: Sequence[Errors]) -> Errors:
-    """Figure by figure, over the members that have it."""
+    """Mean of every figure over the members that have the figure."""
     filled = [errors for errors in each if errors.n]
     figures = Errors.model_fields.keys() - {"n"}
     means = {name: _mean_of(filled, name) for name in figures}

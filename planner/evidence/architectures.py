@@ -32,9 +32,9 @@ _INNER_RATIO = 4
 def architecture_of(block: ModelBlock, seq_len: int) -> Architecture:
     """The architecture that a model block describes.
 
-    A preset stands in where its name is the block's and no stated number differs,
-    because it also knows windows, norms and latent ranks. Multi-token prediction is
-    that of the block alone: most software trains without it.
+    A preset stands in where its name is the block's and no stated number differs: it
+    also knows windows, norms and latent ranks. Multi-token prediction is always the
+    block's: most software trains without it.
 
     Args:
         block: Shape as stated. [-]
@@ -74,7 +74,7 @@ def _preset_like(block: ModelBlock) -> Architecture | None:
 
 
 def _same_shape(block: ModelBlock, model: Architecture) -> bool:
-    """No number of the block contradicts the model."""
+    """True where no number of the block contradicts the model."""
     first = model.kinds[-1].attention
     theirs = {
         "layers": model.layers,
@@ -173,7 +173,7 @@ def _head_dim(block: ModelBlock) -> int:
 
 
 def _latent(block: ModelBlock) -> LatentAttention:
-    """Latent attention of the stated ranks; with none stated, of those by rule."""
+    """Latent attention of the stated ranks; with none stated, of the rule's ranks."""
     found = {
         name: int(match[1])
         for name, pattern in _LATENT.items()
@@ -185,7 +185,7 @@ def _latent(block: ModelBlock) -> LatentAttention:
 
 
 def latent_assumed(block: ModelBlock) -> bool:
-    """Whether the ranks of a model's latent attention had to be assumed.
+    """Tell if the ranks of a model's latent attention had to be assumed.
 
     Args:
         block: Shape as stated. [-]

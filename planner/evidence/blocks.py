@@ -13,9 +13,9 @@ Layers = Annotated[int, Field(gt=0, le=10_000)]
 Width = Annotated[int, Field(gt=0, le=10_000_000)]
 """Numbers of a vector, a vocabulary, or heads. [1]"""
 Sequences = Annotated[int, Field(gt=0, le=1_000_000)]
-"""Of a batch. [1]"""
+"""Sequences of a batch. [1]"""
 Tokens = Annotated[int, Field(gt=0, le=100_000_000)]
-"""Of a sequence. [token]"""
+"""Tokens of a sequence. [token]"""
 STEPS = (1e-4, 1e6)
 """Shortest and longest optimizer step: nothing but launches, and eleven days. [s]"""
 RATES = (1e-6, 1e12)
@@ -23,9 +23,9 @@ RATES = (1e-6, 1e12)
 Seconds = Annotated[float, Field(ge=STEPS[0], le=STEPS[1])]
 Rate = Annotated[float, Field(ge=RATES[0], le=RATES[1])]
 Teraflops = Annotated[float, Field(ge=1e-3, le=1e5, allow_inf_nan=False)]
-"""Of one GPU. [TFLOP/s]"""
+"""Rate of one GPU. [TFLOP/s]"""
 Amount = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
-"""Of anything else that is there. [-]"""
+"""Positive amount of any other quantity. [-]"""
 MOST_GB = 1e6
 """Peak memory of a GPU that no machine has. [GB]"""
 PER_CENT = 10
@@ -42,7 +42,7 @@ def _is_number(value: object) -> bool:
 
 
 def _amount(value: Any) -> Any:
-    """A peak that is one; text and truths are none."""
+    """A peak memory as given; anything but an amount in range is refused."""
     if value is not None and not (_is_number(value) and 0 < value <= MOST_GB):
         raise ValueError(f"no amount; more than 0, at most {MOST_GB:g}, is one")
     return value
@@ -68,7 +68,7 @@ class _Block(BaseModel):
             name: Name of the field. [text]
 
         Returns:
-            Its text, empty where it is absent. [text]
+            Text of the field, empty where the field is absent. [text]
         """
         value = getattr(self, name, None)
         return "" if value is None else str(value).lower()
@@ -81,7 +81,7 @@ class _Words(BaseModel):
 
 
 class SourceBlock(_Block):
-    """Where a row is from."""
+    """Source of a row."""
 
     title: str = ""
     url_or_repo_path: str = ""
@@ -98,7 +98,7 @@ class MoeBlock(_Block):
     shared_experts: int = Field(default=0, ge=0, le=1000)
     dense_layers: int = Field(default=0, ge=0, le=10_000)
     layer_freq_spec: str | None = None
-    """Which layers have experts, as Megatron writes it: `([0]*3+[1]*5)`. [text]"""
+    """Layers that have experts, in Megatron's words: `([0]*3+[1]*5)`. [text]"""
 
 
 class ModelBlock(_Block):
@@ -141,7 +141,7 @@ class HardwareBlock(_Block):
 
 
 class JobBlock(_Block):
-    """What one step computes, and in which software."""
+    """Job of one optimizer step, and the software that ran it."""
 
     seq_len: Tokens
     global_batch: Sequences | None = None
@@ -160,7 +160,7 @@ class JobBlock(_Block):
 
 
 class LayoutBlock(_Block):
-    """How the model lay on the GPUs."""
+    """Layout of the model on the GPUs."""
 
     tp: Ranks = 1
     sp: bool | None = None
@@ -190,7 +190,7 @@ class LayoutBlock(_Block):
 
 
 class MeasuredBlock(_Block):
-    """What was measured, in the units of its names."""
+    """Measured quantities, each in the unit of the field's name."""
 
     step_time_s: Seconds | None = None
     tokens_per_s_per_gpu: Rate | None = None
@@ -230,7 +230,7 @@ class GradientFormats(_Words):
 
 
 class Fp8Words(_Words):
-    """What runs in eight bits, and how it is scaled."""
+    """Parts of a run in eight bits, and their scaling."""
 
     recipe: (
         Literal[
@@ -244,7 +244,7 @@ class Fp8Words(_Words):
 
 
 class SoftwareBlock(_Words):
-    """What a source says of the software, in fixed words; an absent key is unknown."""
+    """Software of a run, in fixed words; an absent key is unknown."""
 
     version: str | None = None
     attention: (

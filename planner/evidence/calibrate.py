@@ -1,8 +1,9 @@
-"""Fits what a stack on one GPU deviates by to a user's own measured steps.
+"""Fits the deviation of a stack on one GPU to a user's own measured steps.
 
-One factor on the step, the median of measured over predicted, is what one to three
-rows can tell. From four on constants are freed too, where rows that are left out say
-that it helps: least squares with a soft-L1 loss and bounds, around the shipped ones::
+One to three rows tell one factor on the step, the median of measured over predicted.
+From four rows on constants are freed too, where rows that are left out say that it
+helps. The fit is least squares with a soft-L1 loss and bounds, around the shipped
+constants::
 
     min over a, c   sum_i rho((log measured_i - log T_i(c) - a) / NOISE)
                     + sum_k ((c_k - c_k0) / width_k)^2
@@ -32,7 +33,7 @@ WIDTHS: dict[Constant, float] = {
     "network": 0.3,
     "step_overhead": 0.05,
 }
-"""How far a machine may lie from the shipped constants: log factor [1], or [s]."""
+"""Width of the prior about each shipped constant: log factor [1], or [s]."""
 FARTHEST = 4.0
 """Widths at which a fit stops. [1]"""
 NARROWED = 0.7
@@ -44,9 +45,9 @@ TINY = 1e-9
 ENOUGH = 4
 """Rows from which constants may be freed beside the factor. [1]"""
 WORTH = 0.01
-"""Error of rows left out, with the factor alone, that needs no constant. [1]"""
+"""Error of rows left out, with the factor alone, below which none is freed. [1]"""
 GAIN = 0.75
-"""Share of that error that constants must leave at most. [1]"""
+"""Largest share of the factor's error that freed constants may leave. [1]"""
 FOLDS = 10
 """Parts of which each is left out once. [1]"""
 MAD = 1.48
@@ -57,15 +58,15 @@ CONFIDENCE_90 = 1.645
 
 @dataclass(frozen=True)
 class Constancy:
-    """What the rows say of one constant.
+    """Fit of one constant, or the reason against a fit.
 
     Attributes:
         name: The constant. [text]
-        default: Its shipped value. [1] or [s]
+        default: Shipped value of the constant. [1] or [s]
         value: Fitted; the default where it was refused. [1] or [s]
         low: Lower end of the 90 % confidence interval. [1] or [s]
-        high: Upper end. [1] or [s]
-        refused: Why it was not fitted; empty if it was. [text]
+        high: Upper end of the 90 % confidence interval. [1] or [s]
+        refused: Reason why it was not fitted; empty if it was. [text]
     """
 
     name: Constant
@@ -82,12 +83,12 @@ class Calibrated:
 
     Attributes:
         factor: Measured over predicted step, with the constants below. [1]
-        low: Lower end of its 90 % confidence interval. [1]
-        high: Upper end. [1]
+        low: Lower end of the factor's 90 % confidence interval. [1]
+        high: Upper end of the factor's 90 % confidence interval. [1]
         constants: All six, in the order of CONSTANTS. [-]
         rows: Measured steps. [1]
         before: Median relative error as shipped. [1]
-        residual: The same as fitted. [1]
+        residual: Median relative error as fitted. [1]
     """
 
     factor: float
@@ -126,8 +127,8 @@ def calibrate(runs: Sequence[Run], shipped: Profile) -> Calibrated:
     """Fit the factor, and the constants that some runs of one stack can tell.
 
     Args:
-        runs: At least one, their workloads on the shipped constants. [-]
-        shipped: The stack's profile without what single runs change of it. [-]
+        runs: At least one run, each workload on the shipped constants. [-]
+        shipped: The stack's profile without the settings of single runs. [-]
 
     Returns:
         The fit, with confidence intervals. [-]
@@ -163,7 +164,7 @@ def calibrate(runs: Sequence[Run], shipped: Profile) -> Calibrated:
 
 
 def _error(left: Floats) -> float:
-    """Median relative error of predictions whose logs are off by so much. [1]."""
+    """Median relative error of predictions, from the errors of their logs. [1]."""
     return float(np.median(np.abs(np.expm1(-left))))
 
 
@@ -256,11 +257,11 @@ def posterior(columns: Floats, widths: Floats, noise: float) -> Floats:
 
     Args:
         columns: J, shape (rows, constants). [1] or [1/s]
-        widths: Of the priors, shape (constants,). [1] or [s]
+        widths: Widths of the priors, shape (constants,). [1] or [s]
         noise: Scatter of a row. [1]
 
     Returns:
-        Shape (constants,). [1] or [s]
+        Standard deviations, shape (constants,). [1] or [s]
     """
     information = columns.T @ columns / noise**2 + np.diag(widths**-2.0)
     spread: Floats = np.sqrt(np.diag(np.linalg.inv(information)))
@@ -298,7 +299,7 @@ def _solve(runs: Sequence[Run], free: Sequence[Constant]) -> tuple[Floats, Float
 
 
 def _bounds(runs: Sequence[Run], free: Sequence[Constant]) -> tuple[Floats, Floats]:
-    """What every unknown may be: the factor anything, a constant what it can mean."""
+    """Bounds of every unknown: the factor has none, a constant its legal range."""
     profile = runs[0].workload.profile
     ends = [(-np.inf, np.inf)]
     for name in free:

@@ -34,23 +34,23 @@ class Case:
 
     row: Row
     workload: Workload
-    """The job: of a planned run as it is predicted, else on its stack as documented.
-    `under` has either as it is predicted. [-]"""
+    """The job: of a planned run as predicted, else on the stack as documented. `under`
+    gives the job of either as predicted. [-]"""
     layout: PartialLayout
     measured: Measured
     stack: str
     """Name of the software stack. [text]"""
     flags: tuple[str, ...]
-    """What had to be assumed. [text]"""
+    """Assumptions that the row needed. [text]"""
 
     def under(self, own: CalibrationFile | None) -> "Case":
         """The case as `planner predict` prices its job.
 
         Args:
-            own: What the user measured, or None. [-]
+            own: The user's calibration, or None. [-]
 
         Returns:
-            The same with what measured runs say of its stack, once. [-]
+            The case with the calibration of the stack applied once. [-]
         """
         if self.row.spec is None:
             return replace(self, workload=calibrated(self.workload, own))
@@ -58,7 +58,7 @@ class Case:
 
 
 def case_of(row: Row) -> Case:
-    """The job that a row ran, as far as it can be told.
+    """The job that a row ran, as far as the row tells.
 
     What a row leaves open that decides memory or time is settled by the prediction
     alone, never by the measurement.
@@ -125,7 +125,7 @@ def _stated(row: Row) -> Case:
 
 
 def _from_scratch(framework: Framework) -> Framework:
-    """Measured runs were neither resumed nor saved while their memory was read."""
+    """Framework of a run neither resumed nor saved while its memory was read."""
     recipe = replace(framework.recipe, resume_copies=0.0, checkpoint="shards")
     return replace(framework, recipe=recipe)
 

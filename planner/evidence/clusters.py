@@ -23,13 +23,13 @@ _HOSTS = 1.2
 
 @dataclass(frozen=True)
 class Hardware:
-    """A cluster and what its row says beyond the datasheet."""
+    """A cluster, and what the row says beyond the datasheet."""
 
     cluster: Cluster
     clock: float
-    """Rate of the power-capped part over that of the nominal one. [1]"""
+    """Rate of the power-capped part over the nominal part's rate. [1]"""
     flags: tuple[str, ...]
-    """What had to be assumed. [text]"""
+    """Assumptions that the row needed. [text]"""
 
 
 def hardware_of(block: HardwareBlock, fabric: FabricWord) -> Hardware:
@@ -112,7 +112,7 @@ def _equal_part(gpus: int, most: int) -> int:
 
 
 def _domain(block: HardwareBlock, node: NodeSpec | None, size: int) -> int:
-    """GPUs of a scale-up domain: stated, or that of the catalogue's node."""
+    """GPUs of a scale-up domain: stated, or the domain of the catalogue's node."""
     stated = block.nvlink_domain
     racks = re.search(r"nvl ?(\d+)", block.text("intra_node"))
     if stated is None and racks:
@@ -127,7 +127,7 @@ def _domain(block: HardwareBlock, node: NodeSpec | None, size: int) -> int:
 def _scale_up(
     block: HardwareBlock, gpu: GpuSpec, node: NodeSpec | None, whole: int
 ) -> LinkSpec:
-    """What joins the GPUs of a whole domain: NVLink, a mesh of it, or PCIe alone."""
+    """Link of the GPUs of a whole domain: NVLink, an NVLink mesh, or PCIe alone."""
     text = block.text("intra_node")
     if "pcie" in text and not re.search(r"nvlink|infinity|xgmi", text):
         return catalog.link(gpu.host_link.replace("x16", "bus"))
@@ -138,7 +138,7 @@ def _scale_up(
 
 
 def _meshed(link: LinkSpec, domain: int) -> LinkSpec:
-    """The same links spread evenly over the peers of a domain."""
+    """A link spread evenly over the peers of a domain."""
     peers = domain - 1
     return LinkSpec(
         name=f"{link.name}-mesh-{domain}",
@@ -154,7 +154,7 @@ def _meshed(link: LinkSpec, domain: int) -> LinkSpec:
 def _nic(
     block: HardwareBlock, gpu: GpuSpec, fabric: FabricWord, *, alone: bool
 ) -> tuple[LinkSpec, tuple[str, ...]]:
-    """One NIC per GPU with its share of the line rate; what is open by the rules."""
+    """One NIC per GPU with its share of the line rate; rules fill what is open."""
     rule = rules().fabric
     kind = _kind(fabric) or rule.kind
     usual = rule.gbps.get(gpu.arch, rule.other_gbps)
@@ -175,7 +175,7 @@ def _nic(
 
 
 def _named(block: HardwareBlock) -> FabricWord | None:
-    """A fabric that the words of the row name and the fixed ones often lack."""
+    """Fabric that the row's text names and the row's fixed words often lack."""
     text = block.text("inter_node").replace(" ", "-")
     for word in ("omni-path", "slingshot", "tcpxo"):
         if word in text:
@@ -205,7 +205,7 @@ def _as_stated(gpu: GpuSpec, block: HardwareBlock) -> GpuSpec:
 
 
 def _both_dies(gpu: GpuSpec, times: float) -> dict[str, float]:
-    """What a module of two dies has more, where a row counts modules as GPUs."""
+    """Rates and power of a module of two dies, where a row counts modules as GPUs."""
     if not (gpu.name.endswith("-gcd") and times > _ONE_DIE):
         return {}
     names = ("peak_bf16", "peak_fp16", "peak_fp32", "memory_bandwidth", "sm_count")
@@ -213,7 +213,7 @@ def _both_dies(gpu: GpuSpec, times: float) -> dict[str, float]:
 
 
 def _is_hosts(gpu: GpuSpec, stated: float) -> bool:
-    """Whether the memory in a superchip's name is its CPU's: `GH200 480GB`."""
+    """True where the memory in a superchip's name is the CPU's: `GH200 480GB`."""
     label = (gpu.memory_label or gpu.memory_capacity) / GB
     return gpu.host_link == "nvlink-c2c" and stated > _HOSTS * label
 

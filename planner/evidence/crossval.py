@@ -32,7 +32,7 @@ def residuals(observed: Observed, priors: Mapping[str, Widths] = PRIORS) -> Resi
         priors: Constants of each level and their widths. [1] or [s]
 
     Returns:
-        What remains of each row's error. [1]
+        Remaining error of each row. [1]
     """
     return Residuals(
         in_sample=fit_all(observed, priors).left(observed),
@@ -48,7 +48,7 @@ def left_out(
 
     Args:
         observed: All rows. [-]
-        tag: What is left out together: group or source. [text]
+        tag: Tag whose rows are left out together: group or source. [text]
         priors: Constants of each level and their widths. [1] or [s]
 
     Returns:
@@ -67,10 +67,10 @@ def folds(observed: Observed, tag: str) -> Iterator[tuple[Flags, Flags]]:
 
     Args:
         observed: All rows. [-]
-        tag: group or source. [text]
+        tag: Tag that sorts the rows: group or source. [text]
 
     Yields:
-        Left out, and the others without their near-duplicates; shape (rows,). [-]
+        Rows left out, and rows without their near-duplicates; shape (rows,). [-]
     """
     groups = np.array(observed.of("group"))
     for value in sorted(set(observed.of(tag))):

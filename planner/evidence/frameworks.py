@@ -1,4 +1,4 @@
-"""The framework of a measured row: its stack, and what the row says beyond it."""
+"""The framework of a measured row: its stack, and the row's own settings."""
 
 import re
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ WIDE_STATES = {
 }
 """Training in fp32 needs no copy of the weights. [B]"""
 TP_OVERLAP_ON = r"\btp\b[^;.]*overlap(ped)?( is| are)? on\b|--tp-comm-overlap"
-"""How notes say that tensor-parallel exchanges overlap."""
+"""Pattern of notes which say that tensor-parallel exchanges overlap."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Software:
 
     framework: Framework
     flags: tuple[str, ...]
-    """What had to be assumed. [text]"""
+    """Assumptions that the row needed. [text]"""
 
 
 def software_of(
@@ -49,10 +49,10 @@ def software_of(
 
     Args:
         row: The measured row. [-]
-        rule: The rule that chose its stack. [-]
-        gpu: Its GPU. [-]
-        calibration: What that GPU achieves. [-]
-        clock: Rate under its power cap over the nominal one. [1]
+        rule: The rule that chose the row's stack. [-]
+        gpu: GPU of the row. [-]
+        calibration: Calibration of that GPU. [-]
+        clock: Rate under the power cap over the nominal rate. [1]
 
     Returns:
         The framework, and flags.
@@ -125,7 +125,7 @@ def _recipe(row: Row, rule: StackRule, recipe: Recipe) -> Recipe:
 
 
 def is_wide(row: Row) -> bool:
-    """Whether a row computes in 32 bits, where no fused attention exists.
+    """Tell if a row computes in 32 bits, where no fused attention exists.
 
     Args:
         row: The measured row. [-]
@@ -154,7 +154,7 @@ def _said(row: Row) -> str:
 
 
 def _under_deepspeed(recipe: Recipe) -> Recipe:
-    """What DeepSpeed's ZeRO-3 has whole at one time, under any modelling code."""
+    """Recipe with the parameters that DeepSpeed's ZeRO-3 has whole at one time."""
     theirs = read_stack("torchtitan", "deepspeed-zero3").recipe
     return RecipeOverrides(
         live_parameters=theirs.live_parameters,
@@ -164,7 +164,7 @@ def _under_deepspeed(recipe: Recipe) -> Recipe:
 
 
 def _overlap(row: Row, rule: StackRule) -> dict[str, object]:
-    """What the row says of communication beside compute."""
+    """Settings of the overlap of communication with compute, as the row has them."""
     lay = row.layout
     said: dict[str, object] = {}
     sharding = row.normalised.sharding
@@ -200,7 +200,7 @@ def _launch(row: Row) -> dict[str, object]:
 
 
 def _steers_experts(row: Row, graphs: str) -> bool:
-    """Whether graphs leave the experts, whose token counts vary, to the host."""
+    """True where graphs leave the experts, whose token counts vary, to the host."""
     if row.model.moe is None:
         return False
     sizes_on_device = year_of(row, "") >= rules().graphs.experts_since
@@ -226,7 +226,7 @@ def _detail(row: Row) -> str:
 
 
 def _scaling(row: Row) -> dict[str, object]:
-    """How fp8 inputs are scaled, where stated."""
+    """Scaling of fp8 inputs, where stated."""
     text = _detail(row)
     words = {
         "delayed": r"delayed|fp8[-_]ds",
@@ -240,7 +240,7 @@ def _scaling(row: Row) -> dict[str, object]:
 def _named_kernel(
     row: Row, default: Profile, stacked: Profile, gpu: GpuSpec
 ) -> str | dict[str, str]:
-    """The stack's attention, which keeps no scores of long sequences."""
+    """Attention kernel of the stack; on long sequences one that keeps no scores."""
     rule = rules().long_attention
     long = row.job.seq_len >= rule.tokens and year_of(row, gpu.arch) >= rule.since
     explicit = stacked.attention_kernel == UNFUSED

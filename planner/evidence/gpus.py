@@ -19,17 +19,17 @@ _NOT_FAMILIES = re.compile(r"^(\d+gb|sxm\d?|pcie|nvl|gcd|rtx)$")
 def gpu_named(text: str, memory_gb: float | None, joined_by: str = "") -> GpuSpec:
     """The catalogue's GPU of a free-text name.
 
-    The longest family in the text decides (`l40s` before `l40`), then how the GPU
-    is built in (`PCIe`, `NVL`, else SXM), then the memory nearest to the stated, or
-    the usual one where none is stated.
+    The longest family in the text decides (`l40s` before `l40`), then the form
+    (`PCIe`, `NVL`, else SXM). Then the memory nearest to the stated memory decides,
+    or the usual memory where none is stated.
 
     Args:
-        text: As `A100-80GB`, `NVIDIA H100 80GB HBM3`, `RTX 4090`. [text]
+        text: Name, as `A100-80GB`, `NVIDIA H100 80GB HBM3`, `RTX 4090`. [text]
         memory_gb: Memory on the label, where stated. [GB]
-        joined_by: What joins the GPUs of a node, where stated. [text]
+        joined_by: Link that joins the GPUs of a node, where stated. [text]
 
     Returns:
-        Its datasheet. [-]
+        Datasheet of the GPU. [-]
 
     Raises:
         UnsupportedError: The catalogue has no such family.
@@ -62,7 +62,7 @@ def _families() -> dict[str, tuple[str, ...]]:
 
 
 def _mentions(text: str, part: str) -> bool:
-    """A family's word starts at a word's start and is not cut inside a number."""
+    """True where a family's word starts a word and is not cut inside a number."""
     stem = part[:-1] + "x?" if part.endswith("x") else re.escape(part)
     spaced = re.sub(r"(?<=[a-z])(?=\d)", "[ -]?", stem)
     return bool(re.search(rf"(?<![a-z0-9]){spaced}(?![0-9])", text))
@@ -90,7 +90,7 @@ def _label(name: str) -> float:
 def _distance(
     name: str, form: str, memory_gb: float | None
 ) -> tuple[bool, float, bool, str]:
-    """How far an entry is from what was asked: form, memory, not the usual, name."""
+    """Sort key, nearest entry first: form, memory, unusual size, name."""
     forms = [known for known in _FORMS if known in name]
     off = abs(_label(name) - memory_gb) if memory_gb else 0.0
     unusual = name not in rules().gpus.usual

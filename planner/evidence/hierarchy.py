@@ -30,7 +30,7 @@ PRIORS: Mapping[str, Widths] = {
 }
 """Width of the prior of each level's constants: log factor [1], or seconds [s].
 
-What a level lacks is not fitted there: four constants for a stack on a GPU. Networks
+No level fits a constant that it lacks: four constants for a stack on a GPU. Networks
 belong to the hardware, fusion and launch to the software; the clock takes what either
 lacks. Attention and step overheads stay as measured and documented: fitted here, they
 made rows left out worse.
@@ -44,8 +44,8 @@ class Column:
     Attributes:
         level: everything, arch or stack. [text]
         name: Architecture or stack; empty for everything. [text]
-        constant: What it moves. [text]
-        width: Of its prior. [1] or [s]
+        constant: Constant that the unknown moves. [text]
+        width: Width of the prior. [1] or [s]
     """
 
     level: str
@@ -60,11 +60,11 @@ def columns(
     """The unknowns that rows of some stacks and architectures have.
 
     Args:
-        tags: What each row belongs to, shape (rows,). [-]
+        tags: Tags of each row, shape (rows,). [-]
         priors: Constants of each level and their widths. [1] or [s]
 
     Returns:
-        One per level, member and constant, shape (unknowns,). [-]
+        One unknown per level, member and constant, shape (unknowns,). [-]
     """
     members = {
         EVERYTHING: [""],
@@ -80,14 +80,14 @@ def columns(
 
 
 def design(observed: Observed, unknowns: Sequence[Column]) -> Floats:
-    """How each row's log step moves with each unknown.
+    """Slope of each row's log step in each unknown.
 
     Args:
         observed: The rows. [-]
         unknowns: The columns, shape (unknowns,). [-]
 
     Returns:
-        Zero where a row is not of the column's member, shape (rows, unknowns). [1]
+        Slopes, 0 where a row is not of the column's member, shape (rows, unknowns). [1]
     """
     matrix = np.zeros((len(observed), len(unknowns)))
     names = {level: np.array(observed.of(level)) for level in (ARCHITECTURE, STACK)}
@@ -111,7 +111,7 @@ def ridge(matrix: Floats, target: Floats, weight: Floats, widths: Floats) -> Flo
         matrix: Shape (rows, unknowns). [1]
         target: Shape (rows,). [1]
         weight: Shape (rows,). [1]
-        widths: Of the priors, shape (unknowns,). [1] or [s]
+        widths: Widths of the priors, shape (unknowns,). [1] or [s]
 
     Returns:
         The unknowns, shape (unknowns,). [1] or [s]
@@ -137,7 +137,7 @@ class JointFit:
     """Fitted deviations of every level.
 
     Attributes:
-        unknowns: What was fitted, shape (unknowns,). [-]
+        unknowns: Fitted unknowns, shape (unknowns,). [-]
         values: Log factors, and seconds, shape (unknowns,). [1] or [s]
     """
 
@@ -145,7 +145,7 @@ class JointFit:
     values: Floats
 
     def predicted(self, observed: Observed) -> Floats:
-        """What rows move by, also rows whose stack the fit never saw.
+        """Change of rows' log step, also of rows whose stack the fit never saw.
 
         Args:
             observed: Any rows. [-]
@@ -157,7 +157,7 @@ class JointFit:
         return moved
 
     def left(self, observed: Observed) -> Floats:
-        """What remains of the rows' error.
+        """Remaining log error of the rows.
 
         Args:
             observed: Any rows. [-]
@@ -168,14 +168,14 @@ class JointFit:
         return observed.log_ratio - self.predicted(observed)
 
     def deviation(self, level: str, name: str = "") -> Deviation:
-        """What one member of a level deviates by.
+        """Deviation of one member of a level.
 
         Args:
             level: everything, arch or stack. [text]
             name: The member; empty for everything. [text]
 
         Returns:
-            Its factors and seconds, to three decimals. [-]
+            Factors to three decimals, and seconds to four. [-]
         """
         own = {
             column.constant: value

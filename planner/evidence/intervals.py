@@ -20,7 +20,7 @@ from planner.frameworks.fitted import HOST_BOUND, Group, Intervals, group_keys
 COVERAGE = 0.9
 """Share of measurements that an interval is to hold. [1]"""
 WIDEST = 0.94
-"""Share that quantiles are taken at where there are few sources. [1]"""
+"""Largest share that quantiles are taken at, however few the sources. [1]"""
 PARENT_SOURCES = 4.0
 """Sources that a group's parent counts as in the group's own quantiles. [1]"""
 FEWEST_ROWS = 8
@@ -37,7 +37,7 @@ class _Bounds:
     sources: int
 
     def towards(self, parent: "_Bounds") -> "_Bounds":
-        """The mean with the parent's, weighted by sources."""
+        """Mean of these quantiles and the parent's, weighted by sources."""
         share = self.sources / (self.sources + PARENT_SOURCES)
         low = share * self.low + (1 - share) * parent.low
         high = share * self.high + (1 - share) * parent.high
@@ -58,11 +58,12 @@ class _Bounds:
 def intervals_of(tags: Sequence[Tags], left: Floats) -> Intervals:
     """Bands that hold 90 % of the errors of rows left out.
 
-    A group's quantiles are averaged with those of all runs that, like it, wait for
-    their host or do not; the more so the fewer sources it has.
+    A group's quantiles are averaged with those of all runs that do not wait for their
+    host. The fewer sources the group has, the more those runs weigh. The group of runs
+    that wait for their host stands alone.
 
     Args:
-        tags: What each row belongs to, shape (rows,). [-]
+        tags: Tags of each row, shape (rows,). [-]
         left: log(measured / predicted) of each, left out, shape (rows,). [1]
 
     Returns:
@@ -83,15 +84,15 @@ def intervals_of(tags: Sequence[Tags], left: Floats) -> Intervals:
 
 
 def pooled(tags: Sequence[Tags], left: Floats) -> Intervals:
-    """One band for all rows: what is left does not tell stacks apart.
+    """One band for all rows: the remaining errors do not tell stacks apart.
 
-    Memory is counted, not timed: no day or machine is shared by a campaign's rows, so
-    only sources are weighed down. The next row is as likely to have any rank among n
-    known ones, so that ``COVERAGE (n + 1) / n`` of these is held; weighted rows count
-    as ``n = (sum w)^2 / sum w^2``.
+    Memory is counted, not timed: a campaign's rows share no day or machine, so only
+    sources are weighed down. The next row is equally likely to have any rank among n
+    known rows. So the band holds ``COVERAGE (n + 1) / n`` of the known rows. Weighted
+    rows count as ``n = (sum w)^2 / sum w^2``.
 
     Args:
-        tags: What each row belongs to, shape (rows,). [-]
+        tags: Tags of each row, shape (rows,). [-]
         left: log(measured / predicted) of each, left out, shape (rows,). [1]
 
     Returns:
@@ -117,8 +118,8 @@ def _bounds(
 ) -> _Bounds:
     """Quantiles of some rows, with the conformal correction for the next source.
 
-    Of m sources and a new one, every rank of the new one is as likely: the share
-    COVERAGE of it lies within the share ``COVERAGE (m + 1) / m`` of those known.
+    A new source is equally likely to have any rank among m known sources. So the
+    share COVERAGE of it lies within the share ``COVERAGE (m + 1) / m`` of the known.
     """
     sources = len({t.source for t, one in zip(tags, chosen, strict=True) if one})
     share = min(COVERAGE * (sources + 1) / max(sources, 1), WIDEST)
@@ -149,10 +150,10 @@ def quantiles(
 
 @dataclass(frozen=True)
 class Held:
-    """What intervals did for rows that they never saw.
+    """Rows inside intervals that never saw them, and the bounds.
 
     Attributes:
-        inside: Which rows lie in their interval, shape (rows,). [-]
+        inside: 1 for a row inside its interval, else 0, shape (rows,). [-]
         low: Log of the lower bound over the prediction, shape (rows,). [1]
         high: Log of the upper bound over the prediction, shape (rows,). [1]
     """
@@ -168,15 +169,15 @@ def nested(
 ) -> Held:
     """Intervals for every source from fits and errors that never saw it.
 
-    For a source S the constants are fitted without S, and the errors that its
-    interval comes from are of every other source S' under a fit without S and S'.
+    For a source S the constants are fitted without S. The interval of S comes from
+    the errors of every other source S', under a fit without S and S'.
 
     Args:
         observed: All rows. [-]
-        bands_of: What makes bands of errors. [-]
+        bands_of: Makes bands of errors. [-]
 
     Returns:
-        For each row, whether it was held, and its bounds, shape (rows,). [-]
+        For each row, 1 where the interval held it, and the bounds, shape (rows,). [-]
     """
     inside, low, high = (np.zeros(len(observed)) for _ in range(3))
     for out, others in folds(observed, "source"):
@@ -199,9 +200,9 @@ def nearest_band(known: Intervals, tag: Tags) -> Group:
 
     Args:
         known: Bands by group. [1]
-        tag: What the row belongs to. [-]
+        tag: Tags of the row. [-]
 
     Returns:
-        Its band. [1]
+        Band of the group. [1]
     """
     return known.nearest(_keys(tag))[1]

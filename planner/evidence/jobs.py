@@ -28,8 +28,8 @@ def training_of(row: Row, layout: PartialLayout, rule: StackRule) -> TrainingSpe
 
     Args:
         row: The measured row. [-]
-        layout: Its layout, whose cut of the batch is complete. [-]
-        rule: The rule that chose its stack. [-]
+        layout: Layout of the row, whose cut of the batch is complete. [-]
+        rule: The rule that chose the row's stack. [-]
 
     Returns:
         The training block.

@@ -1,4 +1,4 @@
-"""Keys of a measured row that no block has: misspelt ones are refused."""
+"""Keys of a measured row that no block has: misspelt keys are refused."""
 
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
@@ -13,17 +13,17 @@ ALIKE = 0.8
 
 
 def unread_keys(fields: Mapping[str, Any], model: type[BaseModel]) -> list[str]:
-    """Keys that are kept beside those of the blocks.
+    """Keys of a row that no block has, which are kept all the same.
 
     Args:
-        fields: Of a row. [-]
-        model: What a row is. [-]
+        fields: Fields of a row. [-]
+        model: Type of a row. [-]
 
     Returns:
         Dotted keys. [text]
 
     Raises:
-        BadInputError: A key is a known one misspelt, or no text; or a block is none.
+        BadInputError: A key is misspelt or no text, or a block holds no fields.
     """
     return list(_unread(fields, model, ""))
 
@@ -50,7 +50,7 @@ def _unread(
 
 
 def _refuse_misspelt(key: Any, absent: list[str], where: str) -> None:
-    """A key that is like one of those that are not there is meant to be it."""
+    """Refuse a key that is like an absent known key, or is no text."""
     if not isinstance(key, str):
         raise BadInputError("a key has to be text", field=where, value=key)
     same = [name for name in absent if sorted(name) == sorted(key.lower())]

@@ -1,4 +1,4 @@
-"""The layout of a measured row, complete: what it leaves open is filled by rules."""
+"""The layout of a measured row, complete: rules fill what the row leaves open."""
 
 import re
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ ZERO_OF = {
 
 
 _ROUNDED = 0.03
-"""How far a batch that does not divide may be from one that does. [1]"""
+"""Relative distance of a batch from a batch that divides, at most. [1]"""
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,12 @@ class Placed:
 
     layout: PartialLayout
     flags: tuple[str, ...]
-    """What had to be assumed. [text]"""
+    """Assumptions that the row needed. [text]"""
 
 
 @dataclass(frozen=True)
 class _Batch:
-    """How the batch is cut."""
+    """Micro-batch and gradient accumulation of a batch."""
 
     micro: int
     accum: int
@@ -58,8 +58,8 @@ def layout_of(row: Row, layers: int, rule: StackRule, node: int) -> Placed:
 
     Args:
         row: The measured row. [-]
-        layers: Layers of its model. [1]
-        rule: The rule that chose its stack. [-]
+        layers: Layers of the row's model. [1]
+        rule: The rule that chose the row's stack. [-]
         node: GPUs of a node, the shard group of hybrid sharding. [1]
 
     Returns:
@@ -101,12 +101,12 @@ def layout_of(row: Row, layers: int, rule: StackRule, node: int) -> Placed:
 def interleaved(
     placed: PartialLayout, vpp: int, words: RecomputeWords
 ) -> PartialLayout:
-    """The same layout with its layers evenly on other virtual stages.
+    """A layout with the layers evenly on another number of virtual stages.
 
     Args:
         placed: A layout with stages.
         vpp: Virtual stages per rank. [1]
-        words: What is recomputed.
+        words: Recomputation in fixed words.
 
     Returns:
         The layout with an even split.
@@ -122,11 +122,11 @@ def interleaved(
 
 
 def recomputing(placed: PartialLayout, words: RecomputeWords) -> PartialLayout:
-    """The same layout with another recomputation.
+    """A layout with another recomputation.
 
     Args:
         placed: A layout with stages.
-        words: What is recomputed.
+        words: Recomputation in fixed words.
 
     Returns:
         The layout with the same layers per stage.
@@ -139,7 +139,7 @@ def recomputing(placed: PartialLayout, words: RecomputeWords) -> PartialLayout:
 
 
 def _batch(row: Row, dp: int) -> _Batch:
-    """Micro-batch and accumulation: stated, or what one leaves the other, or 1."""
+    """Micro-batch and accumulation: stated, derived from each other, or 1."""
     lay, total = row.layout, row.job.global_batch
     flags = []
     if total is None:
@@ -213,13 +213,13 @@ def _sharding(
 
 
 def _habit(rule: StackRule) -> str:
-    """How a stack's replicas divide states where a row is silent. [text]."""
+    """Sharding of a stack's states over replicas where a row is silent. [text]."""
     kinds = rules().unstated_sharding.kinds
     return next((kind for kind, own in kinds.items() if rule.stack in own), "none")
 
 
 def _sequence_parallel(row: Row, rule: StackRule) -> tuple[bool, tuple[str, ...]]:
-    """Stated, or the stack's habit."""
+    """Sequence parallelism: stated, or the stack's habit."""
     lay = row.layout
     if lay.tp == 1:
         return False, ()
@@ -241,7 +241,7 @@ def _expert_tensor(row: Row, rule: StackRule) -> int:
 
 
 def _cp_kind(row: Row) -> tuple[CpKind | None, tuple[str, ...]]:
-    """How context ranks exchange keys, where stated.
+    """Exchange of keys between context ranks, where stated.
 
     More ranks than heads cannot divide the heads: a ring joins such groups.
     """

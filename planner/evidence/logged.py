@@ -19,7 +19,7 @@ def logged_outcome(
     Args:
         workload: The job. [-]
         given: The layout that it ran under; what is absent is filled in. [-]
-        log: What the log says. [-]
+        log: Readings of the log. [-]
         file: Path of the log. [path]
 
     Returns:

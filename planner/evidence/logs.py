@@ -17,7 +17,7 @@ WARM_UP = 0.1
 
 @dataclass(frozen=True)
 class Log:
-    """What a training log says of a run, after its warm-up.
+    """Readings of a training log, after the run's warm-up.
 
     Attributes:
         framework: Name of the framework that wrote it. [text]
@@ -74,7 +74,7 @@ def read_log(path: Path) -> Log:
         Medians of time and speed, largest memory. [-]
 
     Raises:
-        BadInputError: Unreadable, or no line of any of them.
+        BadInputError: Unreadable, or no line of any of these frameworks.
     """
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
@@ -94,7 +94,7 @@ def read_log(path: Path) -> Log:
 
 
 def _refuse_unreal(log: Log, path: Path) -> None:
-    """A step or a speed that no machine has is a misread or broken log."""
+    """Refuse a step or a speed that no machine has: a misread or broken log."""
     ends = {"step_s": STEPS, "tokens_per_s_per_gpu": RATES, "samples_per_s": RATES}
     for name, (least, most) in ends.items():
         value = getattr(log, name)
@@ -127,13 +127,13 @@ class _Dialect:
     """The lines of a framework that logs every few steps.
 
     Attributes:
-        framework: Its name. [text]
+        framework: Name of the framework. [text]
         field: Field of a Log that a reading is for. [text]
-        reading: A reading, in its only group. [-]
-        scale: Unit of a reading over that of the field. [1]
-        memory: A peak of memory. [-]
-        memory_counter: What it counts. [text]
-        memory_scale: Its unit over GiB. [1]
+        reading: Pattern with a reading in its only group. [-]
+        scale: Unit of a reading over the unit of the field. [1]
+        memory: Pattern of a peak of memory. [-]
+        memory_counter: Counter of the peak. [text]
+        memory_scale: Unit of the peak over GiB. [1]
     """
 
     framework: str
@@ -182,7 +182,7 @@ def _arguments(lines: Sequence[str]) -> dict[str, str]:
 def _trainer(lines: Sequence[str]) -> Log | None:
     """The Trainer of Hugging Face, which sums up at the end of a run.
 
-    Its steps per second are printed to three decimals, so the run's time over its
+    The Trainer prints steps per second to three decimals. The run's time over the
     number of steps, or the samples per second, are the better figures.
     """
     times = _numbers(_key("step_time"), lines)
@@ -248,7 +248,7 @@ _DIALECTS = (
         memory_counter="allocated",
         memory_scale=1 / 1024,
     ),
-    # Its fork by BigScience prints seconds.
+    # BigScience's fork of Megatron-LM prints seconds.
     _Dialect(
         framework="Megatron-DeepSpeed",
         field="step_s",

@@ -1,4 +1,4 @@
-"""What a measured row measured: step time and peak memory in one unit each."""
+"""Measured step time and peak memory of a row, in one unit each."""
 
 import re
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Scale:
-    """What turns a rate into a step time."""
+    """Batch, ranks and conventions that turn a rate into a step time."""
 
     sequences: int
     """Sequences of a step. [1]"""
@@ -47,12 +47,13 @@ class Scale:
 def measured_of(row: Row, model: Architecture, scale: Scale) -> Measured:
     """Step time and memory of a row.
 
-    Time is taken from step time, else tokens, else sequences per second, else from
-    FLOPs or utilisation under the row's own convention, else from days of a run.
+    The first stated quantity gives the time: step time, tokens per second, sequences
+    per second. Then come FLOPs or utilisation under the row's own convention, then
+    days of a run.
 
     Args:
         row: The measured row. [-]
-        model: Its model, whose FLOPs count. [-]
+        model: Model of the row, whose FLOPs count. [-]
         scale: Batch, ranks and conventions. [-]
 
     Returns:
@@ -117,9 +118,10 @@ def _flops_per_token(
 ) -> float:
     """FLOPs [1/token] under the row's convention.
 
-    `8*N` counts recomputation on every parameter; `6N + 12*L*h*s` every parameter and
-    full attention; other texts say causal or full attention, without one the software's
-    year does. Hardware FLOPs add the layers' forward under full recompute.
+    `8*N` counts recomputation on every parameter. `6N` counts every active parameter
+    and the attention scores; `12*L` says full attention. Other texts say causal or
+    full attention; without such a text the software's year decides. Hardware FLOPs add
+    the layers' forward under full recompute.
     """
     said = (
         f"{row.measured.text('flops_convention')} {row.measured.text('mfu_convention')}"
@@ -144,7 +146,7 @@ def _flops_per_token(
 
 
 def _is_causal(said: str, row: Row, year: float) -> bool:
-    """Whether a convention counts half of the attention scores."""
+    """True where a convention counts half of the attention scores."""
     if re.search(r"causal|half attention", said) and "non-causal" not in said:
         return True
     if re.search(r"full attention|12 ?\* ?l|72 ?\*|96 ?\*|sc21|narayanan", said):

@@ -1,9 +1,9 @@
 """Derives the fixed words of a row from its raw text, where it does not give them.
 
-Each rule is a pattern on lower-case text; the first that matches decides. What no
-rule knows becomes `unknown`, which is priced under the framework's default; only a
-memory unit or counter that cannot be read is refused, since a guess there would be
-scored as a prediction error.
+Each rule is a pattern on lower-case text; the first that matches decides. Text that
+no rule knows becomes `unknown`, which is priced under the framework's default. Only a
+memory unit or counter that cannot be read is refused: a guess there would be scored
+as a prediction error.
 """
 
 import re
@@ -145,7 +145,7 @@ def _memory(row: Fields) -> dict[str, Any] | None:
 
 
 def _in_gib(peak: Any, kind: str) -> tuple[float, bool]:
-    """A peak in GiB, and whether its text says which unit it was in."""
+    """A peak in GiB, and True where the text tells the unit of the peak."""
     if isinstance(peak, bool) or not isinstance(peak, int | float) or peak <= 0:
         raise BadInputError(
             "no amount", field="measured.peak_memory_gb", value=peak, allowed="> 0"
@@ -212,10 +212,10 @@ def _sharding(row: Fields) -> dict[str, Any] | None:
 
 
 def _stays_whole(row: Fields, kind: str, text: str) -> bool:
-    """Whether parameters stay gathered from forward to backward.
+    """True where parameters stay gathered from forward to backward.
 
-    Said so, or FSDP inside a pipeline, where torchtitan's default keeps them
-    (``fsdp_reshard_after_forward``).
+    The row says so, or runs FSDP inside a pipeline, where torchtitan's default keeps
+    parameters gathered (``fsdp_reshard_after_forward``).
     """
     if re.search(r"not resharded|no reshard|reshard[^,;]*(never|false)", text):
         return True
@@ -270,7 +270,7 @@ def _offload(row: Fields) -> dict[str, Any] | None:
 
 
 def _offload_to(row: Fields, text: str) -> dict[str, Any] | None:
-    """What lies outside where only the place is named: states under ZeRO-3 are all."""
+    """Offloaded states where a row names the place alone; parameters under ZeRO-3."""
     if not re.search(r"cpu|host|nvme|ssd|\btrue\b|\byes\b|full", text):
         return None
     sharding = _sharding(row) or {}

@@ -16,18 +16,18 @@ from planner.specs.deviation import CONSTANTS, FACTORS, Deviation
 from planner.specs.uncertainty import WAITING
 
 SCATTERED = frozenset({"volta"})
-"""Architectures whose rows come from a shared cluster: the same run varies 1.8 times
-from day to day, so they are neither fitted to nor counted."""
+"""Architectures whose rows come from a shared cluster, neither fitted to nor counted.
+There one run varies 1.8 times from day to day."""
 
 
 @dataclass(frozen=True)
 class Observation:
-    """One row with its price and how that moves.
+    """One row with its price, and the slopes of the predicted step.
 
     Attributes:
         outcome: Priced at the constants that the slopes start from. [-]
-        tags: What the row shares with others; None where it has no price. [-]
-        slopes: Of the log step, shape (6,); None without a measured step. [1], [1/s]
+        tags: Tags of the row; None where it has no price. [-]
+        slopes: Slopes of the log step, shape (6,); None without a step. [1], [1/s]
     """
 
     outcome: Outcome
@@ -39,9 +39,9 @@ def observe(row: Row, fit: Fit = DOCUMENTED, *, slopes: bool = True) -> Observat
     """Price a row and find how its step moves with its stack's constants.
 
     Args:
-        row: As read. [-]
+        row: The row as read. [-]
         fit: Constants to price at; as documented without one. [-]
-        slopes: Whether they are wanted.
+        slopes: True to find the slopes too. [-]
 
     Returns:
         The row with its price; without slopes where it has no measured step. [-]
@@ -66,7 +66,7 @@ def observe(row: Row, fit: Fit = DOCUMENTED, *, slopes: bool = True) -> Observat
 
 
 def _tags(case: Case) -> Tags:
-    """What a row shares with others."""
+    """Tags of a row, from its case."""
     workload = case.workload
     return Tags(
         id=case.row.id,
@@ -85,7 +85,7 @@ def _deviation(tags: Tags, fit: Fit) -> Deviation:
 def steps(observations: Iterable[Observation], fit: Fit = DOCUMENTED) -> Observed:
     """The step times of observations as columns of a fit from the documented stacks.
 
-    What was priced at other constants is carried back along its slopes.
+    A price at other constants is carried back along the row's slopes.
 
     Args:
         observations: Rows; those without a price or a step, those that are not
@@ -112,13 +112,13 @@ def _logs(deviation: Deviation) -> Floats:
 
 
 def counts(one: Observation) -> bool:
-    """Whether a row is evidence: its check is ok and its machine was its own.
+    """True where a row is evidence: its check is ok, its machine was not shared.
 
     Args:
         one: A row. [-]
 
     Returns:
-        False for suspect rows and those of shared clusters. [-]
+        False for suspect rows and rows of shared clusters. [-]
     """
     return (
         one.outcome.counted and one.tags is not None and one.tags.arch not in SCATTERED

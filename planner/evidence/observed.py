@@ -13,16 +13,16 @@ Flags: TypeAlias = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Tags:
-    """What a row shares with others.
+    """Name of a row, and what the row shares with others.
 
     Attributes:
         id: Unique name of the row. [text]
         source: Stem of the file it is from. [text]
-        group: Near-duplicates share it. [text]
+        group: Group that near-duplicates share. [text]
         arch: Architecture of the GPU. [text]
         stack: Named software stack. [text]
-        moe: Whether the model routes tokens to experts. [-]
-        waits: Whether the host decides the step. [-]
+        moe: True where the model routes tokens to experts. [-]
+        waits: True where the host decides the step. [-]
     """
 
     id: str
@@ -36,10 +36,10 @@ class Tags:
 
 @dataclass(frozen=True)
 class Observed:
-    """Rows with how their predicted step moves with the six constants.
+    """Rows with the slopes of their predicted step in the six constants.
 
     Attributes:
-        tags: What each row belongs to, shape (rows,). [-]
+        tags: Tags of each row, shape (rows,). [-]
         log_ratio: log(measured / predicted), shape (rows,). [1]
         jacobian: d log(predicted) over d log of each factor, and per second of step
             overhead, shape (rows, 6) in the order of CONSTANTS. [1] or [1/s]
@@ -59,19 +59,19 @@ class Observed:
             name: Attribute of Tags. [text]
 
         Returns:
-            Its values, shape (rows,). [text]
+            Values of the tag, shape (rows,). [text]
         """
         return tuple(str(getattr(tag, name)) for tag in self.tags)
 
     def where(self, name: str, value: str) -> Flags:
-        """Which rows have a tag.
+        """Rows that have a value of a tag.
 
         Args:
             name: Attribute of Tags. [text]
-            value: What it is to be. [text]
+            value: Value of the tag. [text]
 
         Returns:
-            True for those, shape (rows,). [-]
+            True for those rows, shape (rows,). [-]
         """
         return np.array([one == value for one in self.of(name)], dtype=np.bool_)
 
@@ -79,23 +79,23 @@ class Observed:
         """Some of the rows.
 
         Args:
-            kept: Which, shape (rows,). [-]
+            kept: True for the rows to take, shape (rows,). [-]
 
         Returns:
-            Those, in the same order. [-]
+            Those rows, in their order. [-]
         """
         tags = tuple(tag for tag, keep in zip(self.tags, kept, strict=True) if keep)
         return Observed(tags, self.log_ratio[kept], self.jacobian[kept])
 
 
 def weights(tags: Sequence[Tags]) -> Floats:
-    """How much each row counts: clones little, and no source for its length alone.
+    """Weight of each row: near-duplicates and rows of a large source weigh less.
 
     The n rows of a split group count as sqrt(n), and so do the groups of a source:
     rows of one campaign share whatever is peculiar to it.
 
     Args:
-        tags: What each row belongs to, shape (rows,). [-]
+        tags: Tags of each row, shape (rows,). [-]
 
     Returns:
         Weights with mean 1, shape (rows,). [1]
@@ -108,12 +108,12 @@ def weights(tags: Sequence[Tags]) -> Floats:
 
 
 def source_weights(tags: Sequence[Tags]) -> Floats:
-    """How much each row counts where near-duplicates tell as much as any row.
+    """Weight of each row where near-duplicates tell as much as any row.
 
     The n rows of a source count as sqrt(n).
 
     Args:
-        tags: What each row belongs to, shape (rows,). [-]
+        tags: Tags of each row, shape (rows,). [-]
 
     Returns:
         Weights, shape (rows,). [1]
@@ -122,7 +122,7 @@ def source_weights(tags: Sequence[Tags]) -> Floats:
 
 
 def _shared(keys: Sequence[str], weight: Floats) -> Floats:
-    """Weights whose sum in each class is the root of what it was."""
+    """Weights, scaled: their sum in each class becomes the root of the former sum."""
     names, index = np.unique(np.array(keys), return_inverse=True)
     total = np.bincount(index, weights=weight, minlength=len(names))
     return weight / np.sqrt(total[index])

@@ -1,4 +1,4 @@
-"""What became of one measured row: its prediction beside its measurement."""
+"""Outcome of one measured row: its prediction beside its measurement."""
 
 from typing import Literal
 
@@ -10,7 +10,7 @@ Status = Literal["ok", "unsupported", "invalid"]
 
 
 class Outcome(BaseModel):
-    """One measured row with what planner says of it.
+    """One measured row with planner's prediction.
 
     A row that could not be priced has a status other than `ok` and a reason in one
     line; a row whose check is not ok is priced but not counted.
@@ -21,25 +21,25 @@ class Outcome(BaseModel):
     id: str
     """Unique name of the row. [text]"""
     file: str
-    """Path of the file it is from. [path]"""
+    """Path of the row's file. [path]"""
     source: str
-    """Stem of that file. [text]"""
+    """Stem of the row's file. [text]"""
     status: Status
     reason: str = ""
-    """Why it is unsupported or invalid, one line. [text]"""
+    """Reason why the row is unsupported or invalid, one line. [text]"""
     counted: bool = True
-    """Its check is ok: it belongs in summaries."""
+    """The row's check is ok: the row belongs in summaries."""
     note: str = ""
-    """Why it is suspect, and what had to be assumed to price it. [text]"""
+    """Reason why the row is suspect, and assumptions of the price. [text]"""
     model: str = ""
     gpu: str = ""
     """Name in the catalogue. [text]"""
     gpus: int = 0
     """Ranks of the run. [1]"""
     framework: str = ""
-    """Room of the framework that priced it. [text]"""
+    """Room of the framework that priced the row. [text]"""
     stack: str = ""
-    """Named software stack that priced it. [text]"""
+    """Named software stack that priced the row. [text]"""
     moe: bool = False
     seq_len: int = 0
     """Tokens in one sequence. [token]"""
@@ -47,7 +47,7 @@ class Outcome(BaseModel):
     method: str = ""
     """full, lora or qlora. [text]"""
     split_group: str = ""
-    """Near-duplicates share it; cross-validation keeps them on one side. [text]"""
+    """Group of near-duplicates, which cross-validation keeps on one side. [text]"""
     sweep: str = ""
     """Rows of one key differ in nothing but their layout. [text]"""
     layout: str = ""
@@ -69,8 +69,8 @@ class Outcome(BaseModel):
     memory_high_gib: float | None = None
     """Upper bound of the 90 % interval. [GiB]"""
     predicted_device_gib: float | None = None
-    """What must fit on the fullest rank, caches given back: decides the verdict.
-    [GiB]"""
+    """Memory that must fit on the fullest rank, caches given back: decides the
+    verdict. [GiB]"""
     capacity_gib: float | None = None
     """Memory of the GPU. [GiB]"""
     verdict: str = ""

@@ -28,10 +28,10 @@ Pair = tuple[str, str, str]
 
 @dataclass
 class Collected:
-    """Runs that can be fitted to, and what cannot.
+    """Runs that can be fitted to, and rows that cannot.
 
     Attributes:
-        runs: By GPU, framework and stack. [-]
+        runs: Runs by GPU, framework and stack. [-]
         skipped: Id of a row to the reason why it was left out. [text]
         contradictions: Pairs of rows that cannot both be right. [text]
     """
@@ -45,7 +45,7 @@ def collect(rows: Iterable[Row], own: CalibrationFile | None = None) -> Collecte
     """Sort measured rows by GPU and stack.
 
     Args:
-        rows: As read. [-]
+        rows: Rows as read. [-]
         own: Kernels that the user measured, or None. [-]
 
     Returns:
@@ -70,7 +70,7 @@ def collect(rows: Iterable[Row], own: CalibrationFile | None = None) -> Collecte
 
 
 def _unfit(case: Case) -> str:
-    """Why a priced row is no evidence of the step time."""
+    """Reason why a row is no evidence of the step time; empty where it is."""
     if not case.row.counted:
         return case.row.check
     if case.measured.step_s is None:
@@ -125,10 +125,10 @@ def contradictions(outcomes: Iterable[Outcome]) -> list[str]:
 
 
 def fit_pairs(found: Collected) -> dict[Pair, Calibrated]:
-    """Fit every GPU and stack that rows were collected of.
+    """Fit every pair of GPU and stack that has collected runs.
 
     Args:
-        found: The rows. [-]
+        found: The runs, sorted. [-]
 
     Returns:
         The fit of each pair, in order of name. [-]
@@ -147,10 +147,10 @@ def fit_pairs(found: Collected) -> dict[Pair, Calibrated]:
 def file_of(
     fits: dict[Pair, Calibrated], own: CalibrationFile | None = None
 ) -> CalibrationFile:
-    """What `--calibration` is to read.
+    """Calibration file of the fits, for `--calibration` to read.
 
     Args:
-        fits: By GPU, framework and stack. [-]
+        fits: Fits by GPU, framework and stack. [-]
         own: A file whose kernels are kept, or None. [-]
 
     Returns:

@@ -1,4 +1,4 @@
-"""How far predicted differences of two layouts are off, over measured sweeps."""
+"""Errors of predicted differences between two layouts, over measured sweeps."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ class Pair:
         source: Publication. [text]
         sweep: Key of the job. [text]
         predicted: log of the ratio of the predicted steps. [1]
-        measured: log of the ratio of the measured ones. [1]
-        differing: Time that differs, over the step. [1]
+        measured: log of the ratio of the measured steps. [1]
+        differing: Time that differs between the layouts, over the step. [1]
     """
 
     source: str
@@ -34,20 +34,20 @@ class Pair:
 
     @property
     def error(self) -> float:
-        """What the comparison was off by. [1]."""
+        """Error of the comparison. [1]."""
         return abs(self.measured - self.predicted)
 
     @property
     def reversed(self) -> bool:
-        """Whether the measured order is the other one."""
+        """True where the measured order is the reverse of the predicted order."""
         return self.measured * self.predicted < 0
 
 
 def pairs(outcomes: Iterable[Outcome]) -> list[Pair]:
-    """All pairs of layouts within jobs that were measured under enough of them.
+    """All pairs of layouts within jobs that were measured under enough layouts.
 
     A layout that was measured several times counts once, with its median. Steps that
-    the host decides are left out: launching is all that they tell.
+    the host decides are left out: they tell of launches alone.
 
     Args:
         outcomes: Rows that count and are priced, shape (rows,). [-]
@@ -91,19 +91,19 @@ def _pair(one: Outcome, took: float, other: Outcome, other_took: float) -> Pair:
 
 
 def comparison(found: Sequence[Pair], *, date: str, source: str) -> Comparison:
-    """The spread of the errors of comparisons, and what it tells apart.
+    """Spread of the errors of comparisons, and how often an order is reversed.
 
-    ``spread`` is the weighted median of ``error / sqrt(differing)``; every source
-    weighs the same, in it every sweep, in it every pair. Pairs without a difference
-    have nothing to compare.
+    ``spread`` is the weighted median of ``error / sqrt(differing)``. All sources weigh
+    the same, all sweeps of a source, and all pairs of a sweep. Pairs without a
+    difference have nothing to compare.
 
     Args:
         found: Pairs, at least one of which differs, shape (pairs,). [-]
         date: Day of the rows' prices. [text]
-        source: What made it. [text]
+        source: Command that made the comparison. [text]
 
     Returns:
-        The spread, and how often the measured order is the other one. [-]
+        The spread, and the shares of pairs whose measured order is reversed. [-]
     """
     used = [pair for pair in found if pair.differing > 0]
     weight = _weights(used)
@@ -124,7 +124,7 @@ def comparison(found: Sequence[Pair], *, date: str, source: str) -> Comparison:
 
 
 def _weights(found: Sequence[Pair]) -> NDArray[np.float64]:
-    """One over the pairs of the sweep and the sweeps of the source. [1]."""
+    """Weights: 1 / (pairs of the sweep * sweeps of the source). [1]."""
     inside: dict[tuple[str, str], int] = {}
     for pair in found:
         key = (pair.source, pair.sweep)

@@ -26,15 +26,15 @@ def planned_row(
 ) -> Block:
     """A complete row of a run whose plan is known.
 
-    Under `spec` it holds the job with its layout, which stands for every word of the
-    other blocks when the row is priced or fitted to.
+    `spec` holds the job with its layout. That job stands for every word of the other
+    blocks when the row is priced or fitted to.
 
     Args:
         name: Id of the row. [text]
         spec: Fields of the plan's job. [-]
-        workload: The same, resolved. [-]
+        workload: The plan's job, resolved. [-]
         layout: The plan's layout. [-]
-        log: What the run's log says. [-]
+        log: Readings of the run's log. [-]
 
     Returns:
         Blocks of a row. [-]
@@ -92,7 +92,7 @@ def planned_text(row: Block) -> str:
     """A row as a file of rows.
 
     Args:
-        row: Of `planned_row`. [-]
+        row: Blocks of a row, from `planned_row`. [-]
 
     Returns:
         YAML, a list of one row. [text]
@@ -108,10 +108,10 @@ def planned_job(
 
     Args:
         row: A row with a job under `spec`. [-]
-        own: What the user measured, or None. [-]
+        own: The user's calibration, or None. [-]
 
     Returns:
-        What is priced, as `planner predict` prices it. [-]
+        The job and the layout, as `planner predict` prices them. [-]
 
     Raises:
         UnsupportedError: The job trains under several frameworks, or not at all.

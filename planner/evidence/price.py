@@ -16,11 +16,11 @@ UNREAL_MFU = 1.5
 
 
 def price_row(row: Row, own: CalibrationFile | None = None) -> Outcome:
-    """What planner says of a row.
+    """Price a row: its prediction beside its measurement.
 
     Args:
         row: The measured row. [-]
-        own: What the user measured, or None. [-]
+        own: The user's calibration, or None. [-]
 
     Returns:
         Prediction beside measurement, or the reason that there is none.
@@ -39,7 +39,7 @@ def price_row(row: Row, own: CalibrationFile | None = None) -> Outcome:
 
 
 def impossible(case: Case) -> str:
-    """Why a measured step cannot be that of its job.
+    """Reason why a measured step cannot belong to the row's job.
 
     Args:
         case: A row as a job. [-]
@@ -98,7 +98,7 @@ def described(case: Case) -> Outcome:
         case: The case. [-]
 
     Returns:
-        What is known of it before it is priced.
+        Outcome with the fields that are known before the case is priced.
     """
     row, measured, workload = case.row, case.measured, case.workload
     return Outcome(
@@ -129,7 +129,7 @@ def described(case: Case) -> Outcome:
 
 
 def _remarks(row: Row) -> list[str]:
-    """Why a row is suspect, and what it says that nothing reads."""
+    """Remarks on a row: why it is suspect, and its keys that nothing reads."""
     suspect = [] if row.counted else [row.check]
     unread = [f"not read: {', '.join(row.unread)}"] if row.unread else []
     return suspect + unread
@@ -187,7 +187,7 @@ def short_layout(layout: Layout | PartialLayout) -> str:
         layout: Complete, or as far as it is known. [-]
 
     Returns:
-        As `tp8 pp4 dp4 mb1 z1 shard2 full`. [text]
+        Words, as `tp8 pp4 dp4 mb1 z1 shard2 full`. [text]
     """
     names = ("tp", "pp", "vpp", "cp", "ep", "etp", "dp")
     words = [f"{n}{v}" for n in names if (v := getattr(layout, n) or 1) > 1]
@@ -208,8 +208,8 @@ def peak_memory(estimate: Estimate, counter: Counter, ranks: Ranks) -> float:
 
     Args:
         estimate: The prediction. [-]
-        counter: What was counted. [-]
-        ranks: Of which rank. [-]
+        counter: Counter of the measured peak. [-]
+        ranks: Rank of the measured peak. [-]
 
     Returns:
         Peak memory. [GiB]
@@ -220,7 +220,7 @@ def peak_memory(estimate: Estimate, counter: Counter, ranks: Ranks) -> float:
 
 
 def needed_memory(estimate: Estimate, packing: float) -> float:
-    """What must fit on the fullest rank: ``A / phi_0`` and what lies beside it.
+    """Memory that must fit on the fullest rank: ``A / phi_0`` and what lies beside.
 
     Args:
         estimate: The prediction. [-]

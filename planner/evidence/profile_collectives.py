@@ -1,7 +1,7 @@
 """Times collectives among the GPUs of a machine, one process for each.
 
 Started as ``torchrun --nproc-per-node N -m planner.evidence.profile_collectives FILE
-BYTES ...``; rank 0 writes what was measured to the file, as JSON.
+BYTES ...``; rank 0 writes the measured times to the file, as JSON.
 """
 
 import json
@@ -19,7 +19,7 @@ from planner.errors import BadInputError
 from planner.evidence.profile_timings import Collective, CollectiveTiming
 
 SECONDS = 0.2
-"""About how long each message is repeated. [s]"""
+"""Approximate time that each message is repeated. [s]"""
 LIMIT = 1800.0
 """Seconds after which the processes are given up. [s]"""
 KINDS: tuple[Collective, ...] = (
@@ -31,7 +31,7 @@ KINDS: tuple[Collective, ...] = (
 
 
 def launch(gpus: int, messages: Sequence[int]) -> tuple[CollectiveTiming, ...]:
-    """Start one process for each GPU and collect what they measure.
+    """Start one process for each GPU and collect the measured times.
 
     Args:
         gpus: GPUs of this machine. [1]
@@ -41,7 +41,7 @@ def launch(gpus: int, messages: Sequence[int]) -> tuple[CollectiveTiming, ...]:
         Times of all four collectives. [-]
 
     Raises:
-        BadInputError: The processes failed; says what the last one said.
+        BadInputError: The processes failed; gives the last line of their errors.
     """
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "timings.json"
@@ -66,7 +66,7 @@ def command(gpus: int, out: Path, messages: Sequence[int]) -> list[str]:
 
     Args:
         gpus: GPUs of this machine. [1]
-        out: Where rank 0 writes. [-]
+        out: File that rank 0 writes. [-]
         messages: Sizes to go through. [B]
 
     Returns:
@@ -78,7 +78,7 @@ def command(gpus: int, out: Path, messages: Sequence[int]) -> list[str]:
 
 
 def read_timings(text: str) -> tuple[CollectiveTiming, ...]:
-    """What rank 0 wrote.
+    """Times that rank 0 wrote.
 
     Args:
         text: JSON. [text]
@@ -118,7 +118,7 @@ def timed(torch: Any, kind: Collective, message: int, device: str) -> Collective
 
     Args:
         torch: The module, its process group initialised. [-]
-        kind: Which collective. [-]
+        kind: Collective to time. [-]
         message: The whole tensor. [B]
         device: `cuda` or `cpu`. [-]
 

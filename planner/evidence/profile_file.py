@@ -30,10 +30,10 @@ def profile_text(
     """The calibration file of one machine.
 
     Args:
-        gpu: Datasheet of its GPU. [-]
-        timings: What was measured on it. [-]
-        origin: Where and when: date, driver, version of torch. [text]
-        link: Link that joins its GPUs, None for the GPU's own. [-]
+        gpu: Datasheet of the machine's GPU. [-]
+        timings: Times measured on the machine. [-]
+        origin: Origin of the times: date, driver, version of torch. [text]
+        link: Link that joins the machine's GPUs, None for the GPU's own. [-]
 
     Returns:
         YAML that `read_calibration` takes, without the last newline. [text]
@@ -44,7 +44,7 @@ def profile_text(
 
 
 def _notes(timings: Timings, origin: str) -> str:
-    """Comments on what is measured but in no section, and on what is missing."""
+    """Comments on times that are in no section, and on kernels not measured."""
     host = timings.host
     lines = [
         origin,
@@ -58,12 +58,12 @@ def _notes(timings: Timings, origin: str) -> str:
 def sections(
     gpu: GpuSpec, timings: Timings, *, origin: str, link: str | None = None
 ) -> Block:
-    """Sections of a GPU's calibration, fitted to what was measured.
+    """Sections of a GPU's calibration, fitted to measured times.
 
     Args:
         gpu: Datasheet of the GPU. [-]
-        timings: What was measured on it. [-]
-        origin: Where and when. [text]
+        timings: Times measured on the GPU. [-]
+        origin: Origin of the times. [text]
         link: Link that joins the GPUs, None for the GPU's own. [-]
 
     Returns:
@@ -113,7 +113,7 @@ def _memory(line: Line, origin: str) -> Block:
 
 
 def _attention(timings: Sequence[AttentionTiming], sms: int, origin: str) -> Block:
-    """Curves of full GPUs by kernel and head size, and the loss of emptier ones."""
+    """Curves of full GPUs by kernel and head size, and the loss of emptier GPUs."""
     fullest: dict[tuple[str, int], float] = {}
     for t in timings:
         key = t.kernel, t.head_dim

@@ -33,7 +33,7 @@ class Line:
     Attributes:
         constants: One per term. [s per unit of the term]
         error: Median relative error. [1]
-        points: Times it was fitted to. [1]
+        points: Number of times in the fit. [1]
     """
 
     constants: tuple[float, ...]
@@ -50,7 +50,7 @@ def fit_line(terms: Floats, seconds: Floats, least: Sequence[float]) -> Line:
     choice is the constrained optimum.
 
     Args:
-        terms: What each constant multiplies, shape (points, constants). [unit]
+        terms: Terms that constants multiply, shape (points, constants). [unit]
         seconds: Measured times, shape (points,). [s]
         least: Lower bounds, shape (constants,). [s per unit]
 
@@ -129,7 +129,7 @@ def waves(timing: AttentionTiming, sms: int) -> float:
 def fit_waves(
     timings: Sequence[AttentionTiming], sms: int
 ) -> tuple[float, float] | None:
-    """How attention loses speed with little work: rate = R w / (w + w0).
+    """Loss of attention's speed with little work: rate = R w / (w + w0).
 
     t / FLOPs = 1 / R + (w0 / R) / w, a line over 1 / w
 
@@ -159,8 +159,8 @@ class Links:
 
     Attributes:
         ring: Bus bandwidth of all-gather and reduce-scatter. [B/s]
-        switch: That of an all-reduce where the switch does it, else None. [B/s]
-        all_to_all: That of an even all-to-all. [B/s]
+        switch: Bus bandwidth of an all-reduce in the switch, else None. [B/s]
+        all_to_all: Bus bandwidth of an even all-to-all. [B/s]
         ranks: GPUs that took part. [1]
         curve: All-reduce message and bus bandwidth as 8 ranks would have them,
             ascending, shape (n, 2). [B], [B/s]
@@ -176,8 +176,8 @@ class Links:
 def fit_links(timings: Sequence[CollectiveTiming]) -> Links:
     """Plateaus and the all-reduce curve of one machine.
 
-    A ring of n ranks moves chunks of S / n, so its time at S is that of 8 ranks at
-    8 S / n; a switch gets S from each rank, whatever n.
+    A ring of n ranks moves chunks of S / n. The ring's time at S is the time of 8
+    ranks at 8 S / n. A switch gets S from each rank, whatever n.
 
     Args:
         timings: All four collectives at several messages. [-]

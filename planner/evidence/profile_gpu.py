@@ -1,4 +1,4 @@
-"""Which GPU of the catalog a driver's name stands for."""
+"""GPU of the catalog that a driver's name stands for."""
 
 import re
 
@@ -14,11 +14,11 @@ _MEMORY = 0.1
 def catalog_name(device: str, memory: float) -> str:
     """The GPU of the catalog that a driver's name means.
 
-    All words of the entry but its memory and socket are in the device's name, its
-    packaging is the same, and its memory is the nearest, at most 10 % off.
+    All words of the entry but memory and socket are in the device's name. Packagings
+    agree, and the entry's memory is the nearest, at most 10 % off.
 
     Args:
-        device: As the driver says, for example `NVIDIA H100 80GB HBM3`. [text]
+        device: The driver's name, for example `NVIDIA H100 80GB HBM3`. [text]
         memory: Memory of the device. [B]
 
     Returns:
@@ -52,5 +52,5 @@ def _words(name: str) -> set[str]:
 
 
 def _package(words: set[str]) -> str:
-    """How the GPU is packaged, as far as names say."""
+    """Packaging of the GPU, as far as names say."""
     return next((p for p in _PACKAGES if p in words), "")

@@ -24,7 +24,7 @@ ByFormat = dict[Dtype, tuple[GemmTiming, ...]]
 
 
 class Bench(Protocol):
-    """What times one kernel at a time; None where the machine cannot run it."""
+    """Times one kernel at a time; None where the machine cannot run it."""
 
     formats: tuple[Dtype, ...]
     """Number formats of the GPU's matrix units."""
@@ -34,7 +34,7 @@ class Bench(Protocol):
     def gemm(
         self, dtype: Dtype, rows: int, outputs: int, inputs: int, experts: int = 1
     ) -> float | None:
-        """Time [s] of a product; of experts > 1, of one grouped launch of them all."""
+        """Time [s] of a product; with experts > 1, of one grouped launch."""
 
     def attention(
         self, kernel: str, head_dim: int, heads: int, seq_len: int
@@ -45,7 +45,7 @@ class Bench(Protocol):
         """Time [s] of an operator that reads twice and writes once."""
 
     def host(self) -> HostTiming:
-        """Launches and copies."""
+        """Time of a launch, and rates of copies."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ FULL = Sizes(
     streams=tuple(MIB * 2**i for i in range(1, 11)),
     messages=tuple(2**i for i in range(15, 35)),
 )
-"""Minutes on one GPU."""
+"""Sizes of a whole profile: minutes on one GPU."""
 QUICK = replace(
     FULL,
     rows=(2048, 8192),
@@ -102,10 +102,10 @@ QUICK = replace(
     streams=tuple(MIB * 2**i for i in range(1, 10, 2)),
     messages=tuple(2**i for i in range(15, 31)),
 )
-"""A first look: under a minute."""
+"""Sizes of a first look: under a minute."""
 
 Step = Callable[[str], None]
-"""Told what is measured next. [text]"""
+"""Called with the name of the next measurement. [text]"""
 
 
 def shapes(sizes: Sizes) -> Iterator[tuple[int, int, int]]:
@@ -137,9 +137,9 @@ def measure(bench: Bench, sizes: Sizes, tell: Step) -> Timings:
     """Run all micro-benchmarks of one GPU.
 
     Args:
-        bench: What runs and times kernels. [-]
+        bench: Runs and times kernels. [-]
         sizes: Sizes to go through. [-]
-        tell: Told what comes next. [-]
+        tell: Called with the name of the next measurement. [-]
 
     Returns:
         Times, without collectives; `skipped` names what did not run. [-]

@@ -16,8 +16,8 @@ class GemmTiming:
         rows: M, over all experts. [1]
         outputs: N. [1]
         inputs: K. [1]
-        seconds: Time of one. [s]
-        experts: Weights that it reads. [1]
+        seconds: Time of one product. [s]
+        experts: Weights that the product reads. [1]
         element: Bytes of an operand's number. [B]
     """
 
@@ -73,7 +73,7 @@ class StreamTiming:
 
     Attributes:
         moved: Bytes read and written. [B]
-        seconds: Time of one. [s]
+        seconds: Time of one operator. [s]
     """
 
     moved: float
@@ -85,10 +85,10 @@ class CollectiveTiming:
     """Time of one collective of all GPUs of a machine.
 
     Attributes:
-        collective: Which. [-]
+        collective: Kind of the collective. [-]
         ranks: GPUs that take part. [1]
         message: The whole tensor; of an all-to-all, what a rank sends. [B]
-        seconds: Time of one, on the slowest rank. [s]
+        seconds: Time of one collective, on the slowest rank. [s]
     """
 
     collective: Collective
@@ -98,7 +98,7 @@ class CollectiveTiming:
 
     @property
     def bus_bandwidth(self) -> float:
-        """(n-1)/n S / t, twice that for an all-reduce. [B/s]."""
+        """Bus bandwidth (n-1)/n S / t, twice as much for an all-reduce. [B/s]."""
         passes = 2 if self.collective == "all_reduce" else 1
         part = (self.ranks - 1) / self.ranks
         return passes * part * self.message / self.seconds
@@ -106,12 +106,12 @@ class CollectiveTiming:
 
 @dataclass(frozen=True)
 class HostTiming:
-    """What the host adds: launches, and copies over its link.
+    """Time of a launch by the host, and rates of copies over the host's link.
 
     Attributes:
         launch: Time from one small kernel to the next. [s]
         to_device: Rate of a large pinned copy. [B/s]
-        to_host: The same, the other way. [B/s]
+        to_host: Rate of a large pinned copy, the other way. [B/s]
     """
 
     launch: float
@@ -126,11 +126,11 @@ class Timings:
     Attributes:
         host: Launches and copies. [-]
         gemm: Number format to times of products. [-]
-        grouped: The same of grouped products. [-]
+        grouped: Number format to times of grouped products. [-]
         attention: Times of attention. [-]
         stream: Times of memory-bound operators. [-]
         collectives: Times of collectives, none on a machine with one GPU. [-]
-        skipped: What could not be measured, and why. [text]
+        skipped: Kernels and collectives that were not measured. [text]
     """
 
     host: HostTiming

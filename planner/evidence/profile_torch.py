@@ -14,15 +14,15 @@ from planner.evidence.profile_timings import HostTiming
 COLD = 256 * 2**20
 """Bytes of operands that a kernel cycles through, beyond any cache. [B]"""
 COPIES = 64
-"""Most sets of operands that it cycles through. [1]"""
+"""Most sets of operands that a kernel cycles through. [1]"""
 COPY = 2**28
 """Bytes of a copy between host and GPU. [B]"""
 WARM_UP = 2.0
 """Seconds of products before the first is timed: clocks fall under load. [s]"""
 _BACKENDS = {"cudnn9": "CUDNN_ATTENTION", "fa2": "FLASH_ATTENTION"}
-"""Attention kernel to PyTorch's name of it."""
+"""Attention kernel to PyTorch's name of the kernel."""
 _FALLBACK = {"sdpa": "EFFICIENT_ATTENTION"}
-"""What runs where none of those does."""
+"""Attention kernel where no backend above runs, to PyTorch's name."""
 
 Kernel = Callable[[int], object]
 """Runs once, on one of the sets of operands."""
@@ -57,9 +57,9 @@ class Device:
     """The GPU of this machine, as its driver describes it.
 
     Attributes:
-        name: The driver's name of it. [text]
-        memory: Its memory. [B]
-        count: How many of them. [1]
+        name: The driver's name of the GPU. [text]
+        memory: Memory of the GPU. [B]
+        count: GPUs of the machine. [1]
         software: Driver and PyTorch. [text]
     """
 
@@ -113,7 +113,7 @@ class CudaTimer:
 
     Args:
         torch: The module. [-]
-        seconds: About how long each kernel is repeated. [s]
+        seconds: Approximate time that each kernel is repeated. [s]
     """
 
     def __init__(self, torch: Any, seconds: float) -> None:
@@ -169,7 +169,7 @@ class TorchBench:
         """Keep the GPU busy until its clock has settled.
 
         Args:
-            seconds: For how long. [s]
+            seconds: Time to keep the GPU busy. [s]
         """
         until = time.monotonic() + seconds
         while self.formats and time.monotonic() < until:
@@ -280,7 +280,7 @@ class TorchBench:
         return self._timed(make, moved)
 
     def host(self) -> HostTiming:
-        """Launches and copies."""
+        """Time of a launch, and rates of copies."""
         small = self._normal(64)
         launch = self.timer(lambda _: small.add_(1))
         here = self.torch.empty(

@@ -1,4 +1,4 @@
-"""How well layouts of one job are ranked: tau, regret and hits within sweeps."""
+"""Quality of the ranking of one job's layouts: tau, regret and hits in sweeps."""
 
 from collections.abc import Iterable, Sequence
 
@@ -120,7 +120,7 @@ def ranking(found: Iterable[Sweep]) -> Ranking:
         found: Sweeps, shape (sweeps,). [-]
 
     Returns:
-        Their number and means. [-]
+        Number of the sweeps, and means of their figures. [-]
     """
     return _mean([_of_sweep(sweep) for sweep in found])
 

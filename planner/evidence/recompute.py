@@ -1,4 +1,4 @@
-"""Which layers of a measured row recompute what."""
+"""Recomputation of every layer of a measured row."""
 
 from collections.abc import Sequence
 from itertools import accumulate, groupby
@@ -39,12 +39,12 @@ def stages_of(
 ) -> tuple[Stage, ...]:
     """Virtual stages of given sizes with what each of their layers recomputes.
 
-    A share of the model's layers is the same share of every pipeline rank's, its
-    first layers: those hold their activations longest.
+    A share of the model's layers is taken from every pipeline rank: the rank's first
+    layers, which hold their activations longest.
 
     Args:
         counts: Layers per virtual stage, in model order. [1], shape (stages,)
-        words: What was recomputed; `unknown` counts as none.
+        words: Recomputation in fixed words; `unknown` counts as none.
         pp: Pipeline ranks; stage i is on rank i modulo pp. [1]
 
     Returns:
@@ -73,7 +73,7 @@ def _kinds(start: int, count: int, first: int, words: RecomputeWords) -> list[st
 def _first_layers(
     counts: Sequence[int], words: RecomputeWords, pp: int, at: int
 ) -> int:
-    """How many first layers of virtual stage `at` are recomputed."""
+    """Number of first layers of virtual stage `at` that are recomputed."""
     if words.layers_per_virtual_stage is not None:
         return min(words.layers_per_virtual_stage, counts[at])
     share = words.fraction

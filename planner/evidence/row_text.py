@@ -15,17 +15,17 @@ Items = Iterator[Any | BadInputError]
 
 
 def items_of(text: str, file: str) -> Items:
-    """The items of a list, or what is wrong with each.
+    """The items of a list, or the complaint about each.
 
-    A list that is no YAML as a whole is cut where its items begin, and each is read
-    by itself.
+    A list that is no YAML as a whole is cut where its items begin. Then each item is
+    read by itself.
 
     Args:
         text: YAML, a list of rows. [text]
-        file: Its path, for messages. [path]
+        file: Path of the file, for messages. [path]
 
     Yields:
-        What an item holds, or the complaint about it.
+        Content of an item, or the complaint about the item.
     """
     try:
         content = _parsed(text, file)
@@ -55,7 +55,7 @@ def _alone(part: str, file: str) -> Items:
 
 
 def _cut(text: str) -> list[str]:
-    """A text in pieces that each begin with an item, behind as many empty lines."""
+    """Pieces of a text, one per item, behind empty lines that keep line numbers."""
     starts = [match.start() for match in re.finditer(r"^-(?=\s)", text, re.MULTILINE)]
     return [
         "\n" * text.count("\n", 0, start) + text[start:end]

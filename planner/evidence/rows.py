@@ -32,7 +32,7 @@ from planner.evidence.words import Normalised
 from planner.specs.invalid import explained
 
 SUFFIXES = (".yaml", ".yml")
-"""How the name of a file of rows ends."""
+"""Endings of the name of a file of rows."""
 
 
 class Row(BaseModel):
@@ -64,21 +64,21 @@ class Row(BaseModel):
     """The whole job with its layout, of a run that was planned; absent: the blocks
     above say it in words. [-]"""
     unread: tuple[str, ...] = ()
-    """Its keys that no block has. [text]"""
+    """Keys of the row that no block has. [text]"""
 
     @property
     def source_key(self) -> str:
-        """Stem of its file: rows of one file are one source. [text]."""
+        """Stem of the row's file: rows of one file are one source. [text]."""
         return Path(self.file).stem
 
     @property
     def counted(self) -> bool:
-        """Whether it belongs in summaries: its check is ok."""
+        """True where the row belongs in summaries: the row's check is ok."""
         return self.check == "ok"
 
     @property
     def group(self) -> str:
-        """Near-duplicates share it; the row alone where none is given. [text]."""
+        """Group that near-duplicates share; the row's id without a group. [text]."""
         return self.split_group or self.id
 
     @model_validator(mode="after")
@@ -95,19 +95,19 @@ class Row(BaseModel):
 
 @dataclass(frozen=True)
 class InvalidRow:
-    """A row that is not one, and why."""
+    """An item that is no legal row, and the reason."""
 
     file: str
-    """Path of its file. [path]"""
+    """Path of the item's file. [path]"""
     id: str
-    """Its id, or its place in the file: `row 3`. [text]"""
+    """Id of the row, or its place in the file: `row 3`. [text]"""
     reason: str
     """Field, value and what is allowed, one line. [text]"""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What a set of files holds."""
+    """Rows of a set of files, and rows that could not be read."""
 
     rows: tuple[Row, ...]
     invalid: tuple[InvalidRow, ...]
@@ -123,7 +123,7 @@ def read_rows(paths: Iterable[Path]) -> Reading:
         paths: Files or folders. [path]
 
     Returns:
-        Rows, and what could not be read.
+        Rows, and rows that could not be read.
 
     Raises:
         BadInputError: A path does not exist, or a folder holds no YAML file.
@@ -209,7 +209,7 @@ def _invalid(file: Path, name: str, told: BadInputError) -> InvalidRow:
 
 
 def _without_twins(rows: list[Row], invalid: list[InvalidRow]) -> Reading:
-    """Rows of one id are all refused: nobody knows which is meant."""
+    """Refuse all rows of one id: nobody knows which is meant."""
     counts = Counter(row.id for row in rows)
     twins = [
         _invalid(Path(row.file), row.id, BadInputError(f"id is given {n} times"))

@@ -1,4 +1,4 @@
-"""What is assumed where a measured row leaves something open: read from YAML."""
+"""Assumptions where a measured row leaves something open: read from YAML."""
 
 from functools import cache
 from importlib.resources import files
@@ -62,9 +62,9 @@ class VocabularyRule(_Rule):
     """Entries of a vocabulary that a row does not state. [1]."""
 
     gated: PositiveInt
-    """Of a model with gated feed-forward layers, as Llama. [1]"""
+    """Entries of a model with gated feed-forward layers, as Llama. [1]"""
     other: PositiveInt
-    """Of all others, as GPT. [1]"""
+    """Entries of all other models, as GPT. [1]"""
 
 
 class FabricRule(_Rule):
@@ -74,7 +74,7 @@ class FabricRule(_Rule):
     gbps: dict[str, PositiveFloat]
     """Line rate per GPU by architecture. [Gb/s]"""
     other_gbps: PositiveFloat
-    """The same for all other architectures. [Gb/s]"""
+    """Line rate per GPU of all other architectures. [Gb/s]"""
     most: dict[str, PositiveFloat]
     """Line rate per GPU that a kind of network does not exceed. [Gb/s]"""
 
@@ -93,15 +93,15 @@ class TechniquesRule(_Rule):
     match: str
     """Pattern in the notes of its rows. [text]"""
     order: tuple[str, ...]
-    """Endings of the rows' names, in the order of the table. [text]"""
+    """Endings of the rows' ids, in the order of the table. [text]"""
     compiled: str
-    """From which on blocks are compiled. [text]"""
+    """Technique from which on blocks are compiled. [text]"""
     chunked: str
-    """From which on the logits of the loss are chunked. [text]"""
+    """Technique from which on the logits of the loss are chunked. [text]"""
 
 
 class ModuleRule(BaseModel):
-    """What of a layer runs again when one module is recomputed."""
+    """Parts of a layer that run again when one module is recomputed."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -115,7 +115,7 @@ class ModuleRule(BaseModel):
 
 
 class ModulesRule(_Rule):
-    """What selective recomputation of named modules does."""
+    """Selective recomputation, by module."""
 
     kinds: dict[str, ModuleRule]
 
@@ -133,18 +133,18 @@ class FusedLossRule(_Rule):
 
     logits_bytes: PositiveFloat
     chunked: PositiveFloat
-    """The same of a loss in chunks. [B]"""
+    """Bytes per logit of a loss in chunks. [B]"""
     chunks: str
-    """Pattern of such a loss in framework, details and notes. [text]"""
+    """Pattern of a loss in chunks in framework, details and notes. [text]"""
 
 
 class DeepspeedRule(_Rule):
-    """What DeepSpeed's ZeRO-3 does to the stack of the modelling code."""
+    """Changes by DeepSpeed's ZeRO-3 to the stack of the modelling code."""
 
     overlap_contention: float = Field(ge=0, le=1)
     fragmentation: float = Field(gt=0, le=1)
     own: tuple[str, ...] = ()
-    """Stacks that say it themselves. [text]"""
+    """Stacks that state these values themselves. [text]"""
 
 
 class SequenceParallelRule(_Rule):
@@ -154,7 +154,7 @@ class SequenceParallelRule(_Rule):
 
 
 class UnstatedShardingRule(_Rule):
-    """How replicas divide states where a row is silent."""
+    """Sharding of states over replicas where a row is silent."""
 
     kinds: dict[ShardingWord, tuple[str, ...]]
     """Stacks by word of sharding. [text]"""
@@ -173,7 +173,7 @@ class AdaptersRule(_Rule):
 
 
 class GraphsRule(_Rule):
-    """Since when a graph can hold experts whose token counts vary."""
+    """First year of graphs that can hold experts whose token counts vary."""
 
     experts_since: float
     """Year of the release. [year]"""
@@ -188,7 +188,7 @@ class PackingRule(_Rule):
 
 
 class Rules(BaseModel):
-    """All of them."""
+    """All rules for what a measured row leaves open."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -1,4 +1,4 @@
-"""How a predicted step moves with the six constants of its stack."""
+"""Slopes of a predicted step in the six constants of a stack."""
 
 from dataclasses import dataclass, replace
 
@@ -24,8 +24,8 @@ class Run:
 
     Attributes:
         workload: The job on the stack to deviate from. [-]
-        layout: Complete. [-]
-        measured_s: Its step. [s]
+        layout: Complete layout. [-]
+        measured_s: Measured step time. [s]
         held: Constants that the job sets by hand, which no fit moves. [text]
     """
 
@@ -38,7 +38,7 @@ class Run:
         """Price the run with its stack's constants moved.
 
         Args:
-            deviation: From the workload's own profile. [-]
+            deviation: Deviation from the workload's own profile. [-]
 
         Returns:
             Step time. [s]
@@ -48,10 +48,10 @@ class Run:
         return price(deviating(self.workload, moved), self.layout).step_s
 
     def log_ratio(self, deviation: Deviation) -> float:
-        """What the run was slower by than its price.
+        """Log of the run's measured step over the predicted step.
 
         Args:
-            deviation: From the workload's own profile. [-]
+            deviation: Deviation from the workload's own profile. [-]
 
         Returns:
             log(measured / predicted). [1]
@@ -64,10 +64,10 @@ def deviating(workload: Workload, deviation: Deviation) -> Workload:
 
     Args:
         workload: The job. [-]
-        deviation: From its own profile. [-]
+        deviation: Deviation from the job's own profile. [-]
 
     Returns:
-        The same with its profile moved. [-]
+        The job with the profile moved. [-]
     """
     profile = deviation.of(workload.profile)
     framework = replace(workload.framework, profile=profile)
@@ -79,10 +79,10 @@ def run_of(case: Case, workload: Workload) -> Run:
 
     Args:
         case: A row that has a step time. [-]
-        workload: Its job on the constants to deviate from. [-]
+        workload: Job of the row on the constants to deviate from. [-]
 
     Returns:
-        The same, with its layout completed. [-]
+        The run, with the layout completed. [-]
     """
     assert case.measured.step_s is not None
     given = (case.row.spec or {}).get("stack") or {}
@@ -94,7 +94,7 @@ def gradient(run: Run, at: Deviation = DOCUMENTED) -> Floats:
     """Finite differences of the log step around some constants.
 
     Args:
-        run: What to price. [-]
+        run: Run to price. [-]
         at: The constants to move from. [-]
 
     Returns:

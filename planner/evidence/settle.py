@@ -1,8 +1,8 @@
 """Settles what a measured row leaves open, by the prediction and never by the fit.
 
-A published run was tuned by its authors: where they do not say which micro-batch or
-how deep an interleaving they took, it is the fastest that fits; where they do not say
-what they recomputed, it is nothing, or the least that fits.
+A published run was tuned by its authors. An unstated micro-batch or depth of
+interleaving is the fastest that fits. An unstated recomputation is none, or the least
+that fits.
 """
 
 from dataclasses import replace
@@ -140,7 +140,7 @@ def _with_recompute(case: "Case") -> "Case":
 
 
 def fits(estimate: Estimate) -> bool:
-    """Whether the worst rank's memory holds, with the allocator's cache given back.
+    """Tell if the worst rank's memory fits, with the allocator's cache given back.
 
     Args:
         estimate: The prediction. [-]

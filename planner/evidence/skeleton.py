@@ -37,14 +37,14 @@ _PLAIN: dict[str, tuple[str, str]] = {
     "data_parallel_size": ("layout", "dp"),
     "micro_batch_size": ("layout", "micro_batch"),
 }
-"""Arguments of Megatron-LM that a row takes as they are, and where it has them."""
+"""Arguments of Megatron-LM that a row takes as they are: to block and field."""
 
 
 def skeleton_text(log: Log, name: str) -> str:
     """A row in the format of measured rows, its unknown fields null.
 
     Args:
-        log: What the log says. [-]
+        log: Readings of the log. [-]
         name: The log's name, which becomes the row's. [text]
 
     Returns:
@@ -61,7 +61,7 @@ def skeleton(log: Log, name: str) -> Block:
     """The fields of a row.
 
     Args:
-        log: What the log says. [-]
+        log: Readings of the log. [-]
         name: The log's name, which becomes the row's. [text]
 
     Returns:
@@ -86,10 +86,10 @@ def skeleton(log: Log, name: str) -> Block:
 
 
 def measured_block(log: Log) -> Block:
-    """What was measured, in the units of a row.
+    """Measured quantities of a log, in the units of a row.
 
     Args:
-        log: What a log says. [-]
+        log: Readings of a log. [-]
 
     Returns:
         Fields of the block, those that the log has. [-]

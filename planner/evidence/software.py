@@ -76,7 +76,7 @@ def stack_rule(row: Row, arch: str) -> StackRule:
 
     Args:
         row: The measured row. [-]
-        arch: Architecture of its GPU, to tell a year where no text does. [text]
+        arch: Architecture of the row's GPU, to tell a year where no text does. [text]
 
     Returns:
         The rule, which names room and stack. [-]
@@ -110,13 +110,13 @@ def _fits(rule: StackRule, row: Row, text: str, year: float) -> bool:
 
 
 def _divides(row: Row) -> bool:
-    """Whether replicas share states."""
+    """True where replicas share states."""
     sharding = row.normalised.sharding
     return sharding is not None and sharding.kind not in {"none", "ddp"}
 
 
 def _software(row: Row) -> str:
-    """What names the software in the job block."""
+    """Words of the job block that name the software."""
     job = row.job
     parts = (job.framework, job.framework_version, job.transformer_impl)
     return " | ".join(filter(None, parts)).lower()
@@ -125,12 +125,12 @@ def _software(row: Row) -> str:
 def year_of(row: Row, arch: str) -> float:
     """The year that a row's software is from.
 
-    A release's name, else a container's tag or a year in the framework's text, else
-    in the title or the name of the table, else the year of the GPU generation.
+    The name of a release decides. Else a container's tag or a year does: in the
+    framework's text, the title, or the name of the table. Else the GPU generation does.
 
     Args:
         row: The measured row. [-]
-        arch: Architecture of its GPU. [text]
+        arch: Architecture of the row's GPU. [text]
 
     Returns:
         Year with its fraction. [year]

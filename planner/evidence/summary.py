@@ -16,7 +16,7 @@ _UNKNOWN = "unknown"
 
 
 class OomCounts(BaseModel):
-    """How rows that ran, and rows that did not fit, were called."""
+    """Verdicts on rows that ran, and on rows that did not fit."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -66,7 +66,7 @@ class Summary(BaseModel):
 
 
 def is_v100(row: Outcome) -> bool:
-    """Whether a row ran on V100, whose measurements are summarised apart.
+    """Tell if a row ran on V100, whose measurements are summarised apart.
 
     Args:
         row: One outcome. [-]

@@ -1,4 +1,4 @@
-"""Why a measured row cannot be priced."""
+"""Error of a measured row that cannot be priced."""
 
 
 class UnsupportedError(Exception):

@@ -1,4 +1,4 @@
-"""Prices every measured row of files and folders, and compares."""
+"""Prices every measured row of files and folders, and compares with measurements."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -15,7 +15,7 @@ from planner.evidence.rows import Reading, Row, read_rows
 from planner.evidence.validation import Validation, validation
 
 Progress = Callable[[int, int], None]
-"""Called with the number of rows that are done, and that of all rows."""
+"""Called with the number of rows that are done, and the number of all rows."""
 
 _CHUNK = 8
 """Rows that a worker gets at a time. [1]"""
@@ -39,12 +39,12 @@ def validate(
     Args:
         paths: Files of rows, or folders of such files. [path]
         hardware: Folder laid over our hardware, for the workers. [path]
-        calibration: What the user measured, laid over what we know. [-]
+        calibration: The user's calibration, laid over ours. [-]
         workers: Processes; -1 takes every core. [1]
         progress: Told after every few rows. [-]
 
     Returns:
-        Rows in the order of listing, invalid ones last, and their summary. [-]
+        Rows in the order of listing, invalid rows last, and their summary. [-]
 
     Raises:
         BadInputError: A path does not exist, or no row could be read.

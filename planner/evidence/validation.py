@@ -15,7 +15,7 @@ Bounds = tuple[float, float]
 
 
 class Predicted(BaseModel):
-    """What planner says of a row; null where it says nothing."""
+    """Prediction of a row; null where there is none."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -27,7 +27,7 @@ class Predicted(BaseModel):
 
 
 class Measured(BaseModel):
-    """What the row states; null where it states nothing."""
+    """Measurement of a row; null where the row states none."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -91,7 +91,7 @@ class Validation(BaseModel):
     sweeps: tuple[Sweep, ...]
     versions: dict[str, str]
     outcomes: tuple[Outcome, ...] = Field(exclude=True, repr=False)
-    """What the rows were made of; not part of the JSON."""
+    """Outcomes that the rows were made of; not part of the JSON."""
 
 
 def validation(outcomes: Iterable[Outcome]) -> Validation:

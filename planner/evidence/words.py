@@ -16,7 +16,7 @@ ModuleWord = Literal[
     "moe",
     "shared_experts",
 ]
-"""What Megatron can recompute. [text]"""
+"""Modules that Megatron can recompute. [text]"""
 ShardingWord = Literal[
     "none",
     "ddp",
@@ -60,7 +60,7 @@ class MemoryWords(_Words):
 
 
 class RecomputeWords(_Words):
-    """What was recomputed; at most one of the last four narrows it."""
+    """Recomputation of a run; at most one of the last four fields narrows it."""
 
     kind: RecomputeWord = "unknown"
     modules: tuple[ModuleWord, ...] = ()
@@ -75,7 +75,7 @@ class RecomputeWords(_Words):
 
 
 class ShardingWords(_Words):
-    """How states were divided over replicas."""
+    """Sharding of states over replicas."""
 
     kind: ShardingWord
     group: PositiveInt | None = None
@@ -84,7 +84,7 @@ class ShardingWords(_Words):
 
 
 class OptimizerWords(_Words):
-    """Which optimizer, and where its state lay."""
+    """Optimizer, and the place of the optimizer state."""
 
     name: Literal["adam", "muon", "lamb", "sgd", "adafactor"] = "adam"
     state_bits: Literal[8, 16, 32] = 32
@@ -93,7 +93,7 @@ class OptimizerWords(_Words):
 
 
 class ScheduleWords(_Words):
-    """Which pipeline schedule."""
+    """Pipeline schedule of a run."""
 
     kind: Literal["none", "1f1b", "interleaved"] = "none"
     stated: bool = False
@@ -112,7 +112,7 @@ class OffloadWords(_Words):
 
 
 class PipelineWords(_Words):
-    """How layers lay on stages."""
+    """Layers of the pipeline stages."""
 
     count_as_layer: tuple[Literal["embedding", "head"], ...] = ()
     """`embedding` and `head` where they took one layer's place. [text]"""
@@ -123,7 +123,7 @@ class PipelineWords(_Words):
 
 
 class Normalised(_Words):
-    """All of it."""
+    """All fixed words of a row."""
 
     memory: MemoryWords | None = None
     recompute: RecomputeWords = RecomputeWords()
