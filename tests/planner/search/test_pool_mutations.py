@@ -25,7 +25,7 @@ JOBS = 60
 """Random jobs on mixed fleets, of which one has to show the mistake. [1]"""
 
 
-MORE_JOBS = 240
+MORE_JOBS = 480
 """The same for mistakes that few jobs show. [1]"""
 
 
