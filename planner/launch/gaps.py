@@ -18,7 +18,7 @@ from planner.verify.legality import rule_violations
 
 KEPT = ("tp", "pp", "vpp", "cp", "ep", "micro_batch", "zero_stage", "recompute")
 """Axes that the nearest plan should share, most important first. [text]"""
-SECONDS = 20.0
+SECONDS = 8.0
 """Time for each search for a nearest plan. [s]"""
 AT_FULL_BATCH = (
     "nearest: the same plan at its full batch; plan without training.batch_ramp, or "
