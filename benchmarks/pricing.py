@@ -12,6 +12,7 @@ from time import perf_counter
 
 from benchmarks.machine import machine
 from benchmarks.simulator import best_of
+from planner.cost.pricing import Pricing
 from planner.cost.table import fill_table
 from planner.resolve import resolve
 from planner.search.bounds import space_bounds
@@ -40,7 +41,8 @@ def timed(call: Callable[[], object]) -> tuple[float, float]:
 def main() -> None:
     """Print one line per step and framework."""
     print(machine())
-    for workload in resolve(read_spec(JOB), file=JOB.name, base=JOB.parent):
+    for job in resolve(read_spec(JOB), file=JOB.name, base=JOB.parent):
+        workload = Pricing.candidate(job)
         space = enumerate_space(workload)
         table = fill_table(workload, space.meshes, space.recompute)
         print(f"{JOB.stem}, {workload.framework.name}: ", end="")

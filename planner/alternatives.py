@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from planner.cost.checkpoint import saved_bytes
 from planner.cost.meshes import Meshes
+from planner.cost.pricing import Pricing
 from planner.cost.room import context_bytes
 from planner.cost.states import unsaved_bytes
 from planner.cost.workload import Workload
@@ -38,13 +39,11 @@ LEAST_FROZEN = {"full": 0.0, "lora": 2.0, "qlora": 0.5}
 ROUNDED = 0.9
 """Least ratio of a published count to the true count, as names are rounded. [1]"""
 
-Place = Callable[[Workload], Held | None]
+Place = Callable[[Pricing], Held | None]
 """Finds a layout for a job, with its memory; None where no layout is legal."""
 
 
-def method_answers(
-    workload: Workload, given: Layout | None
-) -> tuple[MethodAnswer, ...]:
+def method_answers(workload: Pricing, given: Layout | None) -> tuple[MethodAnswer, ...]:
     """Memory of the job under each method, the job's own method first.
 
     Args:
@@ -61,7 +60,7 @@ def method_answers(
     return tuple(_answer(workload, given, *way) for way in (own, *others))
 
 
-def _may_offload(workload: Workload) -> bool:
+def _may_offload(workload: Pricing) -> bool:
     """True where the framework can offload optimizer states and the job allows it."""
     able = any("optimizer" in group for group in workload.framework.limits.offload)
     return able and workload.search.offload is None and workload.offload == Offload()
@@ -75,7 +74,7 @@ def _least_offload(workload: Workload) -> Offload:
 
 
 def _answer(
-    workload: Workload,
+    workload: Pricing,
     given: Layout | None,
     method: str,
     optimizer: str,
@@ -96,7 +95,7 @@ def _answer(
 
 
 def _priced(
-    workload: Workload, given: Layout | None, answer: MethodAnswer
+    workload: Pricing, given: Layout | None, answer: MethodAnswer
 ) -> MethodAnswer:
     place = _placing(given)
     held, fewest = _judged(workload, given), fewest_gpus(workload)
@@ -125,7 +124,7 @@ def nodes_of(workload: Workload, gpus: int) -> int:
     return -(-gpus // workload.topology.cluster.node.gpus_per_node)
 
 
-def _judged(workload: Workload, given: Layout | None) -> Held | None:
+def _judged(workload: Pricing, given: Layout | None) -> Held | None:
     """The layout that a method is judged by."""
     return most_frugal(workload) if given is None else _as_given(workload, given)
 
@@ -137,7 +136,7 @@ def _placing(given: Layout | None) -> Place:
     return lambda workload: _as_given(workload, given)
 
 
-def _as_given(workload: Workload, given: Layout) -> Held | None:
+def _as_given(workload: Pricing, given: Layout) -> Held | None:
     """The given layout with its memory; even stages for a model of other depth."""
     layout = given
     if sum(layout.layers_per_stage) != workload.model.layers:
@@ -164,7 +163,7 @@ def _usual_recompute(layout: Layout) -> str:
     return max(layers, key=lambda kind: layers[kind], default="none")
 
 
-def largest_model(workload: Workload, place: Place) -> str | None:
+def largest_model(workload: Pricing, place: Place) -> str | None:
     """The largest preset that fits in the place of the job's model.
 
     Tries presets downward by published parameters, from the largest whose states
@@ -184,7 +183,7 @@ def largest_model(workload: Workload, place: Place) -> str | None:
     return None
 
 
-def _tried(workload: Workload, model: Architecture, place: Place) -> Held | None:
+def _tried(workload: Pricing, model: Architecture, place: Place) -> Held | None:
     """A preset in the place of the job's model, None where it cannot be trained so."""
     training = workload.training
     try:
@@ -194,7 +193,7 @@ def _tried(workload: Workload, model: Architecture, place: Place) -> Held | None
         return None
 
 
-def _candidates(workload: Workload) -> Iterator[Architecture]:
+def _candidates(workload: Pricing) -> Iterator[Architecture]:
     """Presets that are not ruled out by their states alone, largest first.
 
     A preset is checked by its published count, which is rounded, then by the true one.
@@ -209,7 +208,7 @@ def _candidates(workload: Workload) -> Iterator[Architecture]:
                 yield model
 
 
-def _least_bytes(workload: Workload) -> float:
+def _least_bytes(workload: Pricing) -> float:
     """Fewest bytes that a parameter takes on GPUs, however it is divided. [B].
 
     At the end of a backward pass, gradients lie beside weights, master copy and
@@ -222,7 +221,7 @@ def _least_bytes(workload: Workload) -> float:
     return min(_stage_bytes(workload, stage) for stage in stages)
 
 
-def _stage_bytes(workload: Workload, stage: int) -> float:
+def _stage_bytes(workload: Pricing, stage: int) -> float:
     """Bytes that a trained parameter takes on GPUs at one ZeRO stage. [B]."""
     offload, saved = workload.offload, saved_bytes(workload, stage)
     alone = Meshes.of_layout(Layout(zero_stage=stage))

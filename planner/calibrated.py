@@ -96,7 +96,7 @@ def with_uncertainty(
     Returns:
         The workload with bands from the nearest measured group. [-]
     """
-    stack = workload.profile.name
+    stack = workload.framework.profile.name
     bands = uncertainty(
         arch=workload.gpu.arch,
         stack=stack,

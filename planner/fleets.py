@@ -13,6 +13,7 @@ from hardware.catalog import Cluster, resolve_cluster
 from hardware.fleets import ClusterSpec
 from hardware.topology import ClusterTopology
 from planner.calibration_file import CalibrationFile
+from planner.cost.pricing import Pricing
 from planner.cost.workload import Pool, Workload
 from planner.errors import BadInputError, did_you_mean
 from planner.specs.invalid import explained
@@ -122,7 +123,7 @@ def _pod(spec: ClusterSpec, first: int, nodes: int) -> ClusterSpec | None:
     return spec.model_copy(update=change)
 
 
-def on_pools(workload: Workload, given: Sequence[PoolStages]) -> Workload:
+def on_pools(workload: Pricing, given: Sequence[PoolStages]) -> Pricing:
     """The job on the pools that a given layout names.
 
     Args:
@@ -156,7 +157,7 @@ def on_pools(workload: Workload, given: Sequence[PoolStages]) -> Workload:
     return workload.hosted_by(names)
 
 
-def room_for(workload: Workload, given: Sequence[PoolStages], each: int) -> int:
+def room_for(workload: Pricing, given: Sequence[PoolStages], each: int) -> int:
     """Replicas of a pipeline that every hosting pool has room for.
 
     Args:

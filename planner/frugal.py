@@ -10,6 +10,7 @@ from hardware.topology import ClusterTopology
 from planner.cost.estimate import memory_estimate, price
 from planner.cost.layouts import layout_of
 from planner.cost.meshes import ORDERS, Floats, Meshes
+from planner.cost.pricing import Pricing
 from planner.cost.table import CostTable, fill_table
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
@@ -56,7 +57,7 @@ class Held:
         return enough and self.memory.peak_device_gib.value <= self.memory.capacity_gib
 
 
-def most_frugal(workload: Workload, *, enough: bool = False) -> Held | None:
+def most_frugal(workload: Pricing, *, enough: bool = False) -> Held | None:
     """The legal layout with the least peak memory, among those of least rough memory.
 
     Has one sequence a micro-batch, one chunk a rank, even stages and full recompute,
@@ -95,7 +96,7 @@ def _peak(held: Held) -> tuple[float, object]:
     return held.memory.peak_device_gib.value, held.layout.sort_key()
 
 
-def _least(workload: Workload) -> Workload:
+def _least(workload: Pricing) -> Pricing:
     """The job with the setting of least memory for every limit that it leaves open.
 
     Shard groups are as large as they can be. Smaller groups hold more states, and
@@ -193,7 +194,7 @@ def weigh(workload: Workload, layout: Layout) -> MemoryEstimate:
     return memory_estimate(price(workload, full, timed=False))
 
 
-def fewest_gpus(workload: Workload) -> Held | None:
+def fewest_gpus(workload: Pricing) -> Held | None:
     """The smallest cluster of the job's nodes that holds the job in a legal layout.
 
     Clusters grow from the fewest GPUs whose memory holds the states alone. They have
@@ -245,7 +246,7 @@ def _sizes(cluster: Cluster, floor: int, first: int) -> Iterator[_Size]:
         yield _Size(nodes, per_node)
 
 
-def _ever(workload: Workload, first: int) -> bool:
+def _ever(workload: Pricing, first: int) -> bool:
     """True where the largest legal power of two of nodes holds the job, or none is.
 
     More nodes would only divide the states further, which are small by then.
@@ -260,7 +261,7 @@ def _ever(workload: Workload, first: int) -> bool:
     return True
 
 
-def _held_by(workload: Workload, size: _Size, *, enough: bool = True) -> Held | None:
+def _held_by(workload: Pricing, size: _Size, *, enough: bool = True) -> Held | None:
     """The most frugal layout on a cluster of this size."""
     try:
         there = resized(workload, size.nodes, size.per_node)
@@ -269,7 +270,7 @@ def _held_by(workload: Workload, size: _Size, *, enough: bool = True) -> Held | 
         return None
 
 
-def resized(workload: Workload, nodes: int, per_node: int) -> Workload:
+def resized(workload: Pricing, nodes: int, per_node: int) -> Pricing:
     """The job on another number of its nodes; a mixed fleet takes the first pool's.
 
     Args:
@@ -293,11 +294,11 @@ def resized(workload: Workload, nodes: int, per_node: int) -> Workload:
         domain = min(per_node, smaller.node.scale_up_domain)
         part = {"gpus_per_node": per_node, "scale_up_domain": domain}
         smaller = replace(smaller, node=smaller.node.model_copy(update=part))
-    alone = replace(workload, pools=(), pods=(), hosts=())
+    alone = replace(workload, pools=(), pods=(), stage_pools=())
     return replace(alone, topology=ClusterTopology(smaller))
 
 
-def _states_floor(workload: Workload) -> int:
+def _states_floor(workload: Pricing) -> int:
     """Fewest GPUs whose memory holds the states, divided evenly. [1]."""
     zero = max(workload.framework.limits.zero_stages)
     row = (1, 0, 1, 1, 0, 1, 1, 1, 1, zero, 1, 1, 0)

@@ -10,6 +10,7 @@ from planner.cost.estimate import memory_estimate, price
 from planner.cost.layouts import layout_of
 from planner.cost.meshes import Floats
 from planner.cost.mixed import price_meshes
+from planner.cost.pricing import Pricing
 from planner.cost.table import CostTable
 from planner.cost.workload import Workload
 from planner.reasons import gpus_words, recompute_words
@@ -39,7 +40,7 @@ class Footprint:
     """[GiB]"""
     layout: Layout
     stage: StageMemory
-    workload: Workload
+    workload: Pricing
 
     @property
     def excess(self) -> float:
@@ -96,7 +97,7 @@ def _words(footprint: Footprint) -> str:
     return ", ".join(filter(None, parts))
 
 
-def tightest(workload: Workload, stop: Stop | None = None) -> Footprint | None:
+def tightest(workload: Pricing, stop: Stop | None = None) -> Footprint | None:
     """The least footprint of the candidates with the least states and activations.
 
     Args:
@@ -119,7 +120,7 @@ def tightest(workload: Workload, stop: Stop | None = None) -> Footprint | None:
     return min(found, key=lambda footprint: footprint.needed, default=None)
 
 
-def _leanest(workload: Workload, stop: Stop) -> list[tuple[CostTable, Space, int]]:
+def _leanest(workload: Pricing, stop: Stop) -> list[tuple[CostTable, Space, int]]:
     """The candidates that a rough count puts first, some dozens of the whole space."""
     best: list[tuple[float, int, tuple[CostTable, Space, int]]] = []
     for table, space in _priced(workload, stop):
@@ -130,7 +131,7 @@ def _leanest(workload: Workload, stop: Stop) -> list[tuple[CostTable, Space, int
     return [candidate for _, _, candidate in best]
 
 
-def _priced(workload: Workload, stop: Stop) -> Iterator[tuple[CostTable, Space]]:
+def _priced(workload: Pricing, stop: Stop) -> Iterator[tuple[CostTable, Space]]:
     """Price the whole space part by part, until the stop."""
     try:
         listing = Enumerator(workload).listing(stop=stop)
@@ -222,7 +223,7 @@ def _host_memory(outcomes: Sequence[SearchOutcome]) -> tuple[str, ...]:
     )
 
 
-def _with_offload(workloads: Sequence[Workload], stop: Stop) -> tuple[str, ...]:
+def _with_offload(workloads: Sequence[Pricing], stop: Stop) -> tuple[str, ...]:
     """Tell if offload to host memory would fit, where the user did not allow it."""
     if workloads[0].search.offload not in (None, False):
         return ()
@@ -248,7 +249,7 @@ def _at(footprint: Footprint) -> str:
     return f"{needed:.1f} of {capacity:.1f} GiB at {_words(footprint)}."
 
 
-def _offloading(workloads: Sequence[Workload]) -> list[Workload]:
+def _offloading(workloads: Sequence[Workload]) -> list[Pricing]:
     """Variants that offload something, the least first, up to a number."""
     of_each: dict[str, Workload] = {}
     for workload in workloads:

@@ -8,6 +8,7 @@ from functools import cache, partial
 from hardware.catalog import Cluster
 from planner.alternatives import method_answers
 from planner.cost.checkpoint import checkpoint
+from planner.cost.pricing import Pricing
 from planner.cost.stack import set_by_hand, stack_in_force
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
@@ -63,30 +64,30 @@ def training_memory(
     layout = _frugal(workload) if chosen else _completed(workload, given)
     if not chosen:
         workload = replace(workload, search=SearchSpec(space=workload.search.space))
-    workload = workload.under(layout)
-    memory = weigh(workload, layout)
-    refuse_host(workload, memory)
-    methods = method_answers(workload, None if chosen else layout)
+    pricing = Pricing.of(workload, layout)
+    memory = weigh(pricing, layout)
+    refuse_host(pricing, memory)
+    methods = method_answers(pricing, None if chosen else layout)
     return TrainingMemory(
         gpus=layout.gpus,
         gpus_needed=methods[0].gpus_needed,
         nodes_needed=methods[0].nodes_needed,
-        gpus_per_node=workload.topology.cluster.node.gpus_per_node,
-        positions=workload.model.max_position,
+        gpus_per_node=pricing.topology.cluster.node.gpus_per_node,
+        positions=pricing.model.max_position,
         memory=memory,
         layout=layout,
         chosen=chosen,
-        largest=_largest_job(workload, layout),
+        largest=_largest_job(pricing, layout),
         methods=methods,
-        checkpoint=checkpoint(workload, layout),
-        stack=stack_in_force(workload),
-        assumptions=_assumptions(workload, layout, chosen=chosen),
+        checkpoint=checkpoint(pricing, layout),
+        stack=stack_in_force(pricing),
+        assumptions=_assumptions(pricing, layout, chosen=chosen),
         warnings=warnings,
     )
 
 
 def _frugal(workload: Workload) -> Layout:
-    held = most_frugal(workload)
+    held = most_frugal(Pricing.candidate(workload))
     if held is None:
         refuse_inexpressible((workload,))
         raise BadInputError(
@@ -101,13 +102,13 @@ def _completed(workload: Workload, given: PartialLayout) -> Layout:
     if given.stages is not None:
         return complete(workload, given)
     layout = complete(workload, given.model_copy(update={"stages": "even"}))
-    held = weigh(workload.under(layout), layout)
+    held = weigh(workload, layout)
     if layout.pp == 1 or held.peak_device_gib.value <= held.capacity_gib:
         return layout
     return complete(workload, given)
 
 
-def _largest_job(workload: Workload, layout: Layout) -> LargestJob:
+def _largest_job(workload: Pricing, layout: Layout) -> LargestJob:
     """Largest micro-batch, and largest sequence, everything else as it is.
 
     Gradient accumulation stays, so that a larger micro-batch makes a larger step.
@@ -163,9 +164,7 @@ def _fits(memory: MemoryEstimate) -> bool:
     return memory.peak_device_gib.value <= memory.capacity_gib
 
 
-def _assumptions(
-    workload: Workload, layout: Layout, *, chosen: bool
-) -> tuple[str, ...]:
+def _assumptions(workload: Pricing, layout: Layout, *, chosen: bool) -> tuple[str, ...]:
     judged = "the layout is the most frugal legal one; name another with --layout"
     routed = workload.model.expert_parameters > 0
     imbalance = workload.profile.expert_imbalance

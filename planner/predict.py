@@ -12,6 +12,7 @@ from planner.cost.meshes import ORDERS, Meshes
 from planner.cost.mixed import price_meshes
 from planner.cost.modules import combinations, is_known, known_kinds
 from planner.cost.pipeline import Counts, rank_blocks, step_ns
+from planner.cost.pricing import Pricing
 from planner.cost.table import CostTable
 from planner.cost.workload import Workload
 from planner.errors import BadInputError, did_you_mean
@@ -104,25 +105,30 @@ def complete(workload: Workload, partial: PartialLayout) -> Layout:
         BadInputError: No legal layout has those degrees.
     """
     _refuse_formats(workload, partial)
-    # A layout that was run elsewhere is priced, whoever wrote its files.
-    workload = on_pools(workload.unwritten(), partial.pools)
-    workload = replace(
-        workload,
-        offload=partial.offload or workload.offload,
-        comm_dtype=partial.comm_dtype or workload.comm_dtype,
-    )
-    _refuse_schedule(workload, partial)
-    degrees = _degrees(workload, partial)
-    refuse_long(workload, degrees)
-    _refuse_offload(workload, degrees)
+    pricing = _as_far_as_given(workload, partial)
+    _refuse_schedule(pricing, partial)
+    degrees = _degrees(pricing, partial)
+    refuse_long(pricing, degrees)
+    _refuse_offload(pricing, degrees)
     if isinstance(partial.stages, tuple):
         stages = tuple(_with_recompute(stage, partial) for stage in partial.stages)
-        layout = _skeleton(workload, degrees, stages, partial.order or ORDERS[0])
-        layout = layout.model_copy(update={"offload": workload.offload})
-        _refuse_illegal(workload, layout)
+        layout = _skeleton(pricing, degrees, stages, partial.order or ORDERS[0])
+        layout = layout.model_copy(update={"offload": pricing.offload})
+        _refuse_illegal(pricing, layout)
         return layout
-    best = min(_options(workload, partial, degrees), key=lambda option: option.sort_key)
+    best = min(_options(pricing, partial, degrees), key=lambda option: option.sort_key)
     return best.layout
+
+
+def _as_far_as_given(workload: Workload, partial: PartialLayout) -> Pricing:
+    """The job with what the given part of a layout sets for its price.
+
+    A layout that was run elsewhere is priced, whoever wrote its files.
+    """
+    candidate = Pricing.candidate(
+        workload.unwritten(), offload=partial.offload, comm_dtype=partial.comm_dtype
+    )
+    return on_pools(candidate, partial.pools)
 
 
 def _refuse_schedule(workload: Workload, partial: PartialLayout) -> None:
@@ -155,7 +161,7 @@ def _refuse_formats(workload: Workload, partial: PartialLayout) -> None:
             )
 
 
-def _refuse_offload(workload: Workload, degrees: Degrees) -> None:
+def _refuse_offload(workload: Pricing, degrees: Degrees) -> None:
     """Refuse unsharded states, paged moments, and drives that the stack cannot use."""
     offload, zero = workload.offload, degrees["zero_stage"]
     if offload.device == "nvme" and not workload.recipe.offloads_to_nvme:
@@ -183,7 +189,7 @@ def _refuse_offload(workload: Workload, degrees: Degrees) -> None:
             )
 
 
-def _degrees(workload: Workload, partial: PartialLayout) -> Degrees:
+def _degrees(workload: Pricing, partial: PartialLayout) -> Degrees:
     """Every degree, from the user or by default."""
     limits = workload.framework.limits
     tp, pp, cp = (getattr(partial, axis) or 1 for axis in ("tp", "pp", "cp"))
@@ -216,7 +222,7 @@ def _degrees(workload: Workload, partial: PartialLayout) -> Degrees:
 
 
 def _replicas(
-    workload: Workload, partial: PartialLayout, each: int, micro_batch: int
+    workload: Pricing, partial: PartialLayout, each: int, micro_batch: int
 ) -> int:
     """Replicas that fill the fleet, or the most that divide the batch if none do."""
     whole = max(workload.gpus // each, 1)
@@ -240,7 +246,7 @@ def _with_recompute(stage: Stage, partial: PartialLayout) -> Stage:
 
 
 def _skeleton(
-    workload: Workload,
+    workload: Pricing,
     degrees: Degrees,
     stages: tuple[Stage, ...],
     order: str,
@@ -269,7 +275,7 @@ class _Option:
 
 
 def _options(
-    workload: Workload, partial: PartialLayout, degrees: Degrees
+    workload: Pricing, partial: PartialLayout, degrees: Degrees
 ) -> Iterator[_Option]:
     """Rank orders times recompute kinds, each with its best split."""
     limits = workload.framework.limits
@@ -289,7 +295,7 @@ def _options(
         tables: dict[frozenset[str] | None, CostTable] = {}
         for entry, kinds in enumerate(chosen_together(workload, every, tied=tied)):
             probe = _probe(workload, degrees, order, kinds[0])
-            job = replace(workload, without=workload.under(probe).without)
+            job = replace(workload, without=Pricing.of(workload, probe).without)
             if job.without not in tables:
                 mesh = Meshes.of_layout(probe)
                 tables[job.without] = price_meshes(job, mesh, every)
@@ -320,7 +326,7 @@ def _refuse_recompute(workload: Workload, menu: tuple[str, ...]) -> None:
             )
 
 
-def _probe(workload: Workload, degrees: Degrees, order: str, kind: str) -> Layout:
+def _probe(workload: Pricing, degrees: Degrees, order: str, kind: str) -> Layout:
     """The layout with an even split, to check that it is legal at all."""
     shape = int(degrees["pp"]), int(degrees["vpp"])
     stages = placement(str(degrees["schedule"]), *shape).depth

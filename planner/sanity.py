@@ -86,7 +86,7 @@ def refuse_long(workload: Workload, degrees: Mapping[str, object]) -> None:
     pp, vpp, micro_batches = (
         int(str(degrees[name])) for name in ("pp", "vpp", "grad_accum")
     )
-    grouped = workload.recipe.gradients_reduced_per_group and zero == 2
+    grouped = workload.framework.recipe.gradients_reduced_per_group and zero == 2
     every = pp if grouped else None
     if not folds(schedule, pp, vpp, micro_batches, every):
         count = operation_count(pp, vpp, micro_batches)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.frameworks.sanity import compared
 from planner.specs.context import cp_family
 from planner.specs.estimate import Estimate
@@ -29,7 +29,7 @@ class Contender:
         estimate: Predicted time and memory of the plan. [-]
     """
 
-    workload: Workload
+    workload: Pricing
     layout: Layout
     estimate: Estimate
 

@@ -6,7 +6,8 @@ from itertools import product
 
 from pydantic import ValidationError
 
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
+from planner.cost.workload import AnyWorkload, Workload
 from planner.errors import BadInputError
 from planner.expressible import refuse_unwritable, unwritable
 from planner.methods import frozen_model
@@ -19,14 +20,14 @@ from planner.specs.limits import Limits
 from planner.specs.offload import CATEGORIES, Parts, parts_of, unions, word_for
 from planner.specs.search import SETTINGS, SearchSpec
 from planner.specs.training import ONLY_WITH, TrainingSpec
-from planner.wire import refuse_formats, wire_formats, with_formats
+from planner.wire import refuse_formats, wire_formats
 
 STEPS = (1.0, 0.75, 0.5, 0.25)
 """Shares of a category that the full space offloads, where parts are possible. [1]"""
 
 
-def variants(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
-    """One workload for every framework, setting, format, offload and switch allowed.
+def variants(workloads: Sequence[Workload]) -> tuple[Pricing, ...]:
+    """One pricing for every framework, setting, format, offload and switch allowed.
 
     Variants with less offload come first, equals in the order that the user lists.
     Where plans are otherwise equal, this is the order of preference.
@@ -54,7 +55,7 @@ def variants(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
     under = [workload for workload in under if not unwritable(workload)]
     refuse_formats(under)
     every = [
-        replace(workload.sending(formats), offload=offload)
+        Pricing.candidate(workload, offload=offload, comm_dtype=formats)
         for workload in under
         for formats in wire_formats(workload)
         for offload in _offloads(workload, workload.training)
@@ -98,23 +99,23 @@ def _changed(training: TrainingSpec, settings: Mapping[str, object]) -> Training
         raise explained(error, TrainingSpec, file="", inside="training") from error
 
 
-def with_settings(workload: Workload, settings: Mapping[str, object]) -> Workload:
-    """The job with the settings of a plan.
+def with_settings(workload: AnyWorkload, settings: Mapping[str, object]) -> AnyWorkload:
+    """The job with the settings of a plan; formats on the wire are in the layout.
 
     Args:
         workload: The job under the plan's framework. [-]
         settings: Chosen values of training block and wire, by limit. [-]
 
     Returns:
-        The job with the chosen training block and formats. [-]
+        The job with the chosen training block. [-]
     """
     training = {name: settings[name] for name in SETTINGS if name in settings}
-    if training:
-        workload = _under(workload, _changed(workload.training, training))
-    return with_formats(workload, settings)
+    if not training:
+        return workload
+    return _under(workload, _changed(workload.training, training))
 
 
-def _under(workload: Workload, training: TrainingSpec) -> Workload:
+def _under(workload: AnyWorkload, training: TrainingSpec) -> AnyWorkload:
     """The job with another training block, and the layers frozen that it freezes."""
     model = frozen_model(training, workload.model)
     return replace(workload, training=training, model=model)

@@ -1,6 +1,6 @@
 """The formats on the wire that a search tries: what user, framework and space allow."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 from planner.cost.workload import Workload
@@ -41,23 +41,6 @@ def _allowed(workload: Workload, axis: str) -> list[str]:
     if axis == "parameter_dtype":
         return [min(known, key=WIRE_BYTES.__getitem__)]
     return list(known)
-
-
-def with_formats(workload: Workload, chosen: Mapping[str, object]) -> Workload:
-    """The workload that sends in the formats that a search chose.
-
-    Args:
-        workload: The job. [-]
-        chosen: Value by limit; a limit that is not there keeps its format. [text]
-
-    Returns:
-        The job. [-]
-    """
-    given = {FORMAT_AXES[axis]: chosen[axis] for axis in FORMAT_AXES if axis in chosen}
-    if not given:
-        return workload
-    sends = workload.sends.model_dump() | given
-    return workload.sending(CommDtype.model_validate(sends))
 
 
 def refuse_formats(workloads: Sequence[Workload]) -> None:

@@ -8,8 +8,8 @@ import numpy as np
 
 from planner.cost.meshes import Ints, Meshes
 from planner.cost.moments import IdleColumns
+from planner.cost.pricing import Pricing
 from planner.cost.table import CostTable, EndColumns, Unit
-from planner.cost.workload import Workload
 from planner.search.schedules import SEARCHED
 from planner.search.space import Space
 from planner.specs.search import SearchSpec
@@ -64,7 +64,7 @@ def _idle(moment: IdleMoment) -> IdleColumns:
     return IdleColumns(moment.name, column(moment.layers), column(moment.beside), *ends)
 
 
-def _only_shape(costs: StageCosts) -> Workload:
+def _only_shape(costs: StageCosts) -> Pricing:
     """The few facts of a job that the table itself reads."""
     switches = {
         "overlap_param_gather": costs.overlap_gather,
@@ -78,4 +78,4 @@ def _only_shape(costs: StageCosts) -> Workload:
         search=SearchSpec(space="full" if costs.extra_layers else "default"),
         profile=SimpleNamespace(step_overhead=costs.overhead / 1e9),
     )
-    return cast("Workload", fake)
+    return cast("Pricing", fake)

@@ -14,6 +14,7 @@ from hardware.fleets import ClusterSpec
 from hardware.topology import ClusterTopology
 from planner.cost.mixed import price_meshes
 from planner.cost.pipeline import rank_blocks
+from planner.cost.pricing import Pricing
 from planner.cost.room import budget_bytes
 from planner.cost.table import CostTable, fill_table
 from planner.cost.workload import Workload
@@ -224,12 +225,12 @@ def searches(draw: st.DrawFn, framework: Framework, family: str) -> SearchSpec:
 @st.composite
 def jobs(
     draw: st.DrawFn, framework: Framework, family: str, most: int = MOST_PLANS
-) -> Workload:
+) -> Pricing:
     """A whole job with at most *most* complete plans, memory from loose to none."""
     node = draw(st.sampled_from(["dgx-h100", "dgx-a100-80gb"]))
     cluster = topology(node, draw(st.integers(1, 4)))
     scope = draw(st.sampled_from(["plan", "plan", "virtual-stage"]))
-    workload = Workload(
+    job = Workload(
         model=draw(models(family)),
         training=TrainingSpec(
             seq_len=draw(st.sampled_from([256, 1024, 2048])),
@@ -242,6 +243,7 @@ def jobs(
         calibration=calibration(cluster.cluster.gpu.name),
         search=draw(searches(framework, family)),
     )
+    workload = Pricing.candidate(job)
     space = enumerate_space(workload)
     assume(0 < len(space) <= most)
     table = fill_table(workload, space.meshes, space.recompute)
@@ -260,10 +262,10 @@ def small_job(
     sequences: int = 16,
     seq_len: int = 1024,
     config: dict[str, object] | None = None,
-) -> Workload:
+) -> Pricing:
     """A tiny Llama on DGX H100 nodes, the parts of it replaced."""
     cluster = topology(node, nodes)
-    return Workload(
+    job = Workload(
         from_config(TINY_LLAMA | (config or {}), source="test", name="tiny"),
         TrainingSpec(seq_len=seq_len, global_batch=sequences),
         framework(name),
@@ -271,6 +273,7 @@ def small_job(
         calibration(cluster.cluster.gpu.name),
         search,
     )
+    return Pricing.candidate(job)
 
 
 def _even_peak(costs: StageCosts) -> int:
@@ -283,7 +286,7 @@ def _some(peaks: list[int]) -> list[int]:
     return [*picked, picked[0] - 1, picked[2] - 1, picked[0] * 3 // 4]
 
 
-def tightened(workload: Workload, blocks: int | None) -> Workload:
+def tightened(workload: Pricing, blocks: int | None) -> Pricing:
     """The same job with about this much room for states and activations.
 
     A huge CUDA context takes the rest.
@@ -296,13 +299,13 @@ def tightened(workload: Workload, blocks: int | None) -> Workload:
     return with_profile(workload, context_gb=taken / 1e9, communicator_gb=0.0)
 
 
-def priced_space(workload: Workload) -> tuple[CostTable, Space]:
+def priced_space(workload: Pricing) -> tuple[CostTable, Space]:
     """The whole declared space of a job, all its meshes priced at once."""
     space = enumerate_space(workload)
     return price_meshes(workload, space.meshes, space.recompute), space
 
 
-def with_profile(workload: Workload, **fields: object) -> Workload:
+def with_profile(workload: Pricing, **fields: object) -> Pricing:
     profile = workload.profile.model_copy(update=fields)
     return replace(workload, framework=replace(workload.framework, profile=profile))
 
@@ -313,7 +316,7 @@ def framework(name: str) -> Framework:
     return replace(found, writers=())
 
 
-def with_host_memory(workload: Workload, memory: float | None) -> Workload:
+def with_host_memory(workload: Pricing, memory: float | None) -> Pricing:
     """The job on nodes with so much memory of their own, or with none known. [B]."""
     cluster = workload.topology.cluster
     node = cluster.node.model_copy(update={"host_memory": memory})

@@ -11,7 +11,7 @@ from string import Template
 from benchmarks.memory import rules
 from benchmarks.memory.checked import measured_rows, tracked_rows
 from benchmarks.memory.jobs import job
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.inference.estimate import cache_bytes_per_token
 from planner.models import preset
 from planner.specs.inference import InferenceSpec
@@ -101,11 +101,11 @@ def _job(
     *,
     framework: str = "torchtitan",
     precision: str = "bf16",
-) -> Workload:
+) -> Pricing:
     return job("llama-2-7b", framework=framework, stack=stack, precision=precision)
 
 
-def _bytes(workload: Workload) -> tuple[str, ...]:
+def _bytes(workload: Pricing) -> tuple[str, ...]:
     each = rules.bytes_per_parameter(workload)
     parts = (each.weights, each.gradients, each.optimizer, each.total)
     return tuple(f"{part:g}" for part in parts)

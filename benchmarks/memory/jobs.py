@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.frugal import resized
 from planner.resolve import resolve
 from planner.specs.job import JobSpec
@@ -22,7 +22,7 @@ def job(
     stack: dict[str, Any] | None = None,
     gpus: int | None = None,
     **training: Any,
-) -> Workload:
+) -> Pricing:
     """A job on a whole cluster, or on some GPUs of one node.
 
     Args:
@@ -40,5 +40,6 @@ def job(
     step = {"seq_len": 4096, "global_batch": 64, **training}
     fields = {"model": model, "cluster": cluster, "framework": framework}
     spec = JobSpec.model_validate({**fields, "training": step, "stack": stack or {}})
-    (found,) = resolve(spec, file="benchmarks/memory", base=Path())
+    (workload,) = resolve(spec, file="benchmarks/memory", base=Path())
+    found = Pricing.candidate(workload)
     return found if gpus is None else resized(found, 1, gpus)

@@ -9,8 +9,8 @@ from planner.alternatives import largest_model
 from planner.cost.checkpoint import saved_bytes
 from planner.cost.meshes import Meshes
 from planner.cost.owned import layer_owned
+from planner.cost.pricing import Pricing
 from planner.cost.states import state_bytes
-from planner.cost.workload import Workload
 from planner.frugal import fewest_gpus, most_frugal, weigh
 from planner.inference.estimate import serving_memory
 from planner.inference.formats import formats
@@ -47,7 +47,7 @@ class Bytes:
         return self.weights + self.gradients + self.optimizer
 
 
-def bytes_per_parameter(workload: Workload) -> Bytes:
+def bytes_per_parameter(workload: Pricing) -> Bytes:
     """States of a layer on one rank over its parameters.
 
     Args:
@@ -67,7 +67,7 @@ def bytes_per_parameter(workload: Workload) -> Bytes:
 
 
 def whole(
-    workload: Workload, *, recompute: str = "none", micro_batch: int = 1
+    workload: Pricing, *, recompute: str = "none", micro_batch: int = 1
 ) -> Layout:
     """A job on one GPU, in one piece.
 
@@ -99,7 +99,7 @@ class OneGpu:
 
 
 def on_one_gpu(
-    workload: Workload, *, recompute: str = "none", micro_batch: int = 1
+    workload: Pricing, *, recompute: str = "none", micro_batch: int = 1
 ) -> OneGpu:
     """Memory of a job on one GPU, if the GPU were large enough.
 

@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.search.calculon import Calculon, Image, offloads
 from benchmarks.search.cases import BESIDE_CALCULON, case
 from planner.cost.meshes import PP_INSIDE
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.resolve import resolve
 from planner.search.space import Space, enumerate_space
 from planner.specs.offload import CATEGORIES, word_for
@@ -59,7 +59,7 @@ def our_layouts(*assignments: str) -> dict[str, set[Image]]:
     return found
 
 
-def _whole(workload: Workload) -> str | None:
+def _whole(workload: Pricing) -> str | None:
     """Categories that a variant offloads, or None where one stays in part on the GPU.
 
     A single layer's part may stay.

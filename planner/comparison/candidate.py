@@ -194,8 +194,7 @@ def unmeasured(workload: Workload) -> tuple[str, ...]:
         experts. [text]
     """
     routed = workload.model.expert_parameters > 0
-    sections = {
-        section for part in workload.parts for section in part.calibration.borrowed
-    }
+    each = (workload.calibration, *(pool.calibration for pool in workload.pools))
+    sections = {section for measured in each for section in measured.borrowed}
     sections -= CORRECTIONS if routed else CORRECTIONS | {"grouped_gemm"}
     return tuple(sorted(section.replace("_", " ") for section in sections))

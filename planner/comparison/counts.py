@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from math import exp, log
 
 from planner.comparison.task import sized
+from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 from planner.search.space import fills
 
@@ -77,7 +78,7 @@ def counts_up_to(workload: Workload, most: int) -> tuple[int, ...]:
     )
 
 
-def is_filled(workloads: Sequence[Workload], nodes: int) -> bool:
+def is_filled(workloads: Sequence[Pricing], nodes: int) -> bool:
     """Tell if some layout uses all nodes of a count.
 
     On any other count nodes stay idle, and the count without them is searched. Nodes

@@ -11,6 +11,7 @@ from functools import cached_property
 from planner.comparison.task import Task, sized
 from planner.cost.goodput import effective_share, young_daly_interval
 from planner.cost.kernels import gemm_rate
+from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 from planner.economics import RunTerms
 from planner.search.fleet import MOST_IDLE, may_idle
@@ -58,23 +59,26 @@ class Floor:
         Returns:
             Least time, and least rent. [-]
         """
-        phases = [[sized(one, nodes) for one in phase] for phase in self.phases]
+        phases = [
+            [one if one.mixed else sized(one, nodes) for one in phase]
+            for phase in self.phases
+        ]
         return Least(
             sum(self._time(phase) for phase in phases),
             tuple(min(map(self._per_step, phase)) for phase in phases),
             self._rent(sized(self.first, nodes), nodes),
         )
 
-    def _time(self, phase: Sequence[Workload]) -> float:
+    def _time(self, phase: Sequence[Pricing]) -> float:
         """Least time of one phase, under the fastest variant. [s]."""
         return min(self._steps(one) * least_step(one) for one in phase)
 
-    def _per_step(self, workload: Workload) -> float:
+    def _per_step(self, workload: Pricing) -> float:
         """Steps at the full batch over the best share of the time that trains. [1]."""
         ramp = workload.training.batch_ramp or ()
         return self._steps(workload, sum(part.tokens for part in ramp))
 
-    def _steps(self, workload: Workload, left_out: float = 0.0) -> float:
+    def _steps(self, workload: Pricing, left_out: float = 0.0) -> float:
         training = workload.training
         tokens = (training.run_tokens or 0.0) - left_out
         steps = tokens / (training.sequences * training.seq_len)
@@ -87,7 +91,7 @@ class Floor:
     def _rent(self, workload: Workload, nodes: int) -> float:
         """Rent of the fewest nodes that a layout may use of some nodes. [USD/s]."""
         its = self._terms.nodes[workload.topology.cluster.node.name]
-        if its.price is None or not its.price.is_rate or workload.mixed:
+        if its.price is None or not its.price.is_rate:
             return 0.0
         used = float(nodes)
         if may_idle(workload):
@@ -97,7 +101,7 @@ class Floor:
         return per_node * (used + self._terms.spare_nodes) / HOUR
 
 
-def least_step(workload: Workload) -> float:
+def least_step(workload: Pricing) -> float:
     """Least step of a job: its matrix products at their best rate on all GPUs.
 
     ::
@@ -130,7 +134,7 @@ def _all_train(workload: Workload) -> bool:
     return workload.training.trains_head and all(k.role == "trained" for k, _ in kinds)
 
 
-def most_share(workload: Workload, terms: RunTerms) -> float:
+def most_share(workload: Pricing, terms: RunTerms) -> float:
     """Largest share of the wall time that a run on all its GPUs can train.
 
     A checkpoint takes at least its fixed wait, and a restart at least its fixed time.

@@ -13,7 +13,7 @@ from hardware.topology import ClusterTopology
 from planner.calibration_file import CalibrationFile
 from planner.comparison.answer import Effort, Question
 from planner.comparison.store import key_of
-from planner.cost.workload import Workload
+from planner.cost.workload import AnyWorkload, Workload
 from planner.economics import RunTerms, run_terms
 from planner.errors import BadInputError
 from planner.resolve import resolve
@@ -211,7 +211,7 @@ class Task:
         return replace(self, counts=counts)
 
 
-def sized(workload: Workload, nodes: int) -> Workload:
+def sized(workload: AnyWorkload, nodes: int) -> AnyWorkload:
     """A job on another number of nodes, all of them in service.
 
     Args:
@@ -222,7 +222,7 @@ def sized(workload: Workload, nodes: int) -> Workload:
         The job on that number of nodes. [-]
     """
     cluster = workload.topology.cluster
-    if cluster.spec.nodes == nodes or workload.mixed:
+    if cluster.spec.nodes == nodes:
         return workload
     tiers = [tier.model_copy(update={"units": ()}) for tier in cluster.spec.tiers]
     fewer = {"nodes": nodes, "tiers": tiers, "out_of_service": 0}

@@ -15,6 +15,7 @@ from planner.cost.modules import (
     rebuilt,
     runs_norm_again,
 )
+from planner.cost.pricing import Pricing
 from planner.cost.weights import keeps_quantised, linear_weights
 from planner.cost.workload import Workload
 from planner.models.blocks import Attention, LayerKind, Mlp, Moe
@@ -66,7 +67,7 @@ def sequence_split(meshes: Meshes) -> Floats:
     return np.where(meshes.sp > 0, 1.0 / meshes.tp, 1.0)
 
 
-def expert_tokens(workload: Workload, meshes: Meshes) -> Floats:
+def expert_tokens(workload: Pricing, meshes: Meshes) -> Floats:
     """Tokens that a rank's experts see per copy, on the busiest rank.
 
     Dispatch spreads the tokens of the ep ranks; expert tensor ranks see the
@@ -85,7 +86,7 @@ def expert_tokens(workload: Workload, meshes: Meshes) -> Floats:
 
 
 def saved_bytes(
-    workload: Workload, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
+    workload: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
 ) -> Floats:
     """Bytes that one layer keeps on the GPU per micro-batch.
 
@@ -105,7 +106,7 @@ def saved_bytes(
 
 
 def kept_bytes(
-    workload: Workload, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
+    workload: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
 ) -> Floats:
     """Bytes that one layer keeps per micro-batch under a kind of recompute.
 
@@ -129,7 +130,7 @@ def kept_bytes(
 
 
 def counted_bytes(
-    workload: Workload, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
+    workload: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
 ) -> Floats:
     """Bytes that one layer keeps per micro-batch, by formula.
 
@@ -170,7 +171,7 @@ def counted_bytes(
 
 
 def _tensor_bytes(
-    workload: Workload,
+    workload: Pricing,
     layer: LayerKind,
     tensor: SavedTensor,
     kind: RecomputeKind,
@@ -183,7 +184,7 @@ def _tensor_bytes(
 
 
 def _beside_bytes(
-    workload: Workload, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
+    workload: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
 ) -> Floats:
     """Bytes of dropout masks, adapters' columns, repeated K and V, and scores. [B].
 
@@ -200,7 +201,7 @@ def _beside_bytes(
     return total + (inner + scores) * local / meshes.tp
 
 
-def _repeated(workload: Workload, layer: LayerKind) -> float:
+def _repeated(workload: Pricing, layer: LayerKind) -> float:
     """Columns that repeated keys and values add: ``2 (a - g) d``, else none. [1]."""
     attention = layer.attention
     if not workload.recipe.repeats_kv or not isinstance(attention, Attention):
@@ -208,7 +209,7 @@ def _repeated(workload: Workload, layer: LayerKind) -> float:
     return 2.0 * (attention.heads - attention.kv_heads) * attention.head_dim
 
 
-def score_bytes(workload: Workload, layer: LayerKind) -> float:
+def score_bytes(workload: Pricing, layer: LayerKind) -> float:
     """Bytes per token of the explicit scores that an unfused attention keeps.
 
     The softmax's output, ``2 a s``; with dropout also the dropout's output and mask,
@@ -241,7 +242,7 @@ def key_share(layer: LayerKind) -> float:
 
 
 def _share(
-    workload: Workload, tensor: SavedTensor, kind: RecomputeKind, meshes: Meshes
+    workload: Pricing, tensor: SavedTensor, kind: RecomputeKind, meshes: Meshes
 ) -> "Floats | float":
     """Tokens of one saved tensor on a rank, times the share of its columns."""
     if tensor.split == "expert":
@@ -263,7 +264,7 @@ def _columns(tensor: SavedTensor, meshes: Meshes) -> "Floats | float":
 
 
 def _element(
-    workload: Workload, layer: LayerKind, tensor: SavedTensor, kind: RecomputeKind
+    workload: Pricing, layer: LayerKind, tensor: SavedTensor, kind: RecomputeKind
 ) -> float:
     """Bytes per element of a saved tensor as the stack keeps it. [B].
 
@@ -291,7 +292,7 @@ def _element(
 
 
 def transient_bytes(
-    workload: Workload, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
+    workload: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
 ) -> Floats:
     """Bytes that the backward of one layer needs beside the saved activations.
 
@@ -326,7 +327,7 @@ def transient_bytes(
 
 
 def _counted_transient(
-    workload: Workload, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
+    workload: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
 ) -> Floats:
     """Bytes that the backward of one layer needs by formula, without offload. [B]."""
     if layer.role == "below":
@@ -354,7 +355,7 @@ def _counted_transient(
 
 
 def _rebuilt_bytes(
-    workload: Workload, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
+    workload: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
 ) -> tuple[Floats, Floats]:
     """Bytes that recomputed modules build again: attention half, other half. [B]."""
     halves = np.zeros(len(meshes)), np.zeros(len(meshes))
@@ -366,7 +367,7 @@ def _rebuilt_bytes(
     return halves
 
 
-def _ffn_gradients(workload: Workload, layer: LayerKind, meshes: Meshes) -> Floats:
+def _ffn_gradients(workload: Pricing, layer: LayerKind, meshes: Meshes) -> Floats:
     """Gradients of a feed-forward half's inner tensors, alive together."""
     ffn = layer.ffn
     if isinstance(ffn, Mlp):

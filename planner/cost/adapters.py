@@ -7,6 +7,7 @@ import numpy as np
 
 from planner.cost.kernels import ELEMENT, gemm_rate, gemm_time, memory_time
 from planner.cost.meshes import Floats, Meshes
+from planner.cost.pricing import Pricing
 from planner.cost.quantised import HALF, element_bytes, is_quantised
 from planner.cost.workload import Workload
 from planner.models.blocks import LayerKind, Moe
@@ -273,7 +274,7 @@ def adapter_widths(workload: Workload, layer: LayerKind) -> float:
 
 
 def adapter_times(
-    workload: Workload,
+    workload: Pricing,
     layer: LayerKind,
     gemm: Gemm,
     shape: tuple[Floats, Floats, Floats],
@@ -310,7 +311,7 @@ def adapter_times(
 
 
 def adapter_weight_times(
-    workload: Workload,
+    workload: Pricing,
     layer: LayerKind,
     gemm: Gemm,
     shape: tuple[Floats, Floats, Floats],
@@ -355,7 +356,7 @@ def adapter_width(
 
 
 def _pair_weight_time(
-    workload: Workload, rows: Floats, outputs: Floats, inputs: Floats
+    workload: Pricing, rows: Floats, outputs: Floats, inputs: Floats
 ) -> Floats:
     """Weight gradients of one adapter's two factors. [s], shape (meshes,)."""
     rate = gemm_rate(workload, narrow=False)
@@ -365,7 +366,7 @@ def _pair_weight_time(
 
 
 def _pair_times(
-    workload: Workload, rows: Floats, outputs: Floats, inputs: Floats
+    workload: Pricing, rows: Floats, outputs: Floats, inputs: Floats
 ) -> tuple[Floats, Floats]:
     """Forward and backward of one adapter's two factors. [s], shape (meshes,)."""
     rate = gemm_rate(workload, narrow=False)

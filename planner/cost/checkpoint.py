@@ -8,8 +8,8 @@ import numpy as np
 from planner.cost.layouts import counts_of, recompute_kinds
 from planner.cost.meshes import Meshes
 from planner.cost.owned import Owned, embedding_owned, head_owned, layer_owned
+from planner.cost.pricing import Pricing
 from planner.cost.states import held_bytes, state_bytes, unsaved_bytes
-from planner.cost.workload import Workload
 from planner.specs.layout import Layout, Offload
 from planner.specs.memory import Checkpoint
 
@@ -45,7 +45,7 @@ class Saved:
         return self.weights + self.optimizer
 
 
-def saved_bytes(workload: Workload, zero_stage: int) -> Saved:
+def saved_bytes(workload: Pricing, zero_stage: int) -> Saved:
     """Bytes that a framework saves of a model: weights, master copies, moments.
 
     Trained parameters as one rank alone would hold them at a ZeRO stage, without a
@@ -77,7 +77,7 @@ def _alone(zero_stage: int) -> Meshes:
     return Meshes.of_layout(Layout(zero_stage=zero_stage, grad_accum=2))
 
 
-def _unit(workload: Workload, owned: Owned, alone: Meshes) -> Saved:
+def _unit(workload: Pricing, owned: Owned, alone: Meshes) -> Saved:
     """Bytes that a framework saves of a unit: weights, master copies, moments. [B]."""
     here = replace(workload, offload=Offload())
     states, unsaved = state_bytes(here, owned, alone), unsaved_bytes(here, alone)
@@ -88,7 +88,7 @@ def _unit(workload: Workload, owned: Owned, alone: Meshes) -> Saved:
     return Saved(*(float(np.asarray(x)[0]) for x in (parameters, weights, optimizer)))
 
 
-def checkpoint(workload: Workload, layout: Layout) -> Checkpoint:
+def checkpoint(workload: Pricing, layout: Layout) -> Checkpoint:
     """Size of one checkpoint of a job under a layout.
 
     Every trained parameter is saved once: ``sum of P (weight + master + moments)``.
@@ -117,7 +117,7 @@ def checkpoint(workload: Workload, layout: Layout) -> Checkpoint:
     )
 
 
-def _rank_bytes(workload: Workload, layout: Layout) -> Iterator[float]:
+def _rank_bytes(workload: Pricing, layout: Layout) -> Iterator[float]:
     """Bytes that the first data-parallel rank of every stage writes. [B]."""
     meshes, menu = Meshes.of_layout(layout), recompute_kinds(layout)
     layers = counts_of(workload, layout, menu).sum(axis=2)
@@ -131,7 +131,7 @@ def _rank_bytes(workload: Workload, layout: Layout) -> Iterator[float]:
     yield from by_stage.reshape(-1, layout.pp).sum(axis=0).tolist()
 
 
-def _written(workload: Workload, owned: Owned, layout: Layout) -> float:
+def _written(workload: Pricing, owned: Owned, layout: Layout) -> float:
     """Bytes that one rank writes of one unit. [B]."""
     meshes = Meshes.of_layout(layout)
     saved = _unit(workload, owned, _alone(layout.zero_stage))

@@ -9,8 +9,8 @@ from hardware.calibration import NetworkCalibration, network
 from hardware.domains import domain_calibration
 from hardware.nccl import NcclConstants, nccl
 from planner.cost.meshes import Floats, Groups
+from planner.cost.pricing import Pricing
 from planner.cost.tuner import message_latency, ring_latency, tree_latency
-from planner.cost.workload import Workload
 
 CURVE_RANKS = 8
 """Ranks of the measured all-reduce curves. [1]"""
@@ -44,7 +44,7 @@ class Fabric:
     """Line rate at which one collective can leave a domain. [B/s]"""
 
 
-def fabric(workload: Workload) -> Fabric:
+def fabric(workload: Pricing) -> Fabric:
     """Collect the measured rates that the cluster of a job needs.
 
     Args:

@@ -11,6 +11,7 @@ from planner.cost import meshes as axes
 from planner.cost.activations import tokens
 from planner.cost.kernels import ELEMENT
 from planner.cost.meshes import Floats, Groups, Meshes
+from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 
 GB = 1e9
@@ -22,7 +23,7 @@ BOTH_WAYS = 2
 Mask = npt.NDArray[np.bool_]
 
 
-def communication_bytes(workload: Workload, meshes: Meshes) -> Floats:
+def communication_bytes(workload: Pricing, meshes: Meshes) -> Floats:
     """Bytes that NCCL and overlapped exchanges have allocated on a rank.
 
     One communicator per group in use, each with the buffers of its connections;
@@ -47,7 +48,7 @@ def communication_bytes(workload: Workload, meshes: Meshes) -> Floats:
     return total + _overlap_bytes(workload, meshes)
 
 
-def _overlap_bytes(workload: Workload, meshes: Meshes) -> Floats:
+def _overlap_bytes(workload: Pricing, meshes: Meshes) -> Floats:
     """Registered activations of tensor exchanges that overlap. [B]."""
     count = workload.recipe.overlap_buffers * workload.takes("tp_overlap", meshes)
     message = ELEMENT * workload.model.hidden * tokens(workload, meshes)

@@ -9,7 +9,7 @@ from planner.cost import meshes as axes
 from planner.cost.activations import sequence_split, tokens
 from planner.cost.collectives import Fabric
 from planner.cost.meshes import Floats, Groups, Meshes
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 
 CAUSES = ("compute", "tp_comm", "cp_comm", "ep_comm", "dp_comm", "recompute", "other")
 """Causes of exposed time inside a layer, in the words of the estimate."""
@@ -45,7 +45,7 @@ class Parts:
 class Context:
     """Columns that every layer kind shares: fabrics, groups, token counts."""
 
-    workload: Workload
+    workload: Pricing
     meshes: Meshes
     links: Fabric
     tensor: Groups
@@ -57,7 +57,7 @@ class Context:
     expert_tensor: Groups
 
     @classmethod
-    def of(cls, workload: Workload, meshes: Meshes) -> "Context":
+    def of(cls, workload: Pricing, meshes: Meshes) -> "Context":
         """Look up groups and rates once for all layer kinds.
 
         Args:

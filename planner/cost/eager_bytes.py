@@ -15,6 +15,7 @@ import numpy.typing as npt
 from planner.cost.adapters import MEGATRON_TARGETS
 from planner.cost.kernels import is_unfused
 from planner.cost.meshes import Floats, Meshes
+from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 from planner.eager import (
     BlockMemory,
@@ -50,7 +51,7 @@ class EagerEnds:
 
 
 def replayed_block(
-    workload: Workload, layer: LayerKind, kind: str, meshes: Meshes
+    workload: Pricing, layer: LayerKind, kind: str, meshes: Meshes
 ) -> tuple[Floats, Floats]:
     """Saved and transient bytes of one block.
 
@@ -86,7 +87,7 @@ def replayed_block(
     return saved, transient
 
 
-def replayed_ends(workload: Workload, meshes: Meshes) -> EagerEnds:
+def replayed_ends(workload: Pricing, meshes: Meshes) -> EagerEnds:
     """Bytes of embedding, norm, head and loss outside the blocks.
 
     Args:
@@ -165,7 +166,7 @@ def _index(workload: Workload, layer: LayerKind) -> int | None:
 
 
 def _cases(
-    workload: Workload, kind: str, meshes: Meshes
+    workload: Pricing, kind: str, meshes: Meshes
 ) -> Iterator[tuple[EagerCase, npt.NDArray[np.int64]]]:
     """Distinct cases of the meshes that can be replayed, each with its rows."""
     eager, legal = is_unfused(workload), _may_replay(workload, meshes)
@@ -201,7 +202,7 @@ def _cases(
         yield case, rows
 
 
-def is_replayed(workload: Workload, meshes: Meshes) -> npt.NDArray[np.bool_]:
+def is_replayed(workload: Pricing, meshes: Meshes) -> npt.NDArray[np.bool_]:
     """Tell where the replay has policy, formats, family, degrees and operators.
 
     Args:
@@ -214,7 +215,7 @@ def is_replayed(workload: Workload, meshes: Meshes) -> npt.NDArray[np.bool_]:
     return ~np.isnan(replayed_ends(workload, meshes).loss)
 
 
-def _may_replay(workload: Workload, meshes: Meshes) -> npt.NDArray[np.bool_]:
+def _may_replay(workload: Pricing, meshes: Meshes) -> npt.NDArray[np.bool_]:
     """Tell where the replay has policy, formats, family and degrees."""
     training, model = workload.training, workload.model
     known = workload.replay != NOTHING and training.precision in HALF

@@ -9,6 +9,7 @@ from planner.cost.layouts import counts_of, recompute_kinds
 from planner.cost.meshes import Meshes
 from planner.cost.mixed import price_meshes
 from planner.cost.pipeline import Counts, step_ns
+from planner.cost.pricing import Pricing
 from planner.cost.room import device_bytes
 from planner.cost.stack import set_by_hand, stack_in_force
 from planner.cost.table import CostTable
@@ -32,7 +33,7 @@ GIB = 2**30
 class Priced:
     """One layout with its row of the table."""
 
-    workload: Workload
+    workload: Pricing
     layout: Layout
     table: CostTable
     costs: StageCosts
@@ -55,8 +56,8 @@ def price(workload: Workload, layout: Layout, *, timed: bool = True) -> Priced:
     Returns:
         The layout's integers.
     """
-    menu, workload = recompute_kinds(layout), workload.under(layout)
-    table = price_meshes(workload, Meshes.of_layout(layout), menu, timed=timed)
+    menu, pricing = recompute_kinds(layout), Pricing.of(workload, layout)
+    table = price_meshes(pricing, Meshes.of_layout(layout), menu, timed=timed)
     costs = table.stage_costs(
         0,
         schedule=layout.schedule,
@@ -64,7 +65,7 @@ def price(workload: Workload, layout: Layout, *, timed: bool = True) -> Priced:
         menu=tuple(range(len(menu))),
         hosting=tuple(len(pool.stages) for pool in layout.pools),
     )
-    return Priced(workload, layout, table, costs, counts_of(workload, layout, menu))
+    return Priced(pricing, layout, table, costs, counts_of(pricing, layout, menu))
 
 
 def estimate(workload: Workload, layout: Layout) -> Estimate:
@@ -78,13 +79,12 @@ def estimate(workload: Workload, layout: Layout) -> Estimate:
         The estimate, with stack and assumptions.
     """
     priced = price(workload, layout)
-    workload = priced.workload
-    step = priced.step_s
+    pricing, step = priced.workload, priced.step_s
     tokens = workload.sequences * workload.training.seq_len / step
     flops = _model_tflops(workload, tokens / layout.gpus)
-    peak = _mean_peak(workload, layout) / 1e12
+    peak = _mean_peak(pricing, layout) / 1e12
     breakdown = time_breakdown(priced.table, priced.costs, priced.counts)
-    band = workload.uncertainty.step(breakdown.other / step)
+    band = pricing.uncertainty.step(breakdown.other / step)
     memory = memory_estimate(priced)
     return Estimate(
         step_time_s=Interval.around(step, band),
@@ -98,16 +98,16 @@ def estimate(workload: Workload, layout: Layout) -> Estimate:
         hfu=_hardware_tflops(priced, tokens / layout.gpus) / peak,
         time_breakdown_s=breakdown,
         memory=memory,
-        stack=stack_in_force(workload),
+        stack=stack_in_force(pricing),
         assumptions=(
-            *idle_nodes(workload, layout),
-            *assumptions(workload),
+            *idle_nodes(pricing, layout),
+            *assumptions(pricing),
             *host_assumptions(priced.table, memory),
         ),
     )
 
 
-def _mean_peak(workload: Workload, layout: Layout) -> float:
+def _mean_peak(workload: Pricing, layout: Layout) -> float:
     """Dense peak of the GPUs used, their mean where pools differ. [FLOP/s]."""
     if not workload.mixed:
         return workload.peak_flops
@@ -174,7 +174,7 @@ def _hardware_tflops(priced: Priced, tokens_per_s: float) -> float:
     return per_token * tokens_per_s / 1e12
 
 
-def _again(workload: Workload, layer: LayerKind, name: str) -> float:
+def _again(workload: Pricing, layer: LayerKind, name: str) -> float:
     """FLOPs per token that one layer runs again under a recompute kind."""
     kind = workload.recipe.kind(name)
     keys = layer.attention.attended(workload.training.seq_len, causal=False)
@@ -198,7 +198,7 @@ def memory_estimate(priced: Priced) -> MemoryEstimate:
     stages = stage_memories(priced.table, priced.costs, priced.counts)
     parts = priced.workload.parts
 
-    def home(stage: StageMemory) -> Workload:
+    def home(stage: StageMemory) -> Pricing:
         return parts[priced.costs.pool(stage.stage)]
 
     def fullness(stage: StageMemory) -> tuple[float, float]:
@@ -224,7 +224,7 @@ def memory_estimate(priced: Priced) -> MemoryEstimate:
     )
 
 
-def _device_interval(workload: Workload, stage: StageMemory) -> Interval:
+def _device_interval(workload: Pricing, stage: StageMemory) -> Interval:
     """Device memory under both bounds of its band, states at least. [GiB].
 
     Parameters times bytes are counted: no band makes them less.
@@ -239,7 +239,7 @@ def _device_interval(workload: Workload, stage: StageMemory) -> Interval:
     return found.at_least(stage.counted)
 
 
-def idle_nodes(workload: Workload, layout: Layout) -> tuple[str, ...]:
+def idle_nodes(workload: Pricing, layout: Layout) -> tuple[str, ...]:
     """Describe the GPUs in service that a layout leaves idle.
 
     Args:
@@ -281,7 +281,7 @@ def idle_words(workload: Workload, layout: Layout) -> str:
     return " and ".join(parts) + " idle"
 
 
-def assumptions(workload: Workload) -> tuple[str, ...]:
+def assumptions(workload: Pricing) -> tuple[str, ...]:
     """List what an estimate rests on and what it leaves out, in words.
 
     Args:

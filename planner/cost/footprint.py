@@ -26,6 +26,7 @@ from planner.cost.pipeline import (
     stages_by_rank,
     stages_of,
 )
+from planner.cost.pricing import Pricing
 from planner.cost.room import (
     buffer_bytes,
     context_bytes,
@@ -34,7 +35,6 @@ from planner.cost.room import (
 )
 from planner.cost.states import States, state_bytes
 from planner.cost.table import CostTable
-from planner.cost.workload import Workload
 from planner.schedules.inflight import Peak
 from planner.specs.estimate import MomentMemory, StageMemory
 from planner.specs.table import BLOCK, StageCosts
@@ -82,7 +82,7 @@ def stage_memories(
 class Beside:
     """Buffers and communication memory at every moment of every rank. [B]."""
 
-    workload: Workload
+    workload: Pricing
     buffers: float
     communication: float
 

@@ -7,6 +7,7 @@ from planner.cost.kernels import ELEMENT
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.optimizers import moment_bytes
 from planner.cost.owned import Owned, padded_vocab
+from planner.cost.pricing import Pricing
 from planner.cost.quantised import HALF, gather_width
 from planner.cost.workload import Workload
 
@@ -23,7 +24,7 @@ SINGLE = 4
 """Bytes of an fp32 number. [B]"""
 
 
-def unit_bytes(workload: Workload, owned: Owned) -> Floats:
+def unit_bytes(workload: Pricing, owned: Owned) -> Floats:
     """Bytes of a unit's whole parameters as they are gathered: ``w_g n``.
 
     Args:
@@ -44,7 +45,7 @@ def _updated(owned: Owned, meshes: Meshes) -> Floats:
     return dense + owned.expert / np.where(sharded, meshes.expert_shard, 1)
 
 
-def step_copies(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
+def step_copies(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     """Bytes that an optimizer step copies of all parameters at once: ``w n / S``.
 
     Adam over lists of tensors makes the roots of all second moments before it
@@ -72,7 +73,7 @@ def step_copies(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
     return each * stays * _updated(owned, meshes)
 
 
-def step_working(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
+def step_working(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     """Bytes that an optimizer step makes of one tensor, the unit's largest.
 
     A loop of Adam: one number in the format of the moments. Adafactor: two fp32
@@ -112,7 +113,7 @@ def step_working(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
     return nothing
 
 
-def load_copies(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
+def load_copies(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     """Bytes of moments that a resume loads beside the optimizer's own moments.
 
     Args:
@@ -132,7 +133,7 @@ def load_copies(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
 
 
 def save_staging(
-    workload: Workload, owned: Owned, meshes: Meshes
+    workload: Pricing, owned: Owned, meshes: Meshes
 ) -> tuple[Floats, Floats]:
     """Bytes of ZeRO-3 shards that a checkpoint makes whole.
 
@@ -170,7 +171,7 @@ def quantising_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> Floats
     return HALF * owned.largest[0] * owned.largest[1] + nothing
 
 
-def tied_gradient(workload: Workload, meshes: Meshes) -> Floats:
+def tied_gradient(workload: Pricing, meshes: Meshes) -> Floats:
     """Bytes of a tied head's gradient, to which the embedding's is added.
 
     Args:
@@ -188,7 +189,7 @@ def tied_gradient(workload: Workload, meshes: Meshes) -> Floats:
     return np.where(tied & (meshes.pp == 1), ELEMENT * table, 0.0)
 
 
-def embedding_temporaries(workload: Workload, meshes: Meshes) -> tuple[Floats, Floats]:
+def embedding_temporaries(workload: Pricing, meshes: Meshes) -> tuple[Floats, Floats]:
     """Bytes that the embedding's backward makes beside its gradient's own room.
 
     The 16-bit gradient, ``2 V h / t``, or 2 V h where the gradient of a table split

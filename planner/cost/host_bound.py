@@ -9,15 +9,15 @@ from planner.cost.ends import embedding_end, head_end
 from planner.cost.host_memory import at_home
 from planner.cost.meshes import PP_INSIDE, Floats, Ints, Meshes
 from planner.cost.owned import Owned, embedding_owned, head_owned, layer_owned
+from planner.cost.pricing import Pricing
 from planner.cost.states import state_bytes
-from planner.cost.workload import Workload
 from planner.specs.layout import Offload
 from planner.specs.table import BLOCK
 
 Bools = npt.NDArray[np.bool_]
 
 
-def leaves_the_gpus(workload: Workload) -> bool:
+def leaves_the_gpus(workload: Pricing) -> bool:
     """Tell if anything of a job lies in its hosts' memory.
 
     Args:
@@ -31,7 +31,7 @@ def leaves_the_gpus(workload: Workload) -> bool:
 
 
 def host_bound(
-    workload: Workload,
+    workload: Pricing,
     meshes: Meshes,
     *,
     vpp: Ints,
@@ -80,7 +80,7 @@ def host_bound(
 
 
 def _states(
-    workload: Workload,
+    workload: Pricing,
     meshes: Meshes,
     most: Ints,
     node: Ints,
@@ -114,7 +114,7 @@ def _on_one_stage(meshes: Meshes, node: Ints) -> Ints:
     return np.asarray(rounds * turn + np.minimum(rest, turn))
 
 
-def _away(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
+def _away(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     """States of a unit that its rank keeps in host memory. [B]."""
     home = state_bytes(at_home(workload), owned, meshes)
     here = state_bytes(workload, owned, meshes)
@@ -131,7 +131,7 @@ def _in_flight(
 
 
 def _activations(
-    workload: Workload,
+    workload: Pricing,
     meshes: Meshes,
     flying: tuple[Ints, Ints],
     layers: Ints,

@@ -10,9 +10,9 @@ from planner.cost.footprint import GIB, stage_memories
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.owned import Owned, embedding_owned, head_owned, layer_owned
 from planner.cost.pipeline import Counts, stages_by_rank
+from planner.cost.pricing import Pricing
 from planner.cost.states import States, state_bytes
 from planner.cost.table import CostTable, fill_table
-from planner.cost.workload import Workload
 from planner.specs.estimate import HostMemory, MemoryEstimate
 from planner.specs.layout import Layout, Offload
 from planner.specs.table import StageCosts
@@ -113,7 +113,7 @@ def _stages_of_ranks(layout: Layout) -> npt.NDArray[np.int64]:
     return ranks // inside % layout.pp
 
 
-def at_home(workload: Workload) -> Workload:
+def at_home(workload: Pricing) -> Pricing:
     """Job with everything on its GPUs.
 
     Args:
@@ -147,7 +147,7 @@ def _ranks_states(
     return by_rank[:, 0], by_rank[:, 1]
 
 
-def _away(workload: Workload, owned: Owned, meshes: Meshes) -> tuple[float, float]:
+def _away(workload: Pricing, owned: Owned, meshes: Meshes) -> tuple[float, float]:
     """States of a unit that its rank keeps in host memory, and on drives. [B]."""
     home = state_bytes(at_home(workload), owned, meshes)
     here = state_bytes(workload, owned, meshes)

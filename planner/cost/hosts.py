@@ -4,6 +4,7 @@ import numpy as np
 
 from hardware.host import host, nvme
 from planner.cost.meshes import Floats, Meshes
+from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 
 ADAM_STATES = 12.0
@@ -28,7 +29,7 @@ def copy_bandwidth(workload: Workload) -> float:
     return float(link.bandwidth * host(link.name).copy_efficiency)
 
 
-def host_update_time(workload: Workload, updated: Floats) -> Floats:
+def host_update_time(workload: Pricing, updated: Floats) -> Floats:
     """Optimizer step on the host: gradients down, Adam in host memory, weights up.
 
     ``o P ((w_grad + w_param) / B_host + 28 / B_memory)`` with o the share that
@@ -91,7 +92,7 @@ def paging_time(workload: Workload, moments: Floats) -> Floats:
     return 2.0 * moments / copy_bandwidth(workload)
 
 
-def fetch_time(workload: Workload, sharded: Floats) -> Floats:
+def fetch_time(workload: Pricing, sharded: Floats) -> Floats:
     """Time to fetch a rank's shard of a unit from the host, in the format kept.
 
     Args:
@@ -113,7 +114,7 @@ def fetch_time(workload: Workload, sharded: Floats) -> Floats:
     return moved / rate
 
 
-def exposed_copies(workload: Workload, saved: Floats, beside: Floats) -> Floats:
+def exposed_copies(workload: Pricing, saved: Floats, beside: Floats) -> Floats:
     """Exposed time of copying a layer's activations beside its own pass.
 
     ``max(0, o A / B_host - t)``: out during the forward, back in the backward.
@@ -132,7 +133,7 @@ def exposed_copies(workload: Workload, saved: Floats, beside: Floats) -> Floats:
     return np.maximum(copied - beside, 0.0)
 
 
-def kept_share(workload: Workload, meshes: Meshes) -> dict[str, "Floats | float"]:
+def kept_share(workload: Pricing, meshes: Meshes) -> dict[str, "Floats | float"]:
     """Share of each category of states that stays on the GPU.
 
     Args:

@@ -7,6 +7,7 @@ import numpy as np
 
 from hardware.calibration import AttentionCurve, GemmCalibration
 from planner.cost.meshes import Floats
+from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 
 ELEMENT = 2
@@ -58,7 +59,7 @@ class GemmRate:
 
 
 def gemm_rate(
-    workload: Workload, *, grouped: bool = False, narrow: bool = True
+    workload: Pricing, *, grouped: bool = False, narrow: bool = True
 ) -> GemmRate:
     """Look up the rate of dense or grouped GEMMs for the job's precision.
 
@@ -97,7 +98,7 @@ def _element(workload: Workload, dtype: str) -> float:
     return 2 * ELEMENT if wide else NARROW.get(dtype, ELEMENT)
 
 
-def _gradient_traffic(workload: Workload) -> float:
+def _gradient_traffic(workload: Pricing) -> float:
     """Bytes moved per weight gradient element; of fp16 as of fp32. [B]."""
     half = workload.training.precision == "fp16"
     return ACCUMULATED if half else workload.profile.gradient_traffic
@@ -114,7 +115,7 @@ def _peak(workload: Workload, dtype: str) -> float:
     return peak
 
 
-def cast_time(workload: Workload, elements: Floats) -> Floats:
+def cast_time(workload: Pricing, elements: Floats) -> Floats:
     """Time to cast a GEMM's input to the job's format below half precision.
 
     Args:
@@ -199,7 +200,7 @@ def attention_kernel(workload: Workload) -> str:
     The first kernel of the GPU's calibration, where the stack names none for the
     architecture.
     """
-    kernel = workload.profile.attention_kernel
+    kernel = workload.framework.profile.attention_kernel
     if isinstance(kernel, str):
         return kernel
     first = workload.calibration.attention[0].kernel
@@ -249,7 +250,7 @@ def is_unfused(workload: Workload) -> bool:
 
 
 def unfused_time(
-    workload: Workload, *, flops: Floats, scores: Floats, head_dim: int
+    workload: Pricing, *, flops: Floats, scores: Floats, head_dim: int
 ) -> tuple[Floats, Floats]:
     """Forward and backward time of attention by explicit scores.
 
@@ -285,7 +286,7 @@ def unfused_time(
 
 
 def attention_time(
-    workload: Workload, *, flops: Floats, query_blocks: Floats, head_dim: int
+    workload: Pricing, *, flops: Floats, query_blocks: Floats, head_dim: int
 ) -> tuple[Floats, Floats]:
     """Forward and backward time of the attention core.
 
@@ -323,7 +324,7 @@ def attention_time(
     return times[0], times[1]
 
 
-def operator_latency(workload: Workload) -> float:
+def operator_latency(workload: Pricing) -> float:
     """Latency of one kernel of the stack on the GPU beside its work. [s].
 
     Args:
@@ -348,7 +349,7 @@ def stream_rate(workload: Workload) -> float:
     return float(workload.gpu.memory_bandwidth * measured)
 
 
-def memory_time(workload: Workload, moved: Floats, operators: float) -> Floats:
+def memory_time(workload: Pricing, moved: Floats, operators: float) -> Floats:
     """Time of memory-bound operators.
 
     ::

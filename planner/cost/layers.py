@@ -14,8 +14,8 @@ from planner.cost.kernels import cast_time, gemm_rate, gemm_time
 from planner.cost.launch import launched
 from planner.cost.meshes import Floats
 from planner.cost.operators import operator_times
+from planner.cost.pricing import Pricing
 from planner.cost.recompute import launch_share, module_time
-from planner.cost.workload import Workload
 from planner.models.blocks import LayerKind, Moe
 from planner.models.parts import Gemm
 from planner.specs.recompute import RecomputeKind
@@ -133,13 +133,13 @@ def gemm_times(context: Context, layer: LayerKind, gemm: Gemm) -> tuple[Floats, 
 
 
 def _casts(
-    workload: Workload, rows: Floats, outputs: Floats, inputs: Floats
+    workload: Pricing, rows: Floats, outputs: Floats, inputs: Floats
 ) -> tuple[Floats, Floats]:
     """Time to cast a GEMM's input forward, its output's gradient backward. [s]."""
     return cast_time(workload, rows * inputs), cast_time(workload, rows * outputs)
 
 
-def _weight_casts(workload: Workload, weights: Floats) -> tuple[Floats, Floats]:
+def _weight_casts(workload: Pricing, weights: Floats) -> tuple[Floats, Floats]:
     """Time to cast a GEMM's weight each way, where none is kept quantised. [s]."""
     kept = workload.recipe.keeps_fp8
     once = weights * 0.0 if kept else cast_time(workload, weights)

@@ -7,13 +7,14 @@ import numpy as np
 
 from planner.cost.meshes import ORDERS, Meshes
 from planner.cost.pipeline import Counts
+from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 from planner.specs.context import CP_KINDS
 from planner.specs.layout import Layout, PoolStages, RecomputeRange, Schedule, Stage
 
 
 def layout_of(
-    workload: Workload,
+    workload: Pricing,
     meshes: Meshes,
     row: int,
     *,
@@ -68,12 +69,12 @@ def layout_of(
 
 
 def _pools(
-    workload: Workload, at: dict[str, int], hosting: Sequence[int]
+    workload: Pricing, at: dict[str, int], hosting: Sequence[int]
 ) -> tuple[PoolStages, ...]:
     """Ranks of the pipeline that each pool of a mixed fleet hosts."""
-    each = hosting or [at["pp"]] * len(workload.hosts)
+    each = hosting or [at["pp"]] * len(workload.stage_pools)
     first, pools = 0, []
-    for pool, ranks in zip(workload.hosts, each, strict=True):
+    for pool, ranks in zip(workload.stage_pools, each, strict=True):
         stages = tuple(range(first, first + ranks))
         tp, dp = int(at["tp"] * pool.wider), int(at["dp"] * pool.more)
         pools += [PoolStages(pool=pool.name, stages=stages, tp=tp, dp=dp)]

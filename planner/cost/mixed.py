@@ -17,11 +17,11 @@ from planner.cost.communicators import communication_bytes
 from planner.cost.context import Context
 from planner.cost.meshes import Floats, Ints, Meshes
 from planner.cost.pipeline import Counts, rank_blocks
+from planner.cost.pricing import Pricing
 from planner.cost.room import buffer_bytes, context_bytes, device_bytes
 from planner.cost.table import CostTable, EndColumns, fill_table
 from planner.cost.transfers import stage_transfer
 from planner.cost.units import Unit, nanoseconds
-from planner.cost.workload import Workload
 from planner.schedules.placement import placement
 from planner.specs.table import BLOCK, LayerCosts, StageCosts
 
@@ -160,7 +160,7 @@ def quickest(costs: StageCosts) -> int:
 
 
 def price_meshes(
-    workload: Workload, meshes: Meshes, menu: tuple[str, ...], *, timed: bool = True
+    workload: Pricing, meshes: Meshes, menu: tuple[str, ...], *, timed: bool = True
 ) -> CostTable:
     """Price every mesh at once, on one pool or on several.
 
@@ -202,7 +202,7 @@ def price_meshes(
     )
 
 
-def border_time(workload: Workload, meshes: Meshes) -> Ints:
+def border_time(workload: Pricing, meshes: Meshes) -> Ints:
     """Time to hand activations to a stage on the next pool.
 
     Each GPU sends, or takes in, its own part of the activations. The NIC share, the
@@ -243,7 +243,7 @@ def _way_out(context: Context) -> Floats:
 
 
 def heaviest_bytes(
-    workload: Workload, mesh: Meshes, costs: StageCosts, counts: Counts
+    workload: Pricing, mesh: Meshes, costs: StageCosts, counts: Counts
 ) -> float:
     """Device memory of the heaviest rank of a split.
 

@@ -125,7 +125,7 @@ def is_known(workload: Workload, name: str) -> bool:
     Returns:
         False for a name of no kind, too.
     """
-    limits, recipe = workload.framework.limits, workload.recipe
+    limits, recipe = workload.framework.limits, workload.framework.recipe
     if name in recipe.kinds:
         return name in limits.recompute
     if block_of(name):
@@ -145,7 +145,7 @@ def known_kinds(workload: Workload) -> str:
     Returns:
         For example `none, full, or layernorm, moe with + between them`. [text]
     """
-    limits, recipe = workload.framework.limits, workload.recipe
+    limits, recipe = workload.framework.limits, workload.framework.recipe
     plain = [name for name in limits.recompute if name in recipe.kinds]
     modules = [
         name
@@ -173,6 +173,6 @@ def combinations(workload: Workload) -> tuple[str, ...]:
 def _does_anything(workload: Workload, module: RecomputeModule) -> bool:
     """Tell if a module drops a tensor of some layer, and may be recomputed at all."""
     scaled = workload.training.precision == "fp8"
-    if scaled and workload.profile.fp8_recipe in module.not_under_fp8:
+    if scaled and workload.framework.profile.fp8_recipe in module.not_under_fp8:
         return False
     return any(dropped(module, layer) for layer in workload.kinds)

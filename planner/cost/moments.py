@@ -23,9 +23,9 @@ from planner.cost.handling import (
 )
 from planner.cost.meshes import Floats, Ints, Meshes
 from planner.cost.owned import Owned
+from planner.cost.pricing import Pricing
 from planner.cost.room import root_bytes
 from planner.cost.states import States, late_gradients, state_bytes
-from planner.cost.workload import Workload
 from planner.specs.estimate import STEP
 from planner.specs.table import BLOCK, IdleMoment
 
@@ -114,7 +114,7 @@ class Held:
     @classmethod
     def of(
         cls,
-        workload: Workload,
+        workload: Pricing,
         owned: Owned,
         meshes: Meshes,
         saved: Sequence[Ints],
@@ -142,7 +142,7 @@ class Held:
 
 
 def moments_of(
-    workload: Workload,
+    workload: Pricing,
     meshes: Meshes,
     layers: Sequence[Held],
     embedding: Held,
@@ -176,7 +176,7 @@ def moments_of(
 class _Filler:
     """Fills the idle moments, one method per moment."""
 
-    workload: Workload
+    workload: Pricing
     meshes: Meshes
     layers: Sequence[Held]
     embedding: Held

@@ -5,7 +5,7 @@ import numpy as np
 from hardware.formats import block_format
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.owned import Owned
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 
 MOMENTS = {
     "adamw": 2.0,
@@ -28,7 +28,7 @@ ADAM_MOMENTS = 8.0
 """Bytes of Adam's moments in fp32. [B]"""
 
 
-def moment_bytes(workload: Workload, owned: Owned) -> float:
+def moment_bytes(workload: Pricing, owned: Owned) -> float:
     """Bytes of optimizer moments per parameter, master weights apart.
 
     Moments times their width: 8 for Adam and LAMB, 4 for Lion and momentum, 0 for
@@ -59,7 +59,7 @@ def moment_bytes(workload: Workload, owned: Owned) -> float:
     return count * bits / 8
 
 
-def rank_moments(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
+def rank_moments(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     """Bytes of a unit's optimizer moments on a rank, wherever they lie.
 
     ``P m / S``; for Adafactor 4 B for every row and column of a matrix and every
@@ -87,7 +87,7 @@ def rank_moments(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
     return each * (owned.dense / shards + owned.expert / expert_shards)
 
 
-def _stage_width(workload: Workload, meshes: Meshes) -> Floats:
+def _stage_width(workload: Pricing, meshes: Meshes) -> Floats:
     """Width of the moments at a ZeRO stage over the recipe's, 1 if the job sets it."""
     recipe, training = workload.recipe, workload.training
     values = np.ones(max(workload.states) + 1)
@@ -99,7 +99,7 @@ def _stage_width(workload: Workload, meshes: Meshes) -> Floats:
     return values[meshes.zero]
 
 
-def shard_traffic(workload: Workload, owned: Owned, updated: Floats) -> Floats:
+def shard_traffic(workload: Pricing, owned: Owned, updated: Floats) -> Floats:
     """HBM bytes that the update of a rank's shard moves.
 
     ``(26 + 2 m) P`` with m the bytes of a parameter's moments, read and written;

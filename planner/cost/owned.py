@@ -7,6 +7,7 @@ import numpy as np
 from planner.cost.adapters import adapter_parameters, adapter_sums, is_frozen
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.owners import tensors_of
+from planner.cost.pricing import Pricing
 from planner.cost.quantised import HALF, quantised_savings
 from planner.cost.shapes import factored_elements
 from planner.cost.weights import largest_matrix, linear_weights, newton_schulz_flops
@@ -122,7 +123,7 @@ def _unlayered(
     return Owned(held, none, matrices=False, factored=sums + vectors, largest=sides)
 
 
-def padded_vocab(workload: Workload, meshes: Meshes) -> Floats:
+def padded_vocab(workload: Pricing, meshes: Meshes) -> Floats:
     """Rows of the embedding: V rounded up to the framework's multiple times tp.
 
     Args:
@@ -143,7 +144,7 @@ def padded_vocab(workload: Workload, meshes: Meshes) -> Floats:
     return padded
 
 
-def embedding_owned(workload: Workload, meshes: Meshes) -> Owned:
+def embedding_owned(workload: Pricing, meshes: Meshes) -> Owned:
     """Parameters of the embedding on a rank: ``V h / t`` and the positions.
 
     Args:
@@ -159,7 +160,7 @@ def embedding_owned(workload: Workload, meshes: Meshes) -> Owned:
     return _unlayered(workload, table + model.position_parameters, 0.0, trains=trains)
 
 
-def head_owned(workload: Workload, meshes: Meshes) -> Owned:
+def head_owned(workload: Pricing, meshes: Meshes) -> Owned:
     """Parameters of final norm, head and MTP modules on a rank.
 
     A tied head costs a second copy of the table where it lies on another stage.

@@ -4,7 +4,7 @@ import numpy as np
 
 from planner.cost.collectives import Fabric, turn_latency
 from planner.cost.meshes import Floats, Groups
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.models.blocks import LayerKind, Mlp
 
 
@@ -24,7 +24,7 @@ def tensors_of(layer: LayerKind) -> int:
 
 
 def owner_turns(
-    workload: Workload, links: Fabric, group: Groups, tensors: int
+    workload: Pricing, links: Fabric, group: Groups, tensors: int
 ) -> Floats:
     """Latency of a unit's reductions to, or broadcasts from, the owners in turn.
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from hardware.formats import block_format
 from planner.cost.meshes import Floats, Meshes
+from planner.cost.pricing import Pricing
 from planner.cost.shapes import weight_shapes
 from planner.cost.workload import Workload
 from planner.models.blocks import LayerKind
@@ -13,7 +14,7 @@ HALF = 2
 """Bytes of a 16-bit number. [B]"""
 
 
-def gather_width(workload: Workload, *, linears: bool) -> float:
+def gather_width(workload: Pricing, *, linears: bool) -> float:
     """Bytes in which a number of a unit's parameters is gathered.
 
     Only the weights of linears are narrower than 16 bits: tables stay wide.

@@ -9,6 +9,7 @@ from planner.cost.eager_bytes import is_replayed
 from planner.cost.kernels import ELEMENT
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.owned import Owned, layer_owned
+from planner.cost.pricing import Pricing
 from planner.cost.quantised import dequantised_bytes, gather_width
 from planner.cost.weights import largest_weight
 from planner.cost.workload import Workload
@@ -27,7 +28,7 @@ def context_bytes(workload: Workload) -> float:
     Returns:
         Memory. [B]
     """
-    return workload.profile.context_gb * GB
+    return workload.framework.profile.context_gb * GB
 
 
 def _dummy_weights(layer: LayerKind, meshes: Meshes) -> Floats:
@@ -47,7 +48,7 @@ def _stage_messages(workload: Workload, meshes: Meshes) -> Floats:
     return np.where(meshes.pp > 1, 2.0 * message, 0.0)
 
 
-def buffer_bytes(workload: Workload, meshes: Meshes) -> Floats:
+def buffer_bytes(workload: Pricing, meshes: Meshes) -> Floats:
     """Buffers that a framework keeps whatever the split.
 
     The libraries' workspaces, messages between stages, a bucket of gradients, and
@@ -79,7 +80,7 @@ def buffer_bytes(workload: Workload, meshes: Meshes) -> Floats:
     return total
 
 
-def layer_buffers(workload: Workload, layer: LayerKind, meshes: Meshes) -> Floats:
+def layer_buffers(workload: Pricing, layer: LayerKind, meshes: Meshes) -> Floats:
     """Bytes of sharded states that the backward of a layer has whole.
 
     Under ZeRO-3 ``w_g n_g + (w_r + 2) n_r``: parameters of the layers that are
@@ -119,7 +120,7 @@ def layer_buffers(workload: Workload, layer: LayerKind, meshes: Meshes) -> Float
     return np.where(meshes.zero == 3, sharded, unit) + inside
 
 
-def _reduced_unit(workload: Workload, owned: Owned) -> Floats:
+def _reduced_unit(workload: Pricing, owned: Owned) -> Floats:
     """Buffers that ZeRO-2 reduces a unit's whole gradients from. [B]."""
     recipe = workload.recipe
     count = recipe.reduces_units * recipe.reduce_buffers
@@ -127,7 +128,7 @@ def _reduced_unit(workload: Workload, owned: Owned) -> Floats:
 
 
 def working_bytes(
-    workload: Workload, layer: LayerKind, meshes: Meshes, saved: Floats, own: Floats
+    workload: Pricing, layer: LayerKind, meshes: Meshes, saved: Floats, own: Floats
 ) -> Floats:
     """Bytes of a layer beside its saved activations while it is at work.
 
@@ -161,7 +162,7 @@ def _limited(whole: Floats, limit: float | None, largest: Floats) -> Floats:
     return np.minimum(whole, np.maximum(limit, largest))
 
 
-def head_buffers(workload: Workload, meshes: Meshes) -> Floats:
+def head_buffers(workload: Pricing, meshes: Meshes) -> Floats:
     """Bytes of ZeRO-3 shards that are whole while the loss has its backward.
 
     The layer whose parameters are gathered ahead, and the head with its gradient.
@@ -189,7 +190,7 @@ def head_buffers(workload: Workload, meshes: Meshes) -> Floats:
     return np.where(meshes.zero == 3, total, 0.0)
 
 
-def root_bytes(workload: Workload, meshes: Meshes) -> tuple[Floats, Floats]:
+def root_bytes(workload: Pricing, meshes: Meshes) -> tuple[Floats, Floats]:
     """Bytes of embedding and head that ZeRO-3 leaves whole from forward to backward.
 
     The gathered tables, ``w_g V h / t`` each, and the head's whole gradient; a tied
@@ -218,7 +219,7 @@ def root_bytes(workload: Workload, meshes: Meshes) -> tuple[Floats, Floats]:
 
 
 def head_bytes(
-    workload: Workload, meshes: Meshes, *, made: "npt.NDArray[np.bool_] | bool" = False
+    workload: Pricing, meshes: Meshes, *, made: "npt.NDArray[np.bool_] | bool" = False
 ) -> Floats:
     """Bytes of the whole head as gathered, and of its gradient if it has one.
 
@@ -236,7 +237,7 @@ def head_bytes(
     return head * (gather_width(workload, linears=False) + gradient)
 
 
-def budget_bytes(workload: Workload, meshes: Meshes) -> Floats:
+def budget_bytes(workload: Pricing, meshes: Meshes) -> Floats:
     """Memory left on a rank for states and activations.
 
     ``(capacity - context - NCCL) phi - buffers`` with phi the packing that the
@@ -258,7 +259,7 @@ def budget_bytes(workload: Workload, meshes: Meshes) -> Floats:
 
 
 def device_bytes(
-    workload: Workload, allocated: float, fixed: float, scale: float = 1.0
+    workload: Pricing, allocated: float, fixed: float, scale: float = 1.0
 ) -> float:
     """Memory that the driver reports of a rank.
 

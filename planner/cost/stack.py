@@ -1,6 +1,7 @@
 """The software stack that prices a job, every constant of it."""
 
 from planner.cost.kernels import attention_kernel
+from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 
 
@@ -20,7 +21,7 @@ def set_by_hand(workload: Workload) -> tuple[str, ...]:
     return (f"stack set by the job, in place of {framework.name}'s: {fields}",)
 
 
-def stack_in_force(workload: Workload) -> dict[str, object]:
+def stack_in_force(workload: Pricing) -> dict[str, object]:
     """Name everything about the stack that moves a prediction.
 
     Args:

@@ -19,12 +19,12 @@ from planner.cost.meshes import Floats, Groups, Ints, Meshes
 from planner.cost.optimizers import rank_moments, shard_traffic
 from planner.cost.owned import Owned
 from planner.cost.owners import owner_turns
+from planner.cost.pricing import Pricing
 from planner.cost.quantised import HALF, gather_width
 from planner.cost.weights import (
     keeps_quantised,
     weight_copies,
 )
-from planner.cost.workload import Workload
 from planner.specs.states import StateBytes
 
 FP32_ADAPTERS = {
@@ -52,7 +52,7 @@ class States:
         return self.weights + self.gradients + self.optimizer
 
 
-def state_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> States:
+def state_bytes(workload: Pricing, owned: Owned, meshes: Meshes) -> States:
     """Bytes of weights, gradients and optimizer states of one unit.
 
     ``P (whole + divided / S)`` with S the shard group of the class: D_c for
@@ -91,7 +91,7 @@ def state_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> States:
     return States(weights + held, gradients, optimizer + moments)
 
 
-def appears_late(workload: Workload, meshes: Meshes) -> npt.NDArray[np.bool_]:
+def appears_late(workload: Pricing, meshes: Meshes) -> npt.NDArray[np.bool_]:
     """Tell where gradients are not there yet when the activations are.
 
     Gradients freed after every step are made one by one in the only backward of the
@@ -113,7 +113,7 @@ def appears_late(workload: Workload, meshes: Meshes) -> npt.NDArray[np.bool_]:
     return np.asarray(late | workload.training.optimizer_in_backward)
 
 
-def late_gradients(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
+def late_gradients(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     """Gradients of a unit that take the place of its activations.
 
     Args:
@@ -133,12 +133,12 @@ def late_gradients(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
     return np.where(kept, each, 0.0)
 
 
-def _replica_buckets(workload: Workload, meshes: Meshes) -> Floats:
+def _replica_buckets(workload: Pricing, meshes: Meshes) -> Floats:
     """Buckets beside the gradients, in which replicas reduce them. [B]."""
     return _by_stage(workload, meshes, "replica_buckets") * (meshes.dp > 1)
 
 
-def waiting_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
+def waiting_bytes(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     """Bytes of a unit's whole gradients that wait for their reduce-scatter.
 
     ``w P``, at the ZeRO stages where the framework lets them wait; under ZeRO-3 only
@@ -159,7 +159,7 @@ def waiting_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
     return np.where(waits, whole, 0.0)
 
 
-def unsaved_bytes(workload: Workload, meshes: Meshes) -> States:
+def unsaved_bytes(workload: Pricing, meshes: Meshes) -> States:
     """Bytes of a parameter that no checkpoint holds: copies and gradients.
 
     Args:
@@ -174,7 +174,7 @@ def unsaved_bytes(workload: Workload, meshes: Meshes) -> States:
     return States(copies, whole + shards, step)
 
 
-def _by_stage(workload: Workload, meshes: Meshes, name: str) -> Floats:
+def _by_stage(workload: Pricing, meshes: Meshes, name: str) -> Floats:
     """Bytes per parameter of one entry of the recipe, by each mesh's ZeRO stage."""
     states = workload.states
     if workload.training.frozen and workload.training.lora.precision == "fp32":
@@ -185,7 +185,7 @@ def _by_stage(workload: Workload, meshes: Meshes, name: str) -> Floats:
     return values[meshes.zero]
 
 
-def held_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
+def held_bytes(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     """Bytes of frozen weights, and of weights kept in a quantised form.
 
     Frozen: 2 B beside adapters, less in linears that are quantised; as the framework
@@ -218,7 +218,7 @@ def held_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
     return frozen + copies * owned.quantised / dense
 
 
-def _frozen_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
+def _frozen_bytes(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     """Frozen weights: 2 B beside adapters, else as the framework keeps weights."""
     whole, divided = np.full(len(meshes), float(HALF)), np.zeros(len(meshes))
     if workload.training.frozen:
@@ -240,7 +240,7 @@ def _divisor(meshes: Meshes, shards: Ints) -> Ints:
 class DataGroups:
     """The groups and rates of gradient and parameter collectives."""
 
-    workload: Workload
+    workload: Pricing
     meshes: Meshes
     links: Fabric
     shard: Groups
@@ -250,7 +250,7 @@ class DataGroups:
     """True where times are wanted; else times are zero, and memory is as it is."""
 
     @classmethod
-    def of(cls, workload: Workload, meshes: Meshes, links: Fabric) -> "DataGroups":
+    def of(cls, workload: Pricing, meshes: Meshes, links: Fabric) -> "DataGroups":
         """Look up the data-parallel groups once.
 
         Args:
@@ -363,7 +363,7 @@ def _bucketed(
     return np.where(parameters > 0, time * share, 0.0)
 
 
-def optimizer_time(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
+def optimizer_time(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     """Time of one unit's optimizer step.
 
     ``(42 P / S + 12 P [whole gradients]) / (eta W)`` for Adam; what the host keeps

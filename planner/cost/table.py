@@ -13,6 +13,7 @@ from planner.cost.layers import layer_time
 from planner.cost.meshes import Floats, Ints, Meshes
 from planner.cost.moments import Held, IdleColumns, Moment, moments_of
 from planner.cost.owned import Owned, embedding_owned, head_owned, layer_owned
+from planner.cost.pricing import Pricing
 from planner.cost.room import budget_bytes, head_buffers, root_bytes, working_bytes
 from planner.cost.states import DataGroups
 from planner.cost.transfers import (
@@ -23,7 +24,6 @@ from planner.cost.transfers import (
     straggler_factor,
 )
 from planner.cost.units import NANO, Unit, blocks, nanoseconds, unit_costs
-from planner.cost.workload import Workload
 from planner.models.blocks import LayerKind
 from planner.schedules.placement import placement
 from planner.specs.switches import Mask
@@ -48,7 +48,7 @@ class CostTable:
     Layer columns have the shape (kinds, menu, meshes), all others (meshes,).
     """
 
-    workload: Workload
+    workload: Pricing
     meshes: Meshes
     menu: tuple[str, ...]
     forward: Ints
@@ -173,7 +173,7 @@ def _end_costs(end: EndColumns, row: int, copies: int) -> EndCosts:
 
 
 def fill_table(
-    workload: Workload, meshes: Meshes, menu: tuple[str, ...], *, timed: bool = True
+    workload: Pricing, meshes: Meshes, menu: tuple[str, ...], *, timed: bool = True
 ) -> CostTable:
     """Price every mesh at once.
 

@@ -9,8 +9,8 @@ from planner.cost.context import Context, Parts
 from planner.cost.kernels import ELEMENT, stream_rate
 from planner.cost.meshes import Floats, Ints, Meshes
 from planner.cost.owned import Owned
+from planner.cost.pricing import Pricing
 from planner.cost.states import DataGroups, gather_time, scatter_time
-from planner.cost.workload import Workload
 
 
 def sharded_parts(
@@ -115,7 +115,7 @@ def edge_transfers(data: DataGroups, owned: list[Owned]) -> tuple[Floats, Floats
     return np.where(zero > 0, gathers, 0.0), scatters
 
 
-def scatter_every(workload: Workload, meshes: Meshes) -> Ints:
+def scatter_every(workload: Pricing, meshes: Meshes) -> Ints:
     """Micro-batches per gradient reduce-scatter.
 
     All micro-batches of the step, unless the framework keeps gradients sharded
@@ -191,7 +191,7 @@ def twin_time(data: DataGroups, owned: Owned) -> Floats:
     return np.where((meshes.pp > 1) & (reduced > 0), time, 0.0)
 
 
-def straggler_factor(workload: Workload, meshes: Meshes) -> Floats:
+def straggler_factor(workload: Pricing, meshes: Meshes) -> Floats:
     """Slowest of n replicas over their mean: ``1 + sigma sqrt(2 ln n)``.
 
     Replicas that wait for each other: the data axis, at most one per node.

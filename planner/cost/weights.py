@@ -4,8 +4,8 @@ import numpy as np
 
 from planner.cost.kernels import NARROW
 from planner.cost.meshes import Floats, Meshes
+from planner.cost.pricing import Pricing
 from planner.cost.shapes import weight_shapes
-from planner.cost.workload import Workload
 from planner.models.blocks import LayerKind
 
 NEWTON_SCHULZ = 5
@@ -86,7 +86,7 @@ def newton_schulz_flops(layer: LayerKind, meshes: Meshes) -> Floats:
     return total
 
 
-def keeps_quantised(workload: Workload) -> bool:
+def keeps_quantised(workload: Pricing) -> bool:
     """Tell if linears keep quantised weights and inputs for their backward.
 
     Args:
@@ -98,7 +98,7 @@ def keeps_quantised(workload: Workload) -> bool:
     return workload.recipe.keeps_fp8 and workload.training.precision in NARROW
 
 
-def weight_copies(workload: Workload) -> float:
+def weight_copies(workload: Pricing) -> float:
     """Bytes of the quantised forms of one weight.
 
     Block scales run along one direction, so both directions are kept. fp8 with one

@@ -80,6 +80,7 @@ def _at_batch(workload: Workload, layout: Layout) -> Layout:
     if not rule_violations(workload, fewer):
         return fewer
     kept = {field: getattr(layout, field) for field in KEPT}
+    kept["offload"], kept["comm_dtype"] = layout.offload, layout.stated_formats
     kinds = {part.kind for stage in layout.stages for part in stage.recompute}
     if len(kinds) == 1:
         kept["recompute"] = kinds.pop()

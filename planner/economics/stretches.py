@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from planner.cost.checkpoint import checkpoint
+from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 from planner.specs.estimate import Estimate, Interval
 from planner.specs.layout import Layout
@@ -43,7 +44,7 @@ class Stretch:
     @property
     def saved(self) -> Checkpoint:
         """One checkpoint of this part. [GiB]."""
-        return checkpoint(self.workload, self.layout)
+        return checkpoint(Pricing.of(self.workload, self.layout), self.layout)
 
 
 def scaled(interval: Interval, factor: float) -> Interval:

@@ -300,7 +300,7 @@ def _solve(runs: Sequence[Run], free: Sequence[Constant]) -> tuple[Floats, Float
 
 def _bounds(runs: Sequence[Run], free: Sequence[Constant]) -> tuple[Floats, Floats]:
     """Bounds of every unknown: the factor has none, a constant its legal range."""
-    profile = runs[0].workload.profile
+    profile = runs[0].workload.framework.profile
     ends = [(-np.inf, np.inf)]
     for name in free:
         far, here = FARTHEST * WIDTHS[name], getattr(profile, name)

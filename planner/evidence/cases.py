@@ -91,7 +91,7 @@ def _planned(row: Row) -> Case:
         workload=workload,
         layout=layout,
         measured=measured_of(row, workload.model, scale),
-        stack=workload.profile.name,
+        stack=workload.framework.profile.name,
         flags=(),
     )
 

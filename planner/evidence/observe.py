@@ -73,7 +73,7 @@ def _tags(case: Case) -> Tags:
         source=case.row.source_key,
         group=case.row.group,
         arch=workload.gpu.arch,
-        stack=workload.profile.name,
+        stack=workload.framework.profile.name,
         moe=workload.model.expert_parameters > 0,
     )
 

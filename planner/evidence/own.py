@@ -93,7 +93,7 @@ def _add(found: Collected, case: Case) -> str:
             f"measured {run.measured_s:.4g} s, predicted {run.measured_s / times:.4g} "
             f"s: more than {FARTHEST:g} times apart, so one of them is of another job"
         )
-    pair = (workload.gpu.name, workload.framework.name, workload.profile.name)
+    pair = (workload.gpu.name, workload.framework.name, workload.framework.profile.name)
     found.runs.setdefault(pair, []).append(run)
     return ""
 

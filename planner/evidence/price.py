@@ -83,7 +83,7 @@ def price_case(case: Case) -> Outcome:
             "memory_low_gib": peak * band.low,
             "memory_high_gib": peak * band.high,
             "predicted_device_gib": needed_memory(
-                estimate, case.workload.profile.packing
+                estimate, case.workload.framework.profile.packing
             ),
             "capacity_gib": estimate.memory.capacity_gib,
             "verdict": estimate.memory.verdict,

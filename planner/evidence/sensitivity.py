@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.cost.estimate import price
-from planner.cost.workload import Workload
+from planner.cost.workload import AnyWorkload, Workload
 from planner.evidence.cases import Case
 from planner.evidence.observed import Floats
 from planner.predict import complete
@@ -59,7 +59,7 @@ class Run:
         return float(np.log(self.measured_s / self.step_s(deviation)))
 
 
-def deviating(workload: Workload, deviation: Deviation) -> Workload:
+def deviating(workload: AnyWorkload, deviation: Deviation) -> AnyWorkload:
     """A job whose stack deviates.
 
     Args:
@@ -69,7 +69,7 @@ def deviating(workload: Workload, deviation: Deviation) -> Workload:
     Returns:
         The job with the profile moved. [-]
     """
-    profile = deviation.of(workload.profile)
+    profile = deviation.of(workload.framework.profile)
     framework = replace(workload.framework, profile=profile)
     return replace(workload, framework=framework)
 

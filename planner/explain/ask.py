@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from enum import Enum
 
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.errors import BadInputError
 from planner.explain.case import Case
 from planner.frugal import Held, fewest_gpus, most_frugal
@@ -26,7 +26,7 @@ class _EnoughError(Exception):
     """A plan was found, so the search can end."""
 
 
-def variants_of(case: Case) -> tuple[Workload, ...]:
+def variants_of(case: Case) -> tuple[Pricing, ...]:
     """Every variant of a job.
 
     Args:
@@ -78,7 +78,7 @@ def fits(case: Case, seconds: float) -> Answer:
     return _answer(outcomes)
 
 
-def _frugal_fits(variant: Workload) -> bool:
+def _frugal_fits(variant: Pricing) -> bool:
     held = most_frugal(variant, enough=True)
     return held is not None and held.fits
 
@@ -130,9 +130,9 @@ def fewest_nodes(case: Case) -> int | None:
     return -(-min(sizes) // case.workloads[0].topology.cluster.node.gpus_per_node)
 
 
-def _frugal_variants(case: Case) -> list[Workload]:
+def _frugal_variants(case: Case) -> list[Pricing]:
     """Variant of each framework with the least peak memory on the job's cluster."""
-    best: dict[str, tuple[float, Workload]] = {}
+    best: dict[str, tuple[float, Pricing]] = {}
     for variant in variants_of(case):
         held = _quietly(most_frugal, variant)
         peak = float("inf") if held is None else held.memory.peak_device_gib.value
@@ -142,7 +142,7 @@ def _frugal_variants(case: Case) -> list[Workload]:
     return [variant for _, variant in best.values()]
 
 
-def _quietly(look: Callable[[Workload], Held | None], variant: Workload) -> Held | None:
+def _quietly(look: Callable[[Pricing], Held | None], variant: Pricing) -> Held | None:
     """The result of a look; None where the job is refused."""
     try:
         return look(variant)

@@ -123,11 +123,10 @@ def on_cluster(workload: Workload, change: Callable[[Cluster], Cluster]) -> Work
 
 def _on_places(workload: Workload, change: Callable[[Pool], Pool]) -> Workload:
     """A job with every pool and pod of its fleet changed."""
-    names = [pool.name for pool in workload.hosts]
     pools, pods = (
         tuple(map(change, places)) for places in (workload.pools, workload.pods)
     )
-    return replace(workload, pools=pools, pods=pods).hosted_by(names)
+    return replace(workload, pools=pools, pods=pods)
 
 
 def on_kernels(

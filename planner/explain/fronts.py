@@ -84,7 +84,7 @@ def _most_frugal(case: Case, capacity: float) -> list[FrontPoint]:
     if not frugal:
         return []
     held, variant = min(frugal, key=lambda pair: pair[0].memory.peak_device_gib.value)
-    predicted = estimate(variant.under(held.layout), held.layout)
+    predicted = estimate(variant, held.layout)
     return [_measured(predicted, held.layout, capacity)]
 
 

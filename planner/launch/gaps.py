@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 from planner.errors import BadInputError, UnsupportedPlanError
 from planner.launch.brief import Gap
@@ -137,7 +138,7 @@ def _value(layout: Layout, sentence: str) -> object:
     return getattr(layout, field, "") if field != "layout" else "this"
 
 
-def under_target(found: PlanFile, target: Target) -> Workload:
+def under_target(found: PlanFile, target: Target) -> Pricing:
     """The plan's job in the target's framework, with that framework's own stack.
 
     Args:
@@ -162,7 +163,8 @@ def under_target(found: PlanFile, target: Target) -> Workload:
         raise UnsupportedPlanError(
             f"{target.title} cannot run this job at all: {error}"
         ) from error
-    return replace(workload.under(found.plan.layout), search=SearchSpec())
+    pricing = Pricing.of(workload, found.plan.layout)
+    return replace(pricing, search=SearchSpec())
 
 
 def _nearest(found: PlanFile, target: Target, gaps: Sequence[Gap]) -> str:
@@ -173,9 +175,7 @@ def _nearest(found: PlanFile, target: Target, gaps: Sequence[Gap]) -> str:
     if stuck:
         changes = "; ".join(f"{gap.field}: {gap.allowed or 'another'}" for gap in stuck)
         return f"nearest: plan the job again with {changes}"
-    workload = replace(
-        under_target(found, target), offload=type(found.plan.layout.offload)()
-    )
+    workload: Workload = under_target(found, target)
     room = workload.framework
     own = tuple(writer for writer in room.writers if writer.target == target.name)
     workload = replace(workload, framework=replace(room, writers=own))

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from hardware.documents import DocumentError, plain_json
 from planner.calibration_file import CalibrationFile
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.errors import BadInputError
 from planner.launch.brief import Brief
 from planner.resolve import resolve
@@ -41,7 +41,7 @@ class PlanFile:
     text: str
     plan: Plan
     spec: JobSpec
-    workload: Workload
+    workload: Pricing
     calibration: CalibrationFile | None = None
     told: tuple[str, ...] = ()
 
@@ -103,7 +103,7 @@ def read_plan(path: Path, calibration: CalibrationFile | None = None) -> PlanFil
     (workload,) = resolve(
         spec, file=str(path), base=path.parent, calibration=calibration
     )
-    its = workload.under(plan.layout)
+    its = Pricing.of(workload, plan.layout)
     found = PlanFile(str(path), text, plan, spec, its, calibration)
     _refuse_illegal(found)
     return found

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hardware.topology import ClusterTopology
+from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 from planner.specs.layout import Layout
 
@@ -63,7 +64,7 @@ def hosted(workload: Workload, layout: Layout) -> tuple[Ranks, ...]:
     Returns:
         Ranks of the cluster, or of each pool of a mixed fleet. [-]
     """
-    job = workload.under(layout)
+    job = Pricing.of(workload, layout)
     if not layout.pools:
         places = [Ranks(layout, tuple(range(layout.pp)), job.topology)]
     else:

@@ -6,6 +6,7 @@ from pydantic import BaseModel
 
 from hardware.calibration import network
 from planner.cost.kernels import attention_kernel
+from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 from planner.report.catalog import facts
 from planner.report.sheets import Sheet
@@ -14,7 +15,7 @@ _COLUMNS = ("number", "value", "source")
 _CURVES = frozenset({"source", "seq_len", "forward", "backward"})
 
 
-def source_sheets(workload: Workload) -> tuple[Sheet, ...]:
+def source_sheets(workload: Pricing) -> tuple[Sheet, ...]:
     """Facts of the hardware, measurements of it, and the software stack.
 
     Args:
@@ -88,7 +89,7 @@ def _number(value: object) -> str:
 
 
 def _stack(workload: Workload) -> Sheet:
-    profile, uncertainty = workload.profile, workload.uncertainty
+    profile, uncertainty = workload.framework.profile, workload.uncertainty
     rows = (
         (f"{profile.name} {profile.version}", "constants below", profile.source),
         (

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.search.incumbents import Incumbents
 from planner.search.outcome import (
     CLOSE_ENOUGH,
@@ -46,7 +46,7 @@ class Together:
 
     def __init__(
         self,
-        workloads: Sequence[Workload],
+        workloads: Sequence[Pricing],
         *,
         stop: Stop,
         incumbents: Incumbents,
@@ -138,7 +138,7 @@ class Together:
 
 
 def search_all(
-    workloads: Sequence[Workload],
+    workloads: Sequence[Pricing],
     *,
     top: int = 4,
     time_limit: float = 120.0,
@@ -195,7 +195,7 @@ def search_all(
 
 
 def _rough(
-    workloads: Sequence[Workload],
+    workloads: Sequence[Pricing],
     top: int,
     stop: Stop,
     known_s: float,
@@ -228,7 +228,7 @@ def _rough(
 
 
 def search(
-    workload: Workload,
+    workload: Pricing,
     *,
     top: int = 4,
     time_limit: float = 120.0,

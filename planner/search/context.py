@@ -11,6 +11,7 @@ from planner.cost.context import Context
 from planner.cost.context_buffers import context_buffers
 from planner.cost.context_parallel import context_exchange
 from planner.cost.meshes import Floats, Meshes
+from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 from planner.specs.context import CP_KINDS, MIXED, PLAIN, inner_degree, mixed_kind
 
@@ -36,7 +37,7 @@ class ContextKinds:
     """
 
     def __init__(
-        self, workload: Workload, micro_batches: Sequence[int], *, priced: bool = True
+        self, workload: Pricing, micro_batches: Sequence[int], *, priced: bool = True
     ) -> None:
         self.workload, self.priced = workload, priced
         self.micro_batches = list(micro_batches)
@@ -129,7 +130,7 @@ def undominated(prices: Floats) -> list[int]:
 
 
 def _prices(
-    workload: Workload, ranks: Ranks, kinds: list[int], micro_batches: list[int]
+    workload: Pricing, ranks: Ranks, kinds: list[int], micro_batches: list[int]
 ) -> npt.NDArray[np.float64]:
     """Exchange times and memory of each kind, (micro-batches, kinds, prices)."""
     tp, cp, dp = ranks

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.search.space import Enumerator
 from planner.specs.offload import CATEGORIES
 
@@ -12,7 +12,7 @@ AT_A_TIME = 64
 """Meshes that are looked at together at first; twice as many every time. [1]"""
 
 
-def is_empty(workload: Workload) -> bool:
+def is_empty(workload: Pricing) -> bool:
     """Tell if the declared space of a job has no candidate.
 
     Args:
@@ -30,7 +30,7 @@ def is_empty(workload: Workload) -> bool:
     return True
 
 
-def easiest(variants: Sequence[Workload]) -> tuple[Workload, ...]:
+def easiest(variants: Sequence[Pricing]) -> tuple[Pricing, ...]:
     """Variants without those that only add rules to another variant.
 
     Offload only adds rules. So the variants that offload least stay, for equal
@@ -42,7 +42,7 @@ def easiest(variants: Sequence[Workload]) -> tuple[Workload, ...]:
     Returns:
         Variants, of which some has a legal layout if any of ``variants`` has.
     """
-    kept: dict[tuple[object, ...], list[Workload]] = {}
+    kept: dict[tuple[object, ...], list[Pricing]] = {}
     for variant in sorted(variants, key=_parts):
         alike = kept.setdefault(tuple(map(_key, _place(variant))), [])
         if not any(_within(other, variant) for other in alike):
@@ -50,27 +50,27 @@ def easiest(variants: Sequence[Workload]) -> tuple[Workload, ...]:
     return tuple(variant for alike in kept.values() for variant in alike)
 
 
-def _place(variant: Workload) -> tuple[object, ...]:
+def _place(variant: Pricing) -> tuple[object, ...]:
     off = None if variant.without is None else sorted(variant.without)
     its = (variant.framework.name, variant.training, variant.comm_dtype)
-    return (*its, variant.hosts, off)
+    return (*its, variant.stage_pools, off)
 
 
 def _key(part: object) -> str:
     return repr(part)
 
 
-def _parts(variant: Workload) -> float:
+def _parts(variant: Pricing) -> float:
     return float(sum(getattr(variant.offload, name) for name in CATEGORIES))
 
 
-def _within(less: Workload, more: Workload) -> bool:
+def _within(less: Pricing, more: Pricing) -> bool:
     """Tell if a variant offloads no more of any category than another variant."""
     pairs = ((getattr(v.offload, n) for n in CATEGORIES) for v in (less, more))
     return all(own <= other for own, other in zip(*pairs, strict=True))
 
 
-def thin(workload: Workload, free: str = "") -> Workload:
+def thin(workload: Pricing, free: str = "") -> Pricing:
     """Job with a single value of each axis that decides nothing about legality.
 
     An axis that the user leaves open is fixed at a value that is legal where any

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from math import gcd
 
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.models.blocks import Moe
 from planner.search.fleet import divisors
 
@@ -15,7 +15,7 @@ Degrees = tuple[int, int]
 class ExpertDegrees:
     """Expert and expert tensor degrees that model, framework and user allow."""
 
-    def __init__(self, workload: Workload) -> None:
+    def __init__(self, workload: Pricing) -> None:
         self.limits, self.search = workload.framework.limits, workload.search
         self.moes = [k.ffn for k in workload.kinds if isinstance(k.ffn, Moe)]
         self.domain = workload.domain

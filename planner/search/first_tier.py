@@ -10,8 +10,8 @@ from joblib import cpu_count, delayed
 
 from planner.cost.meshes import Floats, Ints
 from planner.cost.mixed import price_meshes
+from planner.cost.pricing import Pricing
 from planner.cost.table import CostTable
-from planner.cost.workload import Workload
 from planner.search.bounds import space_bounds
 from planner.search.declared import joined
 from planner.search.floor import step_floor
@@ -91,7 +91,7 @@ class _Gathered:
             self.parts.append(part)
 
 
-def first_tier(workload: Workload, most: float, stop: Stop | None = None) -> FirstTier:
+def first_tier(workload: Pricing, most: float, stop: Stop | None = None) -> FirstTier:
     """List a space, price it and bound every candidate, some meshes at a time.
 
     Candidates are kept that may fit and whose bound does not exceed a step known to be
@@ -125,7 +125,7 @@ def first_tier(workload: Workload, most: float, stop: Stop | None = None) -> Fir
     return replace(tier, unseen_s=step_floor(workload), stopped=why)
 
 
-def _sorted(workload: Workload, found: _Gathered) -> FirstTier:
+def _sorted(workload: Pricing, found: _Gathered) -> FirstTier:
     """All parts as one space, with the candidates in the order of their bounds."""
     parts = found.parts or [_nothing(workload)]
     bounds = np.concatenate([part.bounds for part in parts])
@@ -140,7 +140,7 @@ def _sorted(workload: Workload, found: _Gathered) -> FirstTier:
     )
 
 
-def _nothing(workload: Workload) -> Part:
+def _nothing(workload: Pricing) -> Part:
     """A part without a mesh."""
     space = Enumerator(workload).space([])
     none = np.zeros(0)

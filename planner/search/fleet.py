@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from planner.cost.host_bound import leaves_the_gpus
 from planner.cost.meshes import Meshes
+from planner.cost.pricing import Pricing
 from planner.cost.workload import Pool, Workload
 from planner.search.context import heads_divide
 from planner.search.together import clash_of
@@ -165,7 +166,7 @@ class PoolShapes:
     total is within the limit.
     """
 
-    def __init__(self, workload: Workload, legal: Axis) -> None:
+    def __init__(self, workload: Pricing, legal: Axis) -> None:
         self.workload, self.legal = workload, legal
         self.parts = workload.parts
 
@@ -179,7 +180,9 @@ class PoolShapes:
         first = self.parts[0].gpus
         for tp, cp in widths(self.workload, self.legal, first):
             for dp in _upto(divisors(sequences), first // (tp * cp)):
-                blocks = [self._block(pool, tp, cp, dp) for pool in self.workload.hosts]
+                blocks = [
+                    self._block(pool, tp, cp, dp) for pool in self.workload.stage_pools
+                ]
                 if not all(blocks):
                     continue
                 pairs = zip(self.parts, blocks, strict=True)
@@ -221,7 +224,7 @@ class PoolShapes:
         return legal[-2:] if search.space == "full" else legal[-1:]
 
 
-def arrangements(workload: Workload) -> tuple[Workload, ...]:
+def arrangements(workload: Pricing) -> tuple[Pricing, ...]:
     """A job on each pool of a fleet alone, and on several pools in every order.
 
     Pools host whole pipeline stages, and data-parallel groups stay in one pool.
@@ -248,7 +251,7 @@ def arrangements(workload: Workload) -> tuple[Workload, ...]:
     )
 
 
-def keeps_to_pools(workload: Workload, row: Sequence[int], most: int | None) -> bool:
+def keeps_to_pools(workload: Pricing, row: Sequence[int], most: int | None) -> bool:
     """Tell if a mesh is whole, and within the limits, on pools with other degrees.
 
     Args:
@@ -262,14 +265,12 @@ def keeps_to_pools(workload: Workload, row: Sequence[int], most: int | None) -> 
     at = dict(zip((field.name for field in fields(Meshes)), row, strict=True))
     return all(
         _keeps(workload, at, pool, most) and _splits(workload, at, pool)
-        for pool in workload.hosts
+        for pool in workload.stage_pools
         if (pool.wider, pool.more) != (Fraction(1), Fraction(1))
     )
 
 
-def _keeps(
-    workload: Workload, at: dict[str, int], pool: Pool, most: int | None
-) -> bool:
+def _keeps(workload: Pricing, at: dict[str, int], pool: Pool, most: int | None) -> bool:
     """Tell if micro-batches and shards are whole and allowed on one pool."""
     search, limits = workload.search, workload.framework.limits
     micro, shard = at["micro_batch"] / pool.more, at["dp_shard"] * pool.more
@@ -291,7 +292,7 @@ def _keeps(
     return wrong is None and allowed and search.allows("dp_shard", int(shard))
 
 
-def _apart(workload: Workload, at: dict[str, int], pool: Pool) -> str | None:
+def _apart(workload: Pricing, at: dict[str, int], pool: Pool) -> str | None:
     """Rule of two choices of a pool that the framework lacks together, or None."""
     degrees = {axis: at[axis] for axis in ("pp", "cp", "ep")}
     degrees["tp"] = int(at["tp"] * pool.wider)
@@ -308,21 +309,21 @@ def _splits(workload: Workload, at: dict[str, int], pool: Pool) -> bool:
     return known and asked and heads_divide(workload, tp, dealt)
 
 
-def _degrees(workload: Workload) -> Iterator[Workload]:
+def _degrees(workload: Pricing) -> Iterator[Pricing]:
     """A job with equal tp and dp on all pools, and with other degrees if allowed."""
     yield workload
     dense = not workload.model.expert_parameters
     if workload.framework.limits.pool_degrees == "same" or not dense:
         return
     pairs = list(product(RATIOS, repeat=2))
-    for ratios in product(pairs, repeat=len(workload.hosts) - 1):
+    for ratios in product(pairs, repeat=len(workload.stage_pools) - 1):
         if any(ratio != 1 for pair in ratios for ratio in pair):
-            first, *others = workload.hosts
+            first, *others = workload.stage_pools
             hosts = [
                 replace(pool, wider=wider, more=more)
                 for pool, (wider, more) in zip(others, ratios, strict=True)
             ]
-            yield replace(workload, hosts=(first, *hosts))
+            yield replace(workload, stage_pools=(first, *hosts))
 
 
 def _upto(values: list[int], most: int) -> list[int]:

@@ -3,12 +3,12 @@
 from planner.cost.adapters import is_frozen
 from planner.cost.gradients import HALF_PRECISION
 from planner.cost.kernels import gemm_rate
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.models.blocks import LayerKind
 from planner.models.parts import Gemm
 
 
-def step_floor(workload: Workload) -> float:
+def step_floor(workload: Pricing) -> float:
     """Bound the step of every layout by the products of the layers alone.
 
     All GPUs that host stages multiply at their sustained rate all the time::
@@ -34,12 +34,12 @@ def step_floor(workload: Workload) -> float:
     return float(tokens / rate) if rate else 0.0
 
 
-def _gpu_rates(workload: Workload) -> list[float]:
+def _gpu_rates(workload: Pricing) -> list[float]:
     """Tokens a second of all GPUs of every hosting pool. [token/s]."""
     return [part.gpus / time for part in workload.parts if (time := _per_token(part))]
 
 
-def _per_token(workload: Workload) -> float:
+def _per_token(workload: Pricing) -> float:
     """Time of one GPU that multiplies one token through all layers. [s]."""
     return sum(
         count * _layer_time(workload, workload.kinds[kind])
@@ -47,7 +47,7 @@ def _per_token(workload: Workload) -> float:
     )
 
 
-def _layer_time(workload: Workload, layer: LayerKind) -> float:
+def _layer_time(workload: Pricing, layer: LayerKind) -> float:
     """Time of one GPU that multiplies one token through one layer. [s]."""
     frozen = is_frozen(workload, layer)
     passes = 1 if layer.role == "below" else 2 if frozen else 3
@@ -57,7 +57,7 @@ def _layer_time(workload: Workload, layer: LayerKind) -> float:
     )
 
 
-def _flops(workload: Workload, gemm: Gemm) -> float:
+def _flops(workload: Pricing, gemm: Gemm) -> float:
     """Sustained rate at which one product of a layer runs. [FLOP/s]."""
     if gemm.split.startswith("expert"):
         return gemm_rate(workload, grouped=True).flops

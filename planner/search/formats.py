@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.specs.formats import WIRE_BYTES
 from planner.specs.layout import Offload
 
@@ -29,11 +29,11 @@ class NarrowGradients:
     the user lists formats. A variant of a single format keeps all layouts.
     """
 
-    def __init__(self, workload: Workload) -> None:
+    def __init__(self, workload: Pricing) -> None:
         self.routed = workload.model.expert_parameters > 0
         self.least = self._least(workload)
 
-    def _least(self, workload: Workload) -> float:
+    def _least(self, workload: Pricing) -> float:
         """Ranks that must share states; infinite where the rule does not hold. [1]."""
         search, forms = workload.search, workload.framework.formats.gradients
         alone = search.space != "full" or bool(search.choices("gradient_dtype"))

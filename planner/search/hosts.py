@@ -9,14 +9,14 @@ import numpy as np
 
 from planner.cost.host_bound import host_bound
 from planner.cost.meshes import Floats, Ints
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.search.schedules import AT_ONCE, COPIES, FOLDS
 
 if TYPE_CHECKING:
     from planner.search.space import Space
 
 
-def hosts_hold(workload: Workload, space: Space, removed: Counter[str]) -> Ints:
+def hosts_hold(workload: Pricing, space: Space, removed: Counter[str]) -> Ints:
     """Candidates whose host memory holds what leaves the GPUs, under every split.
 
     The declared space leaves out a candidate if any split does not fit, even where
@@ -43,7 +43,7 @@ def hosts_hold(workload: Workload, space: Space, removed: Counter[str]) -> Ints:
     return kept
 
 
-def _on_host(workload: Workload, space: Space) -> Floats:
+def _on_host(workload: Pricing, space: Space) -> Floats:
     """Most host memory of a node, for candidates of one menu entry. [B]."""
     meshes = space.meshes.take(space.mesh)
     copies = COPIES[space.schedules]

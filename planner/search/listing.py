@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.cost.host_bound import leaves_the_gpus
 from planner.cost.meshes import Meshes, Rows
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.search.blocks import CHOSEN, block_rows
 from planner.search.declared import Space
 from planner.search.hosts import hosts_hold
@@ -48,7 +48,7 @@ def packed(rows: Iterable[tuple[int, ...]], stop: Stop) -> Rows:
 class Listing:
     """Meshes of a space, with all that decides the candidates on each mesh."""
 
-    workload: Workload
+    workload: Pricing
     rows: Rows
     menu: tuple[str, ...]
     """Recompute kinds that are searched. [text]"""

@@ -9,8 +9,8 @@ import numpy.typing as npt
 from planner.cost.kernels import is_unfused
 from planner.cost.meshes import Floats, Ints, Meshes, Rows
 from planner.cost.modules import combinations
+from planner.cost.pricing import Pricing
 from planner.cost.table import CostTable, fill_table
-from planner.cost.workload import Workload
 from planner.search.stop import Stop
 from planner.specs.recompute import parts_of_kind
 
@@ -33,7 +33,7 @@ Pairs = npt.NDArray[np.bool_]
 """True where the first kind beats the second. [bool], shape (kinds, kinds)"""
 
 
-def offered(workload: Workload) -> tuple[str, ...]:
+def offered(workload: Pricing) -> tuple[str, ...]:
     """Kinds of recompute that a job's space may hold, before the user's limit.
 
     The default space has the framework's plain kinds. Kinds that the user lists by name
@@ -59,7 +59,7 @@ def offered(workload: Workload) -> tuple[str, ...]:
 
 
 def searched(
-    workload: Workload,
+    workload: Pricing,
     rows: Rows,
     menu: tuple[str, ...],
     removed: Counter[str],
@@ -99,7 +99,7 @@ def searched(
 
 
 def beaten(
-    workload: Workload,
+    workload: Pricing,
     rows: Rows,
     menu: tuple[str, ...],
     stop: Stop | None = None,
@@ -172,9 +172,7 @@ def _cells(table: CostTable) -> Ints:
     return np.concatenate([np.broadcast_to(each, shape) for each in columns])
 
 
-def convex_part(
-    workload: Workload, rows: Rows, menu: tuple[str, ...]
-) -> frozenset[str]:
+def convex_part(workload: Pricing, rows: Rows, menu: tuple[str, ...]) -> frozenset[str]:
     """Kinds on the convex front of a model's time and saved activations.
 
     Time and memory are sums over all layers for one micro-batch, relative to the first

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.search.incumbents import Found
 from planner.search.space import Space
 
@@ -46,7 +46,7 @@ PROOF = Enough()
 class SearchOutcome:
     """Plans, bound and counts from the search of one variant's space."""
 
-    workload: Workload
+    workload: Pricing
     """The variant."""
     space: Space
     """Candidates that may fit and were not hopeless from the start."""

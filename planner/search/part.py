@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.search.emptiness import thin
 
 FROM_GPUS = 32
@@ -12,7 +12,7 @@ MOST = 2
 """Variants whose default space is searched first; earlier ones offload less. [1]"""
 
 
-def parts_of(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
+def parts_of(workloads: Sequence[Pricing]) -> tuple[Pricing, ...]:
     """The first variants in the default space, where the full space is asked for.
 
     Plans found there are plans of the job, so their steps are reachable. A candidate
@@ -35,7 +35,7 @@ def parts_of(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
     return tuple(map(in_default_space, full[:MOST]))
 
 
-def pilots_of(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
+def pilots_of(workloads: Sequence[Pricing]) -> tuple[Pricing, ...]:
     """The first variants with one value of each axis that decides no legality.
 
     A search of these takes moments and finds plans of the job. These plans remain
@@ -55,7 +55,7 @@ def pilots_of(workloads: Sequence[Workload]) -> tuple[Workload, ...]:
     return tuple(thin(in_default_space(workload)) for workload in large[:MOST])
 
 
-def in_default_space(workload: Workload) -> Workload:
+def in_default_space(workload: Pricing) -> Pricing:
     """Variant with the default space in place of the declared space.
 
     Args:

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from planner.cost.meshes import Ints
 from planner.cost.mixed import price_meshes
+from planner.cost.pricing import Pricing
 from planner.cost.table import CostTable
-from planner.cost.workload import Workload
 from planner.search.declared import Space
 from planner.specs.table import StageCosts
 
@@ -14,7 +14,7 @@ BLOCK = 1024
 
 
 def stage_costs(
-    workload: Workload, space: Space, candidate: int, table: CostTable | None = None
+    workload: Pricing, space: Space, candidate: int, table: CostTable | None = None
 ) -> StageCosts:
     """Inner problem of one candidate.
 
@@ -48,7 +48,7 @@ class PricedInOrder:
     The table of a whole space would hold a thousand times as much as is ever looked at.
     """
 
-    workload: Workload
+    workload: Pricing
     space: Space
     order: Ints
     """Candidates, the first to be asked for first. [1]"""

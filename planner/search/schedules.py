@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.cost.meshes import Ints, Meshes
+from planner.cost.pricing import Pricing
 from planner.cost.reach import Mask
 from planner.cost.transfers import scatter_every
 from planner.cost.workload import Workload
@@ -55,7 +56,7 @@ Chunks = dict[int, list[int]]
 
 
 def schedule_rows(
-    workload: Workload,
+    workload: Pricing,
     meshes: Meshes,
     removed: Counter[str],
     *,
@@ -101,7 +102,7 @@ def schedule_rows(
     return found.take(short) if len(short) < len(rows) else found
 
 
-def _simulated(workload: Workload, meshes: Meshes, rows: Rows) -> Mask:
+def _simulated(workload: Pricing, meshes: Meshes, rows: Rows) -> Mask:
     """True where a step is short, or has a short step that stands for it."""
     pp, m = meshes.pp[rows.mesh], meshes.micro_batches[rows.mesh]
     short: Mask = operation_count(pp, rows.vpp, m) <= MOST_OPERATIONS
@@ -157,7 +158,7 @@ def _interleaves(workload: Workload, meshes: Meshes) -> list[bool]:
 
 
 def _on_request(
-    workload: Workload, meshes: Meshes, name: str, *, full: bool
+    workload: Pricing, meshes: Meshes, name: str, *, full: bool
 ) -> list[list[tuple[int, int]]]:
     """Chunks and schedule of the meshes on which a schedule is in the space."""
     search, limits = workload.search, workload.framework.limits

@@ -10,7 +10,7 @@ from dataclasses import fields, replace
 import numpy as np
 
 from planner.cost.meshes import ORDERS, PP_INSIDE, Meshes
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.models.blocks import Mlp
 from planner.search.blocks import named_blocks
 from planner.search.context import ContextKinds
@@ -50,7 +50,7 @@ MOST_DEFAULT_CONTEXT = 64
 class Enumerator:
     """Lists the legal meshes of a job in a fixed order, counting what it drops."""
 
-    def __init__(self, workload: Workload, *, priced: bool = True) -> None:
+    def __init__(self, workload: Pricing, *, priced: bool = True) -> None:
         """Begin a listing.
 
         Args:
@@ -375,7 +375,7 @@ class Enumerator:
         return tuple(name for name in kept if whole or name != FULL)
 
 
-def fills(workload: Workload) -> bool:
+def fills(workload: Pricing) -> bool:
     """Tell if degrees that the user allows use every GPU of a fleet of one kind.
 
     Args:
@@ -387,7 +387,7 @@ def fills(workload: Workload) -> bool:
     return Enumerator(workload).fills()
 
 
-def enumerate_space(workload: Workload) -> Space:
+def enumerate_space(workload: Pricing) -> Space:
     """List the declared space of a job.
 
     Args:

@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 
+from planner.cost.pricing import Pricing
 from planner.cost.reach import Mask
 from planner.cost.workload import Workload
 from planner.search.declared import Space
@@ -14,7 +15,7 @@ from planner.specs.recompute import BLOCK_KINDS
 from planner.specs.switches import FULL, Layouts
 
 
-def with_and_without(workload: Workload) -> Iterator[Workload]:
+def with_and_without(workload: Pricing) -> Iterator[Pricing]:
     """A variant for each setting of the switches that a plan decides.
 
     A plan is in the variant of the switches that the framework takes with the plan. So
@@ -38,7 +39,7 @@ def with_and_without(workload: Workload) -> Iterator[Workload]:
         yield replace(workload, without=frozenset(off))
 
 
-def keeps_full(workload: Workload) -> bool:
+def keeps_full(workload: Pricing) -> bool:
     """Tell if a variant may recompute whole layers with the switches that are on.
 
     Args:
@@ -54,7 +55,7 @@ def keeps_full(workload: Workload) -> bool:
     return all(needs[name].full_recompute for name in on)
 
 
-def of_the_variant(workload: Workload, space: Space) -> Mask:
+def of_the_variant(workload: Pricing, space: Space) -> Mask:
     """Candidates whose plans the framework takes with just the variant's switches.
 
     Args:

@@ -1,12 +1,12 @@
 """Choices that a framework has alone but not together, over the declared space."""
 
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.specs.limits import chosen
 from planner.specs.offload import CATEGORIES
 
 
 def clash_of(
-    workload: Workload,
+    workload: Pricing,
     degrees: dict[str, int],
     *,
     zero: int | None = None,

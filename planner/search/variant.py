@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from planner.cost.mixed import heaviest_bytes
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.search.bounds import Relaxation, relax
 from planner.search.candidate import CandidateWork
 from planner.search.first_tier import BY_BOUND, NO_FIT, first_tier
@@ -42,7 +42,7 @@ class BestFirst:
 
     def __init__(
         self,
-        workload: Workload,
+        workload: Pricing,
         incumbents: Incumbents,
         variant: int = 0,
         stop: Stop | None = None,

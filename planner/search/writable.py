@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.cost.meshes import Ints, Meshes
+from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 from planner.search.declared import Space
 from planner.specs.context import CP_KINDS
@@ -20,7 +21,7 @@ MIXED = "mixed"
 class _Columns:
     """Meshes as the conditions of records read them, column by column."""
 
-    def __init__(self, workload: Workload, meshes: Meshes, recompute: Any) -> None:
+    def __init__(self, workload: Pricing, meshes: Meshes, recompute: Any) -> None:
         self._meshes = meshes
         self.offload, self.comm_dtype = workload.offload, workload.sends
         self.recompute = recompute
@@ -35,7 +36,7 @@ class _Columns:
         return np.array(CP_KINDS)[self._meshes.cp_kind]
 
 
-def written(workload: Workload, space: Space, removed: Counter[str]) -> Ints:
+def written(workload: Pricing, space: Space, removed: Counter[str]) -> Ints:
     """Candidates that the job's writer can express.
 
     A job that no writer can express keeps every candidate. Such a job is refused
@@ -69,7 +70,7 @@ def _lacks(workload: Workload) -> tuple[Lack, ...]:
     return ()
 
 
-def _missing(workload: Workload, space: Space, lack: Lack) -> Flags:
+def _missing(workload: Pricing, space: Space, lack: Lack) -> Flags:
     """Candidates that ask for what is lacking. [bool], shape (candidates,)."""
     if not lack.of_layers:
         of_meshes = _holds(workload, space.meshes, lack, MIXED)
@@ -79,7 +80,7 @@ def _missing(workload: Workload, space: Space, lack: Lack) -> Flags:
     return _holds(workload, space.meshes.take(space.mesh), lack, names[entry])
 
 
-def _holds(workload: Workload, meshes: Meshes, lack: Lack, recompute: Any) -> Flags:
+def _holds(workload: Pricing, meshes: Meshes, lack: Lack, recompute: Any) -> Flags:
     assert lack.when is not None
     found = lack.when(_Columns(workload, meshes, recompute))
     return np.broadcast_to(np.asarray(found, dtype=bool), (len(meshes),))

@@ -14,8 +14,8 @@ from planner.cost.handling import (
 )
 from planner.cost.meshes import Meshes
 from planner.cost.owned import Owned
+from planner.cost.pricing import Pricing
 from planner.cost.states import late_gradients, state_bytes
-from planner.cost.workload import Workload
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Idle:
     """A 16-bit linear beside its 4-bit form at start-up."""
 
     @classmethod
-    def of(cls, job: Workload, owned: Owned, meshes: Meshes) -> "Idle":
+    def of(cls, job: Pricing, owned: Owned, meshes: Meshes) -> "Idle":
         """Memory of a unit outside the schedule's backwards.
 
         Args:
@@ -74,7 +74,7 @@ class Idle:
             quantised=quantising_bytes(job, owned, meshes).item(),
         )
 
-    def at_end(self, job: Workload, meshes: Meshes, which: int, root: float) -> "Idle":
+    def at_end(self, job: Pricing, meshes: Meshes, which: int, root: float) -> "Idle":
         """Memory of an end, with the temporaries of the embedding's backward.
 
         Args:

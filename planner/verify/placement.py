@@ -11,6 +11,7 @@ from hardware.placement import Levels
 from hardware.topology import ClusterTopology
 from planner.cost import meshes as axes
 from planner.cost.meshes import Groups, Meshes
+from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 from planner.specs.context import inner_degree
 from planner.specs.layout import Layout
@@ -52,13 +53,13 @@ def placement_violations(workload: Workload, layout: Layout) -> Iterator[str]:
     Returns:
         One sentence per axis and number that differs. [text]
     """
-    workload = workload.under(layout)
-    if workload.mixed:
-        for part, pool in zip(workload.parts, layout.pools, strict=True):
+    pricing = Pricing.of(workload, layout)
+    if pricing.mixed:
+        for part, pool in zip(pricing.parts, layout.pools, strict=True):
             yield from _pool_violations(part, layout.on_pool(pool))
         return
-    topology, meshes = workload.topology.using(layout.gpus), Meshes.of_layout(layout)
-    for axis, members, seen in _axes(workload, layout, meshes):
+    topology, meshes = pricing.topology.using(layout.gpus), Meshes.of_layout(layout)
+    for axis, members, seen in _axes(pricing, layout, meshes):
         yield from _same_ranks(axis, members, layout.gpus)
         found = view_of(topology.fabric, members)
         yield from _same_view(axis, found, _priced(seen))

@@ -17,6 +17,7 @@ from planner.cost.kernels import stream_rate
 from planner.cost.layers import layer_time
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.owned import Owned, embedding_owned, head_owned, layer_owned
+from planner.cost.pricing import Pricing
 from planner.cost.room import head_buffers, root_bytes, working_bytes
 from planner.cost.states import (
     DataGroups,
@@ -41,7 +42,7 @@ ACTIVATION = 2
 class Prices:
     """A plan with the price of every layer, end and transfer."""
 
-    workload: Workload
+    workload: Pricing
     layout: Layout
     context: Context
     data: DataGroups
@@ -60,15 +61,15 @@ class Prices:
         Returns:
             Prices of that layout. [ns] and [block]
         """
-        workload = workload.under(layout)
-        if workload.mixed:
-            pairs = zip(workload.parts, layout.pools, strict=True)
+        pricing = Pricing.of(workload, layout)
+        if pricing.mixed:
+            pairs = zip(pricing.parts, layout.pools, strict=True)
             parts = tuple(cls.of(part, layout.on_pool(pool)) for part, pool in pairs)
             first = parts[0]
-            return cls(workload, layout, first.context, first.data, parts=parts)
-        context = Context.of(workload, Meshes.of_layout(layout))
-        data = DataGroups.of(workload, context.meshes, context.links)
-        return cls(workload, layout, context, data)
+            return cls(pricing, layout, first.context, first.data, parts=parts)
+        context = Context.of(pricing, Meshes.of_layout(layout))
+        data = DataGroups.of(pricing, context.meshes, context.links)
+        return cls(pricing, layout, context, data)
 
     def on(self, rank: int) -> "Prices":
         """Prices on the pool that hosts a pipeline rank.

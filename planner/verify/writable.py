@@ -18,7 +18,7 @@ def writer_breaches(workload: Workload, layout: Layout) -> Iterator[str]:
         Sentences for the writer that lacks least. Nothing for a mixed fleet, or for a
         job that no writer can express. [text]
     """
-    if workload.mixed or layout.pools:
+    if layout.pools:
         return
     asked, view = workload.asked, View(layout)
     every = [tuple(writer.lacks(asked)) for writer in workload.framework.writers]

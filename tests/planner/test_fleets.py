@@ -13,7 +13,6 @@ from planner.predict import complete, predict
 from planner.reasons import pools_words
 from planner.report.words import layout_rows
 from planner.resolve import resolve
-from planner.search.fleet import arrangements
 from planner.specs.job import JobSpec
 from planner.specs.layout import PartialLayout
 
@@ -111,20 +110,20 @@ def test_pools_on_a_fleet_of_one_kind_are_refused() -> None:
 
 
 def test_what_ifs_change_every_pool() -> None:
-    workload = arrangements(job())[2]
+    workload = job()
 
     def slower(cluster: Any) -> Any:
         nic = cluster.nic.model_copy(update={"bandwidth": cluster.nic.bandwidth / 2})
         return type(cluster)(**(vars(cluster) | {"nic": nic}))
 
     there = on_cluster(workload, slower)
-    for before, after in zip(workload.hosts, there.hosts, strict=True):
+    for before, after in zip(workload.pools, there.pools, strict=True):
         share = before.topology.cluster.nic_share
         assert after.topology.cluster.nic_share == pytest.approx(share / 2)
     known = on_kernels(
         workload, lambda own: own.model_copy(update={"transferred": {"x": "y"}})
     )
-    assert {pool.calibration.transferred["x"] for pool in known.hosts} == {"y"}
+    assert {pool.calibration.transferred["x"] for pool in known.pools} == {"y"}
 
 
 def test_a_neighbour_has_each_pool_s_share_of_the_stages() -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from planner.cost.estimate import memory_estimate, price
 from planner.cost.layouts import layout_of
+from planner.cost.pricing import Pricing
 from planner.cost.table import fill_table
-from planner.cost.workload import Workload
 from planner.frugal import fewest_gpus, most_frugal, resized, weigh
 from planner.resolve import resolve
 from planner.search.paths import even_counts, in_class
@@ -18,7 +18,7 @@ from planner.specs.layout import Layout
 from planner.verify.legality import rule_violations
 
 
-def job(model: str, cluster: str, **fields: object) -> Workload:
+def job(model: str, cluster: str, **fields: object) -> Pricing:
     own = {k: v for k, v in fields.items() if k in JobSpec.model_fields}
     step = {k: v for k, v in fields.items() if k not in own}
     spec = {
@@ -30,10 +30,10 @@ def job(model: str, cluster: str, **fields: object) -> Workload:
     }
     found = JobSpec.model_validate(spec)
     (workload,) = resolve(found, file="a test", base=Path())
-    return workload
+    return Pricing.candidate(workload)
 
 
-def peaks(workload: Workload) -> list[float]:
+def peaks(workload: Pricing) -> list[float]:
     """Device memory of every legal mesh and recompute kind under even stages."""
     space = enumerate_space(workload)
     table = fill_table(workload, space.meshes, space.recompute)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from planner.alternatives import METHODS, largest_model, method_answers
+from planner.cost.pricing import Pricing
 from planner.errors import BadInputError
 from planner.frugal import most_frugal, weigh
 from planner.memory import inference_memory, training_memory
@@ -55,7 +56,7 @@ def test_a_given_layout_holds_what_a_prediction_says() -> None:
 
 def test_without_a_layout_the_most_frugal_one_is_judged_and_said() -> None:
     (workload,) = resolve(spec(), file="a test", base=Path())
-    found, held = answer(), most_frugal(workload)
+    found, held = answer(), most_frugal(Pricing.candidate(workload))
     assert held is not None
     assert found.chosen
     assert found.layout == held.layout
@@ -106,9 +107,10 @@ def test_offload_is_not_asked_about_where_the_job_rules_it_out() -> None:
 
 
 def test_a_larger_model_than_the_largest_does_not_fit() -> None:
-    (workload,) = resolve(
+    (job,) = resolve(
         spec(cluster="rtx-4090-1", method="qlora"), file="a test", base=Path()
     )
+    workload = Pricing.candidate(job)
     name = largest_model(workload, lambda w: most_frugal(w, enough=True))
     assert name is not None
     sizes = preset_sizes()
@@ -127,7 +129,7 @@ def test_the_given_layout_is_kept_for_other_models() -> None:
         base=Path(),
     )
     layout = predict(workload, read_layout("tp=8,recompute=full")).layout
-    ways = method_answers(workload, layout)
+    ways = method_answers(Pricing.of(workload, layout), layout)
     named = {preset(way.largest_model) for way in ways if way.largest_model}
     assert named
     assert all(k.attention.heads % 8 == 0 for model in named for k in model.kinds)

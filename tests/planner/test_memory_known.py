@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hardware import catalog
+from planner.cost.pricing import Pricing
 from planner.frugal import most_frugal
 from planner.inference.estimate import serving_estimate
 from planner.inference.formats import formats
@@ -99,7 +100,7 @@ def test_states_that_exceed_the_card_are_oom_in_training(
         "training": {"seq_len": 2048, "global_batch": 64},
     }
     (workload,) = resolve(JobSpec.model_validate(spec), file="a test", base=Path())
-    held = most_frugal(workload)
+    held = most_frugal(Pricing.candidate(workload))
     assert held is not None
     memory = held.memory
     worst = max(memory.stages, key=lambda stage: stage.device)

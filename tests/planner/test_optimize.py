@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from strategies import small_job, tightened, with_host_memory, with_profile
 
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.errors import BadInputError
 from planner.infeasible import tightest
 from planner.optimize import _status, optimize
@@ -20,7 +20,7 @@ WIDE = {"hidden_size": 4096, "intermediate_size": 14336, "vocab_size": 32000}
 """Layers of an 8 B model: six of them with embedding and head hold 1.6 B."""
 
 
-def job(name: str = "torchtitan", capacity: float | None = None, **s: Any) -> Workload:
+def job(name: str = "torchtitan", capacity: float | None = None, **s: Any) -> Pricing:
     """Six wide layers on one node, each GPU with so much room. [GB]."""
     block = SearchSpec(**(ONE_GPU_EACH | s))
     workload = small_job(block, name=name, config=WIDE)

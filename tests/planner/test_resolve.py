@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from planner.cost.kernels import attention_kernel
+from planner.cost.pricing import Pricing
 from planner.cost.stack import stack_in_force
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
@@ -116,15 +117,15 @@ def test_a_model_folder_is_inlined_in_the_resolved_spec(tmp_path: Path) -> None:
 
 
 def test_a_stack_override_replaces_one_field_and_no_other() -> None:
-    plain = resolved(job()).profile
-    changed = resolved(job(stack={"memory_traffic": 1.7})).profile
+    plain = resolved(job()).framework.profile
+    changed = resolved(job(stack={"memory_traffic": 1.7})).framework.profile
     assert changed == plain.model_copy(update={"memory_traffic": 1.7})
 
 
 def test_attention_is_short_for_attention_kernel() -> None:
     workload = resolved(job(stack={"attention": "fa2"}))
     assert attention_kernel(workload) == "fa2"
-    assert stack_in_force(workload)["attention_kernel"] == "fa2"
+    assert stack_in_force(Pricing.candidate(workload))["attention_kernel"] == "fa2"
 
 
 @pytest.mark.parametrize(
@@ -140,7 +141,7 @@ def test_a_framework_has_its_own_words_for_the_dispatch_of_tokens(
     framework: str, word: str, dispatch: str
 ) -> None:
     spec = job(framework=framework, stack={"dispatcher": word})
-    assert resolved(spec).profile.expert_dispatch == dispatch
+    assert resolved(spec).framework.profile.expert_dispatch == dispatch
 
 
 def test_a_searched_precision_that_the_gpu_lacks_is_refused() -> None:
@@ -157,18 +158,18 @@ def test_a_dispatcher_of_another_framework_is_refused() -> None:
 
 def test_eager_blocks_take_the_eager_stack_and_overrides_win() -> None:
     stack = {"compile": False, "memory_traffic": 2.5}
-    profile = resolved(job(framework="torchtitan", stack=stack)).profile
+    profile = resolved(job(framework="torchtitan", stack=stack)).framework.profile
     named = resolved(job(framework="torchtitan", stack={"name": "torchtitan-eager"}))
-    assert profile == named.profile.model_copy(update={"memory_traffic": 2.5})
+    assert profile == named.framework.profile.model_copy(update={"memory_traffic": 2.5})
     assert not profile.compile
 
 
 def test_a_named_stack_replaces_profile_and_recipe() -> None:
     workload = resolved(job(stack={"name": "megatron-2021", "latency": 2.0}))
-    assert workload.profile.name == "megatron-2021"
-    assert workload.profile.attention_kernel == "unfused"
-    assert workload.profile.latency == 2.0
-    assert workload.recipe.gradient_bytes == 2
+    assert workload.framework.profile.name == "megatron-2021"
+    assert workload.framework.profile.attention_kernel == "unfused"
+    assert workload.framework.profile.latency == 2.0
+    assert workload.framework.recipe.gradient_bytes == 2
 
 
 def test_an_unknown_stack_names_the_nearest() -> None:
@@ -180,14 +181,17 @@ def test_an_unknown_stack_names_the_nearest() -> None:
 def test_a_recipe_override_reaches_the_recipe_alone() -> None:
     stack = {"recipe": {"logits_bytes": 6, "accumulates_unsharded": False}}
     workload = resolved(job(framework="torchtitan", stack=stack))
-    assert workload.recipe.logits_bytes == 6
-    assert workload.recipe.accumulates_unsharded is False
-    assert workload.recipe.gradients_reduced_per_group is True
-    assert workload.profile == resolved(job(framework="torchtitan")).profile
+    assert workload.framework.recipe.logits_bytes == 6
+    assert workload.framework.recipe.accumulates_unsharded is False
+    assert workload.framework.recipe.gradients_reduced_per_group is True
+    assert (
+        workload.framework.profile
+        == resolved(job(framework="torchtitan")).framework.profile
+    )
 
 
 def test_the_stack_in_force_holds_every_constant_of_the_profile() -> None:
-    stack = stack_in_force(resolved(job()))
+    stack = stack_in_force(Pricing.candidate(resolved(job())))
     assert Profile.model_fields.keys() - {"source"} <= stack.keys()
     assert stack["framework"] == "megatron"
     assert json.loads(json.dumps(stack)) == stack

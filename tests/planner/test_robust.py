@@ -5,7 +5,7 @@ from functools import cache
 import pytest
 from strategies import small_job
 
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.optimize import MOST_NEAR, optimize
 from planner.search.best_first import search
 from planner.search.variant import NEAR
@@ -15,7 +15,7 @@ from planner.specs.search import SearchSpec
 SEARCH = SearchSpec(tp=(1, 2), pp=(1, 2), cp=1)
 
 
-def job() -> Workload:
+def job() -> Pricing:
     return small_job(SEARCH)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from strategies import framework, small_job
 
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.errors import BadInputError
 from planner.frameworks.stacks import with_stack
 from planner.methods import frozen_model
@@ -20,11 +20,11 @@ ALL_BUT_ONE = 5 / 6
 """Megatron offloads whole layers, and keeps the last of six. [1]"""
 
 
-def job(name: str = "megatron", **search: Any) -> Workload:
+def job(name: str = "megatron", **search: Any) -> Pricing:
     return small_job(SearchSpec(**search), name=name)
 
 
-def shares(workload: Workload) -> Shares:
+def shares(workload: Pricing) -> Shares:
     """What lies in host memory, by category."""
     held = {name: getattr(workload.offload, name) for name in CATEGORIES}
     return {name: share for name, share in held.items() if share}

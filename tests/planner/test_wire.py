@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from strategies import small_job
 
+from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.optimize import optimize
@@ -130,7 +131,8 @@ def test_a_plan_says_what_it_sends_in_and_leads_back_to_its_workload() -> None:
     chosen = best.settings["gradient_dtype"]
     assert best.layout.comm_dtype.gradients == chosen
     assert f"gradient_dtype {chosen}" in best.chosen
-    assert with_settings(open_to, best.settings).sends == best.layout.comm_dtype
+    under = Pricing.of(with_settings(open_to, best.settings), best.layout)
+    assert under.sends == best.layout.comm_dtype
     again = predict(open_to, PartialLayout.model_validate(best.layout.model_dump()))
     assert again.estimate.step_time_s == best.estimate.step_time_s
     assert again.estimate.memory == best.estimate.memory

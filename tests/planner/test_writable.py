@@ -9,6 +9,7 @@ from strategies import small_job
 
 from planner.cli.jobs import from_spec
 from planner.cost.estimate import estimate
+from planner.cost.pricing import Pricing
 from planner.errors import BadInputError
 from planner.explain import Case, explain
 from planner.expressible import unwritable
@@ -77,9 +78,8 @@ def test_any_considers_only_frameworks_that_can_train_the_job(
 
 
 def test_adapters_have_no_tensor_ranks_under_accelerate() -> None:
-    workload = from_spec(
-        job("accelerate", training={"method": "lora"}), Path()
-    ).workloads[0]
+    lora = from_spec(job("accelerate", training={"method": "lora"}), Path())
+    workload = Pricing.candidate(lora.workloads[0])
     space = enumerate_space(workload)
     assert set(space.meshes.tp[space.mesh].tolist()) == {1}
     everything = enumerate_space(workload.unwritten())

@@ -131,7 +131,7 @@ def _feasible(answer: Explained, workload: Workload, title: Heading) -> Page:
             *_fronts(answer),
             *plan_sections(workload, best),
             *_small_print(answer),
-            assumptions_section(workload, best.estimate),
+            assumptions_section(workload, best),
         ],
     )
 

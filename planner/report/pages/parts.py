@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 from planner.report.charts.gantt import gantt, left_out, legend, windows
 from planner.report.charts.shares import (
@@ -256,23 +257,24 @@ def time_section(estimate: Estimate) -> Section:
 
 
 def assumptions_section(
-    workload: Workload, estimate: Estimate, warnings: Sequence[str] = ()
+    workload: Workload, plan: RankedPlan, warnings: Sequence[str] = ()
 ) -> Section:
     """Assumptions, warnings and sources of a prediction.
 
     Args:
-        workload: The job. [-]
-        estimate: Predicted time and memory of a layout. [-]
+        workload: The job, with the plan's settings. [-]
+        plan: The plan. [-]
         warnings: Warnings about legal but unusual settings. [text]
 
     Returns:
         The section. [-]
     """
+    estimate, pricing = plan.estimate, Pricing.of(workload, plan.layout)
     parts: list[Block] = [Notes(warnings, "Warnings")] if warnings else []
     parts.append(Notes(estimate.assumptions, "Assumed, and left out"))
     parts += [
         Folded(f"{sheet.title} ({len(sheet.rows)})", [Table(_untitled(sheet))])
-        for sheet in (*source_sheets(workload), constants_sheet(estimate.stack))
+        for sheet in (*source_sheets(pricing), constants_sheet(estimate.stack))
     ]
     return Section(
         "assumptions",

@@ -82,7 +82,7 @@ def plan_page(
             *_fronts(extras),
             _search(result, extras),
             *_others(result),
-            assumptions_section(workload, best.estimate, result.warnings),
+            assumptions_section(workload, best, result.warnings),
         ],
     )
 

@@ -38,6 +38,6 @@ def prediction_page(
         tiles=tiles(plan.estimate),
         sections=[
             *plan_sections(workload, plan),
-            assumptions_section(workload, plan.estimate, warnings),
+            assumptions_section(workload, plan, warnings),
         ],
     )

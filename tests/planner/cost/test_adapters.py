@@ -22,9 +22,9 @@ from planner.cost.owned import (
     layer_owned,
     padded_vocab,
 )
+from planner.cost.pricing import Pricing
 from planner.cost.quantised import dequantised_bytes
 from planner.cost.states import held_bytes, optimizer_time, state_bytes
-from planner.cost.workload import Workload
 from planner.frameworks.stacks import with_stack
 from planner.models import preset
 from planner.specs.search import SearchSpec
@@ -34,7 +34,7 @@ WIDTHS = {"qkv": 4096 + 6144, "proj": 8192, "fc1": 4096 + 28672, "fc2": 14336 + 
 """Inputs and outputs of Llama-3-8B's linears, added. [1]"""
 
 
-def tuned(targets: object = "all", *, method: str = "lora", rank: int = 16) -> Workload:
+def tuned(targets: object = "all", *, method: str = "lora", rank: int = 16) -> Pricing:
     workload = small_job(SearchSpec(), nodes=1)
     training = TrainingSpec.model_validate(
         {
@@ -47,7 +47,7 @@ def tuned(targets: object = "all", *, method: str = "lora", rank: int = 16) -> W
     return replace(workload, model=preset("llama-3-8b"), training=training)
 
 
-def eager(workload: Workload) -> Workload:
+def eager(workload: Pricing) -> Pricing:
     stacked = with_stack(framework("accelerate"), "hf-trainer")
     return replace(workload, framework=stacked)
 
@@ -138,7 +138,7 @@ def test_separate_projections_carry_an_adapter_each(tp: int) -> None:
     assert forward[1][0][0] > forward[0][0][0]
 
 
-def quantised(name: str, **fields: object) -> Workload:
+def quantised(name: str, **fields: object) -> Pricing:
     workload = replace(tuned(method="qlora"), model=preset(name))
     training = TrainingSpec.model_validate(
         {"seq_len": 2048, "global_batch": 8, "method": "qlora", **fields}
@@ -267,7 +267,7 @@ def test_targets_by_name() -> None:
     ("module", "owned"), [("embed_tokens", embedding_owned), ("lm_head", head_owned)]
 )
 def test_a_table_that_trains_beside_adapters_is_a_copy(
-    module: str, owned: Callable[[Workload, Meshes], Owned]
+    module: str, owned: Callable[[Pricing, Meshes], Owned]
 ) -> None:
     """peft keeps the frozen table, and gives the copy gradient and moments."""
     workload = tuned()

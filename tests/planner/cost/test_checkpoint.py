@@ -7,8 +7,8 @@ import pytest
 from planner.cost.checkpoint import checkpoint, saved_bytes
 from planner.cost.meshes import Meshes
 from planner.cost.owned import layer_owned
+from planner.cost.pricing import Pricing
 from planner.cost.states import state_bytes
-from planner.cost.workload import Workload
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import stack_names
 from planner.models import preset
@@ -23,7 +23,7 @@ GIB = 2.0**30
 
 def job(
     framework: str = "torchtitan", stack: str | None = None, **training: object
-) -> Workload:
+) -> Pricing:
     spec = {
         "stack": {"name": stack} if stack else {},
         "model": "llama-2-70b",
@@ -32,7 +32,7 @@ def job(
         "training": {"seq_len": 4096, "global_batch": 256, **training},
     }
     (workload,) = resolve(JobSpec.model_validate(spec), file="a test", base=Path())
-    return workload
+    return Pricing.candidate(workload)
 
 
 @pytest.mark.parametrize(
@@ -180,4 +180,6 @@ def test_offloaded_states_are_saved_all_the_same() -> None:
     layout = complete(workload, away)
     assert layout.offload.optimizer == 1
     bare = layout.model_copy(update={"offload": type(layout.offload)()})
-    assert checkpoint(workload.under(layout), layout) == checkpoint(workload, bare)
+    assert checkpoint(Pricing.of(workload, layout), layout) == checkpoint(
+        workload, bare
+    )

@@ -16,7 +16,7 @@ from planner.cost.communicators import (
     pools,
 )
 from planner.cost.meshes import Groups, Meshes
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.specs.search import SearchSpec
 
 MIB = 2**20
@@ -87,7 +87,7 @@ def test_sends_leave_through_two_pools_and_arrive_by_peer_inside() -> None:
     assert across == inside + 128 * MIB
 
 
-def job(nodes: int = 1, **fields: Any) -> Workload:
+def job(nodes: int = 1, **fields: Any) -> Pricing:
     return with_profile(small_job(SearchSpec(), nodes=nodes), **fields)
 
 

@@ -13,9 +13,9 @@ import pytest
 
 from planner.cost.eager_bytes import is_replayed, replayed_block, replayed_ends
 from planner.cost.meshes import Meshes
+from planner.cost.pricing import Pricing
 from planner.cost.room import head_buffers
 from planner.cost.table import fill_table
-from planner.cost.workload import Workload
 from planner.eager import EagerCase, replay
 from planner.models import read_preset
 from planner.predict import predict
@@ -32,7 +32,7 @@ ALL_LINEAR = (*ATTENTION, "gate_proj", "up_proj", "down_proj")
 
 def workload(
     model: str, *, gpus: int = 1, stack: dict[str, Any] | None = None, **training: Any
-) -> Workload:
+) -> Pricing:
     cluster = (
         {"node": "dgx-h100", "nodes": -(-gpus // 8)}
         if gpus > 1
@@ -49,10 +49,10 @@ def workload(
         "stack": stack or {},
     }
     job = JobSpec.model_validate(fields)
-    return resolve(job, file="job.yaml", base=Path())[0]
+    return Pricing.candidate(resolve(job, file="job.yaml", base=Path())[0])
 
 
-def table_gib(job: Workload, layout: PartialLayout, **habits: Any) -> float:
+def table_gib(job: Pricing, layout: PartialLayout, **habits: Any) -> float:
     """Memory in tensors at the peak, by the cost table."""
     recipe = replace(job.recipe, workspace_mib={}, **habits)
     job = replace(job, framework=replace(job.framework, recipe=recipe))
@@ -124,7 +124,7 @@ ONE_GPU: dict[str, tuple[str, dict[str, Any]]] = {
 STACKS = {"amp_bf16": "hf-amp"}
 
 
-def of_case(model: str, fields: dict[str, Any]) -> tuple[Workload, PartialLayout]:
+def of_case(model: str, fields: dict[str, Any]) -> tuple[Pricing, PartialLayout]:
     """The job and the layout that run a case."""
     mbs, ga = fields.get("mbs", 1), fields.get("ga", 1)
     training: dict[str, Any] = {"global_batch": mbs * ga}

@@ -9,8 +9,8 @@ from strategies import framework, small_job
 from planner.cost.estimate import flops_per_token
 from planner.cost.meshes import Meshes
 from planner.cost.owned import Owned, embedding_owned, head_owned, layer_owned
+from planner.cost.pricing import Pricing
 from planner.cost.states import state_bytes
-from planner.cost.workload import Workload
 from planner.methods import frozen_model
 from planner.models import preset
 from planner.predict import predict
@@ -23,7 +23,7 @@ from planner.verify.plan import violations
 LAYERS = 32
 
 
-def job(room: str = "torchtitan", **fields: object) -> Workload:
+def job(room: str = "torchtitan", **fields: object) -> Pricing:
     training = TrainingSpec.model_validate(
         {"seq_len": 2048, "global_batch": 16, **fields}
     )
@@ -32,7 +32,7 @@ def job(room: str = "torchtitan", **fields: object) -> Workload:
     return replace(workload, model=model, framework=framework(room))
 
 
-def priced(workload: Workload, **degrees: object) -> Estimate:
+def priced(workload: Pricing, **degrees: object) -> Estimate:
     layout = PartialLayout.model_validate({"recompute": "none", **degrees})
     plan = predict(workload, layout)
     device = [stage.device for stage in plan.estimate.memory.stages]
@@ -63,7 +63,7 @@ def test_a_frozen_layer_has_weights_alone(room: str, zero: int) -> None:
     ("part", "owned"), [("embedding", embedding_owned), ("head", head_owned)]
 )
 def test_a_frozen_table_has_weights_alone(
-    part: str, owned: Callable[[Workload, Meshes], Owned]
+    part: str, owned: Callable[[Pricing, Meshes], Owned]
 ) -> None:
     kept, frozen = job(), job(freeze={part: True})
     before, after = (state_bytes(w, owned(w, mesh(3)), mesh(3)) for w in (kept, frozen))

@@ -12,8 +12,8 @@ from planner.cost.estimate import memory_estimate, price
 from planner.cost.host_bound import host_bound, leaves_the_gpus
 from planner.cost.layouts import layout_of
 from planner.cost.meshes import Meshes
+from planner.cost.pricing import Pricing
 from planner.cost.table import fill_table
-from planner.cost.workload import Workload
 from planner.schedules import V_SHAPED
 from planner.search.exhaustive import candidate_costs, count_plans, splits
 from planner.search.schedules import SEARCHED
@@ -28,13 +28,13 @@ MOST = 500
 """Splits of a candidate to draw one from. [1]"""
 
 
-def needed(workload: Workload, layout: Layout) -> float:
+def needed(workload: Pricing, layout: Layout) -> float:
     """What the fullest node holds, exactly. [B]."""
     host = memory_estimate(price(workload, layout)).host
     return host.needed_gib * GIB if host is not None else 0.0
 
 
-def bound(workload: Workload, layout: Layout, most: int) -> float:
+def bound(workload: Pricing, layout: Layout, most: int) -> float:
     """What it holds at most with so many layers on a virtual stage. [B]."""
     meshes = Meshes.of_layout(layout)
     names = tuple({part.kind for s in layout.stages for part in s.recompute})
@@ -54,7 +54,7 @@ def bound(workload: Workload, layout: Layout, most: int) -> float:
 
 
 @st.composite
-def offloading(draw: st.DrawFn, name: str) -> tuple[Workload, Layout, int]:
+def offloading(draw: st.DrawFn, name: str) -> tuple[Pricing, Layout, int]:
     """A random layout of a small job, any of its splits, anything in host memory."""
     room = framework(name)
     every = replace(room, limits=replace(room.limits, schedules=SEARCHED))
@@ -92,14 +92,14 @@ def test_no_split_needs_more_than_the_bound(name: str) -> None:
 
     @settings(max_examples=100)
     @given(offloading(name))
-    def bounded(drawn: tuple[Workload, Layout, int]) -> None:
+    def bounded(drawn: tuple[Pricing, Layout, int]) -> None:
         workload, layout, most = drawn
         assert needed(workload, layout) <= bound(workload, layout, most) * NO_ROUNDING
 
     bounded()
 
 
-def flat(**shares: float) -> tuple[Workload, Layout]:
+def flat(**shares: float) -> tuple[Pricing, Layout]:
     """Eight ranks of ZeRO-3 without a pipeline."""
     limits = SearchSpec(tp=1, pp=1, cp=1, micro_batch=1, zero_stage=3, dp_shard=8)
     workload = replace(small_job(limits, name="torchtitan"), offload=Offload(**shares))

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from strategies import framework, small_job, topology
 
 from planner.cost.hosts import fetch_time
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.errors import BadInputError
 from planner.frameworks.stacks import with_stack
 from planner.models import preset
@@ -24,7 +24,7 @@ GIB = 2**30
 NODE = "dgx-a100-80gb"
 
 
-def job(model: str, node: str = NODE, nodes: int = 1, **fields: object) -> Workload:
+def job(model: str, node: str = NODE, nodes: int = 1, **fields: object) -> Pricing:
     training = TrainingSpec.model_validate(
         {"seq_len": 2048, "global_batch": 16 * nodes, **fields}
     )
@@ -33,7 +33,7 @@ def job(model: str, node: str = NODE, nodes: int = 1, **fields: object) -> Workl
     return replace(workload, model=preset(model), training=training, framework=room)
 
 
-def priced(workload: Workload, zero: int = 3, **offload: object) -> Estimate:
+def priced(workload: Pricing, zero: int = 3, **offload: object) -> Estimate:
     layout = PartialLayout.model_validate(
         {
             "zero_stage": zero,

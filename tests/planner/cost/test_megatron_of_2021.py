@@ -14,15 +14,15 @@ from planner.cost.ends import head_end
 from planner.cost.kernels import gemm_rate, gemm_time
 from planner.cost.meshes import Meshes
 from planner.cost.owned import layer_owned
+from planner.cost.pricing import Pricing
 from planner.cost.states import DataGroups, gather_time, scatter_time
 from planner.cost.transfers import stage_transfer
-from planner.cost.workload import Workload
 from planner.models import preset
 from planner.specs.search import SearchSpec
 from planner.specs.training import TrainingSpec
 
 
-def job(precision: str = "bf16", **stack: Any) -> Workload:
+def job(precision: str = "bf16", **stack: Any) -> Pricing:
     """Llama 3 8B on two DGX A100 under a changed stack."""
     workload = small_job(SearchSpec(), node="dgx-a100-80gb", nodes=2)
     profile = workload.profile.model_copy(update=stack)
@@ -35,7 +35,7 @@ def job(precision: str = "bf16", **stack: Any) -> Workload:
     )
 
 
-def context(workload: Workload, **axes: int) -> Context:
+def context(workload: Pricing, **axes: int) -> Context:
     names = ("tp", "sp", "pp", "cp", "cp_kind", "ep", "etp", "dp", "dp_shard")
     names += ("zero", "micro_batch", "micro_batches", "order")
     start = dict.fromkeys(names, 1) | {"sp": 0, "zero": 0, "order": 0}

@@ -12,6 +12,7 @@ from planner.cost.ends import embedding_end
 from planner.cost.meshes import Meshes
 from planner.cost.optimizers import moment_bytes
 from planner.cost.owned import layer_owned, padded_vocab
+from planner.cost.pricing import Pricing
 from planner.cost.room import (
     buffer_bytes,
     device_bytes,
@@ -25,7 +26,6 @@ from planner.cost.states import (
     state_bytes,
 )
 from planner.cost.weights import linear_weights, newton_schulz_flops
-from planner.cost.workload import Workload
 from planner.frameworks.stacks import with_stack
 from planner.models import preset
 from planner.specs.search import SearchSpec
@@ -34,7 +34,7 @@ from planner.specs.training import TrainingSpec
 
 def job(
     stack: str = "megatron-2026", room: str = "megatron", **training: object
-) -> Workload:
+) -> Pricing:
     node = str(training.pop("node", "dgx-h100"))
     workload = small_job(SearchSpec(), nodes=1, node=node)
     spec = TrainingSpec.model_validate({"seq_len": 2048, "global_batch": 8} | training)
@@ -50,7 +50,7 @@ def mesh(*, zero: int = 0, tp: int = 1, dp: int = 1) -> Meshes:
     return Meshes.from_rows([(tp, 0, 1, 1, 1, 1, 1, dp, dp, zero, 1, 4, 0)])
 
 
-def per_parameter(workload: Workload, *, zero: int = 0, dp: int = 1) -> float:
+def per_parameter(workload: Pricing, *, zero: int = 0, dp: int = 1) -> float:
     meshes = mesh(zero=zero, dp=dp)
     owned = layer_owned(workload, workload.kinds[0], meshes)
     total = state_bytes(workload, owned, meshes).total[0]

@@ -20,7 +20,7 @@ from planner.cost.moments import (
     STEP,
 )
 from planner.cost.owned import embedding_owned, head_owned, layer_owned
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.frameworks.stacks import with_stack
 from planner.specs.estimate import MomentMemory, StageMemory
 from planner.specs.layout import Layout, RecomputeRange, Stage
@@ -32,7 +32,7 @@ LAYERS = 6
 
 def job(
     stack: str, room: str, *, tied: bool = False, vocab: int = 32_000, **fields: Any
-) -> Workload:
+) -> Pricing:
     """Six small layers, by default under a wide vocabulary."""
     config = {"vocab_size": vocab, "tie_word_embeddings": tied}
     workload = small_job(SearchSpec(), name=room, config=config)
@@ -52,17 +52,17 @@ def layout(recompute: str = "none", layers: int = LAYERS, **degrees: Any) -> Lay
     return Layout(**{"zero_stage": 0} | degrees, stages=(stage,) * pp)
 
 
-def stage_of(workload: Workload, placed: Layout, rank: int = 0) -> StageMemory:
+def stage_of(workload: Pricing, placed: Layout, rank: int = 0) -> StageMemory:
     return memory_estimate(price(workload, placed)).stages[rank]
 
 
-def at(workload: Workload, placed: Layout, name: str, rank: int = 0) -> MomentMemory:
+def at(workload: Pricing, placed: Layout, name: str, rank: int = 0) -> MomentMemory:
     """One moment of one rank."""
     stage = stage_of(workload, placed, rank)
     return next(moment for moment in stage.moments if moment.moment == name)
 
 
-def parameters(workload: Workload, placed: Layout) -> float:
+def parameters(workload: Pricing, placed: Layout) -> float:
     """Trained parameters of the only rank. [1]."""
     meshes = Meshes.of_layout(placed)
     ends = [owned(workload, meshes).dense[0] for owned in (embedding_owned, head_owned)]
@@ -172,7 +172,7 @@ def test_a_checkpoint_makes_whole_what_its_form_needs(form: str, held: int) -> N
     assert more * GIB == pytest.approx(2 * count[held])
 
 
-def steady(workload: Workload, zero: int, **degrees: Any) -> MomentMemory:
+def steady(workload: Pricing, zero: int, **degrees: Any) -> MomentMemory:
     placed = layout(dp=2, dp_shard=2, zero_stage=zero, **degrees)
     return at(workload, placed, STEADY, rank=int(degrees.get("pp", 1) > 1))
 

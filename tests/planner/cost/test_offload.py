@@ -6,7 +6,7 @@ import pytest
 from strategies import framework, small_job
 
 from planner.cost.hosts import host_update_time
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.errors import BadInputError
 from planner.frameworks.stacks import with_stack
 from planner.predict import predict
@@ -19,12 +19,12 @@ from planner.verify.plan import violations
 LAYOUT = PartialLayout(tp=1, pp=1, micro_batch=1, stages="even", recompute="none")
 
 
-def job(room: str = "megatron") -> Workload:
+def job(room: str = "megatron") -> Pricing:
     workload = small_job(SearchSpec(), nodes=1)
     return replace(workload, framework=framework(room))
 
 
-def priced(workload: Workload, **fractions: float) -> Estimate:
+def priced(workload: Pricing, **fractions: float) -> Estimate:
     layout = LAYOUT.model_copy(update={"offload": Offload(**fractions)})
     plan = predict(workload, layout)
     device = [stage.device for stage in plan.estimate.memory.stages]

@@ -10,8 +10,8 @@ from planner.cost.adapters import adapter_sums
 from planner.cost.meshes import Meshes
 from planner.cost.optimizers import moment_bytes, rank_moments, shard_traffic
 from planner.cost.owned import embedding_owned, head_owned, layer_owned
+from planner.cost.pricing import Pricing
 from planner.cost.states import optimizer_time, state_bytes
-from planner.cost.workload import Workload
 from planner.models import preset
 from planner.specs.search import SearchSpec
 from planner.specs.training import TrainingSpec
@@ -20,7 +20,7 @@ H, F, KV = 4096, 14336, 1024
 """Widths of Llama-3-8B. [1]"""
 
 
-def job(optimizer: str = "adamw", **fields: object) -> Workload:
+def job(optimizer: str = "adamw", **fields: object) -> Pricing:
     training = TrainingSpec.model_validate(
         {"seq_len": 2048, "global_batch": 8, "optimizer": optimizer, **fields}
     )

@@ -18,9 +18,9 @@ from planner.cost.collectives import (
 from planner.cost.kernels import attention_time, gemm_rate, gemm_time, memory_time
 from planner.cost.meshes import Groups, Meshes
 from planner.cost.owned import layer_owned
+from planner.cost.pricing import Pricing
 from planner.cost.states import state_bytes
 from planner.cost.table import straggler_factor
-from planner.cost.workload import Workload
 from planner.models import preset
 from planner.specs.search import SearchSpec
 from planner.specs.training import TrainingSpec
@@ -30,13 +30,13 @@ EXACT = 1e-5
 """The literals below have six digits. [1]"""
 
 
-def job(nodes: int, *, node: str = "dgx-h100", seq_len: int = 1024) -> Workload:
+def job(nodes: int, *, node: str = "dgx-h100", seq_len: int = 1024) -> Pricing:
     workload = small_job(SearchSpec(), node=node, nodes=nodes)
     training = TrainingSpec(seq_len=seq_len, global_batch=64)
     return replace(workload, training=training)
 
 
-def llama_8b(nodes: int) -> Workload:
+def llama_8b(nodes: int) -> Pricing:
     return replace(job(nodes, seq_len=8192), model=preset("llama-3-8b"))
 
 
@@ -47,7 +47,7 @@ def mesh(**axes: int) -> Meshes:
     return Meshes.from_rows([tuple((start | axes).values())])
 
 
-def ranks(workload: Workload, size: int) -> Groups:
+def ranks(workload: Pricing, size: int) -> Groups:
     return groups_on(workload.topology, np.array([size]), np.array([1]))
 
 

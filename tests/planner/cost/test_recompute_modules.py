@@ -15,8 +15,8 @@ from planner.cost.kernels import memory_time
 from planner.cost.layers import gemm_times, layer_time
 from planner.cost.meshes import Meshes
 from planner.cost.modules import combinations, is_known
+from planner.cost.pricing import Pricing
 from planner.cost.recompute import launch_share
-from planner.cost.workload import Workload
 from planner.models import preset
 from planner.models.blocks import LayerKind
 from planner.specs.recompute import combination, combinations_of
@@ -26,7 +26,7 @@ from planner.specs.training import TrainingSpec
 TOKENS = 4096
 
 
-def job(model: str, nodes: int = 1) -> Workload:
+def job(model: str, nodes: int = 1) -> Pricing:
     workload = small_job(SearchSpec(), nodes=nodes)
     training = TrainingSpec(seq_len=TOKENS, global_batch=64)
     return replace(workload, training=training, model=preset(model))
@@ -39,7 +39,7 @@ def mesh(**axes: int) -> Meshes:
     return Meshes.from_rows([tuple((start | axes).values())])
 
 
-def of_kind(workload: Workload, name: str) -> LayerKind:
+def of_kind(workload: Pricing, name: str) -> LayerKind:
     """The first layer, dense where the model has dense layers, or the last."""
     return workload.kinds[0 if name == "dense" else -1]
 
@@ -107,19 +107,19 @@ def test_flops_that_a_module_runs_again(
     assert _again(workload, of_kind(workload, layer), name) == expected
 
 
-def again(workload: Workload, layer: LayerKind, name: str, where: Meshes) -> float:
+def again(workload: Pricing, layer: LayerKind, name: str, where: Meshes) -> float:
     context = Context.of(workload, where)
     _, backward = layer_time(context, layer, workload.recipe.kind(name))
     return float(backward.by_cause["recompute"][0])
 
 
-def products(workload: Workload, layer: LayerKind, where: Meshes, *names: str) -> float:
+def products(workload: Pricing, layer: LayerKind, where: Meshes, *names: str) -> float:
     context = Context.of(workload, where)
     ahead = [gemm_times(context, layer, g)[0] for g in layer.gemms() if g.name in names]
     return float(np.sum(ahead))
 
 
-def moved(workload: Workload, size: float, operators: float) -> float:
+def moved(workload: Pricing, size: float, operators: float) -> float:
     """Time of so many bytes, and of a share of the forward's operators."""
     kernels = operators * workload.profile.forward_operators
     return float(memory_time(workload, np.array([size]), kernels)[0])

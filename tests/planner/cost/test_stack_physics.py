@@ -23,9 +23,9 @@ from planner.cost.launch import launched
 from planner.cost.layers import gemm_times, layer_time
 from planner.cost.meshes import Meshes
 from planner.cost.owned import Owned, layer_owned
+from planner.cost.pricing import Pricing
 from planner.cost.states import DataGroups, gather_time
 from planner.cost.transfers import sharded_parts
-from planner.cost.workload import Workload
 from planner.models import preset
 from planner.predict import predict
 from planner.specs.layout import PartialLayout
@@ -40,7 +40,7 @@ def job(
     nodes: int = 1,
     precision: str = "bf16",
     **stack: Any,
-) -> Workload:
+) -> Pricing:
     """Llama 3 8B on some nodes under a changed stack."""
     workload = small_job(SearchSpec(), node=node, nodes=nodes)
     profile = workload.profile.model_copy(update=stack)
@@ -53,7 +53,7 @@ def job(
     )
 
 
-def context(workload: Workload, **axes: int) -> Context:
+def context(workload: Pricing, **axes: int) -> Context:
     names = ("tp", "sp", "pp", "cp", "cp_kind", "ep", "etp", "dp", "dp_shard")
     names += ("zero", "micro_batch", "micro_batches", "order")
     start = dict.fromkeys(names, 1) | {"sp": 0, "zero": 0, "order": 0}

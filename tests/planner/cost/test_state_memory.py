@@ -11,8 +11,8 @@ from tiny_models import TINY_MIXTRAL
 
 from planner.cost.meshes import Meshes
 from planner.cost.owned import Owned, layer_owned
+from planner.cost.pricing import Pricing
 from planner.cost.states import state_bytes
-from planner.cost.workload import Workload
 from planner.specs.search import SearchSpec
 from planner.specs.states import StateBytes
 
@@ -31,13 +31,13 @@ def meshes(dp: int, zero: int, *, tp: int = 1, ep: int = 1) -> Meshes:
     return Meshes.from_rows([row])
 
 
-def with_states(states: dict[int, StateBytes]) -> Workload:
+def with_states(states: dict[int, StateBytes]) -> Pricing:
     workload = small_job(SearchSpec())
     recipe = replace(workload.recipe, states=states)
     return replace(workload, framework=replace(workload.framework, recipe=recipe))
 
 
-def states_of(workload: Workload, parameters: float, *, dp: int, zero: int) -> float:
+def states_of(workload: Pricing, parameters: float, *, dp: int, zero: int) -> float:
     owned = Owned(np.array([parameters]), np.zeros(1))
     return float(state_bytes(workload, owned, meshes(dp, zero)).total[0])
 
@@ -117,7 +117,7 @@ def test_states_shrink_with_tp_and_with_dp(tp: int, dp: int) -> None:
             assert wider == here if zero == 0 else wider < here
 
 
-def layer_bytes(workload: Workload, dp: int, zero: int, tp: int) -> float:
+def layer_bytes(workload: Pricing, dp: int, zero: int, tp: int) -> float:
     """States of one layer on a rank. [B]."""
     mesh = meshes(dp, zero, tp=tp)
     owned = layer_owned(workload, workload.kinds[0], mesh)

@@ -18,8 +18,8 @@ from planner.cost.gradients import (
 from planner.cost.kernels import gemm_rate, gemm_time
 from planner.cost.layers import layer_time
 from planner.cost.meshes import Meshes
+from planner.cost.pricing import Pricing
 from planner.cost.table import fill_table
-from planner.cost.workload import Workload
 from planner.methods import frozen_model
 from planner.models import preset
 from planner.search.space import enumerate_space
@@ -37,7 +37,7 @@ def mesh(**axes: int) -> Meshes:
     return Meshes.from_rows([tuple((start | axes).values())])
 
 
-def job(model: str, **training: object) -> Workload:
+def job(model: str, **training: object) -> Pricing:
     """A preset on one node of H100s."""
     block = TrainingSpec.model_validate(
         {"seq_len": SEQUENCE, "global_batch": 64} | training
@@ -147,7 +147,7 @@ def test_no_weight_gradient_exceeds_its_backward(family: str) -> None:
 
     @settings(max_examples=15)
     @given(jobs(framework("megatron"), family))
-    def never(workload: Workload) -> None:
+    def never(workload: Pricing) -> None:
         space = enumerate_space(workload)
         table = fill_table(workload, space.meshes, space.recompute)
         for kind, unit in enumerate(table.units):

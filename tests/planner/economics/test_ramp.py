@@ -10,17 +10,18 @@ from planner.economics import Planned, run_of, stretches_of
 from planner.errors import BadInputError
 from planner.predict import predict
 from planner.specs.economics import EconomicsSpec
+from planner.specs.layout import Offload, PartialLayout
 from planner.specs.read import read_layout, read_spec
 
 JOB = Path("llama-3-8b-8-a100")
 LAYOUT = read_layout("tp=2,dp=4,micro_batch=1,zero_stage=1,recompute=full")
 
 
-def planned(*assignments: str) -> Planned:
+def planned(*assignments: str, layout: PartialLayout = LAYOUT) -> Planned:
     job = load(JOB, assignments)
     (workload,) = job.workloads
     assert job.spec.training is not None
-    return Planned("", workload, predict(workload, LAYOUT), job.spec.training)
+    return Planned("", workload, predict(workload, layout), job.spec.training)
 
 
 def ramp(*steps: tuple[int, float]) -> str:
@@ -53,6 +54,17 @@ def test_a_ramp_makes_a_run_longer_by_its_own_steps() -> None:
     assert slower.time_to_train_s.value > whole.time_to_train_s.value
     assert [part.sequences for part in slower.stretches] == [8, 128]
     assert slower.reshard_s == 0
+
+
+def test_a_batch_without_virtual_stages_keeps_offload_and_formats() -> None:
+    """Two micro-batches on four ranks are too few for an interleaved schedule."""
+    chunked = "pp=4,vpp=2,dp=2,micro_batch=1,zero_stage=1,recompute=full"
+    given = read_layout(f"{chunked},offload={{optimizer: 1}}")
+    one = planned("training.tokens=1e12", ramp((4, 1e11)), layout=given)
+    small, rest = stretches_of(one.workload, one.plan)
+    assert (small.layout.vpp, rest.layout.vpp) == (1, 2)
+    assert small.layout.offload == rest.layout.offload != Offload()
+    assert small.layout.comm_dtype == rest.layout.comm_dtype
 
 
 def test_a_batch_that_the_replicas_do_not_share_is_refused() -> None:

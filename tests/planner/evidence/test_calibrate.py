@@ -63,7 +63,7 @@ def under(truth: Deviation, runs: list[Run], noise: float = 0.0) -> list[Run]:
 
 
 def fitted(runs: list[Run]) -> Calibrated:
-    return calibrate(runs, runs[0].workload.profile)
+    return calibrate(runs, runs[0].workload.framework.profile)
 
 
 @pytest.mark.parametrize("times", [0.7, 1.0, 1.5])
@@ -137,7 +137,7 @@ def test_the_file_prices_as_fitted(shipped: list[Run]) -> None:
         ),
     )
     priced = calibrated(documented, own)
-    assert priced.profile.step_factor == held.stacks[0].step_factor > 1.05
+    assert priced.framework.profile.step_factor == held.stacks[0].step_factor > 1.05
     assert "your own" in priced.uncertainty.why
 
 
@@ -145,7 +145,7 @@ def _documented(run: Run):  # noqa: ANN202
     from planner.frameworks import MEGATRON  # noqa: PLC0415
     from planner.frameworks.stacks import with_stack  # noqa: PLC0415
 
-    assert run.workload.profile.name == STACK
+    assert run.workload.framework.profile.name == STACK
     return with_stack(MEGATRON, STACK).profile
 
 
@@ -157,9 +157,9 @@ def test_a_fit_replaces_the_shipped_value(shipped: list[Run]) -> None:
     documented = replace(run.workload.framework, profile=_documented(run))
     workload = replace(run.workload, framework=documented)
     priced = calibrated(workload, CalibrationFile(stacks=(fit,)))
-    assert priced.profile.clock == pytest.approx(0.7)
+    assert priced.framework.profile.clock == pytest.approx(0.7)
     ours = shipped_profile("megatron", STACK, "ampere")
-    assert calibrated(workload).profile.clock == pytest.approx(ours.clock)
+    assert calibrated(workload).framework.profile.clock == pytest.approx(ours.clock)
 
 
 def test_the_command_writes_what_it_prints(tmp_path: Path) -> None:

@@ -100,7 +100,9 @@ def test_stated_hardware_overrules_the_datasheet(make_row: MakeRow) -> None:
     assert gpu.memory_bandwidth == pytest.approx(2.4e12)
     assert gpu.memory_capacity == pytest.approx(81559 * 2**20 * 96 / 80)
     assert cluster.nic_share == pytest.approx(50e9 / 8)
-    assert case.workload.profile.clock == pytest.approx((500 / 700) ** 0.28, rel=0.2)
+    assert case.workload.framework.profile.clock == pytest.approx(
+        (500 / 700) ** 0.28, rel=0.2
+    )
 
 
 def test_an_open_network_is_assumed_and_flagged(make_row: MakeRow) -> None:
@@ -189,7 +191,7 @@ def test_a_publishers_own_part_is_meant_unless_a_row_says_more(
         )
     )
     assert case.workload.gpu.memory_bandwidth == pytest.approx(bandwidth, rel=0.01)
-    assert case.workload.profile.clock == pytest.approx(clock, abs=0.01)
+    assert case.workload.framework.profile.clock == pytest.approx(clock, abs=0.01)
 
 
 def kinds(stages: tuple[Stage, ...]) -> list[list[tuple[int, str]]]:
@@ -269,4 +271,4 @@ def test_every_sample_row_has_a_case(sample: tuple[Row, ...]) -> None:
     for row in sample:
         case = case_of(row)
         assert case.workload.gpus == row.hardware.gpus
-        assert case.stack == case.workload.profile.name
+        assert case.stack == case.workload.framework.profile.name

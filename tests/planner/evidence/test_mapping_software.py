@@ -121,7 +121,7 @@ def test_the_rows_own_settings_overrule_the_stack(make_row: MakeRow) -> None:
     case = case_of(
         make_row(job={"flash_attention": False}, layout={**layout, "recompute": "full"})
     )
-    profile = case.workload.profile
+    profile = case.workload.framework.profile
     assert profile.attention_kernel == "unfused"
     assert not profile.overlap_grad_reduce
     assert profile.cuda_graphs == "layer"
@@ -132,7 +132,7 @@ def test_what_a_row_says_of_its_experts(make_row: MakeRow) -> None:
     layout = {"moe_dispatcher": "hybridep", "cuda_graph": "full_iteration"}
     job = {"framework": "Megatron-Bridge", "framework_version": "NeMo container 26.02"}
     row = make_row(model={"moe": moe}, layout=layout, job=job)
-    profile = case_of(row).workload.profile
+    profile = case_of(row).workload.framework.profile
     assert profile.expert_dispatch == "deduplicated"
     assert profile.cuda_graphs == "dense"
     assert not profile.ep_overlap
@@ -141,7 +141,7 @@ def test_what_a_row_says_of_its_experts(make_row: MakeRow) -> None:
         layout={"cuda_graph": "full_iteration", "moe_dispatcher": "alltoall"},
         job={**job, "framework_version": "NeMo container 26.06"},
     )
-    profile = case_of(later).workload.profile
+    profile = case_of(later).workload.framework.profile
     assert profile.cuda_graphs == "full"
     assert profile.ep_overlap
 
@@ -164,6 +164,6 @@ def test_deepspeed_hides_no_gather_and_keeps_gradients_where_said(
     case = case_of(
         make_row(job={"framework": "HF Trainer + DeepSpeed ZeRO-3"}, layout=layout)
     )
-    assert case.workload.profile.overlap_contention == 1.0
+    assert case.workload.framework.profile.overlap_contention == 1.0
     assert case.layout.offload is not None
     assert case.layout.offload.gradients == 1.0

@@ -49,7 +49,7 @@ def test_a_log_beside_a_plan_becomes_a_row(plan: str, log: str, tmp_path: Path) 
         <= (found.plan.layout.model_dump() | {"recompute": None}).items()
     )
     assert case.workload.training == found.workload.training
-    assert case.stack == found.workload.profile.name
+    assert case.stack == found.workload.framework.profile.name
     measured = case.measured.step_s
     assert measured == pytest.approx(said["measured"]["step_time_s"])
     assert said["predicted"]["step_time_s"] == pytest.approx(

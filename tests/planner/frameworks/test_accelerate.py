@@ -11,9 +11,9 @@ from planner.cost.activations import counted_bytes, kept_bytes
 from planner.cost.meshes import Meshes
 from planner.cost.optimizers import moment_bytes
 from planner.cost.owned import layer_owned
+from planner.cost.pricing import Pricing
 from planner.cost.room import head_buffers, root_bytes
 from planner.cost.states import late_gradients, state_bytes, waiting_bytes
-from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.frameworks.stacks import with_stack
 from planner.models import preset
@@ -25,7 +25,7 @@ from planner.specs.search import SearchSpec
 from planner.specs.training import TrainingSpec
 
 
-def job(stack: str = "hf-fsdp2", **training: object) -> Workload:
+def job(stack: str = "hf-fsdp2", **training: object) -> Pricing:
     spec = {"seq_len": 2048, "global_batch": 8} | training
     return replace(
         small_job(SearchSpec(), nodes=1, name="accelerate"),
@@ -39,7 +39,7 @@ def mesh(*, zero: int = 0, dp: int = 1, accum: int = 4) -> Meshes:
     return Meshes.from_rows([(1, 0, 1, 1, 1, 1, 1, dp, dp, zero, 1, accum, 0)])
 
 
-def resolved(**stack: Any) -> Workload:
+def resolved(**stack: Any) -> Pricing:
     spec = JobSpec.model_validate(
         {
             "model": "llama-3.1-8b",
@@ -49,7 +49,7 @@ def resolved(**stack: Any) -> Workload:
             "stack": stack,
         }
     )
-    return resolve(spec, file="job.yaml", base=Path())[0]
+    return Pricing.candidate(resolve(spec, file="job.yaml", base=Path())[0])
 
 
 H, A, G, D, F = 4096, 32, 8, 128, 14336
@@ -57,7 +57,7 @@ BLOCK = 16 * H + 4 * A * D + 4 * G * D + 4 * A + 8 * F
 """Kept by a Llama 3 8B block per token, the norms' two fp32 factors apart. [B]"""
 
 
-def kept(workload: Workload, kind: str, tokens: int) -> tuple[float, float]:
+def kept(workload: Pricing, kind: str, tokens: int) -> tuple[float, float]:
     """Bytes per token of a block by formula and by replay."""
     spec = TrainingSpec(seq_len=tokens, global_batch=1)
     workload = replace(workload, training=spec)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from planner.cost.pricing import Pricing
 from planner.cost.stack import stack_in_force
 from planner.predict import predict
 from planner.resolve import resolve
@@ -19,7 +20,9 @@ def test_every_shipped_job_says_what_it_sets(path: Path) -> None:
     if spec.training is None:
         return
     for workload in resolve(spec, file=str(path), base=path.parent):
-        told = " ".join(map(str, stack_in_force(workload).get("set_by_hand", [])))
+        told = " ".join(
+            map(str, stack_in_force(Pricing.candidate(workload)).get("set_by_hand", []))
+        )
         own = workload.framework.profile
         for name, value in spec.stack.items():
             same = name == "name" and value == own.name and not told

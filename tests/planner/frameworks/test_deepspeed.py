@@ -7,7 +7,7 @@ import pytest
 from strategies import framework, small_job
 from tiny_models import TINY_MIXTRAL
 
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.frameworks.stacks import with_stack
 from planner.search.space import enumerate_space
 from planner.specs.layout import Offload
@@ -61,13 +61,13 @@ def test_choices_are_named_once() -> None:
     assert chosen(degrees=degrees, hybrid=True) == {"tp", "cp", HYBRID}
 
 
-def meshes_of(workload: Workload) -> set[tuple[int, ...]]:
+def meshes_of(workload: Pricing) -> set[tuple[int, ...]]:
     its = enumerate_space(workload).meshes
     columns = (its.tp, its.pp, its.cp, its.ep, its.dp, its.dp_shard, its.zero)
     return {tuple(map(int, row)) for row in np.stack(columns, axis=1)}
 
 
-def clashes(workload: Workload, row: tuple[int, ...]) -> bool:
+def clashes(workload: Pricing, row: tuple[int, ...]) -> bool:
     tp, pp, cp, ep, dp, shard, zero = row
     words = chosen(
         degrees={"tp": tp, "pp": pp, "cp": cp, "ep": ep},

@@ -31,10 +31,13 @@ def test_every_job_is_priced_with_the_loss_of_the_release(path: Path) -> None:
     usual = on_torchtitan(spec, path.parent)
     able = not usual.model.mtp_layers and usual.training.seq_len % 8 == 0
     assert loss_of(usual.asked) == ("chunked" if able else "compiled")
-    assert usual.recipe.logits_bytes == WIDTHS[loss_of(usual.asked)]
+    assert usual.framework.recipe.logits_bytes == WIDTHS[loss_of(usual.asked)]
     assert usual.framework.by_hand == ()
     for word, width in WIDTHS.items():
-        assert on_torchtitan(spec, path.parent, loss=word).recipe.logits_bytes == width
+        assert (
+            on_torchtitan(spec, path.parent, loss=word).framework.recipe.logits_bytes
+            == width
+        )
 
 
 @pytest.mark.parametrize(
@@ -46,6 +49,9 @@ def test_a_named_stack_keeps_its_own_loss(name: str, width: float) -> None:
     assert with_stack(TORCHTITAN, name).recipe.logits_bytes == width
     spec = read_spec(JOBS[0].parent / "llama-2-7b-4-rtx-4090.yaml", ())
     named = on_torchtitan(spec, JOBS[0].parent, name=name)
-    assert named.recipe.logits_bytes == width
+    assert named.framework.recipe.logits_bytes == width
     by_hand = on_torchtitan(spec, JOBS[0].parent, recipe={"logits_bytes": 6})
-    assert (by_hand.recipe.logits_bytes, loss_of(by_hand.asked)) == (6, "compiled")
+    assert (by_hand.framework.recipe.logits_bytes, loss_of(by_hand.asked)) == (
+        6,
+        "compiled",
+    )

@@ -239,7 +239,7 @@ def test_sources_of_hardware_and_kernels_are_on_the_page(plan: Priced) -> None:
     for source in (
         workload.gpu.sources["*"],
         workload.calibration.memory.source,
-        workload.profile.source,
+        workload.framework.profile.source,
         workload.uncertainty.why,
     ):
         assert source in text

@@ -4,7 +4,7 @@ from one_row import one_row_table
 from strategies import priced_space
 
 from planner.cost.pipeline import step_ns
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.search.best_first import search
 from planner.search.bounds import relax, space_bounds
 from planner.search.dual import tighten
@@ -64,7 +64,7 @@ def check_cutoff(costs: StageCosts, value: int) -> None:
     assert answer.value == value
 
 
-def check_job(workload: Workload) -> None:
+def check_job(workload: Pricing) -> None:
     """The proven answer is the best of all plans, to the last bit."""
     found = search(workload)
     best = best_of_space(*priced_space(found.workload))

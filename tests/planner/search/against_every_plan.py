@@ -11,7 +11,7 @@ from every_mesh import Mesh
 from every_plan import Choice, choices, kinds_of
 
 from planner.cost.meshes import Meshes
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.search import stop
 from planner.search.best_first import search_all
 from planner.search.formats import BY_NARROWER
@@ -38,7 +38,7 @@ def listed(space: Space) -> list[Choice]:
     ]
 
 
-def check_space(job: Workload) -> None:
+def check_space(job: Pricing) -> None:
     """Each candidate is in the space once, and nothing else is.
 
     But for those that another beats: the same with other recompute, another kind of
@@ -58,30 +58,30 @@ def check_space(job: Workload) -> None:
             assert set(map(any_kind_of_cp, found)) == set(map(any_kind_of_cp, kept))
 
 
-def setting_of(variant: Workload) -> str:
+def setting_of(variant: Pricing) -> str:
     """All that tells variants apart but the places of their stages."""
     its = (variant.training, variant.comm_dtype, variant.offload, variant.without)
     return str(its)
 
 
-def check_places(its: Sequence[Workload]) -> None:
+def check_places(its: Sequence[Pricing]) -> None:
     """Every setting is tried on every pool, in every order and split, and once."""
     tried: dict[str, list[object]] = {}
     for variant in its:
         setting = str(
             (variant.training, variant.comm_dtype, variant.offload, variant.without)
         )
-        tried.setdefault(setting, []).append(variant.hosts)
+        tried.setdefault(setting, []).append(variant.stage_pools)
     for variant in its:
         setting = str(
             (variant.training, variant.comm_dtype, variant.offload, variant.without)
         )
-        expected = [place.hosts for place in places(variant)]
+        expected = [place.stage_pools for place in places(variant)]
         assert len(tried[setting]) == len(expected)
         assert all(hosts in tried[setting] for hosts in expected)
 
 
-def check_kinds(variant: Workload, space: Space) -> None:
+def check_kinds(variant: Pricing, space: Space) -> None:
     """Kinds of recompute that are gone are counted, and no plain one is."""
     lost = set(kinds_of(variant)) - set(space.recompute)
     counted = [space.removed.get(rule, 0) for rule in (BEATEN, BY_CONVEX)]
@@ -89,7 +89,7 @@ def check_kinds(variant: Workload, space: Space) -> None:
     assert not lost & set(variant.framework.limits.recompute)
 
 
-def admitted(variant: Workload) -> list[Choice]:
+def admitted(variant: Pricing) -> list[Choice]:
     """Every candidate of a variant that its hosts hold."""
     expected = choices(variant)
     rows = Meshes.from_rows([tuple(choice.mesh) for choice in expected])
@@ -107,7 +107,7 @@ def without_beaten(choice: Choice, kinds: Sequence[str]) -> Choice | None:
     return choice._replace(menu=menu) if menu else None
 
 
-def check_answer(job: Workload) -> None:
+def check_answer(job: Pricing) -> None:
     """The best of all plans to the last bit, its bound, and the stated tie order."""
     its = variants([job])
     best = best_plans(its)
@@ -146,7 +146,7 @@ def check_tie(plan: Found, best: list[Tied], spaces: Sequence[Space]) -> None:
         assert (plan.device_bytes, plan.fields, plan.variant) <= key
 
 
-def check_hurried(job: Workload, ticks: int, patch: pytest.MonkeyPatch) -> None:
+def check_hurried(job: Pricing, ticks: int, patch: pytest.MonkeyPatch) -> None:
     """Stopped after so many looks at the clock, the bound holds, and so does the gap.
 
     The clock moves by one second each time that it is read, so that a job is stopped

@@ -18,9 +18,9 @@ from planner.cost.host_bound import host_bound, leaves_the_gpus
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.mixed import price_meshes
 from planner.cost.pipeline import Counts, fits, rank_blocks, step_ns
+from planner.cost.pricing import Pricing
 from planner.cost.room import buffer_bytes, context_bytes, device_bytes
 from planner.cost.table import CostTable
-from planner.cost.workload import Workload
 from planner.search.exhaustive import count_plans, splits
 from planner.search.schedules import SEARCHED
 from planner.specs.table import BLOCK, StageCosts
@@ -75,12 +75,12 @@ def copies_of(choice: Choice) -> int:
     return 1 + (choice.schedule == "dualpipe")
 
 
-def plans_of(job: Workload, found: Sequence[Choice]) -> int:
+def plans_of(job: Pricing, found: Sequence[Choice]) -> int:
     """Complete plans of these candidates of a job. [1]."""
     return sum(plans_of_one(job, choice) for choice in found)
 
 
-def plans_of_one(job: Workload, choice: Choice) -> int:
+def plans_of_one(job: Pricing, choice: Choice) -> int:
     """Complete plans of a candidate; on several pools as many as prices may allow."""
     if choice.block:
         return 1
@@ -90,7 +90,7 @@ def plans_of_one(job: Workload, choice: Choice) -> int:
     return plans_of_shape(job.runs, pp, depth, len(choice.menu), extra)
 
 
-def priced(job: Workload) -> tuple[list[Choice], CostTable] | None:
+def priced(job: Pricing) -> tuple[list[Choice], CostTable] | None:
     """Candidates of a job and a table with one row for each; none without any."""
     found = choices(job)
     if not found:
@@ -120,7 +120,7 @@ def fastest(costs: StageCosts) -> Answer | None:
     return least, tuple(split for step, split in steps if step == least)
 
 
-def problems(job: Workload) -> Iterator[tuple[Choice, StageCosts]]:
+def problems(job: Pricing) -> Iterator[tuple[Choice, StageCosts]]:
     """The inner problem of every candidate that its hosts' memory admits."""
     listed = priced(job)
     if listed is None:
@@ -132,7 +132,7 @@ def problems(job: Workload) -> Iterator[tuple[Choice, StageCosts]]:
             yield choice, costs_of(table, row, choice)
 
 
-def hosts_hold(job: Workload, found: Sequence[Choice], rows: Meshes) -> list[bool]:
+def hosts_hold(job: Pricing, found: Sequence[Choice], rows: Meshes) -> list[bool]:
     """Whether hosts hold what leaves the GPUs under any split of the candidate."""
     room = job.topology.cluster.node.host_memory
     admitted = np.ones(len(found), dtype=bool)
@@ -145,7 +145,7 @@ def hosts_hold(job: Workload, found: Sequence[Choice], rows: Meshes) -> list[boo
     return admitted.tolist()
 
 
-def _most_on_host(job: Workload, found: Sequence[Choice], rows: Meshes) -> Floats:
+def _most_on_host(job: Pricing, found: Sequence[Choice], rows: Meshes) -> Floats:
     """Most that a node holds for candidates of one menu. [B]."""
     vpp = np.array([choice.vpp for choice in found])
     copies = np.array([copies_of(choice) for choice in found])
@@ -162,14 +162,14 @@ def _most_on_host(job: Workload, found: Sequence[Choice], rows: Meshes) -> Float
     )
 
 
-def best_plans(variants: Sequence[Workload]) -> list[Tied]:
+def best_plans(variants: Sequence[Pricing]) -> list[Tied]:
     """The fastest plans over all variants of a job; none where nothing fits."""
     every = [tied for at, job in enumerate(variants) for tied in _of_variant(at, job)]
     least = min((tied.step_s for tied in every), default=0.0)
     return [tied for tied in every if tied.step_s == least]
 
 
-def _of_variant(variant: int, job: Workload) -> list[Tied]:
+def _of_variant(variant: int, job: Pricing) -> list[Tied]:
     """Candidates of one variant that no other beats."""
     known: dict[StageCosts, Answer | None] = {}
     listed = list(problems(job))
@@ -188,7 +188,7 @@ def _of_variant(variant: int, job: Workload) -> list[Tied]:
 
 def _tied(
     variant: int,
-    job: Workload,
+    job: Pricing,
     step: float,
     choice: Choice,
     costs: StageCosts,
@@ -198,7 +198,7 @@ def _tied(
     return Tied(step, choice, variant, min(sizes), max(sizes))
 
 
-def device_of(job: Workload, mesh: Mesh, costs: StageCosts, split: Counts) -> float:
+def device_of(job: Pricing, mesh: Mesh, costs: StageCosts, split: Counts) -> float:
     """Device memory of a plan's fullest rank. [B]."""
     each = job.on_parts(Meshes.from_rows([tuple(mesh)]))
     held = rank_blocks(costs, split).tolist()

@@ -21,7 +21,8 @@ from every_mesh import (
     pipeline_is_legal,
 )
 
-from planner.cost.workload import Pool, Workload
+from planner.cost.pricing import Pricing
+from planner.cost.workload import Pool
 
 Hosting = tuple[int, ...]
 """Stages on each pool, in the order of the pipeline. [1]"""
@@ -29,7 +30,7 @@ RATIOS = (Fraction(1), Fraction(2), Fraction(1, 2))
 TP, CP, PP, DP = DEGREES
 
 
-def places(job: Workload) -> list[Workload]:
+def places(job: Pricing) -> list[Pricing]:
     """A job on each pool alone, and on several in any order.
 
     Several need stages, and hosts that keep nothing. Pools behind the first may be
@@ -53,22 +54,22 @@ def places(job: Workload) -> list[Workload]:
     return [split for place in found for split in with_ratios(place)]
 
 
-def with_ratios(place: Workload) -> Iterator[Workload]:
+def with_ratios(place: Pricing) -> Iterator[Pricing]:
     """Half and twice the tensor ranks and the replicas on every pool but the first."""
     if not place.mixed:
         yield place
         return
-    first, *later = place.hosts
+    first, *later = place.stage_pools
     pairs = product(RATIOS, repeat=2)
     for ratios in product(list(pairs), repeat=len(later)):
         changed = [
             replace(pool, wider=wider, more=more)
             for pool, (wider, more) in zip(later, ratios, strict=True)
         ]
-        yield replace(place, hosts=(first, *changed))
+        yield replace(place, stage_pools=(first, *changed))
 
 
-def hosted(job: Workload) -> list[tuple[Mesh, Hosting]]:
+def hosted(job: Pricing) -> list[tuple[Mesh, Hosting]]:
     """All legal meshes of a job on several pools, with the stages of each."""
     return [
         (mesh, stages)
@@ -77,13 +78,15 @@ def hosted(job: Workload) -> list[tuple[Mesh, Hosting]]:
         for base in [flat._replace(pp=sum(stages))]
         if pipeline_is_legal(job, base) and job.search.allows("pp", base.pp)
         for mesh in grown(job, [base], AXES)
-        if all(is_legal_on(job, mesh, pool) for pool in job.hosts)
+        if all(is_legal_on(job, mesh, pool) for pool in job.stage_pools)
     ]
 
 
-def shares(job: Workload, flat: Mesh) -> Iterator[Hosting]:
+def shares(job: Pricing, flat: Mesh) -> Iterator[Hosting]:
     """Stages that each pool may host, where GPUs of a stage are whole on each."""
-    each = [flat.tp * pool.wider * flat.cp * flat.dp * pool.more for pool in job.hosts]
+    each = [
+        flat.tp * pool.wider * flat.cp * flat.dp * pool.more for pool in job.stage_pools
+    ]
     if any(block.denominator > 1 for block in each):
         return
     pairs = zip(job.parts, each, strict=True)
@@ -93,7 +96,7 @@ def shares(job: Workload, flat: Mesh) -> Iterator[Hosting]:
             yield stages
 
 
-def held_by(job: Workload, part: Workload, block: int) -> Sequence[int]:
+def held_by(job: Pricing, part: Pricing, block: int) -> Sequence[int]:
     """As many stages as whole nodes hold; one step fewer in the full space.
 
     Any number where the user says how many GPUs.
@@ -106,7 +109,7 @@ def held_by(job: Workload, part: Workload, block: int) -> Sequence[int]:
     return counts[-2:] if is_full(job) else counts[-1:]
 
 
-def is_legal_on(job: Workload, mesh: Mesh, pool: Pool) -> bool:
+def is_legal_on(job: Pricing, mesh: Mesh, pool: Pool) -> bool:
     """Whether the mesh as one pool has it breaks no rule of any axis."""
     if pool.wider == pool.more == 1:
         return True  # the degrees of the first pool, of which all is true

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.models.blocks import Mlp, Moe
 from planner.specs.context import CP_KINDS
 from planner.specs.search import SearchSpec
@@ -35,7 +35,7 @@ class Mesh(NamedTuple):
     order: int
 
 
-Rule = Callable[[Workload, Mesh], bool]
+Rule = Callable[[Pricing, Mesh], bool]
 
 
 def whole(n: int) -> list[int]:
@@ -43,31 +43,31 @@ def whole(n: int) -> list[int]:
     return [d for d in range(1, n + 1) if n % d == 0]
 
 
-def is_full(job: Workload) -> bool:
+def is_full(job: Pricing) -> bool:
     return job.search.space == "full"
 
 
-def offloads(job: Workload, name: str) -> bool:
+def offloads(job: Pricing, name: str) -> bool:
     return bool(getattr(job.offload, name))
 
 
-def alone(job: Workload) -> bool:
+def alone(job: Pricing) -> bool:
     """Activations leave the GPUs, which the framework does only by itself."""
     limits = job.framework.limits
     return limits.offloads_activations_alone and offloads(job, "activations")
 
 
-def experts(job: Workload) -> list[Moe]:
+def experts(job: Pricing) -> list[Moe]:
     return [kind.ffn for kind in job.kinds if isinstance(kind.ffn, Moe)]
 
 
-def domain(job: Workload) -> int:
+def domain(job: Pricing) -> int:
     """GPUs of the smallest scale-up domain among those that host stages."""
     clusters = [part.topology.cluster for part in job.parts]
     return min(cluster.node.scale_up_domain for cluster in clusters)
 
 
-def widths_divide(job: Workload, m: Mesh) -> bool:
+def widths_divide(job: Pricing, m: Mesh) -> bool:
     """Heads and dense widths split over tp; KV heads split, or are repeated."""
     for kind in job.kinds:
         heads = kind.attention.heads
@@ -78,25 +78,25 @@ def widths_divide(job: Workload, m: Mesh) -> bool:
     return True
 
 
-def tp_is_near(job: Workload, m: Mesh) -> bool:
+def tp_is_near(job: Pricing, m: Mesh) -> bool:
     """One scale-up domain; two in the full space, or as far as the user says."""
     if not is_full(job):
         return m.tp <= domain(job)
     return m.tp <= max(2 * domain(job), job.search.largest("tp") or 0)
 
 
-def tokens_divide(job: Workload, m: Mesh) -> bool:
+def tokens_divide(job: Pricing, m: Mesh) -> bool:
     """Two chunks for each context rank, each split over tp."""
     chunks = 2 * m.cp if m.cp > 1 else 1
     return job.training.seq_len % (chunks * m.tp) == 0
 
 
-def default_sizes(job: Workload, m: Mesh) -> bool:
+def default_sizes(job: Pricing, m: Mesh) -> bool:
     """The default space has cp to 64 and micro-batches to 8."""
     return is_full(job) or (m.cp <= 64 and m.micro_batch <= 8)
 
 
-def pipeline_is_legal(job: Workload, m: Mesh) -> bool:
+def pipeline_is_legal(job: Pricing, m: Mesh) -> bool:
     """Each stage between the ends has a layer, and the framework has stages."""
     if m.pp == 1:
         return True
@@ -109,7 +109,7 @@ def axes_of(m: Mesh) -> set[str]:
     return {axis for axis in ("tp", "pp", "cp", "ep") if getattr(m, axis) > 1}
 
 
-def clash(job: Workload, words: set[str]) -> bool:
+def clash(job: Pricing, words: set[str]) -> bool:
     """Whether the framework has two of these alone, and not together."""
     parts = ("optimizer", "parameters", "gradients", "activations")
     if any(offloads(job, part) for part in parts):
@@ -117,14 +117,14 @@ def clash(job: Workload, words: set[str]) -> bool:
     return any({*pair} <= words for pair in job.framework.limits.apart)
 
 
-def goes_together(job: Workload, m: Mesh) -> bool:
+def goes_together(job: Pricing, m: Mesh) -> bool:
     words = axes_of(m) | {f"ZeRO {m.zero}"}
     if m.dp_shard != m.cp * m.dp:
         words |= {"hybrid sharding"}
     return not clash(job, words)
 
 
-def sp_is_known(job: Workload, m: Mesh) -> bool:
+def sp_is_known(job: Pricing, m: Mesh) -> bool:
     if m.tp == 1:
         return not m.sp
     asked = job.search.sp
@@ -140,7 +140,7 @@ def dealt_to(kind: str, cp: int) -> int:
     return cp if kind == "ulysses" else 1
 
 
-def heads_are_whole(job: Workload, ranks: int) -> bool:
+def heads_are_whole(job: Pricing, ranks: int) -> bool:
     """Each rank gets whole heads; keys may be copied where the framework does."""
     copied = job.framework.limits.ulysses_copies_keys
     for kind in job.kinds:
@@ -153,7 +153,7 @@ def heads_are_whole(job: Workload, ranks: int) -> bool:
     return True
 
 
-def cp_kind_is_known(job: Workload, m: Mesh) -> bool:
+def cp_kind_is_known(job: Pricing, m: Mesh) -> bool:
     """The first of the framework; all in the full space, and what is named."""
     name, has = CP_KINDS[m.cp_kind], job.framework.limits.cp_kinds
     if m.cp == 1:
@@ -172,13 +172,13 @@ def cp_kind_is_known(job: Workload, m: Mesh) -> bool:
     return dealt == 1 or heads_are_whole(job, m.tp * dealt)
 
 
-def cp_kinds_of(_: Workload, m: Mesh) -> list[int]:
+def cp_kinds_of(_: Pricing, m: Mesh) -> list[int]:
     """Places of the plain kinds, and of inner groups smaller than cp."""
     mixed = (f"ulysses{inner}+ring" for inner in range(2, m.cp))
     return [CP_KINDS.index(kind) for kind in (*PLAIN_KINDS, *mixed)]
 
 
-def experts_divide(job: Workload, m: Mesh) -> bool:
+def experts_divide(job: Pricing, m: Mesh) -> bool:
     """Experts over ep, each expert over etp, both within the ranks of a stage."""
     limits, moes = job.framework.limits, experts(job)
     if not moes:
@@ -195,7 +195,7 @@ def experts_divide(job: Workload, m: Mesh) -> bool:
     return all(moe.experts % m.ep == 0 and moe.ffn % m.etp == 0 for moe in moes)
 
 
-def order_is_known(job: Workload, m: Mesh) -> bool:
+def order_is_known(job: Pricing, m: Mesh) -> bool:
     """Both orders are one layout without stages or without replicas.
 
     Stages that lie in several pools have no data ranks around them.
@@ -209,7 +209,7 @@ def order_is_known(job: Workload, m: Mesh) -> bool:
     return ORDERS[m.order] in has and (m.order == 0 or tiled)
 
 
-def shards_are_legal(job: Workload, m: Mesh) -> bool:
+def shards_are_legal(job: Pricing, m: Mesh) -> bool:
     """Whole context groups; fewer than all ranks only with hybrid sharding."""
     limits, ranks = job.framework.limits, m.cp * m.dp
     if m.zero not in limits.zero_stages or m.dp_shard % m.cp:
@@ -227,7 +227,7 @@ def shards_are_legal(job: Workload, m: Mesh) -> bool:
     return shared or copies == 1 or m.tp * m.cp == 1
 
 
-def offload_is_sharded(job: Workload, m: Mesh) -> bool:
+def offload_is_sharded(job: Pricing, m: Mesh) -> bool:
     """Only what a rank has alone can leave it, and as the framework does it."""
     least = {"parameters": 3, "gradients": 2}
     asked = job.framework.limits.offload_least_zero
@@ -244,27 +244,27 @@ class Axis(NamedTuple):
     """A field of a mesh, the values it may take, and what its value decides."""
 
     field: str
-    values: Callable[[Workload, Mesh], Iterable[int]]
+    values: Callable[[Pricing, Mesh], Iterable[int]]
     rules: tuple[Rule, ...] = ()
     limit: str | None = None
     """Name of the user's limit on it. [text]"""
 
 
-def of_experts(most: Callable[[Workload, Mesh], int]) -> Callable[..., list[int]]:
+def of_experts(most: Callable[[Pricing, Mesh], int]) -> Callable[..., list[int]]:
     """Divisors for a model with experts, else 1 alone."""
     return lambda job, mesh: whole(most(job, mesh)) if experts(job) else [1]
 
 
-def fewest_experts(job: Workload, _: Mesh) -> int:
+def fewest_experts(job: Pricing, _: Mesh) -> int:
     return min(moe.experts for moe in experts(job))
 
 
-def batches(job: Workload, m: Mesh) -> list[int]:
+def batches(job: Pricing, m: Mesh) -> list[int]:
     """Micro-batch sizes of a replica; none where replicas do not share evenly."""
     return [] if job.sequences % m.dp else whole(job.sequences // m.dp)
 
 
-def constant(*values: int) -> Callable[[Workload, Mesh], Iterable[int]]:
+def constant(*values: int) -> Callable[[Pricing, Mesh], Iterable[int]]:
     return lambda _job, _mesh: values
 
 
@@ -305,12 +305,12 @@ DEGREES: tuple[Axis, ...] = (
 NO_MESH = Mesh(*(1 for _ in Mesh._fields))
 
 
-def meshes(job: Workload) -> list[Mesh]:
+def meshes(job: Pricing) -> list[Mesh]:
     """All legal meshes of a job."""
     return grown(job, fleet(job), AXES)
 
 
-def grown(job: Workload, found: list[Mesh], axes: Sequence[Axis]) -> list[Mesh]:
+def grown(job: Pricing, found: list[Mesh], axes: Sequence[Axis]) -> list[Mesh]:
     """The meshes with every legal value of some more axes."""
     for axis in axes:
         found = [
@@ -328,7 +328,7 @@ def used(mesh: Mesh) -> int:
     return mesh.tp * mesh.pp * mesh.cp * mesh.dp
 
 
-def fleet(job: Workload) -> list[Mesh]:
+def fleet(job: Pricing) -> list[Mesh]:
     """Degrees that use as much of the fleet as the declared space asks for.
 
     All GPUs; where nodes are gone, pods differ, or in the full space, nearly as many
@@ -348,14 +348,14 @@ def fleet(job: Workload) -> list[Mesh]:
     return [mesh for mesh in widest.values() if 32 * (most - used(mesh)) <= most]
 
 
-def is_placed(job: Workload, mesh: Mesh) -> bool:
+def is_placed(job: Pricing, mesh: Mesh) -> bool:
     """Whole nodes unless parts may be used, and a share of the batch for each."""
     cluster = job.topology.cluster
     nodes = cluster.spec.partial or used(mesh) % cluster.node.gpus_per_node == 0
     return nodes and job.sequences % mesh.dp == 0
 
 
-def leaves_idle(job: Workload) -> bool:
+def leaves_idle(job: Pricing) -> bool:
     """Fleets that layouts need not fill, or that none fills without limits."""
     spec = job.topology.cluster.spec
     if spec.dead or any(tier.units for tier in spec.tiers):

@@ -11,7 +11,7 @@ from every_mesh import Mesh, alone, is_full, meshes
 
 from planner.cost.kernels import is_unfused
 from planner.cost.modules import combinations
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.specs.recompute import block_of
 
 FOLDED = ("zb-v", "dualpipe-v", "dualpipe")
@@ -31,7 +31,7 @@ class Choice(NamedTuple):
     hosting: Hosting = ()
 
 
-def schedules(job: Workload, mesh: Mesh) -> Iterator[tuple[str, int]]:
+def schedules(job: Pricing, mesh: Mesh) -> Iterator[tuple[str, int]]:
     """Schedules of a mesh, each with its chunks per rank."""
     has, search = job.framework.limits.schedules, job.search
     if search.allows("vpp", 1) and search.allows_text("schedule", "1f1b"):
@@ -57,7 +57,7 @@ def schedules(job: Workload, mesh: Mesh) -> Iterator[tuple[str, int]]:
             yield "interleaved", vpp
 
 
-def is_another(job: Workload, mesh: Mesh, name: str) -> bool:
+def is_another(job: Pricing, mesh: Mesh, name: str) -> bool:
     """Where a schedule exists and is not 1F1B under another name."""
     if mesh.pp == 1 or (name == "gpipe" and mesh.micro_batches == 1):
         return False
@@ -71,7 +71,7 @@ def is_another(job: Workload, mesh: Mesh, name: str) -> bool:
     return name != "dualpipe-v" or mesh.micro_batches >= 2 * mesh.pp
 
 
-def kinds_of(job: Workload) -> list[str]:
+def kinds_of(job: Pricing) -> list[str]:
     """Kinds of recompute that framework and user have, dominated ones among them.
 
     The full space has combinations of modules; the attention core is in one only
@@ -90,7 +90,7 @@ def kinds_of(job: Workload) -> list[str]:
     return [name for name in names if search.allows_text("recompute", name)]
 
 
-def menus(job: Workload, kinds: Sequence[str], schedule: str) -> list[tuple[str, ...]]:
+def menus(job: Pricing, kinds: Sequence[str], schedule: str) -> list[tuple[str, ...]]:
     """One menu of all kinds where layers choose, else a menu of one for each."""
     limits = job.framework.limits
     if schedule in EVERY_SCHEDULE[3:] and not limits.recomputes_split:
@@ -100,7 +100,7 @@ def menus(job: Workload, kinds: Sequence[str], schedule: str) -> list[tuple[str,
     return [(kind,) for kind in kinds]
 
 
-def choices(job: Workload) -> list[Choice]:
+def choices(job: Pricing) -> list[Choice]:
     """Every candidate of a job's space.
 
     Args:
@@ -123,14 +123,14 @@ def choices(job: Workload) -> list[Choice]:
     return [choice for choice in every if takes_its_switches(job, choice)]
 
 
-def hides_experts(job: Workload) -> bool:
+def hides_experts(job: Pricing) -> bool:
     """Whether every plan of a variant runs experts' exchanges beside other passes."""
     needs = job.framework.switches.get("ep_overlap")
     undecided = job.without is None or needs is None or needs.full_recompute
     return not undecided and job.profile.ep_overlap
 
 
-def takes_its_switches(job: Workload, choice: Choice) -> bool:
+def takes_its_switches(job: Pricing, choice: Choice) -> bool:
     """Whether Megatron hides experts' exchanges just where the variant does.
 
     The flag wants several ranks for the experts, two micro-batches, chunks in a
@@ -149,12 +149,12 @@ def takes_its_switches(job: Workload, choice: Choice) -> bool:
     return met == job.profile.ep_overlap
 
 
-def laid_out(job: Workload) -> list[tuple[Mesh, Hosting]]:
+def laid_out(job: Pricing) -> list[tuple[Mesh, Hosting]]:
     """Every mesh, with the stages of each pool where there are several."""
     return hosted(job) if job.mixed else [(mesh, ()) for mesh in meshes(job)]
 
 
-def blocks(job: Workload, stages: int) -> list[int]:
+def blocks(job: Pricing, stages: int) -> list[int]:
     """Quarters of the largest stage in the full space, or those that are listed."""
     limits, words = job.framework.limits, job.search.words("recompute")
     largest = -(-job.model.layers // stages)

@@ -8,8 +8,8 @@ from strategies import priced_space, small_job, small_problem, tightened
 
 from planner.cost.estimate import estimate
 from planner.cost.pipeline import fits, rank_blocks
+from planner.cost.pricing import Pricing
 from planner.cost.table import fill_table
-from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.expressible import able, refuse_inexpressible, refuse_unknown_words
 from planner.optimize import optimize
@@ -52,7 +52,7 @@ DEEPSEEK = {
 BLOCKS = ("full:1", "full:2", "full:4")
 
 
-def job(config: dict[str, object] | None = None, **limits: object) -> Workload:
+def job(config: dict[str, object] | None = None, **limits: object) -> Pricing:
     fields = {"tp": 1, "pp": [1, 2], "micro_batch": [1, 2], "cp": 1, "ep": 1}
     asked = SearchSpec.model_validate(fields | limits)
     return small_job(asked, config={"num_hidden_layers": 7} | (config or {}))

@@ -22,8 +22,8 @@ from planner.cost.pipeline import (
     rank_blocks,
     stage_vectors,
 )
+from planner.cost.pricing import Pricing
 from planner.cost.table import fill_table
-from planner.cost.workload import Workload
 from planner.schedules.simulator import Path
 from planner.search import bounds
 from planner.search.bounds import Relaxation, relax
@@ -54,7 +54,7 @@ def verdicts(table: object, space: Space) -> list[bool]:
 def test_a_verdict_on_memory_reached_early_is_that_of_all_ranks(family: str) -> None:
     @settings(max_examples=25)
     @given(jobs(framework("megatron"), family), st.floats(0.0, 1.2))
-    def same(workload: Workload, share: float) -> None:
+    def same(workload: Pricing, share: float) -> None:
         space = enumerate_space(workload)
         table = fill_table(workload, space.meshes, space.recompute)
         peak = (table.saved.max(axis=(0, 1)) + table.units[0].static) * 4

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as arrays
 from strategies import framework, priced_space, small_job, tightened
 from tiny_models import TINY_MIXTRAL
 
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.optimize import optimize
 from planner.search import context
 from planner.search.best_first import search
@@ -36,12 +36,12 @@ LIMITS: list[dict[str, Any]] = [
 ]
 
 
-def job(limits: dict[str, Any], nodes: int = 1, **fields: Any) -> Workload:
+def job(limits: dict[str, Any], nodes: int = 1, **fields: Any) -> Pricing:
     config = HEADS | {"num_hidden_layers": 3} | fields.pop("config", {})
     return small_job(SearchSpec(**(FEW | limits)), nodes=nodes, config=config, **fields)
 
 
-def kinds(workload: Workload) -> set[str]:
+def kinds(workload: Pricing) -> set[str]:
     found = enumerate_space(workload).meshes
     return {CP_KINDS[kind] for kind in found.cp_kind[found.cp > 1]}
 

@@ -10,7 +10,7 @@ import pytest
 from strategies import small_job
 from tiny_models import TINY_MIXTRAL
 
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.search.best_first import search_all
 from planner.specs.search import SearchSpec
 from planner.variants import variants
@@ -22,7 +22,7 @@ SURROUNDINGS = (
 )
 
 
-def jobs() -> list[Workload]:
+def jobs() -> list[Pricing]:
     """A pipeline of several schedules, and experts with offload left open."""
     piped = SearchSpec(space="full", tp=1, cp=1, micro_batch=(1, 2), dp_shard=2)
     routed = SearchSpec(tp=(1, 2), pp=(1, 2), offload=True, method=("full", "lora"))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from strategies import small_job
 
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.search import first_tier
 from planner.search.best_first import search_all
 from planner.search.part import FROM_GPUS, parts_of
@@ -13,19 +13,19 @@ from planner.specs.search import SearchSpec
 
 
 @pytest.fixture(scope="module")
-def job() -> Workload:
+def job() -> Pricing:
     """A job of a few hundred meshes."""
     return small_job(SearchSpec(space="full"), nodes=2, sequences=16)
 
 
-def test_only_large_full_spaces_have_a_part_that_comes_first(job: Workload) -> None:
+def test_only_large_full_spaces_have_a_part_that_comes_first(job: Pricing) -> None:
     """And only where all stages lie on one pool."""
     assert job.gpus < FROM_GPUS
     assert parts_of([job]) == ()
 
 
 def test_the_part_is_the_default_space(
-    job: Workload, monkeypatch: pytest.MonkeyPatch
+    job: Pricing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same job but for its space."""
     monkeypatch.setattr("planner.search.part.FROM_GPUS", 1)
@@ -38,7 +38,7 @@ def test_the_part_is_the_default_space(
 
 @pytest.mark.parametrize("most", ["all", "half"])
 def test_parts_keep_what_the_whole_keeps(
-    job: Workload, most: str, monkeypatch: pytest.MonkeyPatch
+    job: Pricing, most: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Candidates that may fit and whose bound is low enough, and no other."""
     whole = first_tier.first_tier(job, float("inf"))
@@ -57,7 +57,7 @@ def test_parts_keep_what_the_whole_keeps(
 
 
 def test_parts_of_which_nothing_is_left(
-    job: Workload, monkeypatch: pytest.MonkeyPatch
+    job: Pricing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A step that nothing reaches leaves a space without candidates."""
     monkeypatch.setattr(first_tier, "PART", 7)
@@ -71,7 +71,7 @@ def test_parts_of_which_nothing_is_left(
 
 
 def test_several_processes_give_the_same_bounds(
-    job: Workload, monkeypatch: pytest.MonkeyPatch
+    job: Pricing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Bit for bit, in the same order."""
     most = float(np.median(first_tier.first_tier(job, float("inf")).bounds))
@@ -89,7 +89,7 @@ def test_several_processes_give_the_same_bounds(
 
 
 def test_what_the_part_found_stands_where_time_ends(
-    job: Workload, monkeypatch: pytest.MonkeyPatch
+    job: Pricing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No time is left for the whole space: its bound, and the part's plans."""
     monkeypatch.setattr("planner.search.part.FROM_GPUS", 1)

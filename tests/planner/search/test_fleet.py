@@ -9,8 +9,8 @@ from strategies import small_job
 from hardware.catalog import resolve_cluster
 from hardware.fleets import ClusterSpec
 from hardware.topology import ClusterTopology
+from planner.cost.pricing import Pricing
 from planner.cost.table import fill_table
-from planner.cost.workload import Workload
 from planner.optimize import optimize
 from planner.search.best_first import search
 from planner.search.exhaustive import best_of_space
@@ -20,14 +20,14 @@ from planner.specs.search import SearchSpec, Span
 TIGHT = {"tp": (4, 8), "cp": 1, "zero_stage": 1, "micro_batch": (1, 2), "vpp": 1}
 
 
-def on(limits: dict[str, object], **fields: object) -> Workload:
+def on(limits: dict[str, object], **fields: object) -> Pricing:
     """A tiny job on whole DGX H100 nodes, some of them perhaps gone."""
     workload = small_job(SearchSpec.model_validate(limits), sequences=32)
     spec = ClusterSpec.model_validate({"name": "made", "node": "dgx-h100"} | fields)
     return replace(workload, topology=ClusterTopology(resolve_cluster(spec)))
 
 
-def sizes(workload: Workload) -> set[int]:
+def sizes(workload: Pricing) -> set[int]:
     return set(enumerate_space(workload).meshes.gpus.tolist())
 
 

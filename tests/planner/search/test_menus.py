@@ -11,8 +11,8 @@ from strategies import framework, inner_problems, jobs, small_job
 from tiny_models import FAMILIES
 
 from planner.cost.in_flight import peak_vectors
+from planner.cost.pricing import Pricing
 from planner.cost.table import fill_table
-from planner.cost.workload import Workload
 from planner.models import preset
 from planner.search import menus
 from planner.search.exhaustive import (
@@ -27,7 +27,7 @@ from planner.specs.search import SearchSpec
 from planner.specs.table import StageCosts
 
 
-def job(model: str, **search: object) -> Workload:
+def job(model: str, **search: object) -> Pricing:
     workload = small_job(SearchSpec.model_validate(search), nodes=2)
     return replace(workload, model=preset(model))
 
@@ -164,7 +164,7 @@ LISTED = {
 COPIED = {"llama": "mlp", "gpt2": "mlp", "mixtral": "moe_act", "deepseek_v3": "moe_act"}
 
 
-def with_dear(workload: Workload, family: str, **search: object) -> Workload:
+def with_dear(workload: Pricing, family: str, **search: object) -> Pricing:
     """The job with one more module: another, and the output projection beside it."""
     framework, modules = workload.framework, workload.recipe.modules
     copied = modules[COPIED[family]]
@@ -186,7 +186,7 @@ def test_no_reduction_of_the_menu_loses_the_best_plan(family: str) -> None:
 
     @settings(max_examples=8)
     @given(jobs(framework("megatron"), family, most=1000))
-    def same(workload: Workload) -> None:
+    def same(workload: Pricing) -> None:
         workload = with_dear(workload, family, recompute=LISTED[family])
         reduced = enumerate_space(workload)
         with pytest.MonkeyPatch.context() as patch:

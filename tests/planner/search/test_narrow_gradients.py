@@ -9,8 +9,8 @@ from strategies import framework, small_job
 from tiny_models import TINY_MIXTRAL
 
 from planner.cost.pipeline import rank_blocks, step_ns
+from planner.cost.pricing import Pricing
 from planner.cost.table import fill_table
-from planner.cost.workload import Workload
 from planner.search import formats
 from planner.search.exhaustive import best_of_space
 from planner.search.formats import BY_NARROWER
@@ -33,18 +33,18 @@ FEW: dict[str, Any] = {
 BIG = {"hidden_size": 1024, "num_hidden_layers": 4, "vocab_size": 4096}
 
 
-def pair(*, routed: bool = False, **search: Any) -> tuple[Workload, ...]:
+def pair(*, routed: bool = False, **search: Any) -> tuple[Pricing, ...]:
     """The variants of a job with wide gradients and with narrow ones."""
     config = (TINY_MIXTRAL if routed else {}) | BIG
     job = small_job(SearchSpec(**(FEW | search)), config=config)
     return variants([job])
 
 
-def left_out(workload: Workload) -> int:
+def left_out(workload: Pricing) -> int:
     return enumerate_space(workload).removed.get(BY_NARROWER, 0)
 
 
-def every(workload: Workload, monkeypatch: pytest.MonkeyPatch) -> Space:
+def every(workload: Pricing, monkeypatch: pytest.MonkeyPatch) -> Space:
     """The space without the rule."""
     with monkeypatch.context() as here:
         here.setattr(formats.NarrowGradients, "worth", lambda _, shards, *__: shards)

@@ -9,7 +9,7 @@ from hardware.catalog import resolve_cluster
 from hardware.fleets import ClusterSpec
 from hardware.topology import ClusterTopology
 from planner.cost.mixed import border_time, price_meshes
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.fleets import with_pods
 from planner.optimize import optimize
 from planner.search.best_first import search_all
@@ -23,7 +23,7 @@ LIMITS = {"tp": 8, "cp": 1, "vpp": 1, "zero_stage": 1, "micro_batch": 1}
 
 def on_pods(
     *units: int, over: float = 7.0, dead: tuple[int, ...] = (), **limits: object
-) -> Workload:
+) -> Pricing:
     """A tiny Llama on DGX H100 pods of so many nodes, with few uplinks."""
     tier = {"name": "pod", "gpus": 8 * max(units), "oversubscription": over}
     spec = {
@@ -36,7 +36,7 @@ def on_pods(
     search = SearchSpec.model_validate(LIMITS | limits)
     cluster = resolve_cluster(ClusterSpec.model_validate(spec))
     job = small_job(search, sequences=8, config={"num_hidden_layers": 5})
-    return with_pods(replace(job, topology=ClusterTopology(cluster)))
+    return Pricing.candidate(with_pods(replace(job, topology=ClusterTopology(cluster))))
 
 
 def test_a_pod_is_a_cluster_of_its_nodes_in_service() -> None:
@@ -47,8 +47,8 @@ def test_a_pod_is_a_cluster_of_its_nodes_in_service() -> None:
 
 def test_stages_lie_in_pods_or_wherever_ranks_do() -> None:
     consecutive, whole = arrangements(on_pods(3, 2))
-    assert not consecutive.hosts
-    assert [pod.topology.gpus for pod in whole.hosts] == [24, 16]
+    assert not consecutive.stage_pools
+    assert [pod.topology.gpus for pod in whole.stage_pools] == [24, 16]
     stages = set(enumerate_space(whole).hostings)
     assert (3, 2) in stages
     assert (1, 1) in stages

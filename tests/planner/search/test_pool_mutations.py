@@ -12,7 +12,7 @@ from whole_jobs import whole_jobs
 
 from planner import variants
 from planner.cost.mixed import MixedTable, price_meshes
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.search import fleet, pools, space
 from planner.search.exhaustive import candidate_costs, cheapest_split
 from planner.search.fleet import PoolShapes
@@ -20,7 +20,7 @@ from planner.search.space import Enumerator, enumerate_space
 
 Break = Callable[[Any], Any]
 """From the true function to the broken one."""
-Check = Callable[[Workload], None]
+Check = Callable[[Pricing], None]
 JOBS = 60
 """Random jobs on mixed fleets, of which one has to show the mistake. [1]"""
 
@@ -44,7 +44,7 @@ def is_caught(check: Check, jobs: int = JOBS) -> bool:
     return False
 
 
-def check_bound(job: Workload) -> None:
+def check_bound(job: Pricing) -> None:
     """The first bound over pools is above no plan of its candidate."""
     for variant in variants.variants([job]):
         found = enumerate_space(variant)

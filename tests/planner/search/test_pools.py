@@ -18,7 +18,8 @@ from planner.cost.estimate import estimate
 from planner.cost.layouts import layout_of
 from planner.cost.mixed import price_meshes
 from planner.cost.pipeline import fits, rank_blocks, step_ns
-from planner.cost.workload import Pool, Workload
+from planner.cost.pricing import Pricing
+from planner.cost.workload import Pool
 from planner.optimize import optimize
 from planner.search.best_first import search_all
 from planner.search.bounds import relax, space_bounds
@@ -56,7 +57,7 @@ def job(
     layers: int = 6,
     a100_nodes: int = 1,
     **config: int,
-) -> Workload:
+) -> Pricing:
     """A tiny Llama on a node of H100s beside some of A100s."""
     spec = SearchSpec.model_validate(LIMITS | (limits or {}))
     shape: dict[str, object] = {"num_hidden_layers": layers, **config}
@@ -96,7 +97,7 @@ SMALL = {"tp": (4, 8), "vpp": 1, "recompute": ("none", "full")}
 
 
 def test_a_fleet_is_tried_pool_by_pool_and_in_every_order() -> None:
-    names = [[pool.name for pool in v.hosts] for v in arrangements(job())]
+    names = [[pool.name for pool in v.stage_pools] for v in arrangements(job())]
     assert names == [["fast"], ["slow"], ["fast", "slow"], ["slow", "fast"]]
 
 
@@ -105,7 +106,7 @@ def test_a_framework_without_pipelines_stays_on_one_pool() -> None:
     limits = replace(workload.framework.limits, pipeline=False)
     framework = replace(workload.framework, limits=limits)
     variants = arrangements(replace(workload, framework=framework))
-    assert [len(v.hosts) for v in variants] == [1, 1]
+    assert [len(v.stage_pools) for v in variants] == [1, 1]
 
 
 @settings(deadline=None, max_examples=25)
@@ -272,7 +273,7 @@ def test_flops_are_held_against_the_summed_peak() -> None:
     )
 
 
-def with_own_degrees(workload: Workload) -> Workload:
+def with_own_degrees(workload: Pricing) -> Pricing:
     """The job under a framework whose pools may have tp and dp of their own."""
     limits = replace(workload.framework.limits, pool_degrees="own")
     framework = replace(workload.framework, limits=limits)
@@ -285,7 +286,9 @@ OWN = {"tp": (2, 4), "vpp": 1, "micro_batch": (1, 2), "recompute": "none"}
 
 def test_a_framework_may_give_each_pool_degrees_of_its_own() -> None:
     variants = arrangements(with_own_degrees(job(OWN)))
-    ratios = {(v.hosts[1].wider, v.hosts[1].more) for v in variants if v.mixed}
+    ratios = {
+        (v.stage_pools[1].wider, v.stage_pools[1].more) for v in variants if v.mixed
+    }
     assert len(variants) == 2 + 2 * 9
     assert (2, Fraction(1, 2)) in ratios
 
@@ -313,7 +316,7 @@ def test_plans_with_own_degrees_are_sound_and_named() -> None:
         if not (variant.mixed and len(space)):
             continue
         outcome = search_all([variant], top=1)[0]
-        if outcome.ranked and variant.hosts[1].wider != 1:
+        if outcome.ranked and variant.stage_pools[1].wider != 1:
             found.append((variant, outcome.ranked[0], space))
     assert found
     for variant, plan, space in found[:4]:

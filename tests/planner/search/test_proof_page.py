@@ -8,7 +8,7 @@ from hypothesis import given, seed, settings
 from rules_in_code import rules
 from whole_jobs import whole_jobs
 
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.search.best_first import search_all
 from planner.variants import variants
 
@@ -54,7 +54,7 @@ def test_what_searches_count_is_on_the_page(name: str) -> None:
     @seed(5)
     @settings(max_examples=10, print_blob=False)
     @given(whole_jobs(name, 100))
-    def counted(job: Workload) -> None:
+    def counted(job: Pricing) -> None:
         for outcome in search_all(variants([job]), top=1):
             for rule in outcome.pruned:
                 assert any(each.fullmatch(rule) for each in known)

@@ -15,8 +15,8 @@ from strategies import inner_problems
 from whole_jobs import whole_jobs
 
 from planner.cost.linear import Linear
+from planner.cost.pricing import Pricing
 from planner.cost.reach import Reach
-from planner.cost.workload import Workload
 from planner.schedules.simulator import Path
 from planner.search import (
     candidate,
@@ -240,7 +240,7 @@ def test_a_false_claim_of_a_stopped_search_is_caught(
     place, attribute, breaks = STOPPED[name]
     monkeypatch.setattr(place, attribute, breaks(getattr(place, attribute)))
 
-    def check(job: Workload, ticks: int) -> None:
+    def check(job: Pricing, ticks: int) -> None:
         check_hurried(job, ticks, monkeypatch)
 
     ticks = st.sampled_from([0, 10, 30, 60])

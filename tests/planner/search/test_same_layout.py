@@ -9,9 +9,9 @@ from strategies import inner_problems, small_job
 
 from planner.cost.meshes import Ints
 from planner.cost.pipeline import rank_blocks, step_ns
+from planner.cost.pricing import Pricing
 from planner.cost.reach import Mask
 from planner.cost.table import CostTable, fill_table
-from planner.cost.workload import Workload
 from planner.search.exhaustive import splits
 from planner.search.space import enumerate_space
 from planner.specs.search import SearchSpec
@@ -26,7 +26,7 @@ def columns(table: CostTable) -> list[Ints]:
     return [*plain, *(getattr(unit, f.name) for unit in units for f in fields(unit))]
 
 
-def turned(job: Workload, mask: Mask) -> tuple[CostTable, CostTable]:
+def turned(job: Pricing, mask: Mask) -> tuple[CostTable, CostTable]:
     """The meshes under the mask, and the same with the other rank order."""
     space = enumerate_space(job)
     meshes = space.meshes.take(mask)
@@ -35,7 +35,7 @@ def turned(job: Workload, mask: Mask) -> tuple[CostTable, CostTable]:
     return fill_table(job, meshes, menu), fill_table(job, other, menu)
 
 
-def wide(name: str) -> Workload:
+def wide(name: str) -> Pricing:
     return small_job(SearchSpec(), name=name, nodes=2, sequences=16)
 
 

@@ -9,7 +9,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from strategies import framework, jobs, priced_space, small_job, tightened
 
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.frameworks import FRAMEWORKS
 from planner.search.best_first import Together, search, search_all
 from planner.search.exhaustive import best_of_space
@@ -29,7 +29,7 @@ FEW_PLANS = 300
 
 
 @st.composite
-def open_jobs(draw: st.DrawFn, name: str) -> Workload:
+def open_jobs(draw: st.DrawFn, name: str) -> Pricing:
     """A small job whose method, optimizer and offload are for the search to choose."""
     workload = draw(jobs(framework(name), "llama", FEW_PLANS))
     widened = {
@@ -46,7 +46,7 @@ def found(outcomes: list[SearchOutcome]) -> list[Found]:
     return sorted(plan for outcome in outcomes for plan in outcome.ranked)
 
 
-def check_variants(workload: Workload) -> None:
+def check_variants(workload: Pricing) -> None:
     """The best step over all variants, its bound, or no plan where none fits."""
     outcomes = search_all(variants([workload]), top=2)
     brute = [best_of_space(*priced_space(outcome.workload)) for outcome in outcomes]
@@ -80,7 +80,7 @@ def test_a_shared_incumbent_removes_no_plan_of_the_list(name: str) -> None:
 
     @settings(max_examples=15)
     @given(open_jobs(name))
-    def both_ways(workload: Workload) -> None:
+    def both_ways(workload: Pricing) -> None:
         its = variants([workload])
         apart = [plan for each in its for plan in search(each, top=3).ranked]
         together = found(search_all(its, top=3))
@@ -89,7 +89,7 @@ def test_a_shared_incumbent_removes_no_plan_of_the_list(name: str) -> None:
     both_ways()
 
 
-def two_frameworks() -> list[Workload]:
+def two_frameworks() -> list[Pricing]:
     few = SearchSpec(tp=(1, 2), pp=1, cp=1, micro_batch=1)
     return [small_job(few, name=name) for name in ("megatron", "torchtitan")]
 
@@ -147,7 +147,7 @@ def test_the_same_variants_give_the_same_answer(name: str) -> None:
 
     @settings(max_examples=5)
     @given(open_jobs(name))
-    def twice(workload: Workload) -> None:
+    def twice(workload: Pricing) -> None:
         one, other = (search_all(variants([workload])) for _ in range(2))
         for a, b in zip(one, other, strict=True):
             assert (a.ranked, a.bound_s, a.pruned) == (b.ranked, b.bound_s, b.pruned)

@@ -11,7 +11,7 @@ from strategies import small_job, with_host_memory
 from tiny_models import TINY_MIXTRAL
 from whole_jobs import limited
 
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.search import context, listing, schedules, space
 from planner.search.experts import ExpertDegrees
 from planner.search.formats import NarrowGradients
@@ -28,7 +28,7 @@ NODES = (("h100-pcie-4", 1, 8), ("gh200-1", 6, 24), ("azure-nc48ads-a100-v4", 3,
 
 
 @cache
-def jobs() -> tuple[Workload, ...]:
+def jobs() -> tuple[Pricing, ...]:
     """Jobs in which every rule of the space has something to do."""
     plain = [
         small_job(

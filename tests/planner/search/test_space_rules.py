@@ -12,7 +12,7 @@ from tiny_models import TINY_MIXTRAL
 
 from planner.cost.host_bound import host_bound
 from planner.cost.meshes import Meshes
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.search import context
 from planner.search.best_first import search
 from planner.search.space import enumerate_space
@@ -31,17 +31,17 @@ ONE_MESH: Fields = {
 FEW: Fields = {"tp": (1, 2), "pp": (1, 2), "cp": 1, "micro_batch": 1}
 
 
-def job(limits: Fields, **fields: Any) -> Workload:
+def job(limits: Fields, **fields: Any) -> Pricing:
     return small_job(SearchSpec(**limits), **fields)
 
 
-def offloading(*names: str, room: str = "megatron") -> Workload:
+def offloading(*names: str, room: str = "megatron") -> Pricing:
     """The job with these categories in host memory."""
     shares = Offload(**dict.fromkeys(names, 1.0))
     return replace(job({}, name=room), offload=shares)
 
 
-def removed(workload: Workload, rule: str) -> int:
+def removed(workload: Pricing, rule: str) -> int:
     return enumerate_space(workload).removed.get(rule, 0)
 
 
@@ -188,7 +188,7 @@ def removed(workload: Workload, rule: str) -> int:
     ],
 )
 def test_a_rule_removes_where_it_should_and_not_elsewhere(
-    rule: str, where: Workload, where_not: Workload
+    rule: str, where: Pricing, where_not: Pricing
 ) -> None:
     assert removed(where, rule) > 0
     assert removed(where_not, rule) == 0
@@ -300,7 +300,7 @@ def test_hosts_need_to_hold_what_one_kind_of_recompute_keeps() -> None:
     assert left.removed[rule] == kinds["full"] - kinds["none"]
 
 
-def on_host(workload: Workload, meshes: Meshes, kind: str) -> float:
+def on_host(workload: Pricing, meshes: Meshes, kind: str) -> float:
     """What a node holds of one mesh without a pipeline. [B]."""
     one = np.array([1])
     held = host_bound(

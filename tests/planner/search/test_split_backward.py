@@ -22,8 +22,8 @@ from tiny_models import models
 
 from planner.cost import linear, pipeline
 from planner.cost.pipeline import rank_blocks, step_ns
+from planner.cost.pricing import Pricing
 from planner.cost.table import fill_table
-from planner.cost.workload import Workload
 from planner.explain.binding import bindings
 from planner.frameworks.stacks import with_stack
 from planner.models import Architecture
@@ -211,7 +211,7 @@ def test_whole_jobs_equal_brute_force(family: str) -> None:
     @given(
         jobs(eager(), family, MOST_PLANS // 4), words, st.sampled_from([None, (1, 2)])
     )
-    def best(workload: Workload, schedules: set[str], vpp: object) -> None:
+    def best(workload: Pricing, schedules: set[str], vpp: object) -> None:
         named = {"schedule": tuple(schedules), "vpp": vpp}
         search = workload.search.model_copy(update=named)
         workload = replace(workload, search=search)
@@ -244,7 +244,7 @@ def test_two_copies_of_a_model_equal_brute_force(family: str) -> None:
     best()
 
 
-def space_of(**limits: object) -> tuple[Workload, Space]:
+def space_of(**limits: object) -> tuple[Pricing, Space]:
     search = SearchSpec.model_validate({"tp": 1, "cp": 1} | limits)
     job = small_job(search, name="torchtitan", sequences=48)
     workload = replace(job, framework=eager())

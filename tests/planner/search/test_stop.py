@@ -8,7 +8,7 @@ from hypothesis import given, seed, settings
 from strategies import priced_space, small_job
 from whole_jobs import whole_jobs
 
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.frameworks import FRAMEWORKS
 from planner.optimize import optimize
 from planner.search import stop as limits
@@ -32,7 +32,7 @@ NAMES = [framework.name for framework in FRAMEWORKS]
 
 
 @pytest.fixture(scope="module")
-def job() -> Workload:
+def job() -> Pricing:
     """A job of a few hundred meshes."""
     return small_job(SearchSpec(space="full"), nodes=2, sequences=16)
 
@@ -44,7 +44,7 @@ def test_no_candidate_is_faster_than_the_floor(name: str) -> None:
     @seed(0)
     @settings(max_examples=20, print_blob=False, deadline=None)
     @given(whole_jobs(name, 400, 6))
-    def check(drawn: Workload) -> None:
+    def check(drawn: Pricing) -> None:
         for variant in variants([drawn]):
             floor = step_floor(variant)
             assert floor > 0
@@ -64,7 +64,7 @@ def test_no_candidate_is_faster_than_the_floor(name: str) -> None:
     ],
     ids=[OUT_OF_TIME, OUT_OF_MEMORY, INTERRUPTED],
 )
-def test_a_limit_ends_the_listing_too(job: Workload, rule: Stop, why: str) -> None:
+def test_a_limit_ends_the_listing_too(job: Pricing, rule: Stop, why: str) -> None:
     """Nothing is listed, nothing is claimed but the floor."""
     tier = first_tier(job, float("inf"), rule)
     assert not len(tier.space)
@@ -79,7 +79,7 @@ def test_a_limit_ends_the_listing_too(job: Workload, rule: Stop, why: str) -> No
 
 
 def test_a_listing_cut_short_keeps_what_it_has(
-    job: Workload, monkeypatch: pytest.MonkeyPatch
+    job: Pricing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Candidates of the first parts are searched, and the floor bounds the rest."""
     monkeypatch.setattr("planner.search.first_tier.PART", 64)
@@ -94,7 +94,7 @@ def test_a_listing_cut_short_keeps_what_it_has(
     assert np.isin(tier.bounds, whole.bounds).all()
 
 
-def test_an_interrupted_search_hands_over_its_plans(job: Workload) -> None:
+def test_an_interrupted_search_hands_over_its_plans(job: Pricing) -> None:
     """The best so far, with a bound that the whole search keeps."""
     proven = optimize([job], top=1)
     rule = Stop()
@@ -144,7 +144,7 @@ def test_memory_and_age_are_those_of_this_process() -> None:
 
 
 def test_a_search_ends_once_it_is_proven_and_its_list_is_full(
-    job: Workload, monkeypatch: pytest.MonkeyPatch
+    job: Pricing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No solver runs for runners-up where as many plans are known as are asked for."""
     from planner.search.variant import BestFirst  # noqa: PLC0415

@@ -12,7 +12,7 @@ from whole_jobs import cluster
 
 from hardware.calibration import calibration
 from planner.cost.estimate import estimate
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.frameworks.stacks import with_stack
 from planner.models import from_config
 from planner.optimize import optimize
@@ -38,7 +38,7 @@ MOE = {
 STACKS = ("nemo-2026", "deepseek-v3")
 
 
-def spread(stack: str = "nemo-2026", **limits: Any) -> Workload:
+def spread(stack: str = "nemo-2026", **limits: Any) -> Pricing:
     """Experts over nodes of one GPU each, whose exchanges another batch can hide."""
     its = with_stack(framework("megatron"), stack)
     quick = {"host_forward": 0.0, "host_backward": 0.0, "host_experts": 0.0}
@@ -59,7 +59,7 @@ def spread(stack: str = "nemo-2026", **limits: Any) -> Workload:
     )
 
 
-def with_scope(job: Workload, scope: str) -> Workload:
+def with_scope(job: Pricing, scope: str) -> Pricing:
     limits = replace(job.framework.limits, recompute_scope=scope)
     return replace(job, framework=replace(job.framework, limits=limits))
 

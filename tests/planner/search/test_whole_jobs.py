@@ -19,7 +19,7 @@ from strategies import framework, jobs, priced_space, small_job, tightened
 from tiny_models import models
 from whole_jobs import CAP, ONE_IN, whole_jobs
 
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.errors import BadInputError
 from planner.expressible import lacking
 from planner.frameworks import FRAMEWORKS
@@ -45,13 +45,13 @@ SMALL = 100
 """Complete plans of such a job; some slow tests have more. [1]"""
 
 
-def check_whole(job: Workload) -> None:
+def check_whole(job: Pricing) -> None:
     check_space(job)
     check_answer(job)
 
 
 def run(
-    check: Callable[[Workload], None], name: str, most: int, *, jobs: int, part: int
+    check: Callable[[Pricing], None], name: str, most: int, *, jobs: int, part: int
 ) -> None:
     """Check so many random jobs; another part draws others."""
     drawn = given(whole_jobs(name, most, ONE_IN))(check)
@@ -110,13 +110,13 @@ def test_whenever_it_is_stopped_the_bound_is_true(
     @seed(0)
     @settings(max_examples=25, print_blob=False)
     @given(whole_jobs(name, SMALL, ONE_IN), st.sampled_from([0, 0, 3, 10, 30, 60, 100]))
-    def stopped(job: Workload, ticks: int) -> None:
+    def stopped(job: Pricing, ticks: int) -> None:
         check_hurried(job, ticks, monkeypatch)
 
     stopped()
 
 
-def check_flow(job: Workload) -> None:
+def check_flow(job: Pricing) -> None:
     """The whole flow: the verifier agrees, and the status is that of all plans."""
     if lacking(job.framework.limits, job.search):
         with pytest.raises(BadInputError, match="cannot express"):
@@ -159,7 +159,7 @@ def test_the_same_job_gives_the_same_answer(name: str) -> None:
 
     @settings(max_examples=10)
     @given(jobs(framework(name), "llama"))
-    def twice(workload: Workload) -> None:
+    def twice(workload: Pricing) -> None:
         one, other = search(workload), search(workload)
         assert same_plans(one, other)
         assert (one.pruned, one.solved) == (other.pruned, other.solved)
@@ -167,7 +167,7 @@ def test_the_same_job_gives_the_same_answer(name: str) -> None:
     twice()
 
 
-def fresh_and_after(workload: Workload, other: Workload) -> list[SearchOutcome]:
+def fresh_and_after(workload: Pricing, other: Pricing) -> list[SearchOutcome]:
     """The same search first in a process, and after another job."""
     fresh = search(workload)
     search(other)
@@ -180,7 +180,7 @@ def test_plans_do_not_depend_on_earlier_searches(name: str) -> None:
 
     @settings(max_examples=15)
     @given(jobs(framework(name), "llama"), models("gpt2"))
-    def after_another(workload: Workload, model: Architecture) -> None:
+    def after_another(workload: Pricing, model: Architecture) -> None:
         fresh, later = fresh_and_after(workload, replace(workload, model=model))
         assert same_plans(fresh, later)
 
@@ -205,7 +205,7 @@ def test_a_job_that_fits_nowhere_gets_no_plan(name: str) -> None:
 
     @settings(max_examples=5)
     @given(jobs(framework(name), "mixtral"))
-    def none_fits(workload: Workload) -> None:
+    def none_fits(workload: Pricing) -> None:
         full = tightened(workload, 0)
         found = search(full)
         assert not found.ranked

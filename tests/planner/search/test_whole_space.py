@@ -8,7 +8,7 @@ from strategies import framework, small_job
 from tiny_models import TINY_MIXTRAL
 
 from planner.cost.meshes import ORDERS
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.models.blocks import Moe
 from planner.search import context
 from planner.search.space import enumerate_space
@@ -29,7 +29,7 @@ DENSE = {k: MOE[k] for k in ("num_attention_heads", "num_key_value_heads")}
 LENGTH = 64
 
 
-def whole_job(name: str, *, routed: bool) -> Workload:
+def whole_job(name: str, *, routed: bool) -> Pricing:
     search = SearchSpec(space="full")
     config = MOE if routed else DENSE | {"num_hidden_layers": 5}
     return small_job(
@@ -53,7 +53,7 @@ def every_row() -> Iterator[Row]:
             yield (*degrees, shard, zero, micro, accum, order)
 
 
-def is_legal(workload: Workload, row: Row) -> bool:
+def is_legal(workload: Pricing, row: Row) -> bool:
     """The identities of a layout, one after the other, and what its room has."""
     tp, sp, pp, cp, kind, ep, etp, dp, shard, zero, _, _, order = row
     limits, ranks = workload.framework.limits, dp * cp
@@ -75,13 +75,13 @@ def is_legal(workload: Workload, row: Row) -> bool:
     )
 
 
-def is_inside(workload: Workload, row: Row) -> bool:
+def is_inside(workload: Pricing, row: Row) -> bool:
     """Stages between data ranks leave experts on the tensor and context ranks."""
     tp, _, _, cp, _, ep, etp, *_ = row
     return not workload.model.expert_parameters or ep * etp == tp * cp
 
 
-def is_shared(workload: Workload, row: Row) -> bool:
+def is_shared(workload: Pricing, row: Row) -> bool:
     """accelerate: what is split or sharded has ranks that share states."""
     tp, _, _, cp, _, _, _, dp, shard, zero, *_ = row
     if workload.framework.name != "accelerate":
@@ -97,7 +97,7 @@ def is_shared(workload: Workload, row: Row) -> bool:
     )
 
 
-def goes_together(workload: Workload, row: Row) -> bool:
+def goes_together(workload: Pricing, row: Row) -> bool:
     """DeepSpeed: pipelines alone, Ulysses over shards, hpZ under ZeRO-3 alone."""
     tp, _, pp, cp, _, ep, _, dp, shard, zero, *_ = row
     if workload.framework.name != "deepspeed":
@@ -109,7 +109,7 @@ def goes_together(workload: Workload, row: Row) -> bool:
     )
 
 
-def is_exchanged(workload: Workload, tp: int, cp: int, kind: str) -> bool:
+def is_exchanged(workload: Pricing, tp: int, cp: int, kind: str) -> bool:
     """The room has the kind, and its heads divide; one rank has no kind."""
     if cp == 1:
         return kind == "all-gather"
@@ -122,13 +122,13 @@ def is_exchanged(workload: Workload, tp: int, cp: int, kind: str) -> bool:
     return "ulysses+ring" in has and fits and are_dealt(workload, tp * inner)
 
 
-def are_dealt(workload: Workload, ranks: int) -> bool:
+def are_dealt(workload: Pricing, ranks: int) -> bool:
     """Whole heads of queries and keys; DeepSpeed copies keys for more ranks."""
     copied = workload.framework.name == "deepspeed" and ranks % KEYS == 0
     return HEADS % ranks == 0 and (KEYS % ranks == 0 or copied)
 
 
-def are_experts(workload: Workload, row: Row) -> bool:
+def are_experts(workload: Pricing, row: Row) -> bool:
     """``e x D_e = t c D``; dense models and rooms without experts have one."""
     tp, sp, cp, ep, etp, dp = row
     limits = workload.framework.limits

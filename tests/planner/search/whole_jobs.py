@@ -25,9 +25,10 @@ from hardware.fleets import ClusterSpec
 from hardware.topology import ClusterTopology
 from planner.cost.kernels import attention_curve, is_unfused
 from planner.cost.pipeline import rank_blocks
+from planner.cost.pricing import Pricing
 from planner.cost.room import budget_bytes
 from planner.cost.table import CostTable
-from planner.cost.workload import Pool, Workload
+from planner.cost.workload import Pool
 from planner.frameworks.stacks import stack_names, with_stack
 from planner.models import Architecture
 from planner.search.paths import even_counts
@@ -36,7 +37,7 @@ from planner.specs.search import SearchSpec, Span
 from planner.variants import variants
 
 Draw = Callable[[Any], Any]
-Change = Callable[[Draw, Workload], Workload]
+Change = Callable[[Draw, Pricing], Pricing]
 
 NODES = {
     "gh200-1": (2, 3, 4, 6),
@@ -88,7 +89,7 @@ def cluster(
     return ClusterTopology(resolve_cluster(ClusterSpec.model_validate(spec)))
 
 
-def clusters(draw: Draw, job: Workload) -> Workload:
+def clusters(draw: Draw, job: Pricing) -> Pricing:
     """One to sixteen GPUs, nodes in whole or in odd pods; a batch that they share."""
     node = draw(st.sampled_from(list(NODES)))
     nodes = draw(st.sampled_from(NODES[node]))
@@ -117,7 +118,7 @@ def fleet(sizes: tuple[tuple[str, int], ...], join: str | None) -> ClusterTopolo
     return ClusterTopology(resolve_cluster(ClusterSpec.model_validate(spec)))
 
 
-def fleets(draw: Draw, job: Workload) -> Workload:
+def fleets(draw: Draw, job: Pricing) -> Pricing:
     """Two pools of different GPUs, rarely three; degrees alike or each pool's own.
 
     Degrees are few, for each fleet has many places for its stages.
@@ -140,7 +141,7 @@ def fleets(draw: Draw, job: Workload) -> Workload:
     )
 
 
-def with_pools(job: Workload) -> Workload:
+def with_pools(job: Pricing) -> Pricing:
     """What the job knows of each pool of its fleet; itself on nodes of one kind."""
     cluster = job.topology.cluster
     pools = tuple(
@@ -156,7 +157,7 @@ def with_pools(job: Workload) -> Workload:
     return replace(job, pools=pools)
 
 
-def stack(draw: Draw, job: Workload) -> Workload:
+def stack(draw: Draw, job: Pricing) -> Pricing:
     """Half of the time any stack of the room whose kernels are measured there."""
     own = job.framework.name
     named = draw(st.sampled_from([None] * len(stack_names(own)) + [*stack_names(own)]))
@@ -167,7 +168,7 @@ def stack(draw: Draw, job: Workload) -> Workload:
     return found if all(has_kernel(found, one) for one in kernels) else job
 
 
-def has_kernel(job: Workload, cluster: Cluster) -> bool:
+def has_kernel(job: Pricing, cluster: Cluster) -> bool:
     """Whether the attention of a job's stack is measured on the GPUs of a cluster."""
     its = replace(
         job,
@@ -180,7 +181,7 @@ def has_kernel(job: Workload, cluster: Cluster) -> bool:
         return False
 
 
-def model(draw: Draw, job: Workload) -> Workload:
+def model(draw: Draw, job: Pricing) -> Pricing:
     """Dense, with experts, or with latent attention; two to five layers."""
     family = draw(st.sampled_from(FAMILIES))
     return replace(job, model=draw(few_layers(family)))
@@ -193,32 +194,32 @@ def few_layers(draw: st.DrawFn, family: str) -> Architecture:
     return drawn
 
 
-def length(draw: Draw, job: Workload) -> Workload:
+def length(draw: Draw, job: Pricing) -> Pricing:
     """Tokens of a sequence: what cp and tp have to divide."""
     tokens = draw(st.sampled_from([256, 384, 1024]))
     return replace(job, training=job.training.model_copy(update={"seq_len": tokens}))
 
 
-def limited(job: Workload, **fields: Any) -> Workload:
+def limited(job: Pricing, **fields: Any) -> Pricing:
     """The job with other limits of its framework."""
     limits = replace(job.framework.limits, **fields)
     return replace(job, framework=replace(job.framework, limits=limits))
 
 
-def scope(draw: Draw, job: Workload) -> Workload:
+def scope(draw: Draw, job: Pricing) -> Pricing:
     """One recompute kind for the plan, or one for each layer."""
     choices = st.sampled_from(["plan", "plan", "virtual-stage"])
     return limited(job, recompute_scope=draw(choices))
 
 
-def cp_kinds(draw: Draw, job: Workload) -> Workload:
+def cp_kinds(draw: Draw, job: Pricing) -> Pricing:
     """The kinds of cp of the framework, or all that have a price."""
     every = ("ring", "all-gather", "ulysses", "ulysses+ring")
     given = job.framework.limits.cp_kinds
     return limited(job, cp_kinds=draw(st.sampled_from([given, given, every])))
 
 
-def schedules(draw: Draw, job: Workload) -> Workload:
+def schedules(draw: Draw, job: Pricing) -> Pricing:
     """The schedules of the framework, or all that have a price."""
     given = job.framework.limits.schedules
     return limited(
@@ -228,7 +229,7 @@ def schedules(draw: Draw, job: Workload) -> Workload:
     )
 
 
-def recompute(draw: Draw, job: Workload) -> Workload:
+def recompute(draw: Draw, job: Pricing) -> Pricing:
     """Up to four kinds where the space would choose among more than it lists."""
     kinds = kinds_of(searched(job, space="full"))
     if len(kinds) <= MOST_KINDS:
@@ -237,7 +238,7 @@ def recompute(draw: Draw, job: Workload) -> Workload:
     return searched(job, recompute=tuple(sorted(kept)))
 
 
-def wire(draw: Draw, job: Workload) -> Workload:
+def wire(draw: Draw, job: Pricing) -> Pricing:
     """Mostly the framework's own formats; else what the space makes of it."""
     if draw(st.integers(0, 3)) == 0:
         return job
@@ -245,13 +246,13 @@ def wire(draw: Draw, job: Workload) -> Workload:
     return searched(job, gradient_dtype=own.gradients, parameter_dtype=own.parameters)
 
 
-def sizes(draw: Draw, job: Workload) -> Workload:
+def sizes(draw: Draw, job: Pricing) -> Pricing:
     """Mostly the whole fleet; else any number of GPUs from some on."""
     least = draw(st.sampled_from([None, None, None, 1, job.gpus - 1]))
     return job if least is None else searched(job, gpus=Span(min=max(least, 1)))
 
 
-def offload(draw: Draw, job: Workload) -> Workload:
+def offload(draw: Draw, job: Pricing) -> Pricing:
     """Nothing, or all that the framework can keep in host memory, or shares of one."""
     limits = job.framework.limits
     parts = {n: z for n, z in limits.offload_in_parts.items() if n in limits.offload}
@@ -262,7 +263,7 @@ def offload(draw: Draw, job: Workload) -> Workload:
     return searched(job, offload=kept or draw(st.sampled_from([None, None, True])))
 
 
-def settings_of_training(draw: Draw, job: Workload) -> Workload:
+def settings_of_training(draw: Draw, job: Pricing) -> Pricing:
     """Method and optimizer as given, or for the search to choose."""
     return searched(
         job,
@@ -271,17 +272,17 @@ def settings_of_training(draw: Draw, job: Workload) -> Workload:
     )
 
 
-def searched(job: Workload, **fields: Any) -> Workload:
+def searched(job: Pricing, **fields: Any) -> Pricing:
     """The job with other fields of its search block."""
     return replace(job, search=job.search.model_copy(update=fields))
 
 
-def space(draw: Draw, job: Workload) -> Workload:
+def space(draw: Draw, job: Pricing) -> Pricing:
     """The full space two times of three."""
     return searched(job, space=draw(st.sampled_from(["full", "full", "default"])))
 
 
-def hosts(draw: Draw, job: Workload) -> Workload:
+def hosts(draw: Draw, job: Pricing) -> Pricing:
     """Host memory that is not known, that is much, and that decides."""
     size = draw(st.sampled_from([None, 1e12, 1e9, 3e8, 1e8]))
     changed = with_memory(job.topology.cluster, size)
@@ -306,7 +307,7 @@ WORDS: dict[str, list[Any]] = {
 """Limits on what is no degree, of which a job has one at a time at most."""
 
 
-def words(draw: Draw, job: Workload) -> Workload:
+def words(draw: Draw, job: Pricing) -> Pricing:
     """Mostly nothing; else one axis that is no degree is limited."""
     axis = draw(st.sampled_from([None, None, *WORDS]))
     if axis is None:
@@ -333,9 +334,7 @@ AXES: tuple[Change, ...] = (
 
 
 @st.composite
-def whole_jobs(
-    draw: st.DrawFn, name: str, most: int = CAP, one_in: int = 0
-) -> Workload:
+def whole_jobs(draw: st.DrawFn, name: str, most: int = CAP, one_in: int = 0) -> Pricing:
     """A job of a framework with at most so many complete plans over its variants.
 
     Memory is loose, tight or too little for any plan. One job in so many is on a
@@ -349,17 +348,17 @@ def whole_jobs(
     return with_room(draw, job)
 
 
-def everywhere(job: Workload) -> list[Choice]:
+def everywhere(job: Pricing) -> list[Choice]:
     """Candidates of a job on every place for its stages, with any switches."""
     return [choice for place in switched_places(job) for choice in choices(place)]
 
 
-def switched_places(job: Workload) -> list[Workload]:
+def switched_places(job: Pricing) -> list[Pricing]:
     """A job on every place for its stages, with every setting of its switches."""
     return [its for place in places(job) for its in with_and_without(place)]
 
 
-def narrowed(draw: Draw, job: Workload, most: int) -> Workload:
+def narrowed(draw: Draw, job: Pricing, most: int) -> Pricing:
     """Limit one axis after the other, as a user would, until brute force is cheap."""
     settings = len(variants([job])) / len(switched_places(job))
     found, each = everywhere(job), max(int(most / settings), 1)
@@ -377,7 +376,7 @@ def narrowed(draw: Draw, job: Workload, most: int) -> Workload:
     return job
 
 
-def with_room(draw: Draw, job: Workload) -> Workload:
+def with_room(draw: Draw, job: Pricing) -> Pricing:
     """All the memory of the GPU, or about what some plan needs, or a little less."""
     if draw(st.integers(0, 3)) == 0:
         return job
@@ -395,7 +394,7 @@ def with_room(draw: Draw, job: Workload) -> Workload:
     return with_pools(with_profile(free, context_gb=taken / 1e9))
 
 
-def listed_somewhere(draw: Draw, job: Workload) -> tuple[list[Choice], CostTable]:
+def listed_somewhere(draw: Draw, job: Pricing) -> tuple[list[Choice], CostTable]:
     """Candidates of one of the places that have any, with their prices."""
     places_of = switched_places(job)
     every = [listed for one in places_of if (listed := priced(one)) is not None]

@@ -16,6 +16,7 @@ from hardware.topology import ClusterTopology
 from planner.cost.communicators import communication_bytes
 from planner.cost.meshes import ORDERS
 from planner.cost.pipeline import rank_blocks
+from planner.cost.pricing import Pricing
 from planner.cost.room import (
     buffer_bytes,
     context_bytes,
@@ -98,7 +99,7 @@ MODELS = {
 class Claim:
     """A plan with what was claimed for it."""
 
-    workload: Workload
+    workload: Pricing
     layout: Layout
     step_s: float
     device_gib: tuple[float, ...]
@@ -132,7 +133,7 @@ def make_workload(
     limits: dict[str, Any] | None = None,
     recipe: dict[str, Any] | None = None,
     **search_block: Any,
-) -> Workload:
+) -> Pricing:
     """A job on a few nodes, two in a rack whose uplinks are 3:1."""
     (its,) = (known for known in FRAMEWORKS if known.name == framework)
     profile = its.profile.model_copy(update=stack or {})
@@ -142,7 +143,7 @@ def make_workload(
     tiers = ({"name": "rack", "gpus": 16, "oversubscription": 3},)
     spec = {"name": "test", "node": node, "nodes": nodes, "tiers": tiers}
     cluster = resolve_cluster(ClusterSpec.model_validate(spec))
-    return Workload(
+    job = Workload(
         model=architecture(model, layers),
         training=TrainingSpec(seq_len=seq_len, global_batch=batch),
         framework=its,
@@ -150,6 +151,7 @@ def make_workload(
         calibration=calibration(cluster.gpu.name),
         search=SearchSpec(**search_block),
     )
+    return Pricing.candidate(job)
 
 
 def stages_of(outcome: SearchOutcome, found: Found) -> tuple[Stage, ...]:
@@ -200,7 +202,7 @@ def device_gib(outcome: SearchOutcome, found: Found) -> tuple[float, ...]:
     return tuple(device_bytes(workload, each, fixed) / GIB for each in allocated)
 
 
-def make_claims(workload: Workload, top: int = 3) -> list[Claim]:
+def make_claims(workload: Pricing, top: int = 3) -> list[Claim]:
     """The best plans of a job, as the search claims them."""
     outcome = search(workload, top=top)
     return [
@@ -215,7 +217,7 @@ def make_claims(workload: Workload, top: int = 3) -> list[Claim]:
 
 
 @pytest.fixture
-def workload_of() -> Callable[..., Workload]:
+def workload_of() -> Callable[..., Pricing]:
     return make_workload
 
 

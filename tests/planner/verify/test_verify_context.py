@@ -12,7 +12,7 @@ from hardware.topology import ClusterTopology
 from planner.cost import meshes as axes
 from planner.cost.context import Context
 from planner.cost.meshes import Meshes
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.specs.layout import Layout
 from planner.verify.placement import placement_violations
 
@@ -33,7 +33,7 @@ PODS = {"dgx-h100": 32, "gb200-nvl72": 72}
 """GPUs below one leaf: four nodes, of which the last pod has two, or a rack. [1]"""
 
 
-def on(workload: Workload, node: str, nodes: int) -> Workload:
+def on(workload: Pricing, node: str, nodes: int) -> Pricing:
     """The job on other nodes, in pods whose uplinks are 2:1."""
     tier = {"name": "pod", "gpus": PODS[node], "oversubscription": 2}
     spec = {"name": "test", "node": node, "nodes": nodes, "tiers": (tier,)}
@@ -54,7 +54,7 @@ def test_groups_that_straddle_a_level_are_priced_by_the_links_that_they_use(
     degrees: dict[str, int],
     kind: str,
     order: str,
-    workload_of: Callable[..., Workload],
+    workload_of: Callable[..., Pricing],
 ) -> None:
     """Counted by where the ranks sit, and routed through the explicit graph."""
     workload = on(workload_of(), node, nodes)
@@ -64,7 +64,7 @@ def test_groups_that_straddle_a_level_are_priced_by_the_links_that_they_use(
 
 
 def test_the_inner_group_fills_a_rack_and_the_ring_joins_racks(
-    workload_of: Callable[..., Workload],
+    workload_of: Callable[..., Pricing],
 ) -> None:
     """tp 4 times 18 of Ulysses are the 72 GPUs of a rack; two racks make the ring."""
     workload = on(workload_of(), "gb200-nvl72", 36)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from planner.cost.workload import Workload
+from planner.cost.pricing import Pricing
 from planner.errors import BadInputError
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import stack_names
@@ -43,7 +43,7 @@ MODELS["moe"] = MODELS["dense"] | {
 }
 
 
-def job(room: str, stack: str, model: str, **search: Any) -> Workload:
+def job(room: str, stack: str, model: str, **search: Any) -> Pricing:
     """A small job on a node that the stack's kernels are measured on."""
     spec = {
         "model": {"name": model, **MODELS[model]},
@@ -56,19 +56,19 @@ def job(room: str, stack: str, model: str, **search: Any) -> Workload:
         cluster = {"name": "one node", "node": node, "nodes": 1}
         if "kernel" not in str(refusal := _tried(spec | {"cluster": cluster})):
             break
-    assert isinstance(refusal, Workload), refusal
+    assert isinstance(refusal, Pricing), refusal
     return refusal
 
 
-def _tried(spec: dict[str, Any]) -> Workload | BadInputError:
+def _tried(spec: dict[str, Any]) -> Pricing | BadInputError:
     try:
         (found,) = resolve(JobSpec.model_validate(spec), file="job", base=Path())
     except BadInputError as error:
         return error
-    return found
+    return Pricing.candidate(found)
 
 
-def searches(room: str, stack: str) -> Iterator[Workload]:
+def searches(room: str, stack: str) -> Iterator[Pricing]:
     """Every schedule, with sequence parallelism and without, dense and with experts."""
     limits = job(room, stack, "dense").framework.limits
     shape = {"tp": 2, "pp": 2 if limits.pipeline else 1}

@@ -7,6 +7,7 @@ import pytest
 from accelerate_plans import plan_of
 from golden_folders import ROOT
 
+from planner.cost.pricing import Pricing
 from planner.launch.accelerate.gaps import gaps
 from planner.launch.brief import Brief
 from planner.launch.read_plan import PlanFile, read_plan
@@ -23,7 +24,7 @@ def brief_of(gpus: int, layout: dict[str, Any], **spec: Any) -> Brief:
     plan = plan_of(gpus, layout, **spec)
     job = JobSpec.model_validate(plan.spec)
     (workload,) = resolve(job, file="tiny", base=ROOT)
-    return PlanFile("plan.json", "", plan, job, workload.under(plan.layout)).brief
+    return PlanFile("plan.json", "", plan, job, Pricing.of(workload, plan.layout)).brief
 
 
 @pytest.mark.parametrize(

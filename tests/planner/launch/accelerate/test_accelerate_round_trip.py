@@ -1,7 +1,6 @@
 """What is emitted for accelerate reads back as the plan that it was written from."""
 
 import ast
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from planner.launch.emit import CHECK, PLAN, README
 from planner.launch.read_plan import PlanFile
 from planner.predict import complete
 from planner.specs.job import JobSpec
-from planner.specs.layout import Offload, PartialLayout
+from planner.specs.layout import PartialLayout
 
 COUNT = 8
 
@@ -38,8 +37,7 @@ def test_layouts_read_back_as_they_were_written(plans: list[PlanFile]) -> None:
         files = files_of(plan)
         reading = read(files)
         partial = PartialLayout.model_validate(reading.layout)
-        fresh = replace(plan.workload, offload=Offload())
-        assert complete(fresh, partial) == plan.plan.layout
+        assert complete(plan.workload, partial) == plan.plan.layout
         assert reading.unknown == ()
         assert reading.gpus == plan.plan.layout.gpus
         assert reads(files)

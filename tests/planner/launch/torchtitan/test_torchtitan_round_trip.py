@@ -10,6 +10,7 @@ import pytest
 from many_plans import jobs
 from torchtitan_plans import torchtitan_plans
 
+from planner.cost.pricing import Pricing
 from planner.cost.stack import stack_in_force
 from planner.launch import emit
 from planner.launch.emit import CHECK, PLAN, README
@@ -88,7 +89,7 @@ def with_stack(plan: PlanFile, stack: dict[str, Any], tokens: int) -> PlanFile:
     training = training.model_copy(update={"seq_len": tokens})
     spec = plan.spec.model_copy(update={"stack": stack, "training": training})
     (workload,) = resolve(spec, file="job.yaml", base=Path())
-    return replace(plan, spec=spec, workload=workload.under(plan.plan.layout))
+    return replace(plan, spec=spec, workload=Pricing.of(workload, plan.plan.layout))
 
 
 def written(module: str) -> tuple[float, ...]:
