@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.cost.estimate import price
-from planner.cost.workload import AnyWorkload, Workload
+from planner.cost.workload import Workload
 from planner.evidence.cases import Case
 from planner.evidence.observed import Floats
 from planner.predict import complete
@@ -59,7 +59,7 @@ class Run:
         return float(np.log(self.measured_s / self.step_s(deviation)))
 
 
-def deviating(workload: AnyWorkload, deviation: Deviation) -> AnyWorkload:
+def deviating(workload: Workload, deviation: Deviation) -> Workload:
     """A job whose stack deviates.
 
     Args:

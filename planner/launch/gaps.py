@@ -175,7 +175,7 @@ def _nearest(found: PlanFile, target: Target, gaps: Sequence[Gap]) -> str:
     if stuck:
         changes = "; ".join(f"{gap.field}: {gap.allowed or 'another'}" for gap in stuck)
         return f"nearest: plan the job again with {changes}"
-    workload: Workload = under_target(found, target)
+    workload = under_target(found, target)
     room = workload.framework
     own = tuple(writer for writer in room.writers if writer.target == target.name)
     workload = replace(workload, framework=replace(room, writers=own))
