@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -34,9 +33,8 @@ from planner.cli.pictures import (
 from planner.cli.progress import search_progress
 from planner.cli.stopping import MEMORY, MemoryLimit, this_run
 from planner.errors import InfeasibleError, TimeLimitError
-from planner.launch import emit_own, read_plan, require_written, write_folder
-from planner.launch.brief import LaunchFile
-from planner.launch.emit import PLAN
+from planner.launch import emit_own, plan_file, require_written, write_folder
+from planner.launch.emit import plan_text
 from planner.optimize import optimize
 from planner.report import heading, infeasible_report, phases_report, result_report
 from planner.report.charts.search import Moment
@@ -140,7 +138,7 @@ def plan(
     best = [one.plans[0] for one in found]
     show_steps(phases, best, trace_to, plot=plot and json_to != "-")
     if out is not None:
-        _write_plans(out, result)
+        _write_plans(out, phases[0].job, result)
 
 
 def _report(phases: Sequence[Phase], result: Result) -> RenderableType:
@@ -158,15 +156,13 @@ def _report_of(job: Job, result: Result) -> RenderableType:
     return (result_report if best else infeasible_report)(result, title)
 
 
-def _write_plans(out: Path, result: Result) -> None:
+def _write_plans(out: Path, job: Job, result: Result) -> None:
     """Write the plan, or the first phase's, with launch files; other plans by name."""
-    with TemporaryDirectory() as scratch:
-        path = Path(scratch) / PLAN
-        path.write_text(_plan_json(result), encoding="utf-8")
-        files = emit_own(read_plan(path))
+    workload = job.workload_of(result.plans[0])
+    files = emit_own(plan_file(_best(result), workload, job.file))
     later = tuple(
-        LaunchFile(f"plan-{its.name}.json", _plan_json(its.result) + "\n")
-        for its in result.phases[1:]
+        plan_text(f"plan-{phase.name}.json", _best(phase.result))
+        for phase in result.phases[1:]
     )
     write_folder(out, (*files, *later), force=False)
 
@@ -239,8 +235,8 @@ def _require_plan(result: Result, stop: Stop, time_limit: float) -> None:
     )
 
 
-def _plan_json(result: Result) -> str:
-    """The best plan on its own, as an emitter reads it."""
+def _best(result: Result) -> Plan:
+    """The best plan on its own, as an emitter takes it."""
     best = result.plans[0]
     versions = {name: version(name) for name in ("ortools", "numpy")}
     return Plan(
@@ -248,4 +244,4 @@ def _plan_json(result: Result) -> str:
         layout=best.layout,
         estimate=best.estimate,
         versions={"planner": __version__, **versions},
-    ).model_dump_json(by_alias=True, indent=2)
+    )

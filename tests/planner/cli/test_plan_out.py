@@ -29,9 +29,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_files_of_the_framework_lie_beside_the_plan(folder: Path) -> None:
     names = {path.name for path in folder.iterdir()}
     assert {"plan.json", "accelerate.yaml", "train.py", "launch.sh"} <= names
-    plan = read_plan(folder / "plan.json")
-    files = emit_own(plan)
-    assert names == {file.name for file in files}
+
+
+def test_the_plan_file_gives_the_folder_of_the_search_again(folder: Path) -> None:
+    written = {path.name: path.read_text() for path in folder.iterdir()}
+    files = emit_own(read_plan(folder / "plan.json"))
+    assert written == {file.name: file.text for file in files}
 
 
 def test_a_folder_that_holds_something_is_refused_before_the_search(
