@@ -9,7 +9,7 @@ import typer
 from rich.console import RenderableType
 
 from planner import __version__
-from planner.cli.contradictions import case_of, refuse_contradiction
+from planner.cli.contradictions import refuse_contradiction
 from planner.cli.guard import guarded
 from planner.cli.jobs import Job, load
 from planner.cli.options import (
@@ -118,9 +118,9 @@ def plan(
     check_writable(json=json_to, report=report_to, trace=trace_to)
     lay_over(hardware)
     job = load(spec, assignments, calibration)
-    phases = phases_of(job, spec, calibration)
+    phases = phases_of(job)
     for phase in phases:
-        refuse_contradiction(phase.job, calibration)
+        refuse_contradiction(phase.job)
         if out is not None:
             require_written(phase.job.workloads, phase.job.file)
     trails: list[list[Moment]] = [[] for _ in phases]
@@ -132,7 +132,7 @@ def plan(
     result = with_runs(phases, found)
     json_text = result.model_dump_json(by_alias=True, indent=2)
     deliver(_report(phases, result), json_text, json_to)
-    write_report(report_to, lambda: _page(phases, result, trails, calibration))
+    write_report(report_to, lambda: _page(phases, result, trails))
     for one in found:
         _require_plan(one, stop, time_limit)
     best = [one.plans[0] for one in found]
@@ -159,7 +159,7 @@ def _report_of(job: Job, result: Result) -> RenderableType:
 def _write_plans(out: Path, job: Job, result: Result) -> None:
     """Write the plan, or the first phase's, with launch files; other plans by name."""
     workload = job.workload_of(result.plans[0])
-    files = emit_own(plan_file(_best(result), workload, job.file))
+    files = emit_own(plan_file(_best(result), workload, job.file, job.calibration))
     later = tuple(
         plan_text(f"plan-{phase.name}.json", _best(phase.result))
         for phase in result.phases[1:]
@@ -188,22 +188,19 @@ def _page(
     phases: Sequence[Phase],
     result: Result,
     trails: Sequence[Sequence[Moment]],
-    calibration: Path | None,
 ) -> object:
     """The page of the answer, or one page for the answers of all phases."""
     from planner.report.pages import phased_page  # noqa: PLC0415
 
     answers = [part.result for part in result.phases] or [result]
     parts = [
-        (phase.name, _page_of(phase.job, answer, trail, calibration))
+        (phase.name, _page_of(phase.job, answer, trail))
         for phase, answer, trail in zip(phases, answers, trails, strict=True)
     ]
     return phased_page(parts, result.run)
 
 
-def _page_of(
-    job: Job, result: Result, trail: Sequence[Moment], calibration: Path | None
-) -> "Page":
+def _page_of(job: Job, result: Result, trail: Sequence[Moment]) -> "Page":
     """The page of one answer, after a search of the fronts."""
     from planner.explain.fronts import fronts  # noqa: PLC0415
     from planner.report.pages import Extras, plan_page  # noqa: PLC0415
@@ -212,9 +209,8 @@ def _page_of(
     workload = job.workload_of(best)
     extras = Extras(trail)
     if best is not None:
-        case = case_of(job, calibration)
         seconds = min(FRONT_TIME, this_run().spare)
-        extras = Extras(trail, *fronts(case, result.plans, seconds))
+        extras = Extras(trail, *fronts(job, result.plans, seconds))
     return plan_page(result, workload, heading(workload), extras)
 
 

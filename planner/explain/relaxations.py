@@ -6,9 +6,10 @@ from itertools import combinations
 
 from hardware import catalog
 from hardware.specs import NodeSpec
+from planner.case import Case
 from planner.errors import BadInputError
 from planner.explain.ask import Answer, fewest_nodes, fits
-from planner.explain.case import Case, Clock
+from planner.explain.case import Clock
 from planner.explain.limits import (
     GPUS,
     MEMORY,

@@ -83,18 +83,22 @@ class PlanFile:
         return None
 
 
-def plan_file(plan: Plan, workload: Workload, file: str) -> PlanFile:
+def plan_file(
+    plan: Plan, workload: Workload, file: str, calibration: CalibrationFile | None
+) -> PlanFile:
     """Take a plan that was found, without a file between search and writer.
 
     Args:
         plan: The plan. [-]
         workload: Job that was planned, under the plan's framework and settings. [-]
         file: File of the job, for messages. [text]
+        calibration: Measurements of the user, or None. [-]
 
     Returns:
         The plan with its job. [-]
     """
-    return PlanFile(file, "", plan, _spec(plan, file), workload.under(plan.layout))
+    spec, its = _spec(plan, file), workload.under(plan.layout)
+    return PlanFile(file, "", plan, spec, its, calibration)
 
 
 def read_plan(path: Path, calibration: CalibrationFile | None = None) -> PlanFile:
