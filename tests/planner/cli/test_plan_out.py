@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from planner.cli.app import app
 from planner.errors import UnsupportedPlanError
-from planner.launch import emit_own, read_plan
+from planner.launch import emit_own, plan_file, read_plan
 from planner.predict import predict
 from planner.resolve import resolve
 from planner.specs.read import read_spec
@@ -81,9 +81,14 @@ def test_a_plan_without_words_in_its_framework_is_refused(tmp_path: Path) -> Non
     fields = json.loads(source.read_text())
     fields["spec"]["training"]["state_bits"] = 16
     path = tmp_path / "plan.json"
-    path.write_text(json.dumps(fields))
-    with pytest.raises(UnsupportedPlanError, match=r"spec\.training\.state_bits"):
-        emit_own(read_plan(path))
+    path.write_text(json.dumps(fields, indent=2))
+    found = read_plan(path)
+    line = r"plan\.json:\d+: spec\.training\.state_bits"
+    with pytest.raises(UnsupportedPlanError, match=line):
+        emit_own(found)
+    held = plan_file(found.plan, found.workload, "job.yaml", None)
+    with pytest.raises(UnsupportedPlanError, match=r"job\.yaml: spec\.training\.state"):
+        emit_own(held)
 
 
 @pytest.mark.parametrize("stack", ["{}", "{loss: whole}", "{loss: compiled}"])
