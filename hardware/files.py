@@ -7,7 +7,6 @@ or replaces the entry of its name. Clusters are files that a user copies. They a
 data of this package.
 """
 
-import difflib
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
@@ -20,6 +19,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from hardware.documents import is_folder, plain_yaml, read_text
+from hardware.nearest import alike
 
 Model = TypeVar("Model", bound=BaseModel)
 K = TypeVar("K")
@@ -159,7 +159,7 @@ def find(kind: str, name: str) -> Traversable:
 
 def _unknown_name(kind: str, name: str, known: tuple[str, ...]) -> str:
     """Message with the unknown name and the known names nearest to it."""
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
+    near = alike(name, known, 0.4)
     some = ", ".join(known[:MOST_KNOWN]) + (", ..." if len(known) > MOST_KNOWN else "")
     hint = f"nearest: {', '.join(near)}" if near else f"known: {some}"
     return f"no {name!r} among {kind}; {hint}"

@@ -7,7 +7,6 @@ in US dollars, always with the currency: `"100 MUSD"`, `"0.08 USD/kWh"`.
 Prefixes: k, M, G, T, P are powers of 1000; Ki, Mi, Gi, Ti are powers of 1024.
 """
 
-import difflib
 import math
 import re
 from collections.abc import Mapping
@@ -18,6 +17,8 @@ from typing import Annotated, Any
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
+
+from hardware.nearest import nearest
 
 _BYTES = {
     "B": Decimal(1),
@@ -137,8 +138,8 @@ def parse_quantity(text: object, unit: str) -> float:
 def _unknown_unit(given: str, factors: Mapping[str, Decimal]) -> str:
     """Message with the given unit, the nearest unit and the allowed units."""
     by_fold = {name.casefold(): name for name in reversed(list(factors))}
-    near = difflib.get_close_matches(given.casefold(), by_fold, n=1)
-    hint = f" (did you mean {by_fold[near[0]]}?)" if near else ""
+    near = nearest(given.casefold(), by_fold)
+    hint = f" (did you mean {by_fold[near]}?)" if near else ""
     return f"{given} is no unit here{hint}; units are {', '.join(factors)}"
 
 

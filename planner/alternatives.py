@@ -89,12 +89,12 @@ def _answer(
     try:
         changed = with_settings(workload, change)
         check_method(changed.training, workload.model, workload.gpu)
-        return _priced(changed, given, answer)
+        return _with_memory(changed, given, answer)
     except BadInputError as error:
         return answer.model_copy(update={"reason": str(error)})
 
 
-def _priced(
+def _with_memory(
     workload: Pricing, given: Layout | None, answer: MethodAnswer
 ) -> MethodAnswer:
     place = _placing(given)

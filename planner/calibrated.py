@@ -3,6 +3,8 @@
 from dataclasses import replace
 from math import exp, log
 
+from hardware.calibration import GpuCalibration
+from hardware.calibration import calibration as published
 from hardware.specs import GpuSpec
 from planner.calibration_file import CalibrationFile, StackFit
 from planner.cost.workload import Workload
@@ -36,22 +38,72 @@ def shipped_profile(room: str, stack: str, arch: str) -> Profile:
     return fitted().deviation(arch, stack).of(documented)
 
 
-def deviation_of(
-    framework: Framework, gpu: GpuSpec, own: CalibrationFile | None = None
-) -> Deviation:
-    """Deviation of a stack on a GPU from the documented profile of the stack.
+def measured_of(gpu: str, own: CalibrationFile | None) -> GpuCalibration:
+    """Calibration of a GPU, with the user's measurements.
 
     Args:
-        framework: A framework on one of its stacks. [-]
-        gpu: The GPU. [-]
+        gpu: Name in the catalog. [-]
+        own: The user's measurements, or None. [-]
+
+    Returns:
+        Rates of kernels and of memory. [-]
+
+    Raises:
+        ValueError: The GPU has no calibration.
+    """
+    known = published(gpu)
+    return known if own is None else own.kernels(known)
+
+
+def calibrated(workload: Workload, own: CalibrationFile | None = None) -> Workload:
+    """A documented workload with the corrections of measured runs.
+
+    Args:
+        workload: The job on a documented stack. [-]
+        own: The user's measurements, or None. [-]
+
+    Returns:
+        The workload with corrected constants, and bands of uncertainty. [-]
+
+    Raises:
+        CatalogError: A section of the user's file is wrong; names the field.
+    """
+    kernels = own.kernels(workload.calibration) if own else workload.calibration
+    return with_fit(replace(workload, calibration=kernels), own)
+
+
+def with_fit(workload: Workload, own: CalibrationFile | None = None) -> Workload:
+    """A workload with the constants and the errors that runs on its stack had.
+
+    Args:
+        workload: The job on a documented stack, its kernels as measured. [-]
         own: The user's fits, or None. [-]
 
     Returns:
-        The shipped deviation; a constant that the user fitted goes first. [-]
+        The workload with a corrected profile, and bands from the nearest measured
+        group. [-]
     """
+    framework, gpu = workload.framework, workload.gpu
+    stack = framework.profile.name
+    fit = own.fit(gpu.name, framework.name, stack) if own else None
+    profile = _deviation(framework, gpu, fit).of(framework.profile)
+    bands = uncertainty(
+        arch=gpu.arch,
+        stack=stack,
+        moe=workload.model.expert_parameters > 0,
+        borrowed="gemm" in workload.calibration.borrowed,
+    )
+    if fit:
+        profile = profile.model_copy(update={"step_factor": fit.step_factor})
+        bands = _narrowed(bands, fit)
+    framework = replace(framework, profile=profile)
+    return replace(workload, framework=framework, uncertainty=bands)
+
+
+def _deviation(framework: Framework, gpu: GpuSpec, fit: StackFit | None) -> Deviation:
+    """Shipped deviation of a stack on a GPU, then the constants of the user's fit."""
     stack = framework.profile.name
     shipped = fitted().deviation(gpu.arch, stack)
-    fit = own and own.fit(gpu.name, framework.name, stack)
     if not fit:
         return shipped
     default = shipped_profile(framework.name, stack, gpu.arch)
@@ -62,49 +114,6 @@ def deviation_of(
         for name, value in fit.constants.items()
     }
     return shipped.then(Deviation.model_validate(further))
-
-
-def with_deviation(
-    framework: Framework, gpu: GpuSpec, own: CalibrationFile | None = None
-) -> Framework:
-    """A framework with the constants that measured runs gave its stack.
-
-    Args:
-        framework: A framework on one of its stacks, as documented. [-]
-        gpu: The GPU. [-]
-        own: The user's fits, or None. [-]
-
-    Returns:
-        The framework with a corrected profile. [-]
-    """
-    moved = deviation_of(framework, gpu, own).of(framework.profile)
-    fit = own and own.fit(gpu.name, framework.name, framework.profile.name)
-    if fit:
-        moved = moved.model_copy(update={"step_factor": fit.step_factor})
-    return replace(framework, profile=moved)
-
-
-def with_uncertainty(
-    workload: Workload, own: CalibrationFile | None = None
-) -> Workload:
-    """A workload with the uncertainty of its predictions.
-
-    Args:
-        workload: The job. [-]
-        own: The user's fits, or None. [-]
-
-    Returns:
-        The workload with bands from the nearest measured group. [-]
-    """
-    stack = workload.framework.profile.name
-    bands = uncertainty(
-        arch=workload.gpu.arch,
-        stack=stack,
-        moe=workload.model.expert_parameters > 0,
-        borrowed="gemm" in workload.calibration.borrowed,
-    )
-    fit = own and own.fit(workload.gpu.name, workload.framework.name, stack)
-    return replace(workload, uncertainty=_narrowed(bands, fit) if fit else bands)
 
 
 def _narrowed(bands: Uncertainty, fit: StackFit) -> Uncertainty:
@@ -123,22 +132,3 @@ def _narrowed(bands: Uncertainty, fit: StackFit) -> Uncertainty:
             f"median error left); before that: {bands.why}",
         }
     )
-
-
-def calibrated(workload: Workload, own: CalibrationFile | None = None) -> Workload:
-    """A documented workload with the corrections of measured runs.
-
-    Args:
-        workload: The job on a documented stack. [-]
-        own: The user's measurements, or None. [-]
-
-    Returns:
-        The workload with corrected constants, and bands of uncertainty. [-]
-
-    Raises:
-        CatalogError: A section of the user's file is wrong; names the field.
-    """
-    framework = with_deviation(workload.framework, workload.gpu, own)
-    kernels = own.kernels(workload.calibration) if own else workload.calibration
-    moved = replace(workload, framework=framework, calibration=kernels)
-    return with_uncertainty(moved, own)

@@ -10,8 +10,8 @@
 """
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
+from hardware.nearest import alike
 from planner.specs.escape import shown
 
 LONGEST_FIELD = 200
@@ -100,7 +100,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
         A half sentence to end a message with. [text]
     """
     names = sorted(known)
-    close = get_close_matches(name, names, n=3, cutoff=0.5)
+    close = alike(name, names, 0.5)
     if close:
         return f"did you mean {' or '.join(close)}?"
     shown = ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")

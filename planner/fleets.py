@@ -7,12 +7,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from hardware.calibration import GpuCalibration
-from hardware.calibration import calibration as published
 from hardware.catalog import Cluster, resolve_cluster
 from hardware.fleets import ClusterSpec
 from hardware.topology import ClusterTopology
-from planner.calibration_file import CalibrationFile
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Pool, Workload
 from planner.errors import BadInputError, did_you_mean
@@ -43,23 +40,6 @@ def cluster_named(given: str | Fields, base: Path) -> Cluster:
         its_file = str(base / given) if isinstance(given, str) else ""
         raise explained(error, ClusterSpec, file=its_file, inside="cluster") from error
     return resolve_cluster(parsed)
-
-
-def measured_of(gpu: str, own: CalibrationFile | None) -> GpuCalibration:
-    """Calibration of a GPU, with the user's measurements.
-
-    Args:
-        gpu: Name in the catalog. [-]
-        own: The user's measurements, or None. [-]
-
-    Returns:
-        Rates of kernels and of memory. [-]
-
-    Raises:
-        ValueError: The GPU has no calibration.
-    """
-    known = published(gpu)
-    return known if own is None else own.kernels(known)
 
 
 def mixed_fleet(cluster: Cluster, each: Sequence[Workload]) -> Workload:

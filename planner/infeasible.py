@@ -123,7 +123,7 @@ def tightest(workload: Pricing, stop: Stop | None = None) -> Footprint | None:
 def _leanest(workload: Pricing, stop: Stop) -> list[tuple[CostTable, Space, int]]:
     """The candidates that a rough count puts first, some dozens of the whole space."""
     best: list[tuple[float, int, tuple[CostTable, Space, int]]] = []
-    for table, space in _priced(workload, stop):
+    for table, space in _priced_parts(workload, stop):
         rough = _rough(table, space)
         for at in np.argsort(rough, kind="stable")[:TRIED].tolist():
             best.append((float(rough[at]), len(best), (table, space, at)))
@@ -131,7 +131,7 @@ def _leanest(workload: Pricing, stop: Stop) -> list[tuple[CostTable, Space, int]
     return [candidate for _, _, candidate in best]
 
 
-def _priced(workload: Pricing, stop: Stop) -> Iterator[tuple[CostTable, Space]]:
+def _priced_parts(workload: Pricing, stop: Stop) -> Iterator[tuple[CostTable, Space]]:
     """Price the whole space part by part, until the stop."""
     try:
         listing = Enumerator(workload).listing(stop=stop)

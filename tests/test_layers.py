@@ -30,6 +30,7 @@ FLOORS = {
     "planner.variants": 5,
     "planner.fleets": 5,
     "planner.resolve": 5,
+    "planner.case": 6,
     "planner.reasons": 5,
     "planner.infeasible": 6,
     "planner.idle": 6,

@@ -113,7 +113,7 @@ def compared(name: str, case: dict[str, Any], golden: Any) -> dict[str, Any]:
     Returns:
         The row of the report: GiB and relative error. [data]
     """
-    predicted, reason = _priced(case)
+    predicted, reason = _replayed(case)
     truth, missing = _truth(golden)
     reason = reason or missing
     error = None
@@ -129,7 +129,7 @@ def compared(name: str, case: dict[str, Any], golden: Any) -> dict[str, Any]:
     }
 
 
-def _priced(case: dict[str, Any]) -> tuple[int | None, str | None]:
+def _replayed(case: dict[str, Any]) -> tuple[int | None, str | None]:
     try:
         return replay(EagerCase(**case)).peak.total, None
     except Unsupported as unsupported:

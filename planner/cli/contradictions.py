@@ -1,35 +1,17 @@
 """Refusal of limits that clash, before a command looks at any layout."""
 
-from pathlib import Path
-
-from planner.calibration_file import read_calibration
-from planner.cli.jobs import Job
-from planner.explain import Case, as_error, contradiction, is_legal
+from planner.case import Case
+from planner.explain import as_error, contradiction, is_legal
 from planner.expressible import refuse_inexpressible
 from planner.resolve import about
 from planner.variants import variants
 
 
-def case_of(job: Job, calibration: Path | None) -> Case:
-    """The case of a job, to be asked about under changes.
-
-    Args:
-        job: The job. [-]
-        calibration: File of what the user measured, or None. [-]
-
-    Returns:
-        The case. [-]
-    """
-    own = None if calibration is None else read_calibration(calibration)
-    return Case(job.spec, job.file, job.base, own)
-
-
-def refuse_contradiction(job: Job, calibration: Path | None) -> None:
+def refuse_contradiction(job: Case) -> None:
     """Refuse limits that leave no legal layout.
 
     Args:
         job: The job. [-]
-        calibration: File of what the user measured, or None. [-]
 
     Raises:
         BadInputError: Names a limit that no framework of the job can express, or a
@@ -38,6 +20,5 @@ def refuse_contradiction(job: Job, calibration: Path | None) -> None:
     with about(job.file):
         refuse_inexpressible(job.workloads)
         variants(job.workloads)
-    case = case_of(job, calibration)
-    if not is_legal(case):
-        raise as_error(contradiction(case), job.file)
+    if not is_legal(job):
+        raise as_error(contradiction(job), job.file)

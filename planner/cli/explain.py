@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from planner.cli.contradictions import case_of
 from planner.cli.guard import guarded
 from planner.cli.jobs import Job, load
 from planner.cli.options import (
@@ -21,7 +20,7 @@ from planner.cli.pictures import ReportTo, write_report
 from planner.cli.stopping import MEMORY, MemoryLimit, this_run
 from planner.cost.workload import Workload
 from planner.errors import InfeasibleError, TimeLimitError
-from planner.explain import Case, as_error
+from planner.explain import as_error
 from planner.explain import explain as reasons
 from planner.report import heading
 from planner.report.explain import explanation_report
@@ -81,10 +80,9 @@ def explain(
     check_writable(json=json_to, report=report_to)
     lay_over(hardware)
     job = load(spec, assignments, calibration)
-    case = case_of(job, calibration)
     given = job.spec.layout if layout is None else read_layout(layout)
     with this_run().searching(time_limit, memory_limit) as stop:
-        answer = _explained(job, case, given, stop.left, robust=robust == "on")
+        answer = _explained(job, given, stop.left, robust=robust == "on")
     workload = job.workload_of(answer.best)
     text = answer.model_dump_json(by_alias=True, indent=2)
     if answer.contradiction is not None:
@@ -96,11 +94,11 @@ def explain(
 
 
 def _explained(
-    job: Job, case: Case, given: PartialLayout, time_limit: float, *, robust: bool
+    job: Job, given: PartialLayout, time_limit: float, *, robust: bool
 ) -> Explained:
     """The answer, with the job's own warnings put in."""
     with about(job.file):
-        found = reasons(case, given, time_limit=time_limit, robust=robust)
+        found = reasons(job, given, time_limit=time_limit, robust=robust)
     warnings = (*job.warnings, *found.warnings)
     return found.model_copy(update={"warnings": warnings})
 

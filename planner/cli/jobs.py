@@ -1,13 +1,15 @@
 """A job as the commands get it: read, with every name looked up."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 from planner.calibration_file import read_calibration
+from planner.case import Case
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
-from planner.resolve import cautions, resolve, resolved_spec
+from planner.resolve import cautions, resolved_spec
 from planner.specs.job import JobSpec
 from planner.specs.layout import PartialLayout
 from planner.specs.read import locate, read_spec
@@ -16,27 +18,38 @@ from planner.variants import with_settings
 
 
 @dataclass(frozen=True)
-class Job:
-    """A job, read and resolved under each framework that it may run under.
+class Job(Case):
+    """A job of the command line.
 
     Attributes:
-        spec: Spec as read. [-]
-        file: File of the job as the user named it, for messages. [text]
-        base: Folder that relative paths in the spec start from. [-]
-        workloads: Resolved job of each framework, shape (frameworks,). [-]
-        notes: Warnings about the calibration file. [text]
+        measured_in: File of the calibration, for messages. [text]
     """
 
-    spec: JobSpec
-    file: str
-    base: Path
-    workloads: tuple[Workload, ...]
-    notes: tuple[str, ...] = ()
+    measured_in: str = ""
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings about legal but unusual settings and the calibration. [text]."""
-        return (*cautions(self.workloads[0]), *self.notes)
+        said, gpu = cautions(self.workloads[0]), self.workloads[0].gpu.name
+        if self.calibration is None or gpu in self.calibration.measured:
+            return said
+        return (*said, f"{self.measured_in} has nothing of {gpu}; it changes nothing")
+
+    def asking(self, spec: JobSpec) -> Self:
+        """Look up the names of another spec on the same files.
+
+        Args:
+            spec: The spec. [-]
+
+        Returns:
+            The job of that spec. [-]
+
+        Raises:
+            BadInputError: A name is wrong, or the job does not train.
+        """
+        job = replace(self, spec=spec)
+        assert job.workloads
+        return job
 
     def workload_of(self, plan: RankedPlan | None) -> Workload:
         """The workload of a plan, with the plan's settings; the first without a plan.
@@ -100,11 +113,8 @@ def from_spec(spec: JobSpec, path: Path, calibration: Path | None = None) -> Job
     """
     base = locate(path).parent
     own = None if calibration is None else read_calibration(calibration)
-    workloads = resolve(spec, file=str(path), base=base, calibration=own)
-    gpu = workloads[0].gpu.name
-    unused = own is not None and gpu not in own.measured
-    notes = (f"{calibration} has nothing of {gpu}; it changes nothing",)
-    return Job(spec, str(path), base, workloads, notes if unused else ())
+    job = Job(spec, str(path), base, own, measured_in=str(calibration))
+    return job.asking(spec)
 
 
 def workload_for(job: Job, given: PartialLayout) -> Workload:

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from planner.cli.jobs import Job, from_spec
+from planner.cli.jobs import Job
 from planner.economics import Planned, run_of, with_run
 from planner.errors import BadInputError
 from planner.resolve import about
@@ -38,13 +37,11 @@ class Phase:
         return Planned(self.name, workload, plan, self.job.spec.training)
 
 
-def phases_of(job: Job, path: Path, calibration: Path | None) -> tuple[Phase, ...]:
+def phases_of(job: Job) -> tuple[Phase, ...]:
     """The phases of a job; one phase without a name where the job has none.
 
     Args:
         job: The job. [-]
-        path: File of the job. [-]
-        calibration: File of what the user measured, or None. [-]
 
     Returns:
         Phases in order. [-]
@@ -55,7 +52,7 @@ def phases_of(job: Job, path: Path, calibration: Path | None) -> tuple[Phase, ..
     parts = job.spec.in_phases()
     if len(parts) == 1:
         return (Phase("", job),)
-    return tuple(Phase(name, from_spec(s, path, calibration)) for name, s in parts)
+    return tuple(Phase(name, job.asking(spec)) for name, spec in parts)
 
 
 def run_of_plans(phases: Sequence[Phase], plans: Sequence[RankedPlan]) -> Run | None:

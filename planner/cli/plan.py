@@ -3,14 +3,13 @@
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import RenderableType
 
 from planner import __version__
-from planner.cli.contradictions import case_of, refuse_contradiction
+from planner.cli.contradictions import refuse_contradiction
 from planner.cli.guard import guarded
 from planner.cli.jobs import Job, load
 from planner.cli.options import (
@@ -34,9 +33,8 @@ from planner.cli.pictures import (
 from planner.cli.progress import search_progress
 from planner.cli.stopping import MEMORY, MemoryLimit, this_run
 from planner.errors import InfeasibleError, TimeLimitError
-from planner.launch import emit_own, read_plan, require_written, write_folder
-from planner.launch.brief import LaunchFile
-from planner.launch.emit import PLAN
+from planner.launch import emit_own, plan_file, require_written, write_folder
+from planner.launch.emit import plan_text
 from planner.optimize import optimize
 from planner.report import heading, infeasible_report, phases_report, result_report
 from planner.report.charts.search import Moment
@@ -120,9 +118,9 @@ def plan(
     check_writable(json=json_to, report=report_to, trace=trace_to)
     lay_over(hardware)
     job = load(spec, assignments, calibration)
-    phases = phases_of(job, spec, calibration)
+    phases = phases_of(job)
     for phase in phases:
-        refuse_contradiction(phase.job, calibration)
+        refuse_contradiction(phase.job)
         if out is not None:
             require_written(phase.job.workloads, phase.job.file)
     trails: list[list[Moment]] = [[] for _ in phases]
@@ -134,13 +132,13 @@ def plan(
     result = with_runs(phases, found)
     json_text = result.model_dump_json(by_alias=True, indent=2)
     deliver(_report(phases, result), json_text, json_to)
-    write_report(report_to, lambda: _page(phases, result, trails, calibration))
+    write_report(report_to, lambda: _page(phases, result, trails))
     for one in found:
         _require_plan(one, stop, time_limit)
     best = [one.plans[0] for one in found]
     show_steps(phases, best, trace_to, plot=plot and json_to != "-")
     if out is not None:
-        _write_plans(out, result)
+        _write_plans(out, phases[0].job, result)
 
 
 def _report(phases: Sequence[Phase], result: Result) -> RenderableType:
@@ -158,15 +156,13 @@ def _report_of(job: Job, result: Result) -> RenderableType:
     return (result_report if best else infeasible_report)(result, title)
 
 
-def _write_plans(out: Path, result: Result) -> None:
+def _write_plans(out: Path, job: Job, result: Result) -> None:
     """Write the plan, or the first phase's, with launch files; other plans by name."""
-    with TemporaryDirectory() as scratch:
-        path = Path(scratch) / PLAN
-        path.write_text(_plan_json(result), encoding="utf-8")
-        files = emit_own(read_plan(path))
+    workload = job.workload_of(result.plans[0])
+    files = emit_own(plan_file(_best(result), workload, job.file, job.calibration))
     later = tuple(
-        LaunchFile(f"plan-{its.name}.json", _plan_json(its.result) + "\n")
-        for its in result.phases[1:]
+        plan_text(f"plan-{phase.name}.json", _best(phase.result))
+        for phase in result.phases[1:]
     )
     write_folder(out, (*files, *later), force=False)
 
@@ -192,22 +188,19 @@ def _page(
     phases: Sequence[Phase],
     result: Result,
     trails: Sequence[Sequence[Moment]],
-    calibration: Path | None,
 ) -> object:
     """The page of the answer, or one page for the answers of all phases."""
     from planner.report.pages import phased_page  # noqa: PLC0415
 
     answers = [part.result for part in result.phases] or [result]
     parts = [
-        (phase.name, _page_of(phase.job, answer, trail, calibration))
+        (phase.name, _page_of(phase.job, answer, trail))
         for phase, answer, trail in zip(phases, answers, trails, strict=True)
     ]
     return phased_page(parts, result.run)
 
 
-def _page_of(
-    job: Job, result: Result, trail: Sequence[Moment], calibration: Path | None
-) -> "Page":
+def _page_of(job: Job, result: Result, trail: Sequence[Moment]) -> "Page":
     """The page of one answer, after a search of the fronts."""
     from planner.explain.fronts import fronts  # noqa: PLC0415
     from planner.report.pages import Extras, plan_page  # noqa: PLC0415
@@ -216,9 +209,8 @@ def _page_of(
     workload = job.workload_of(best)
     extras = Extras(trail)
     if best is not None:
-        case = case_of(job, calibration)
         seconds = min(FRONT_TIME, this_run().spare)
-        extras = Extras(trail, *fronts(case, result.plans, seconds))
+        extras = Extras(trail, *fronts(job, result.plans, seconds))
     return plan_page(result, workload, heading(workload), extras)
 
 
@@ -239,8 +231,8 @@ def _require_plan(result: Result, stop: Stop, time_limit: float) -> None:
     )
 
 
-def _plan_json(result: Result) -> str:
-    """The best plan on its own, as an emitter reads it."""
+def _best(result: Result) -> Plan:
+    """The best plan on its own, as an emitter takes it."""
     best = result.plans[0]
     versions = {name: version(name) for name in ("ortools", "numpy")}
     return Plan(
@@ -248,4 +240,4 @@ def _plan_json(result: Result) -> str:
         layout=best.layout,
         estimate=best.estimate,
         versions={"planner": __version__, **versions},
-    ).model_dump_json(by_alias=True, indent=2)
+    )

@@ -113,7 +113,7 @@ def predict(
     check_writable(json=json_to, report=report_to, trace=trace_to)
     lay_over(hardware)
     job = load(spec, assignments, calibration)
-    phases = phases_of(job, spec, calibration)
+    phases = phases_of(job)
     own = None if layout is None else read_layout(layout)
     priced = [_price(phase.job, own or phase.job.spec.layout) for phase in phases]
     run = run_of_plans(phases, priced)

@@ -217,7 +217,7 @@ class Counts:
             assert job.training is not None
             results.append(result)
             phases.append(phase_of(name, workloads, result.plans[0], job.training))
-        return self._told(nodes, gpus, results, tuple(phases))
+        return self._with_plans(nodes, gpus, results, tuple(phases))
 
     def _search(
         self,
@@ -258,7 +258,7 @@ class Counts:
         tokens = training.sequences * training.seq_len
         return tokens / result.objective.bound if result.objective.bound else inf
 
-    def _told(
+    def _with_plans(
         self, nodes: int, gpus: int, results: list[Result], phases: tuple[Phase, ...]
     ) -> Planned:
         proven = all(result.status == "optimal" for result in results)

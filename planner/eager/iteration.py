@@ -120,9 +120,9 @@ class Iteration:
             self.optimizer.step()
             self.mark("step")
             self.optimizer.zero_grad()
-        return self._told()
+        return self._replay()
 
-    def _told(self) -> Replay:
+    def _replay(self) -> Replay:
         return Replay(
             phases=self.phases,
             after=self.after,

@@ -66,7 +66,7 @@ def whole_run(
         checkpoint=_checkpoint(stretches, found, terms),
         nodes=_nodes(stretches, terms),
         reshard_s=reshard,
-        stretches=tuple(map(_told, stretches, walls)),
+        stretches=tuple(map(_run_stretch, stretches, walls)),
         assumptions=assumptions(stretches, terms),
     )
 
@@ -128,7 +128,7 @@ def _nodes(stretches: Sequence[Stretch], terms: RunTerms) -> RunNodes:
     )
 
 
-def _told(stretch: Stretch, wall: Interval) -> RunStretch:
+def _run_stretch(stretch: Stretch, wall: Interval) -> RunStretch:
     training = stretch.workload.training
     return RunStretch(
         name=stretch.name,

@@ -154,7 +154,9 @@ def calibrate(runs: Sequence[Run], shipped: Profile) -> Calibrated:
         low,
         high,
         constants=tuple(
-            _told(name, default[name], own.get(name, (0.0, 0.0)), refused.get(name, ""))
+            _constancy(
+                name, default[name], own.get(name, (0.0, 0.0)), refused.get(name, "")
+            )
             for name in CONSTANTS
         ),
         rows=len(runs),
@@ -209,7 +211,7 @@ def _left_out(columns: Floats, target: Floats, widths: Floats) -> float:
     return float(np.median(errors))
 
 
-def _told(
+def _constancy(
     name: Constant, default: float, fitted: tuple[float, float], refused: str
 ) -> Constancy:
     """A constant in its own unit."""

@@ -54,7 +54,7 @@ def hardware_of(block: HardwareBlock, fabric: FabricWord) -> Hardware:
     wanted = block.gpus_per_node or _node_size(gpu, known)
     size = _equal_part(block.gpus, wanted)
     domain = _domain(block, known, size)
-    fabric = _named(block) or fabric
+    fabric = _fabric_named(block) or fabric
     nic, assumed = _nic(block, gpu, fabric, alone=block.gpus <= domain)
     scale_up = _scale_up(block, gpu, known, max(wanted, domain))
     node = NodeSpec(
@@ -174,7 +174,7 @@ def _nic(
     return nic, tuple(flags)
 
 
-def _named(block: HardwareBlock) -> FabricWord | None:
+def _fabric_named(block: HardwareBlock) -> FabricWord | None:
     """Fabric that the row's text names and the row's fixed words often lack."""
     text = block.text("inter_node").replace(" ", "-")
     for word in ("omni-path", "slingshot", "tcpxo"):

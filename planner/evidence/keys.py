@@ -1,11 +1,11 @@
 """Keys of a measured row that no block has: misspelt keys are refused."""
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any, get_args
 
 from pydantic import BaseModel
 
+from hardware.nearest import nearest
 from planner.errors import BadInputError
 
 ALIKE = 0.8
@@ -54,9 +54,9 @@ def _refuse_misspelt(key: Any, absent: list[str], where: str) -> None:
     if not isinstance(key, str):
         raise BadInputError("a key has to be text", field=where, value=key)
     same = [name for name in absent if sorted(name) == sorted(key.lower())]
-    near = same or get_close_matches(key.lower(), absent, n=1, cutoff=ALIKE)
+    near = same[0] if same else nearest(key.lower(), absent, ALIKE)
     if near:
-        raise BadInputError(f"no such key; did you mean {near[0]}?", field=where)
+        raise BadInputError(f"no such key; did you mean {near}?", field=where)
 
 
 def _block(annotation: Any) -> type[BaseModel] | None:

@@ -53,7 +53,7 @@ def validate(
     reading = read_rows(given)
     _require_rows(reading, given)
     total, outcomes = len(reading.rows), list[Outcome]()
-    for priced in _priced(reading.rows, calibration, hardware, workers):
+    for priced in _outcomes_by_chunk(reading.rows, calibration, hardware, workers):
         outcomes.extend(priced)
         if progress is not None:
             progress(len(outcomes), total)
@@ -73,7 +73,7 @@ def _require_rows(reading: Reading, paths: Sequence[Path]) -> None:
     )
 
 
-def _priced(
+def _outcomes_by_chunk(
     rows: Sequence[Row],
     own: CalibrationFile | None,
     hardware: Path | None,

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from enum import Enum
 
+from planner.case import Case
 from planner.cost.pricing import Pricing
 from planner.errors import BadInputError
-from planner.explain.case import Case
 from planner.frugal import Held, fewest_gpus, most_frugal
 from planner.search.best_first import search_all
 from planner.search.emptiness import easiest, is_empty

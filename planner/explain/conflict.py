@@ -3,8 +3,9 @@
 from collections.abc import Callable, Sequence
 from itertools import chain
 
+from planner.case import Case
 from planner.explain.ask import Answer, fewest_nodes, fits, is_legal, least
-from planner.explain.case import GIB, Case, Clock, with_capacity
+from planner.explain.case import GIB, Clock, with_capacity
 from planner.explain.limits import (
     GPUS,
     MEMORY,

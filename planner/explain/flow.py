@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 
+from planner.case import Case
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.explain.ask import Answer, fits, is_legal
 from planner.explain.binding import bindings
-from planner.explain.case import Case, Clock
+from planner.explain.case import Clock
 from planner.explain.conflict import least_memory, memory_conflict
 from planner.explain.fronts import gpu_front, memory_front
 from planner.explain.given import judged

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
+from planner.case import Case
 from planner.cost.estimate import estimate
 from planner.explain.ask import variants_of
-from planner.explain.case import GIB, Case, Clock, with_capacity
+from planner.explain.case import GIB, Clock, with_capacity
 from planner.explain.limits import widened
 from planner.explain.relaxations import best_of
 from planner.frugal import most_frugal

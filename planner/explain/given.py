@@ -105,7 +105,7 @@ def differences(given: Layout, best: Layout) -> dict[str, str]:
     shards = _shard(given), _shard(best)
     if shards != (None, None) and given.dp_shard != best.dp_shard:
         found["dp_shard"] = f"dp_shard {given.dp_shard} -> {best.dp_shard}"
-    if _named(given) != _named(best):
+    if _schedule(given) != _schedule(best):
         found["schedule"] = f"schedule {given.schedule} -> {best.schedule}"
     if given.offload != best.offload:
         found["offload"] = offload_text(best.offload) or "no offload"
@@ -121,7 +121,7 @@ def differences(given: Layout, best: Layout) -> dict[str, str]:
     return found
 
 
-def _named(layout: Layout) -> str | None:
+def _schedule(layout: Layout) -> str | None:
     """The schedule, None where it follows from the number of chunks."""
     return None if layout.schedule in USUAL else layout.schedule
 
@@ -148,7 +148,7 @@ def changed(given: Layout, best: Layout, chosen: Collection[str]) -> PartialLayo
         of = source[axis]
         fields[beside] = getattr(of, beside) if getattr(of, axis) > 1 else off
     fields["dp_shard"] = _shard(best if "dp_shard" in chosen else given)
-    fields["schedule"] = _named(best if "schedule" in chosen else given)
+    fields["schedule"] = _schedule(best if "schedule" in chosen else given)
     fields["offload"] = (best if "offload" in chosen else given).offload
     fields["comm_dtype"] = (best if "comm_dtype" in chosen else given).comm_dtype
     kind = recompute_words(best if "recompute" in chosen else given)

@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import lcm
 
+from planner.case import Case
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
-from planner.explain.case import GIB, Case, without_host_limit, without_memory_limit
+from planner.explain.case import GIB, without_host_limit, without_memory_limit
 from planner.frameworks import FRAMEWORKS
 from planner.reasons import gpus_words
 from planner.specs.explanation import Limit

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 
 from hardware.calibration import GemmCalibration, GpuCalibration
 from hardware.catalog import Cluster
+from planner.case import Case, Edit
 from planner.cost.estimate import estimate
 from planner.cost.workload import Workload
-from planner.explain.case import Case, Clock, Edit, on_cluster, on_kernels
+from planner.explain.case import Clock, on_cluster, on_kernels
 from planner.explain.limits import InForce, limits_in_force, widened
 from planner.explain.relaxations import best_of
 from planner.reasons import changes

@@ -6,9 +6,10 @@ from itertools import combinations
 
 from hardware import catalog
 from hardware.specs import NodeSpec
+from planner.case import Case
 from planner.errors import BadInputError
 from planner.explain.ask import Answer, fewest_nodes, fits
-from planner.explain.case import Case, Clock
+from planner.explain.case import Clock
 from planner.explain.limits import (
     GPUS,
     MEMORY,
@@ -67,13 +68,13 @@ def relaxations(
         Single changes after which a plan was found; where there are none, pairs.
     """
     named = {limit.field for limit in conflict}
-    found = _priced(case, list(_options(case, named, clock)), clock)
+    found = _best_after_each(case, list(_options(case, named, clock)), clock)
     if not found:
         fields = {limit.field for limit in limits_in_force(case)}
         every = list(_options(case, fields, clock))
         pairs = [_both(*pair) for pair in combinations(every, 2)]
         pairs.sort(key=lambda option: option.cost)
-        found = _priced(case, _fitting(case, pairs, clock), clock)
+        found = _best_after_each(case, _fitting(case, pairs, clock), clock)
     found.sort(key=lambda pair: (pair[0], pair[1].gpus * pair[1].step_time_s))
     return tuple(relaxation for _, relaxation in found)
 
@@ -172,7 +173,7 @@ def _fitting(case: Case, options: Sequence[Option], clock: Clock) -> list[Option
     return found
 
 
-def _priced(
+def _best_after_each(
     case: Case, options: Sequence[Option], clock: Clock
 ) -> list[tuple[int, Relaxation]]:
     """The best plan after each change, where there is one."""

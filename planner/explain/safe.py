@@ -1,6 +1,7 @@
 """The price of a plan that fits at the upper end of the memory interval."""
 
-from planner.explain.case import Case, Clock, with_capacity
+from planner.case import Case
+from planner.explain.case import Clock, with_capacity
 from planner.explain.relaxations import best_of
 from planner.reasons import changes
 from planner.specs.result import RankedPlan

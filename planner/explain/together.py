@@ -5,9 +5,9 @@ from math import lcm, log
 
 import numpy as np
 
+from planner.case import Case
 from planner.errors import BadInputError
 from planner.explain.ask import is_legal, variants_of
-from planner.explain.case import Case
 from planner.explain.conflict import legal_conflict
 from planner.explain.limits import GPUS, other_sizes, widened
 from planner.expressible import WORDED, able, lacking

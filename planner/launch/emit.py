@@ -13,6 +13,7 @@ from planner.launch.readme import readme
 from planner.launch.registry import TARGETS
 from planner.launch.render import render
 from planner.launch.target import Launcher, Target
+from planner.specs.result import Plan
 
 LAUNCH, CHECK, PLAN, README = "launch.sh", "check.sh", "plan.json", "README.md"
 
@@ -52,7 +53,7 @@ def emit(found: PlanFile, name: str) -> tuple[LaunchFile, ...]:
         LaunchFile(LAUNCH, _launch(brief, program, target), executable=True),
         LaunchFile(CHECK, _check(brief, program), executable=True),
     )
-    every = (*program.files, *scripts, *started, _plan(found))
+    every = (*program.files, *scripts, *started, plan_text(PLAN, found.plan))
     text = readme(brief, program, target, launcher, every)
     return _each_once((LaunchFile(README, text), *every))
 
@@ -76,8 +77,17 @@ def emit_own(found: PlanFile) -> tuple[LaunchFile, ...]:
     return emit(found, (able or own)[0].name)
 
 
-def _plan(found: PlanFile) -> LaunchFile:
-    return LaunchFile(PLAN, found.plan.model_dump_json(by_alias=True, indent=2) + "\n")
+def plan_text(name: str, plan: Plan) -> LaunchFile:
+    """Write a plan as JSON, for `planner emit` to read.
+
+    Args:
+        name: Name of the file. [text]
+        plan: The plan. [-]
+
+    Returns:
+        The file. [-]
+    """
+    return LaunchFile(name, plan.model_dump_json(by_alias=True, indent=2) + "\n")
 
 
 def _started(program: Program, launcher: Launcher | None) -> Program:

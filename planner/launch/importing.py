@@ -103,7 +103,7 @@ def read_texts(files: Files, name: str | None, where: str) -> Reading:
 def _read(files: Files, name: str | None) -> Reading:
     """Read files by the target that is named, or by the only target that fits."""
     if name is not None:
-        return _named(name).read(files)
+        return _target_named(name).read(files)
     able = [target for target in TARGETS if target.reads(files)]
     held = frozenset[str]().union(*(target.holds for target in able))
     able = [target for target in able if target.name not in held]
@@ -117,7 +117,7 @@ def _read(files: Files, name: str | None) -> Reading:
     )
 
 
-def _named(name: str) -> Target:
+def _target_named(name: str) -> Target:
     known = {target.name: target for target in TARGETS}
     if name not in known:
         raise BadInputError(

@@ -48,7 +48,7 @@ def priced(found: PlanFile, name: str, *, force: bool = False) -> PlanFile:
     if moved is found and _agree(found.plan.estimate, now):
         return found
     plan = moved.plan.model_copy(update={"estimate": now})
-    return replace(moved, plan=plan, told=tuple(_told(found, target, now)))
+    return replace(moved, plan=plan, told=tuple(_remarks(found, target, now)))
 
 
 def _moved(found: PlanFile, target: Target) -> PlanFile:
@@ -97,7 +97,7 @@ def _agree(was: Estimate, now: Estimate) -> bool:
     return same and was.memory.verdict == now.memory.verdict
 
 
-def _told(found: PlanFile, target: Target, now: Estimate) -> Iterator[str]:
+def _remarks(found: PlanFile, target: Target, now: Estimate) -> Iterator[str]:
     was = found.plan.estimate
     if found.spec.framework == target.framework:
         yield (

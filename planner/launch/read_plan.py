@@ -1,4 +1,4 @@
-"""Reads a plan file into all that a writer needs, and checks the plan as if new."""
+"""Plan with all that a writer needs, from a search or from a checked file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from hardware.documents import DocumentError, plain_json
 from planner.calibration_file import CalibrationFile
 from planner.cost.pricing import Pricing
+from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.launch.brief import Brief
 from planner.resolve import resolve
@@ -25,11 +26,11 @@ PLAN, RESULT = "planner/plan@1", "planner/result@1"
 
 @dataclass(frozen=True)
 class PlanFile:
-    """A plan that was read, with its text for messages.
+    """A plan to be written, with the file that messages name.
 
     Attributes:
-        path: Path as the user gave it. [text]
-        text: Content of the file. [text]
+        path: File of the plan, or of the job that was planned. [text]
+        text: Content of the plan's file; empty for a plan without a file. [text]
         plan: The plan. [-]
         spec: Job of the plan. [-]
         workload: The job, resolved. [-]
@@ -83,6 +84,24 @@ class PlanFile:
         return None
 
 
+def plan_file(
+    plan: Plan, workload: Workload, file: str, calibration: CalibrationFile | None
+) -> PlanFile:
+    """Take a plan that was found, without a file between search and writer.
+
+    Args:
+        plan: The plan. [-]
+        workload: Job that was planned, under the plan's framework and settings. [-]
+        file: File of the job, for messages. [text]
+        calibration: Measurements of the user, or None. [-]
+
+    Returns:
+        The plan with its job. [-]
+    """
+    spec, its = _spec(plan, file), Pricing.of(workload, plan.layout)
+    return PlanFile(file, "", plan, spec, its, calibration)
+
+
 def read_plan(path: Path, calibration: CalibrationFile | None = None) -> PlanFile:
     """Read a plan, or the first plan of a result, and check that it is legal.
 
@@ -99,7 +118,7 @@ def read_plan(path: Path, calibration: CalibrationFile | None = None) -> PlanFil
     """
     text = user_text(path)
     plan = _plan(_fields(text, path), path)
-    spec = _spec(plan, path)
+    spec = _spec(plan, str(path))
     (workload,) = resolve(
         spec, file=str(path), base=path.parent, calibration=calibration
     )
@@ -167,11 +186,11 @@ def _first(plans: object, path: Path) -> dict[str, Any]:
     return first
 
 
-def _spec(plan: Plan, path: Path) -> JobSpec:
+def _spec(plan: Plan, file: str) -> JobSpec:
     try:
         return JobSpec.model_validate(plan.spec)
     except ValidationError as error:
-        raise explained(error, JobSpec, file=str(path), inside="spec") from error
+        raise explained(error, JobSpec, file=file, inside="spec") from error
 
 
 def _refuse_illegal(found: PlanFile) -> None:

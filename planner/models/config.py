@@ -2,12 +2,12 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
+from hardware.nearest import nearest
 from planner.errors import short
 from planner.models.architecture import Architecture
 from planner.models.details import Details
@@ -66,7 +66,7 @@ class FamilyConfig(BaseModel, ABC):
             ModelConfigError: A field is missing, misspelt, of the wrong type, out of
                 range, or contradicts another.
         """
-        named = cls._named(config)
+        named = cls._own_names(config)
         cls._refuse_misspelt(named, source)
         cls._refuse_absurd(named, source)
         try:
@@ -86,7 +86,7 @@ class FamilyConfig(BaseModel, ABC):
         return [n for n, field in cls.model_fields.items() if field.is_required()]
 
     @classmethod
-    def _named(cls, config: Mapping[str, Any]) -> dict[str, Any]:
+    def _own_names(cls, config: Mapping[str, Any]) -> dict[str, Any]:
         """Config with every field under the name that the family reads."""
         own = {cls.other_names[k]: v for k, v in config.items() if k in cls.other_names}
         rest = {k: v for k, v in config.items() if k not in cls.other_names}
@@ -98,10 +98,10 @@ class FamilyConfig(BaseModel, ABC):
         for key in config:
             if key in cls.model_fields:
                 continue
-            if meant := get_close_matches(str(key), absent, n=1, cutoff=_MISSPELT):
+            if meant := nearest(str(key), absent, _MISSPELT):
                 raise ModelConfigError(
                     f"{source}: {key!r} is not a field of a {cls.family} config; "
-                    f"did you mean {meant[0]!r}?"
+                    f"did you mean {meant!r}?"
                 )
 
     @classmethod
@@ -122,8 +122,8 @@ class FamilyConfig(BaseModel, ABC):
             return str(item["ctx"]["error"])
         if item["type"] == "missing":
             foreign = [str(key) for key in config if key not in cls.model_fields]
-            near = get_close_matches(field, foreign, n=1)
-            hint = f" (did {near[0]!r} mean it?)" if near else ""
+            near = nearest(field, foreign)
+            hint = f" (did {near!r} mean it?)" if near else ""
             return f"{field} is missing{hint}; a {cls.family} config needs it"
         return f"{field} is {short(item['input'])}: {item['msg']}"
 

@@ -29,10 +29,10 @@ class DbrxConfig(MixtralConfig):
     }
 
     @classmethod
-    def _named(cls, config: Mapping[str, Any]) -> dict[str, Any]:
+    def _own_names(cls, config: Mapping[str, Any]) -> dict[str, Any]:
         flat = dict(config)
         for part in ("attn_config", "ffn_config"):
             inner = flat.pop(part, None)
             known = inner if isinstance(inner, Mapping) else {}
             flat |= {k: v for k, v in known.items() if k in cls.other_names}
-        return super()._named(flat)
+        return super()._own_names(flat)

@@ -17,8 +17,8 @@ class FourfoldConfig(GroupedQueryConfig):
     gated: ClassVar[bool] = False
 
     @classmethod
-    def _named(cls, config: Mapping[str, Any]) -> dict[str, Any]:
-        named = super()._named(config)
+    def _own_names(cls, config: Mapping[str, Any]) -> dict[str, Any]:
+        named = super()._own_names(config)
         width = named.get("hidden_size")
         if named.get("intermediate_size") is None and isinstance(width, int):
             named["intermediate_size"] = _INNER_RATIO * width

@@ -86,9 +86,9 @@ class NemotronNasConfig(GroupedQueryConfig):
     block_configs: list[_PrunedBlock]
 
     @classmethod
-    def _named(cls, config: Mapping[str, Any]) -> dict[str, Any]:
+    def _own_names(cls, config: Mapping[str, Any]) -> dict[str, Any]:
         # The model's width is null in these configs; each block has its own.
-        named = super()._named(config)
+        named = super()._own_names(config)
         return {k: v for k, v in named.items() if k != "intermediate_size"}
 
     @model_validator(mode="after")

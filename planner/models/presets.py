@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from hardware.documents import (
     plain_json,
     read_text,
 )
+from hardware.nearest import alike
 from hardware.yaml_text import parse_yaml
 from planner.models.architecture import Architecture
 from planner.models.errors import ModelConfigError
@@ -244,7 +244,7 @@ def _directory() -> Path:
 
 def _nearest(name: str) -> str:
     names = preset_names()
-    near = get_close_matches(name.lower(), names, n=3)
+    near = alike(name.lower(), names)
     if near:
         return f"nearest: {', '.join(near)}"
     return f"known: {', '.join(names[:MOST_SHOWN])}, ... (planner catalog models)"

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Any
 
 from hardware.names import name_like
+from hardware.nearest import alike
 from planner.errors import short
 from planner.models.architecture import Architecture
 from planner.models.bloom import BloomConfig
@@ -171,9 +171,7 @@ def _unsupported(
         given = "a config with neither architectures nor model_type"
     label = "hf_class" if hf_class else "family"
     stems = {_stem(getattr(f, label)): f for f in FAMILIES}
-    near = [
-        stems[stem] for stem in get_close_matches(_stem(hf_class or model_type), stems)
-    ]
+    near = [stems[stem] for stem in alike(_stem(hf_class or model_type), stems)]
     names = ", ".join(getattr(f, label) for f in near)
     nearest = f"; nearest: {names}" if near else ""
     supported = ", ".join(getattr(f, label) for f in FAMILIES)

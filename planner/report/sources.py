@@ -51,18 +51,18 @@ def _measured(workload: Workload) -> Sheet:
     precision = workload.training.precision
     known = {p: gemm for p, gemm in its.gemm.items() if p in (precision, "bf16")}
     for name, gemm in known.items():
-        rows.append((f"matrix products, {name}", _told(gemm), gemm.source))
+        rows.append((f"matrix products, {name}", _numbers(gemm), gemm.source))
     kernel = attention_kernel(workload)
     for curve in its.attention:
         if curve.kernel == kernel:
             label = f"attention, {kernel}, heads of {curve.head_dim}"
-            rows.append((label, _told(curve), curve.source))
-    rows.append(("memory", _told(its.memory), its.memory.source))
-    rows.append(("scale-up collectives", _told(its.scale_up), its.scale_up.source))
+            rows.append((label, _numbers(curve), curve.source))
+    rows.append(("memory", _numbers(its.memory), its.memory.source))
+    rows.append(("scale-up collectives", _numbers(its.scale_up), its.scale_up.source))
     fabric = workload.topology.cluster.nic.fabric
     if fabric is not None:
         reached = network(fabric)
-        rows.append((f"{fabric} collectives", _told(reached), reached.source))
+        rows.append((f"{fabric} collectives", _numbers(reached), reached.source))
     borrowed = (
         (f"taken over: {section}", "", why) for section, why in its.transferred.items()
     )
@@ -70,7 +70,7 @@ def _measured(workload: Workload) -> Sheet:
     return Sheet(title, _COLUMNS, (*rows, *borrowed), words=3)
 
 
-def _told(its: BaseModel) -> str:
+def _numbers(its: BaseModel) -> str:
     """The single numbers of a section, base units."""
     fields: Mapping[str, object] = dict(its)
     plain = (int, float, str)

@@ -1,13 +1,13 @@
 """The operations of every pipeline rank, in the order in which it runs them."""
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hardware.nearest import nearest
 from planner.schedules.operation import Op
 from planner.schedules.placement import V_SHAPED
 from planner.schedules.v_shaped import dualpipe, dualpipe_v, zb_v
@@ -91,8 +91,8 @@ def check(schedule: str, p: int, v: int, m: int) -> None:
         ValueError: The schedule is unknown or does not exist for these numbers.
     """
     if schedule not in SCHEDULES:
-        near = get_close_matches(schedule, SCHEDULES, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        near = nearest(schedule, SCHEDULES)
+        hint = f"; did you mean {near!r}?" if near else ""
         raise ValueError(
             f"unknown schedule {schedule!r}; known: {', '.join(SCHEDULES)}{hint}"
         )

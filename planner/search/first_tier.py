@@ -114,7 +114,7 @@ def first_tier(workload: Pricing, most: float, stop: Stop | None = None) -> Firs
         listing = enumerator.listing(stop=stop)
         found.counted.update(enumerator.removed)
         found.meshes = len(listing)
-        for part in _priced(listing, most, stop):
+        for part in _priced_parts(listing, most, stop):
             found.add(part)
             stop.check()
     except StoppedError as error:
@@ -147,7 +147,7 @@ def _nothing(workload: Pricing) -> Part:
     return Part(space, none, none, Counter(), Counter())
 
 
-def _priced(listing: Listing, most: float, stop: Stop) -> Iterator[Part]:
+def _priced_parts(listing: Listing, most: float, stop: Stop) -> Iterator[Part]:
     """Every part of a space, on all cores where there are many."""
     slices = list(listing.slices(PART))
     jobs = min(cpu_count(), len(slices), _affordable(stop))

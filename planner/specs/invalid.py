@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from hardware.nearest import nearest
 from planner.errors import BadInputError, did_you_mean
 
 _KINDS = {
@@ -125,8 +125,8 @@ def _allowed(error: ErrorDetails) -> str:
 def _nearest(error: ErrorDetails) -> str:
     """Half a sentence that names the nearest word of an enumeration."""
     words = re.findall(r"'([^']+)'", str(error.get("ctx", {}).get("expected", "")))
-    close = get_close_matches(str(error["input"]).lower(), words, n=1, cutoff=0.5)
-    return f"; did you mean {close[0]}?" if close else ""
+    close = nearest(str(error["input"]).lower(), words, 0.5)
+    return f"; did you mean {close}?" if close else ""
 
 
 def _shown(error: ErrorDetails) -> object:

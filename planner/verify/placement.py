@@ -62,7 +62,7 @@ def placement_violations(workload: Workload, layout: Layout) -> Iterator[str]:
     for axis, members, seen in _axes(pricing, layout, meshes):
         yield from _same_ranks(axis, members, layout.gpus)
         found = view_of(topology.fabric, members)
-        yield from _same_view(axis, found, _priced(seen))
+        yield from _same_view(axis, found, _view_priced(seen))
         if layout.gpus <= MOST_ROUTED:
             deals = axis in ("expert", "ulysses")
             yield from _same_routes(topology, axis, members, seen, deals=deals)
@@ -266,7 +266,7 @@ def _uplinks(fabric: Fabric, level: int) -> npt.NDArray[np.float64]:
     return np.asarray(present * fabric.nic_share / fabric.tiers[level - 1][1])
 
 
-def _priced(seen: Groups) -> View:
+def _view_priced(seen: Groups) -> View:
     """View that was priced, from the only row of the groups."""
     return View(*(float(getattr(seen, f.name).item()) for f in fields(View)))
 

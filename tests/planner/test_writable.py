@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from strategies import small_job
 
+from planner.case import Case
 from planner.cli.jobs import from_spec
 from planner.cost.estimate import estimate
 from planner.cost.pricing import Pricing
 from planner.errors import BadInputError
-from planner.explain import Case, explain
+from planner.explain import explain
 from planner.expressible import unwritable
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import read_stack, stack_names

@@ -105,7 +105,7 @@ def _values(its: Mapping[str, Any], file: str) -> tuple[dict[str, Any], list[str
                 message = f"is not what Megatron-Bridge accepts: {error}"
                 raise BadInputError(message, file=file, field=path) from error
             unread.append(f"{path} {' '.join(words[1:])}: not understood")
-    found |= _named(its.get("mixed_precision"))
+    found |= _recipe_values(its.get("mixed_precision"))
     precise = its.get("ddp")
     if isinstance(precise, Mapping) and precise.get("grad_reduce_in_fp32") is False:
         found["grad_reduce_in_bf16"] = True
@@ -144,7 +144,7 @@ def _letters(value: object) -> object:
     return "|".join("".join(stage) for stage in names)
 
 
-def _named(recipe: object) -> dict[str, Any]:
+def _recipe_values(recipe: object) -> dict[str, Any]:
     """Values by argument for the name of a recipe of number formats."""
     scaled = {name: word for word, name in PRECISIONS.items()}
     name = recipe if isinstance(recipe, str) else ""

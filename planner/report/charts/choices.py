@@ -36,7 +36,7 @@ def front_chart(points: Sequence[FrontPoint], measure: str) -> Figure:
         "mode": "lines+markers",
         "x": rounded([getattr(point, measure) for point in ordered], 3),
         "y": rounded([point.step_time_s for point in ordered], 4),
-        "text": [_told(point) for point in ordered],
+        "text": [_point_text(point) for point in ordered],
         "hovertemplate": "%{text}<extra></extra>",
         "line": {"color": "@compute", "width": 1.5, "dash": "dot"},
         "marker": {"size": 10, "color": "@compute"},
@@ -58,7 +58,7 @@ def _sizes(points: Sequence[FrontPoint]) -> dict[str, object]:
     return {"type": "log", "tickvals": sizes, "ticktext": texts}
 
 
-def _told(point: FrontPoint) -> str:
+def _point_text(point: FrontPoint) -> str:
     free = f"{point.headroom_gib:.1f} GiB free"
     layout_text = short_layout(point.layout).replace(",", ", ")
     halves = layout_text[: len(layout_text) // 2].rfind(", ")

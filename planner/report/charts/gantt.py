@@ -160,7 +160,7 @@ def _running(spans: Sequence[Span], window: Window, colour: str) -> Trace:
     return _bars(
         spans,
         window,
-        text=[_told(span) for span in spans],
+        text=[_span_text(span) for span in spans],
         textposition="none",
         marker={"color": f"@{colour}", "line": edge},
     )
@@ -182,7 +182,7 @@ def _beside(spans: Sequence[Span], window: Window) -> Trace:
     return _bars(
         spans,
         window,
-        text=[_told(span) for span in spans],
+        text=[_span_text(span) for span in spans],
         textposition="none",
         width=_THIN,
         offset=0.38,
@@ -190,7 +190,7 @@ def _beside(spans: Sequence[Span], window: Window) -> Trace:
     )
 
 
-def _told(span: Span) -> str:
+def _span_text(span: Span) -> str:
     """Name, micro-batch, stage and time of an operation, for the pointer."""
     name = _NAMES.get(span.activity, span.activity)
     of = [] if span.micro is None else [f"micro-batch {span.micro}"]

@@ -220,7 +220,7 @@ def next_dollar(extras: Sequence[Extra]) -> Figure:
     trace = bars(
         [wrapped(one.change, 24) for one in extras],
         rounded([one.saved_s / _DAY for one in extras], 4),
-        marker={"color": [_priced(one) for one in extras]},
+        marker={"color": [_color(one) for one in extras]},
         hovertext=[_worth(one) for one in extras],
         hovertemplate="%{y}: %{x:.2f} d<br>%{hovertext}<extra></extra>",
     )
@@ -237,7 +237,7 @@ def next_dollar(extras: Sequence[Extra]) -> Figure:
 NEXT_LEGEND: Legend = (("its price is known", "compute"), ("no price", "recompute"))
 
 
-def _priced(one: Extra) -> str:
+def _color(one: Extra) -> str:
     return "@recompute" if one.extra_usd is None else "@compute"
 
 

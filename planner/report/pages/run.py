@@ -25,7 +25,7 @@ def phased_page(parts: Sequence[tuple[str, Page]], run: Run | None) -> Page:
     sections = [
         section
         for place, (name, page) in enumerate(parts, start=1)
-        for section in _named(name, place, page.sections)
+        for section in _of_phase(name, place, page.sections)
     ]
     if run is None:
         return replace(first, sections=sections)
@@ -44,7 +44,7 @@ def phased_page(parts: Sequence[tuple[str, Page]], run: Run | None) -> Page:
     )
 
 
-def _named(name: str, place: int, sections: Sequence[Section]) -> list[Section]:
+def _of_phase(name: str, place: int, sections: Sequence[Section]) -> list[Section]:
     """Sections with the name of their phase before their title."""
     if not name:
         return list(sections)

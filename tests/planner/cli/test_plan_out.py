@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from planner.cli.app import app
 from planner.errors import UnsupportedPlanError
-from planner.launch import emit_own, read_plan
+from planner.launch import emit_own, plan_file, read_plan
 from planner.predict import predict
 from planner.resolve import resolve
 from planner.specs.read import read_spec
@@ -29,9 +29,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_files_of_the_framework_lie_beside_the_plan(folder: Path) -> None:
     names = {path.name for path in folder.iterdir()}
     assert {"plan.json", "accelerate.yaml", "train.py", "launch.sh"} <= names
-    plan = read_plan(folder / "plan.json")
-    files = emit_own(plan)
-    assert names == {file.name for file in files}
+
+
+def test_the_plan_file_gives_the_folder_of_the_search_again(folder: Path) -> None:
+    written = {path.name: path.read_text() for path in folder.iterdir()}
+    files = emit_own(read_plan(folder / "plan.json"))
+    assert written == {file.name: file.text for file in files}
 
 
 def test_a_folder_that_holds_something_is_refused_before_the_search(
@@ -78,9 +81,14 @@ def test_a_plan_without_words_in_its_framework_is_refused(tmp_path: Path) -> Non
     fields = json.loads(source.read_text())
     fields["spec"]["training"]["state_bits"] = 16
     path = tmp_path / "plan.json"
-    path.write_text(json.dumps(fields))
-    with pytest.raises(UnsupportedPlanError, match=r"spec\.training\.state_bits"):
-        emit_own(read_plan(path))
+    path.write_text(json.dumps(fields, indent=2))
+    found = read_plan(path)
+    line = r"plan\.json:\d+: spec\.training\.state_bits"
+    with pytest.raises(UnsupportedPlanError, match=line):
+        emit_own(found)
+    held = plan_file(found.plan, found.workload, "job.yaml", None)
+    with pytest.raises(UnsupportedPlanError, match=r"job\.yaml: spec\.training\.state"):
+        emit_own(held)
 
 
 @pytest.mark.parametrize("stack", ["{}", "{loss: whole}", "{loss: compiled}"])

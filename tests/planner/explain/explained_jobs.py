@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from planner.explain import Case
+from planner.case import Case
 from planner.specs.job import JobSpec
 
 

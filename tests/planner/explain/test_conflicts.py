@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 import pytest
 from explained_jobs import ILLEGAL, TOO_LARGE
 
-from planner.explain import Case, explain
+from planner.case import Case
+from planner.explain import explain
 from planner.explain.ask import Answer, fewest_nodes, fits, is_legal
 from planner.explain.case import Clock
 from planner.explain.conflict import least_memory

@@ -7,8 +7,9 @@ from explained_jobs import ILLEGAL, case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planner.case import Case
 from planner.errors import BadInputError
-from planner.explain import Case, as_error, ask, contradiction, is_legal
+from planner.explain import as_error, ask, contradiction, is_legal
 from planner.explain.ask import variants_of
 from planner.search import context
 from planner.search.emptiness import easiest, is_empty, thin

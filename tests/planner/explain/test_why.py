@@ -8,9 +8,10 @@ from itertools import pairwise
 import pytest
 from explained_jobs import case
 
+from planner.case import Case
 from planner.cost.estimate import estimate
 from planner.cost.workload import Workload
-from planner.explain import Case, explain
+from planner.explain import explain
 from planner.explain.case import GIB, Clock, with_capacity
 from planner.explain.given import MOST, changed, differences
 from planner.explain.limits import InForce, limits_in_force

@@ -92,7 +92,7 @@ def drawn(framework: str, rng: random.Random) -> dict[str, Any]:
 
 
 def planned(job: Job, folder: Path) -> PlanFile | None:
-    """A plan of a job as `planner plan --out` reads it; None where none was found."""
+    """A plan of a job as `planner emit` reads it; None where none was found."""
     result = optimize(job.workloads, top=1, time_limit=20.0, tolerance=0.5)
     if not result.plans:
         return None

@@ -1,0 +1,37 @@
+"""Names that are spelt nearly as a name that does not exist."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+MOST = 3
+"""Names that are worth a look. [1]"""
+LEAST = 0.6
+"""Share of letters in common, from which two names are alike. [1]"""
+
+
+def alike(name: str, known: Iterable[str], least: float = LEAST) -> list[str]:
+    """List the known names that are spelt most like a name.
+
+    Args:
+        name: Name that the user wrote. [text]
+        known: Names that exist. [text]
+        least: Share of letters in common. [1]
+
+    Returns:
+        At most three names, the nearest first. [text]
+    """
+    return get_close_matches(name, list(known), n=MOST, cutoff=least)
+
+
+def nearest(name: str, known: Iterable[str], least: float = LEAST) -> str | None:
+    """Find the known name that is spelt most like a name.
+
+    Args:
+        name: Name that the user wrote. [text]
+        known: Names that exist. [text]
+        least: Share of letters in common. [1]
+
+    Returns:
+        The name, None where no name is alike. [text]
+    """
+    return next(iter(alike(name, known, least)), None)
