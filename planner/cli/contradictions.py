@@ -1,16 +1,20 @@
 """Refusal of limits that clash, before a command looks at any layout."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from planner.calibration_file import read_calibration
 from planner.cli.jobs import Job
-from planner.explain import Case, as_error, contradiction, is_legal
 from planner.expressible import refuse_inexpressible
 from planner.resolve import about
+from planner.search.emptiness import has_legal
 from planner.variants import variants
 
+if TYPE_CHECKING:
+    from planner.explain import Case
 
-def case_of(job: Job, calibration: Path | None) -> Case:
+
+def case_of(job: Job, calibration: Path | None) -> "Case":
     """The case of a job, to be asked about under changes.
 
     Args:
@@ -20,6 +24,8 @@ def case_of(job: Job, calibration: Path | None) -> Case:
     Returns:
         The case. [-]
     """
+    from planner.explain import Case  # noqa: PLC0415  # for few answers
+
     own = None if calibration is None else read_calibration(calibration)
     return Case(job.spec, job.file, job.base, own)
 
@@ -37,7 +43,9 @@ def refuse_contradiction(job: Job, calibration: Path | None) -> None:
     """
     with about(job.file):
         refuse_inexpressible(job.workloads)
-        variants(job.workloads)
-    case = case_of(job, calibration)
-    if not is_legal(case):
-        raise as_error(contradiction(case), job.file)
+        every = variants(job.workloads)
+    if has_legal(every):
+        return
+    from planner.explain import as_error, contradiction  # noqa: PLC0415
+
+    raise as_error(contradiction(case_of(job, calibration)), job.file)
