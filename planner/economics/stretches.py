@@ -1,6 +1,7 @@
 """Parts of a run: each trains some tokens at one batch under one layout."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from planner.cost.checkpoint import checkpoint
 from planner.cost.workload import Workload
@@ -40,7 +41,7 @@ class Stretch:
         """Time of all steps, with the interval of one. [s]."""
         return scaled(self.estimate.step_time_s, self.steps)
 
-    @property
+    @cached_property
     def saved(self) -> Checkpoint:
         """One checkpoint of this part. [GiB]."""
         return checkpoint(self.workload, self.layout)
