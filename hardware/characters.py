@@ -19,3 +19,15 @@ def is_strange(character: str) -> bool:
         direction.
     """
     return character in _BIDI or unicodedata.category(character) in _STRANGE
+
+
+def strange_in(text: str) -> list[str]:
+    """Characters of a text that do something in place of being shown, in order.
+
+    Args:
+        text: Any text. [text]
+
+    Returns:
+        Characters; none of a text that Python calls printable. [text]
+    """
+    return [] if text.isprintable() else [c for c in text if is_strange(c)]

@@ -13,7 +13,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from hardware.characters import is_strange
+from hardware.characters import strange_in
 from hardware.yaml_text import DEEPEST, parse_yaml
 
 LARGEST_FILE = 1 << 24
@@ -241,7 +241,7 @@ class _Check:
         for key, inner in value.items():
             if not isinstance(key, str | int | float | None):
                 raise DocumentError("a key has to be text", repr(key)[:40])
-            if isinstance(key, str) and any(map(is_strange, key)):
+            if isinstance(key, str) and strange_in(key):
                 raise DocumentError("a key has to be one line", ascii(key)[:40])
             self._scalar(key, (key,))
             yield key, inner
@@ -249,7 +249,7 @@ class _Check:
     def _scalar(self, value: Any, path: tuple[object, ...]) -> None:
         problem = ""
         if isinstance(value, str):
-            strange = next((c for c in value if is_strange(c) and c not in _LAYOUT), "")
+            strange = next((c for c in strange_in(value) if c not in _LAYOUT), "")
             if strange:
                 problem = f"holds U+{ord(strange):04X}, which is not shown"
         elif isinstance(value, int):

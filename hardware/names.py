@@ -13,7 +13,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, WithJsonSchema
 
-from hardware.characters import is_strange
+from hardware.characters import strange_in
 
 LONGEST_NAME = 128
 """Characters of a name; the longest that ships has 68. [1]"""
@@ -60,7 +60,7 @@ def one_line(text: str) -> str:
     """
     if len(text) > LONGEST_LINE:
         raise ValueError(f"has {len(text)} characters; at most {LONGEST_LINE}")
-    if any(map(is_strange, text)):
+    if strange_in(text):
         raise ValueError(f"{_shown(text)} is not one line: {_trouble(text)}")
     return text
 
@@ -89,7 +89,7 @@ def _shown(text: str) -> str:
 
 def _trouble(text: str) -> str:
     """The first thing that is wrong with a text."""
-    strange = next(filter(is_strange, text), None)
+    strange = next(iter(strange_in(text)), None)
     if strange is not None:
         return f"it holds U+{ord(strange):04X}, which is not shown"
     if len(text) > LONGEST_NAME:

@@ -170,7 +170,8 @@ def refuse_unknown_words(search: SearchSpec) -> None:
     Raises:
         BadInputError: A word that no framework has, with the nearest.
     """
-    for axis, listing in WORDED.items():
+    limited = {axis: its for axis, its in WORDED.items() if search.words(axis)}
+    for axis, listing in limited.items():
         every = [f.limits for f in FRAMEWORKS]
         every += [limits for f in FRAMEWORKS for _, limits in _stacks(f)]
         known = {word for limits in every for word in _known(limits, axis)}

@@ -80,6 +80,17 @@ class _Group(TyperGroup):
         commands: Any = _OnDemand()
         self.commands = commands
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands without importing them.
+
+        Args:
+            ctx: Context of the help. [-]
+            formatter: Writer of the help. [-]
+        """
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
 
 app = typer.Typer(
     name="planner",

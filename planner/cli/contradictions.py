@@ -1,9 +1,9 @@
 """Refusal of limits that clash, before a command looks at any layout."""
 
 from planner.case import Case
-from planner.explain import as_error, contradiction, is_legal
 from planner.expressible import refuse_inexpressible
 from planner.resolve import about
+from planner.search.emptiness import has_legal
 from planner.variants import variants
 
 
@@ -19,6 +19,9 @@ def refuse_contradiction(job: Case) -> None:
     """
     with about(job.file):
         refuse_inexpressible(job.workloads)
-        variants(job.workloads)
-    if not is_legal(job):
-        raise as_error(contradiction(job), job.file)
+        every = variants(job.workloads)
+    if has_legal(every):
+        return
+    from planner.explain import as_error, contradiction  # noqa: PLC0415
+
+    raise as_error(contradiction(job), job.file)

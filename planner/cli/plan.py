@@ -33,8 +33,6 @@ from planner.cli.pictures import (
 from planner.cli.progress import search_progress
 from planner.cli.stopping import MEMORY, MemoryLimit, this_run
 from planner.errors import InfeasibleError, TimeLimitError
-from planner.launch import emit_own, plan_file, require_written, write_folder
-from planner.launch.emit import plan_text
 from planner.optimize import optimize
 from planner.report import heading, infeasible_report, phases_report, result_report
 from planner.report.charts.search import Moment
@@ -122,7 +120,7 @@ def plan(
     for phase in phases:
         refuse_contradiction(phase.job)
         if out is not None:
-            require_written(phase.job.workloads, phase.job.file)
+            _require_written(phase.job)
     trails: list[list[Moment]] = [[] for _ in phases]
     parts = stop.shared(len(phases))
     found = [
@@ -156,8 +154,18 @@ def _report_of(job: Job, result: Result) -> RenderableType:
     return (result_report if best else infeasible_report)(result, title)
 
 
+def _require_written(job: Job) -> None:
+    """Refuse a job whose launch files cannot be written."""
+    from planner.launch import require_written  # noqa: PLC0415  # with --out alone
+
+    require_written(job.workloads, job.file)
+
+
 def _write_plans(out: Path, job: Job, result: Result) -> None:
     """Write the plan, or the first phase's, with launch files; other plans by name."""
+    from planner.launch import emit_own, plan_file, write_folder  # noqa: PLC0415
+    from planner.launch.emit import plan_text  # noqa: PLC0415
+
     workload = job.workload_of(result.plans[0])
     files = emit_own(plan_file(_best(result), workload, job.file, job.calibration))
     later = tuple(

@@ -12,8 +12,7 @@ import numpy as np
 from planner.cost.hosted import pool_of_stage
 from planner.cost.pipeline import (
     Counts,
-    edge_gather,
-    edge_scatter,
+    edge_times,
     place_of,
     splits_backward,
     stages_of,
@@ -120,8 +119,7 @@ def path_lines(costs: StageCosts, counts: Counts, p2p: Counts) -> Lines:
     for stage, end in ((0, costs.embedding), (-1, costs.head)):
         passed = [*slots[:, (0, 1, 3, 4), stage].T, updates[:, stage], apart[:, stage]]
         constants = constants + _end_value(end, np.stack(passed, axis=1))
-    for slot, unit in ((5, edge_gather), (6, edge_scatter)):
-        times = np.array([unit(costs, stage) for stage in range(s)], dtype=np.int64)
+    for slot, times in zip((5, 6), edge_times(costs), strict=True):
         constants = constants + slots[:, slot] @ times
     return Lines(constants, factors)
 

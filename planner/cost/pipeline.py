@@ -193,6 +193,24 @@ def edge_scatter(costs: StageCosts, stage: int) -> int:
     return _edge(here, stage, here.last_scatter, here.embedding, here.head, 1)
 
 
+def edge_times(costs: StageCosts) -> tuple[Counts, Counts]:
+    """First gather and last reduce-scatter of every stage.
+
+    Args:
+        costs: The inner problem.
+
+    Returns:
+        Times. [ns], each of shape (stages,)
+    """
+    stages = list(range(costs.stages))
+    if not costs.hosts and len(stages) > 3:
+        # On one pool, all stages between the ends are alike.
+        stages[2:-1] = [1] * (len(stages) - 3)
+    known = {at: (edge_gather(costs, at), edge_scatter(costs, at)) for at in {*stages}}
+    gather, scatter = np.array([known[at] for at in stages], dtype=np.int64).T
+    return gather, scatter
+
+
 def _edge(
     costs: StageCosts,
     stage: int,
@@ -230,8 +248,7 @@ def durations(costs: StageCosts, vectors: StageVectors) -> list[int]:
         late,
         vectors.gather,
         vectors.scatter,
-        np.array([edge_gather(costs, stage) for stage in range(costs.stages)]),
-        np.array([edge_scatter(costs, stage) for stage in range(costs.stages)]),
+        *edge_times(costs),
     )
     ends = by_rank(costs, vectors.optimizer) + costs.overhead
     tiled = [np.tile(column, costs.copies) for column in columns]

@@ -1,6 +1,7 @@
 """Parts of a run: each trains some tokens at one batch under one layout."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from planner.cost.checkpoint import checkpoint
 from planner.cost.pricing import Pricing
@@ -41,7 +42,7 @@ class Stretch:
         """Time of all steps, with the interval of one. [s]."""
         return scaled(self.estimate.step_time_s, self.steps)
 
-    @property
+    @cached_property
     def saved(self) -> Checkpoint:
         """One checkpoint of this part. [GiB]."""
         return checkpoint(Pricing.of(self.workload, self.layout), self.layout)

@@ -8,7 +8,7 @@ from planner.cost.pricing import Pricing
 from planner.errors import BadInputError
 from planner.frugal import Held, fewest_gpus, most_frugal
 from planner.search.best_first import search_all
-from planner.search.emptiness import easiest, is_empty
+from planner.search.emptiness import has_legal
 from planner.search.outcome import Progress, SearchOutcome
 from planner.variants import variants
 
@@ -50,7 +50,7 @@ def is_legal(case: Case) -> bool:
     Returns:
         True where some variant's space has a candidate.
     """
-    return any(not is_empty(variant) for variant in easiest(variants_of(case)))
+    return has_legal(variants_of(case))
 
 
 def fits(case: Case, seconds: float) -> Answer:

@@ -54,7 +54,14 @@ class Placement:
 
     def of_rank(self, rank: int) -> tuple[int, ...]:
         """Virtual stages of a rank, by chunk. [1], shape (v,)."""
-        return tuple(self.stage(rank, chunk) for chunk in range(self.v))
+        return self._of_ranks[rank]
+
+    @cached_property
+    def _of_ranks(self) -> tuple[tuple[int, ...], ...]:
+        chunks = range(self.v)
+        return tuple(
+            tuple(self.stage(rank, chunk) for chunk in chunks) for rank in range(self.p)
+        )
 
     def is_first(self, stage: int) -> bool:
         """Say if micro-batches enter here. [bool]."""

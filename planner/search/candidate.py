@@ -1,5 +1,7 @@
 """One candidate between two visits of the search."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from planner.cost.duration_lines import DurationLines
@@ -10,10 +12,13 @@ from planner.search.dual import Tightened, tighten
 from planner.search.loaded import cases_of, weighted_bound
 from planner.search.loads import LoadTree
 from planner.search.local import Descender, Split, rounded
+from planner.search.mesh_answer import ROUNDS, MeshAnswer, Outcome
 from planner.search.paths import ShapePaths, even_counts, in_class
-from planner.search.solve import ROUNDS, MeshAnswer, MeshSolver, Outcome
 from planner.search.stop import Stop
 from planner.specs.table import StageCosts
+
+if TYPE_CHECKING:
+    from planner.search.solve import MeshSolver
 
 TIGHT = 3
 """Empty places in the balanced class up to which the solver closes at once. [1]"""
@@ -161,6 +166,9 @@ class CandidateWork:
     def _solve(self, cutoff: int | None) -> MeshAnswer:
         """One round of the solver."""
         if self.solver is None:
+            # Few jobs need the solver, which brings pandas.
+            from planner.search.solve import MeshSolver  # noqa: PLC0415
+
             cuts = self.tightened.cuts if self.tightened else self.relaxed.cuts
             self.solver = MeshSolver(self.costs, cuts, bound=self.bound, stop=self.stop)
             if self.split is not None:

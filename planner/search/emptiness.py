@@ -30,6 +30,18 @@ def is_empty(workload: Pricing) -> bool:
     return True
 
 
+def has_legal(variants: Sequence[Pricing]) -> bool:
+    """Tell if any variant has a legal layout, whatever memory the layout needs.
+
+    Args:
+        variants: Variants of a job. [-]
+
+    Returns:
+        True where some variant's space has a candidate.
+    """
+    return any(not is_empty(variant) for variant in easiest(variants))
+
+
 def easiest(variants: Sequence[Pricing]) -> tuple[Pricing, ...]:
     """Variants without those that only add rules to another variant.
 

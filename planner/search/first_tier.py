@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
-from joblib import cpu_count, delayed
 
 from planner.cost.meshes import Floats, Ints
 from planner.cost.mixed import price_meshes
@@ -17,7 +16,6 @@ from planner.search.declared import joined
 from planner.search.floor import step_floor
 from planner.search.listing import Listing
 from planner.search.pools import pooled_bound
-from planner.search.processes import at_once
 from planner.search.space import Enumerator, Space
 from planner.search.stop import Stop, StoppedError
 
@@ -150,20 +148,29 @@ def _nothing(workload: Pricing) -> Part:
 def _priced_parts(listing: Listing, most: float, stop: Stop) -> Iterator[Part]:
     """Every part of a space, on all cores where there are many."""
     slices = list(listing.slices(PART))
-    jobs = min(cpu_count(), len(slices), _affordable(stop))
-    if len(slices) < PARALLEL_FROM or jobs < 2:
+    if len(slices) < PARALLEL_FROM:
+        yield from (priced_part(listing, some, most) for some in slices)
+    else:
+        yield from _priced_at_once(listing, slices, most, stop)
+
+
+def _priced_at_once(
+    listing: Listing, slices: list[slice], most: float, stop: Stop
+) -> Iterator[Part]:
+    """Every part of a large space, each in a process as far as memory allows."""
+    # Few spaces are large, and joblib takes long to import.
+    from joblib import cpu_count, delayed  # noqa: PLC0415
+
+    from planner.search.processes import at_once  # noqa: PLC0415
+
+    affordable = min(stop.memory / 2 / WORKER_BYTES, len(slices))
+    jobs = min(cpu_count(), int(affordable))
+    if jobs < 2:
         yield from (priced_part(listing, some, most) for some in slices)
         return
     whole = slice(None)
     work = (delayed(priced_part)(listing.only(s), whole, most) for s in slices)
     yield from at_once(work, jobs)
-
-
-def _affordable(stop: Stop) -> int:
-    """Processes that a limit on memory allows beside this process. [1]."""
-    if stop.memory == float("inf"):
-        return int(cpu_count())
-    return int(stop.memory / 2 / WORKER_BYTES)
 
 
 def priced_part(listing: Listing, some: slice, most: float) -> Part:

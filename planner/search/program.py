@@ -5,11 +5,10 @@ whole layers. So no bound rests on floating point.
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from ortools.linear_solver import pywraplp
 
 from planner.cost.linear import Linear, Lines
 from planner.cost.meshes import Ints
@@ -19,6 +18,9 @@ from planner.search.least import least_values
 from planner.search.memory import most_layers
 from planner.search.rooms import memory_lines
 from planner.specs.table import StageCosts
+
+if TYPE_CHECKING:
+    from ortools.linear_solver import pywraplp
 
 GRAINS = (1 << 20, 1 << 14)
 """Multipliers are rounded to one of these fractions of one. [1]"""
@@ -78,7 +80,7 @@ class _Row(NamedTuple):
     """A row of the program, which the solver has as ``unit * line``."""
 
     line: Linear
-    row: pywraplp.Constraint
+    row: "pywraplp.Constraint"
     unit: float
 
 
@@ -90,6 +92,9 @@ class LayerProgram:
     """
 
     def __init__(self, costs: StageCosts, loads: Loads | None = None) -> None:
+        # Few jobs need the solver, which takes long to import.
+        from ortools.linear_solver import pywraplp  # noqa: PLC0415
+
         self.costs, self.loads = costs, loads or Loads.of(costs)
         self.solver = pywraplp.Solver.CreateSolver("GLOP")
         self.solver.SetSolverSpecificParametersAsString(PARAMETERS)
@@ -129,7 +134,7 @@ class LayerProgram:
 
     def _add_row(
         self, factors: npt.NDArray[Any], low: float, high: float
-    ) -> pywraplp.Constraint:
+    ) -> "pywraplp.Constraint":
         """Add a row, setting what is not zero alone."""
         row = self.solver.Constraint(low, high)
         flat = factors.ravel()
@@ -193,7 +198,7 @@ class LayerProgram:
         Returns:
             Optimum, or None where the solver gave up.
         """
-        if self.solver.Solve() != pywraplp.Solver.OPTIMAL:
+        if self.solver.Solve() != self.solver.OPTIMAL:
             return None
         values = np.array([count.solution_value() for count in self.counts])
         whole = self.solver.Objective().Value() * 1e3

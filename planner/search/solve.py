@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 from ortools.sat.python import cp_model as cp
@@ -15,19 +13,16 @@ from planner.cost.pipeline import (
     fits,
     graph_of,
     stage_vectors,
-    step_ns,
 )
 from planner.schedules.simulator import critical_path
-from planner.search.blocks import block_counts
 from planner.search.constraints import Constraints
+from planner.search.mesh_answer import ROUNDS, MeshAnswer, Outcome
 from planner.search.paths import even_counts, in_class
 from planner.search.stop import Stop
 from planner.search.variables import Variables
 from planner.search.worst import worst_step
 from planner.specs.table import StageCosts
 
-ROUNDS = 400
-"""Most solve-simulate-cut rounds for one mesh. [1]"""
 WORK = (0.3, 8.0)
 """Deterministic time of a solver call, from the first to the longest. [1]
 
@@ -38,32 +33,6 @@ MOST, EXACT = 2**61, 2**53
 solver's floating-point bound is exact: 104 days. [ns]"""
 LOOK = 0.1
 """Time between two looks at the limits while the solver runs. [s]"""
-
-
-class Outcome(StrEnum):
-    """Result for a mesh after solving it."""
-
-    SOLVED = "solved"
-    """Bound equals value."""
-    CUT_OFF = "cut off"
-    """Proven no better than the incumbent."""
-    INFEASIBLE = "infeasible"
-    """Proven to fit in no split."""
-    OPEN = "open"
-    """Work ran out: the bound is true, the value may not be the best."""
-
-
-@dataclass(frozen=True)
-class MeshAnswer:
-    """Best split found for one mesh, and a bound on all other splits."""
-
-    outcome: Outcome
-    bound: int
-    """Lower bound on every split of the mesh. [ns]"""
-    value: int | None = None
-    """Simulated step of the best split. [ns]"""
-    counts: Counts | None = None
-    rounds: int = 0
 
 
 def simulate(costs: StageCosts, counts: Counts) -> tuple[int, Linear]:
@@ -227,19 +196,3 @@ def solve_mesh(
     while answer.outcome is Outcome.OPEN and answer.rounds < ROUNDS:
         answer = solver.advance(None)
     return answer
-
-
-def settle(costs: StageCosts) -> MeshAnswer:
-    """Simulate the only split of a candidate with a block, where the split fits.
-
-    Args:
-        costs: The inner problem.
-
-    Returns:
-        Step of the split, which is also the bound; or INFEASIBLE.
-    """
-    counts = block_counts(costs)
-    if not fits(costs, counts):
-        return MeshAnswer(Outcome.INFEASIBLE, 0)
-    value = step_ns(costs, counts)
-    return MeshAnswer(Outcome.SOLVED, value, value, counts)

@@ -13,10 +13,10 @@ from planner.search.candidate import CandidateWork
 from planner.search.first_tier import BY_BOUND, NO_FIT, first_tier
 from planner.search.incumbents import Found, Incumbents, degrees, layout_fields
 from planner.search.memory import cannot_fit
+from planner.search.mesh_answer import MeshAnswer, Outcome, settle
 from planner.search.outcome import SearchOutcome
 from planner.search.paths import ShapePaths
 from planner.search.priced import PricedInOrder
-from planner.search.solve import MeshAnswer, Outcome, settle
 from planner.search.stop import Stop
 from planner.specs.table import StageCosts
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import yaml
 
-from hardware.characters import is_strange
+from hardware.characters import strange_in
 
 _PLAIN = re.compile(r"[\w@%+=:,./-]*", re.ASCII)
 _MARKDOWN = re.compile(r"([\\`<>|*\[\]])")
@@ -29,8 +29,8 @@ def shown(text: object, keep: str = "") -> str:
         The text, other strange characters as Python spells them. [text]
     """
     given = str(text)
-    strange = {c for c in given if is_strange(c)} - set(keep)
-    return given.translate({ord(c): _spelt(c) for c in strange})
+    strange = set(strange_in(given)).difference(keep)
+    return given.translate({ord(c): _spelt(c) for c in strange}) if strange else given
 
 
 def comment(text: object) -> str:

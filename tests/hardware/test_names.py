@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hardware import catalog
+from hardware.characters import is_strange
 from hardware.fleets import TierSpec
 from hardware.names import (
     LONGEST_LINE,
     LONGEST_NAME,
-    is_strange,
     name_like,
     one_line,
     plain_name,

@@ -1,8 +1,6 @@
 """`planner memory` prints, writes JSON, fails when asked to, and is quick."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -156,14 +154,3 @@ def test_an_answer_prices_few_tables(
     done = CliRunner().invoke(app, ["memory", file, "--json", "-"])
     assert done.exit_code == 0, done.output
     assert 5 < len(filled) < 100
-
-
-def test_memory_needs_neither_the_solver_nor_the_graph() -> None:
-    code = (
-        "import sys, planner.cli.memory; "
-        "print([m for m in ('ortools', 'networkx', 'pandas') if m in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True
-    )
-    assert done.stdout.strip() == "[]"

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from planner.case import Case
 from planner.errors import BadInputError
-from planner.explain import as_error, ask, contradiction, is_legal
+from planner.explain import as_error, contradiction, is_legal
 from planner.explain.ask import variants_of
-from planner.search import context
+from planner.search import context, emptiness
 from planner.search.emptiness import easiest, is_empty, thin
 from planner.search.space import enumerate_space
 
@@ -185,7 +185,7 @@ def test_a_clash_of_two_limits_asks_little_about_legality(
     """Limits that matter little are dropped together, and nothing is priced for it."""
     job = case({"pp": 1, "vpp": 2}, framework="megatron", global_batch=128)
     asked, priced = [], []
-    monkeypatch.setattr(ask, "is_empty", lambda v: asked.append(v) or is_empty(v))
+    monkeypatch.setattr(emptiness, "is_empty", lambda v: asked.append(v) or is_empty(v))
     monkeypatch.setattr(context, "_prices", lambda *_: priced.append(1))
     found = contradiction(job)
     assert {limit.field for limit in found.limits} == {"search.pp", "search.vpp"}

@@ -23,7 +23,7 @@ from planner.search.exhaustive import (
     count_plans,
     splits,
 )
-from planner.search.solve import Outcome, settle
+from planner.search.mesh_answer import Outcome, settle
 from planner.search.space import Space, enumerate_space
 from planner.specs.blocks import recomputed_block, with_block
 from planner.specs.layout import PartialLayout, RecomputeRange, Stage

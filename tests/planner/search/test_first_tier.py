@@ -80,7 +80,7 @@ def test_several_processes_give_the_same_bounds(
     one = first_tier.first_tier(job, most)
 
     monkeypatch.setattr(first_tier, "PARALLEL_FROM", 1)
-    monkeypatch.setattr(first_tier, "cpu_count", lambda: 2)
+    monkeypatch.setattr("joblib.cpu_count", lambda: 2)
     several = first_tier.first_tier(job, most)
 
     assert np.array_equal(one.bounds, several.bounds)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from hardware.characters import is_strange
+from hardware.characters import is_strange, strange_in
 from planner.launch.render import _environment
 from planner.report.pages.frame import script_json
 from planner.specs.escape import (
@@ -41,6 +41,13 @@ PAYLOADS = (
     "[x](javascript:owned())",
 )
 TEXTS = st.text(MARKS, max_size=12) | st.text(max_size=20) | st.sampled_from(PAYLOADS)
+
+
+def test_no_strange_character_is_printable() -> None:
+    """Printable text holds nothing strange, so it is not searched."""
+    assert not [
+        c for c in map(chr, range(0x110000)) if is_strange(c) and strange_in(c) != [c]
+    ]
 
 
 @given(TEXTS)
