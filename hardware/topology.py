@@ -15,7 +15,7 @@ Each node of the graph is a tuple:
 - (tier name, k): unit k of a tier.
 - ("core", 0): the core above the last tier.
 
-Every edge has a capacity, one direction. [B/s]
+Every edge has `capacity`, one direction. [B/s]
 """
 
 from collections import defaultdict
@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import groupby, pairwise, permutations, product
 from math import isfinite
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,14 +39,14 @@ from hardware.placement import (
     point_to_point_view,
 )
 
+if TYPE_CHECKING:
+    import networkx as nx
+
 Pattern = Literal["ring", "all-to-all", "point-to-point"]
 """Traffic that a group makes."""
 
 Vertex = tuple[str, int]
 """A node of the graph: kind and number."""
-
-Graph = dict[Vertex, dict[Vertex, float]]
-"""Neighbours of each node, with the capacity of the edge, one direction. [B/s]"""
 
 Flow = tuple[int, int, float]
 """Source rank, target rank, bytes per byte of the pattern's rate. [1]"""
@@ -147,41 +147,45 @@ class ClusterTopology:
         """
         return point_to_point_view(self.fabric, stride, size)
 
-    def graph(self) -> Graph:
+    def graph(self) -> "nx.Graph[Vertex]":
         """The cluster as a graph: GPUs, NVSwitches, NICs, tier units, core.
 
         Returns:
-            Neighbours of each node, with the capacity of the edge. [B/s]
+            Graph with `capacity` on each edge, one direction. [B/s]
         """
-        graph: Graph = defaultdict(dict)
+        import networkx as nx  # noqa: PLC0415  # what prices needs no graph
+
+        graph: nx.Graph[Vertex] = nx.Graph()
         self._join_domains(graph)
         for r in range(self.gpus):
             leaf = self._above(r, 0)
-            _join(graph, ("gpu", r), ("nic", r), self.fabric.nic_share)
-            _join(graph, ("nic", r), leaf, self.fabric.nic_share)
+            graph.add_edge(("gpu", r), ("nic", r), capacity=self.fabric.nic_share)
+            graph.add_edge(("nic", r), leaf, capacity=self.fabric.nic_share)
         for i, tier in enumerate(self.cluster.spec.tiers):
             first = 0
             for unit, present in enumerate(self.fabric.ranks_of(i + 1).tolist()):
                 rate = present * self.fabric.nic_share / tier.oversubscription
                 above = self._above(first, i + 1)
-                _join(graph, (tier.name, unit), above, rate)
+                graph.add_edge((tier.name, unit), above, capacity=rate)
                 first += present
         return graph
 
-    def _join_domains(self, graph: Graph) -> None:
+    def _join_domains(self, graph: "nx.Graph[Vertex]") -> None:
         """Add the switch, mesh or bus that joins the GPUs of each domain."""
         fabric = self.fabric
         joint = "bus" if self.cluster.scale_up.topology == "bus" else "nvswitch"
         for r in range(self.gpus):
             d = self._domain(r)
             if fabric.mesh_link is None:
-                _join(graph, ("gpu", r), (joint, d), fabric.scale_up)
+                graph.add_edge(("gpu", r), (joint, d), capacity=fabric.scale_up)
             else:
                 for peer in range(max(0, r - fabric.domain), r):
                     if self._domain(peer) == d:
-                        _join(graph, ("gpu", r), ("gpu", peer), fabric.mesh_link)
+                        ends = ("gpu", r), ("gpu", peer)
+                        graph.add_edge(*ends, capacity=fabric.mesh_link)
             if self._staged:
-                _join(graph, (joint, d), ("host-memory", d), fabric.staging)
+                memory = ("host-memory", d)
+                graph.add_edge((joint, d), memory, capacity=fabric.staging)
 
     @property
     def _staged(self) -> bool:
@@ -194,7 +198,7 @@ class ClusterTopology:
         return (tiers[i].name, self._unit(i + 1, rank)) if i < len(tiers) else CORE
 
     @cached_property
-    def _routes(self) -> Graph:
+    def _routes(self) -> "nx.Graph[Vertex]":
         """The graph, built once for routing."""
         return self.graph()
 
@@ -241,8 +245,8 @@ class ClusterTopology:
         for source, target, weight in flows:
             for edge in self._route(source, target):
                 loads[edge] += weight
-        graph = self._routes
-        times = (load / graph[a][b] for (a, b), load in loads.items())
+        edges = self._routes.edges
+        times = (load / edges[edge]["capacity"] for edge, load in loads.items())
         return max(times, default=0.0)
 
     def _route(self, source: int, target: int) -> list[tuple[Vertex, Vertex]]:
@@ -250,7 +254,9 @@ class ClusterTopology:
         stops: list[Vertex] = [("gpu", source), ("gpu", target)]
         if self._staged and self._domain(source) == self._domain(target):
             stops.insert(1, ("host-memory", self._domain(source)))
-        legs = (_shortest_path(self._routes, a, b) for a, b in pairwise(stops))
+        import networkx as nx  # noqa: PLC0415
+
+        legs = (nx.shortest_path(self._routes, a, b) for a, b in pairwise(stops))
         return [edge for leg in legs for edge in pairwise(leg)]
 
     def _domain(self, rank: int) -> int:
@@ -289,44 +295,6 @@ class ClusterTopology:
     def _peers_outside(self, rank: int, group: Sequence[int]) -> int:
         """Ranks of the group in other domains than this rank's."""
         return sum(self._domain(peer) != self._domain(rank) for peer in group)
-
-
-def _join(graph: Graph, one: Vertex, other: Vertex, capacity: float) -> None:
-    """Add an edge of so many bytes per second each way."""
-    graph[one][other] = graph[other][one] = capacity
-
-
-def _shortest_path(graph: Graph, source: Vertex, target: Vertex) -> list[Vertex]:
-    """Nodes of a shortest path, searched breadth first from both ends."""
-    sides: list[dict[Vertex, Vertex]] = [{source: source}, {target: target}]
-    fringes = [[source], [target]]
-    while not (meeting := sides[0].keys() & sides[1].keys()):
-        side = int(len(fringes[1]) < len(fringes[0]))
-        fringes[side] = _next_fringe(graph, fringes[side], sides[side])
-    middle = min(meeting)
-    before, after = (_back(side, middle) for side in sides)
-    return [*reversed(before), *after[1:]]
-
-
-def _next_fringe(
-    graph: Graph, fringe: Sequence[Vertex], side: dict[Vertex, Vertex]
-) -> list[Vertex]:
-    """Nodes an edge beyond the fringe, each noted with the node before it."""
-    found = []
-    for here in fringe:
-        for there in graph[here]:
-            if there not in side:
-                side[there] = here
-                found.append(there)
-    return found
-
-
-def _back(side: dict[Vertex, Vertex], node: Vertex) -> list[Vertex]:
-    """Nodes from a node back to the end at which the search of a side began."""
-    path = [node]
-    while side[path[-1]] != path[-1]:
-        path.append(side[path[-1]])
-    return path
 
 
 def _to_the_next(group: Sequence[int]) -> Iterator[Flow]:

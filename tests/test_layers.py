@@ -1,4 +1,4 @@
-"""A room imports only rooms on lower floors; solver and print stay in theirs."""
+"""A room imports only rooms on lower floors; solver, graph and print stay in theirs."""
 
 import ast
 from collections.abc import Iterator
@@ -100,9 +100,10 @@ def test_a_module_imports_only_rooms_below_its_own(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=module_of)
-def test_the_solver_is_in_one_place(path: Path) -> None:
+def test_the_solver_and_the_graph_are_in_one_place(path: Path) -> None:
     top = {module.split(".")[0] for module in imports(path)}
     assert "ortools" not in top or room(module_of(path)) == "planner.search"
+    assert "networkx" not in top or module_of(path) == "hardware.topology"
 
 
 def prints_or_exits(node: ast.AST) -> bool:
