@@ -5,9 +5,10 @@ from typing import cast
 
 import numpy as np
 
-from planner.cost.meshes import ORDERS, Meshes
+from planner.cost.meshes import Meshes
 from planner.cost.pipeline import Counts
 from planner.cost.workload import Workload
+from planner.specs.axes import ORDERS
 from planner.specs.context import CP_KINDS
 from planner.specs.layout import Layout, PoolStages, RecomputeRange, Schedule, Stage
 

@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator
 from planner.cost.workload import Workload
 from planner.models.blocks import Mlp, Moe
 from planner.schedules.placement import V_SHAPED, placement
+from planner.specs.axes import NUMBERS
 from planner.specs.context import cp_family
 from planner.specs.formats import FORMAT_AXES
 from planner.specs.layout import Layout, Stage
-from planner.specs.search import AXES, SETTINGS
+from planner.specs.search import SETTINGS
 from planner.verify.fleet import ranks
 from planner.verify.offload import offload_breaches
 from planner.verify.recompute import kinds_used, recompute_breaches
@@ -256,7 +257,7 @@ def _expert_ranks(layout: Layout) -> Sentences:
 def _user_limits(workload: Workload, layout: Layout) -> Sentences:
     """Every choice is within the user's limits."""
     search = workload.search
-    for axis in (*AXES, "zero_stage"):
+    for axis in [axis.name for axis in NUMBERS]:
         value = getattr(layout, axis)
         if not search.allows(axis, value):
             yield f"the search block limits {axis} to {_shown(search, axis)}: {value}"
