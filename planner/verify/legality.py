@@ -6,7 +6,7 @@ from planner.cost.workload import Workload
 from planner.models.blocks import Mlp, Moe
 from planner.schedules.placement import V_SHAPED, placement
 from planner.specs.axes import NUMBERS
-from planner.specs.context import cp_family
+from planner.specs.context import MIXED, cp_family, inner_degree
 from planner.specs.formats import FORMAT_AXES
 from planner.specs.layout import Layout, Stage
 from planner.specs.search import SETTINGS
@@ -62,11 +62,10 @@ def _sequence(workload: Workload, layout: Layout) -> Sentences:
 def _ulysses(workload: Workload, layout: Layout) -> Sentences:
     """Groups of Ulysses divide the context ranks, and share out whole heads."""
     cp, kind = layout.cp, layout.cp_kind
-    mixed = kind not in ("ring", "all-gather", "ulysses")
-    dealt = int(kind[len("ulysses") : -len("+ring")]) if mixed else cp
-    if cp == 1 or kind in ("ring", "all-gather"):
+    dealt = inner_degree(kind, cp)
+    if cp == 1 or dealt == 1:
         return
-    if mixed and (cp % dealt or dealt == cp):
+    if cp_family(kind) == MIXED and (cp % dealt or dealt == cp):
         yield f"{kind} needs groups of {dealt} that divide cp {cp}, and two or more"
     copies, ranks = workload.framework.limits.ulysses_copies_keys, layout.tp * dealt
     for layer in workload.kinds:
