@@ -7,6 +7,7 @@ from planner.cost.workload import Workload
 from planner.errors import BadInputError, did_you_mean
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import read_stack, stack_names
+from planner.specs.axes import AXES, WORDS, Axis
 from planner.specs.context import cp_family
 from planner.specs.framework import Framework
 from planner.specs.lacks import Lack
@@ -14,24 +15,14 @@ from planner.specs.limits import Limits
 from planner.specs.recompute import block_of
 from planner.specs.search import SearchSpec, limit_words
 
-WORDED = {
-    "schedule": "schedules",
-    "order": "orders",
-    "recompute": "recompute",
-    "cp_kind": "cp_kinds",
-}
-"""Axes with words as values, and the field of `Limits` that lists those words."""
-ONE_CHUNK = frozenset({"1f1b", "gpipe", "zb-h1"})
-"""Schedules of one chunk a rank. [text]"""
-
 Rule = Callable[[Limits, SearchSpec], str | None]
 """Says what a framework lacks for the limit on an axis, or None."""
 
 
-def _known(limits: Limits, axis: str) -> Sequence[str]:
+def _known(limits: Limits, axis: Axis) -> Sequence[str]:
     """Words of an axis, combinations of recomputed modules among them."""
-    words: tuple[str, ...] = getattr(limits, WORDED[axis])
-    return words + limits.recompute_modules * (axis == "recompute")
+    words: tuple[str, ...] = getattr(limits, axis.limit)
+    return words + limits.recompute_modules * (axis.name == "recompute")
 
 
 def _blocks(search: SearchSpec) -> set[str]:
@@ -39,58 +30,66 @@ def _blocks(search: SearchSpec) -> set[str]:
     return {word for word in search.words("recompute") if block_of(word)}
 
 
-def _words(axis: str) -> Rule:
+def _words(axis: Axis) -> Rule:
     """Rule that a framework has one of the words that an axis is limited to."""
+    name = axis.name
 
     def lacks(limits: Limits, search: SearchSpec) -> str | None:
-        families = {cp_family(word) for word in search.words(axis)}
+        families = {cp_family(word) for word in search.words(name)}
         for word in _known(limits, axis):
-            if search.allows_text(axis, word) or word in families:
+            if search.allows_text(name, word) or word in families:
                 return None
-        if axis == "recompute" and limits.recompute_blocks and _blocks(search):
+        if name == "recompute" and limits.recompute_blocks and _blocks(search):
             return None
-        return f"of {axis} it has {', '.join(getattr(limits, WORDED[axis]))}"
+        return f"of {name} it has {', '.join(getattr(limits, axis.limit))}"
 
     return lacks
 
 
-def _one(axis: str, has: Callable[[Limits], bool], words: str) -> Rule:
+def _one(axis: Axis) -> Rule:
     """Rule that a framework has an axis, or that the limit allows a degree of 1."""
 
     def lacks(limits: Limits, search: SearchSpec) -> str | None:
-        return None if has(limits) or search.allows(axis, 1) else words
+        if getattr(limits, axis.limit) or search.allows(axis.name, 1):
+            return None
+        return f"it has no {axis.feature}"
 
     return lacks
 
 
-def _zero(limits: Limits, search: SearchSpec) -> str | None:
-    stages = limits.zero_stages
-    if any(search.allows("zero_stage", stage) for stage in stages):
-        return None
-    return f"its ZeRO stages are {' and '.join(map(str, stages))}"
+def _stages(axis: Axis) -> Rule:
+    """Rule that a framework has one of the numbers that an axis is limited to."""
+
+    def lacks(limits: Limits, search: SearchSpec) -> str | None:
+        known: tuple[int, ...] = getattr(limits, axis.limit)
+        if any(search.allows(axis.name, number) for number in known):
+            return None
+        return f"its {axis.told} stages are {' and '.join(map(str, known))}"
+
+    return lacks
 
 
-def _sequence_parallel(limits: Limits, search: SearchSpec) -> str | None:
-    wanted = search.sp
-    if wanted is None or wanted in limits.sequence_parallel or not wanted:
-        return None
-    return "it has no sequence parallelism"
+def _switch(axis: Axis) -> Rule:
+    """Rule that a framework has an axis that the user wants on."""
+
+    def lacks(limits: Limits, search: SearchSpec) -> str | None:
+        wanted = getattr(search, axis.name)
+        can = not wanted or wanted in getattr(limits, axis.limit)
+        return None if can else f"it has no {axis.feature}"
+
+    return lacks
 
 
-RULES: dict[str, Rule] = {
-    "pp": _one("pp", lambda its: its.pipeline, "it has no pipeline"),
-    "vpp": _one(
-        "vpp",
-        lambda its: its.pipeline and bool(set(its.schedules) - ONE_CHUNK),
-        "it has no schedule of several chunks",
-    ),
-    "ep": _one("ep", lambda its: its.expert_parallel, "it has no expert parallelism"),
-    "cp": _one("cp", lambda its: its.context_parallel, "it has no context parallelism"),
-    "etp": _one("etp", lambda its: its.expert_tensor, "it has no expert tensor axis"),
-    "zero_stage": _zero,
-    "sp": _sequence_parallel,
-    **{axis: _words(axis) for axis in WORDED},
-}
+def _rule(axis: Axis) -> Rule:
+    """Rule of an axis by its kind of values."""
+    if axis in WORDS:
+        return _words(axis)
+    if axis.values:
+        return _stages(axis) if axis.is_number else _switch(axis)
+    return _one(axis)
+
+
+RULES = {axis.name: _rule(axis) for axis in AXES if axis.limit}
 """Rule of each axis for a framework."""
 
 
@@ -170,21 +169,21 @@ def refuse_unknown_words(search: SearchSpec) -> None:
     Raises:
         BadInputError: A word that no framework has, with the nearest.
     """
-    limited = {axis: its for axis, its in WORDED.items() if search.words(axis)}
-    for axis, listing in limited.items():
+    for axis in (axis for axis in WORDS if search.words(axis.name)):
         every = [f.limits for f in FRAMEWORKS]
         every += [limits for f in FRAMEWORKS for _, limits in _stacks(f)]
         known = {word for limits in every for word in _known(limits, axis)}
-        known |= _blocks(search) if axis == "recompute" else set()
-        shown = {word for limits in every for word in getattr(limits, listing)}
+        known |= _blocks(search) if axis.name == "recompute" else set()
+        shown = {word for limits in every for word in getattr(limits, axis.limit)}
         more = ", full:N or modules with + between them (Megatron-Core)"
-        for word in search.words(axis):
+        for word in search.words(axis.name):
             if cp_family(word) not in known:
                 raise BadInputError(
                     f"no framework has this; {did_you_mean(word, known)}",
-                    field=f"search.{axis}",
+                    field=f"search.{axis.name}",
                     value=word,
-                    allowed=", ".join(sorted(shown)) + more * (axis == "recompute"),
+                    allowed=", ".join(sorted(shown))
+                    + more * (axis.name == "recompute"),
                 )
 
 

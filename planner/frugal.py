@@ -9,13 +9,14 @@ from hardware.catalog import Cluster, resolve_cluster
 from hardware.topology import ClusterTopology
 from planner.cost.estimate import memory_estimate, price
 from planner.cost.layouts import layout_of
-from planner.cost.meshes import ORDERS, Floats, Meshes
+from planner.cost.meshes import Floats, Meshes
 from planner.cost.pricing import Pricing
 from planner.cost.table import CostTable, fill_table
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.search.paths import even_counts, in_class
 from planner.search.space import Space, enumerate_space
+from planner.specs.axes import AXES
 from planner.specs.estimate import MemoryEstimate
 from planner.specs.layout import Layout
 from planner.specs.table import BLOCK
@@ -103,7 +104,7 @@ def _least(workload: Pricing) -> Pricing:
     buffers of one more communicator.
     """
     given, limits = workload.search, workload.framework.limits
-    least: dict[str, object] = {"micro_batch": 1, "vpp": 1, "order": ORDERS[0]}
+    least = {axis.name: axis.default for axis in AXES if axis.is_lean}
     if FULL in limits.recompute:
         least["recompute"] = FULL
     free = {k: v for k, v in least.items() if getattr(given, k) is None}

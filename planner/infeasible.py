@@ -13,14 +13,16 @@ from planner.cost.mixed import price_meshes
 from planner.cost.pricing import Pricing
 from planner.cost.table import CostTable
 from planner.cost.workload import Workload
-from planner.reasons import gpus_words, recompute_words
+from planner.reasons import gpus_words
 from planner.search.first_tier import PART
 from planner.search.outcome import SearchOutcome
 from planner.search.paths import even_counts, in_class
 from planner.search.space import Enumerator, Space
 from planner.search.stop import Stop, StoppedError
+from planner.specs.axes import AXIS, MESH
 from planner.specs.estimate import StageMemory
 from planner.specs.layout import Layout, Offload
+from planner.specs.layout_text import recompute_words
 from planner.specs.offload import offload_text
 from planner.variants import variants
 
@@ -86,10 +88,9 @@ def _words(footprint: Footprint) -> str:
     """Degrees and settings of a layout."""
     layout, workload = footprint.layout, footprint.workload
     chosen = workload.chosen
+    told = (*MESH, AXIS["zero_stage"], AXIS["micro_batch"])
     parts = [
-        *(f"{axis} {getattr(layout, axis)}" for axis in ("tp", "pp", "cp", "dp")),
-        f"ZeRO {layout.zero_stage}",
-        f"micro-batch {layout.micro_batch}",
+        *(f"{axis.told} {axis.of(layout)}" for axis in told),
         f"recompute {recompute_words(layout)}",
         *(f"{name} {value}" for name, value in chosen.items()),
         offload_text(layout.offload),

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from planner.cost.estimate import estimate
 from planner.cost.layouts import layout_of
-from planner.cost.meshes import ORDERS, Meshes
+from planner.cost.meshes import Meshes
 from planner.cost.mixed import price_meshes
 from planner.cost.modules import combinations, is_known, known_kinds
 from planner.cost.pipeline import Counts, rank_blocks, step_ns
@@ -24,11 +25,13 @@ from planner.search.blocks import block_counts
 from planner.search.fleet import divisors
 from planner.search.paths import even_counts, in_class
 from planner.search.switches import chosen_together
+from planner.specs.axes import FIELDS, MESH, NUMBERS, ORDERS
 from planner.specs.blocks import with_block
 from planner.specs.estimate import MemoryEstimate
 from planner.specs.layout import (
     Layout,
     PartialLayout,
+    PoolStages,
     RecomputeRange,
     Stage,
     even_layers,
@@ -191,34 +194,29 @@ def _refuse_offload(workload: Pricing, degrees: Degrees) -> None:
 
 def _degrees(workload: Pricing, partial: PartialLayout) -> Degrees:
     """Every degree, from the user or by default."""
-    limits = workload.framework.limits
-    tp, pp, cp = (getattr(partial, axis) or 1 for axis in ("tp", "pp", "cp"))
+    limits, given = workload.framework.limits, partial.given()
+    at: Degrees = {axis.name: given.get(axis.name, axis.default) for axis in FIELDS}
+    if partial.schedule in V_SHAPED and partial.vpp is None:
+        at["vpp"] = 2
     micro_batch = partial.micro_batch or 1
-    dp = partial.dp or _replicas(workload, partial, tp * pp * cp, micro_batch)
-    vpp = partial.vpp or (2 if partial.schedule in V_SHAPED else 1)
-    zero = limits.default_zero(pp=pp, ranks=dp * cp)
-    sp = tp > 1 and limits.sequence_parallel[0]
-    return {
-        "tp": tp,
-        "sp": sp if partial.sp is None else partial.sp,
-        "pp": pp,
-        "vpp": vpp,
-        "cp": cp,
-        "cp_kind": partial.cp_kind or (limits.cp_kinds[0] if cp > 1 else "all-gather"),
-        "ep": partial.ep or 1,
-        "etp": partial.etp or 1,
-        "dp": dp,
-        "dp_shard": partial.dp_shard or dp * cp,
-        "zero_stage": zero if partial.zero_stage is None else partial.zero_stage,
-        "micro_batch": micro_batch,
-        "grad_accum": partial.grad_accum
-        or max(workload.sequences // (dp * micro_batch), 1),
-        "schedule": partial.schedule or ("interleaved" if vpp > 1 else "1f1b"),
-        "pools": tuple(
-            pool.model_copy(update={"tp": pool.tp or tp, "dp": pool.dp or dp})
-            for pool in partial.pools
-        ),
+    each = prod(at[axis.name] for axis in MESH if axis.name != "dp")
+    dp = partial.dp or _replicas(workload, partial, each, micro_batch)
+    accum = max(workload.sequences // (dp * micro_batch), 1)
+    at |= {"dp": dp, "grad_accum": partial.grad_accum or accum}
+    at |= {
+        axis.name: axis.filled(limits, at)
+        for axis in FIELDS
+        if axis.filled and axis.name not in given
     }
+    return at | {"pools": _own_degrees(partial, at)}
+
+
+def _own_degrees(partial: PartialLayout, at: Degrees) -> tuple[PoolStages, ...]:
+    """Pools of a fleet, each with its own degrees or those of the layout."""
+    return tuple(
+        pool.model_copy(update={"tp": pool.tp or at["tp"], "dp": pool.dp or at["dp"]})
+        for pool in partial.pools
+    )
 
 
 def _replicas(
@@ -262,8 +260,8 @@ def _refuse_illegal(workload: Workload, layout: Layout) -> None:
 
 
 def _shown(layout: Layout) -> str:
-    names = ("tp", "pp", "vpp", "cp", "ep", "etp", "dp", "dp_shard", "micro_batch")
-    return ",".join(f"{name}={getattr(layout, name)}" for name in names)
+    told = [axis for axis in NUMBERS if axis.name != "zero_stage"]
+    return ",".join(f"{axis.name}={axis.of(layout)}" for axis in told)
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 
-from planner.specs.blocks import recomputed_block
 from planner.specs.estimate import Estimate, StageMemory
-from planner.specs.layout import Layout
+from planner.specs.layout_text import degrees_changed
 from planner.specs.offload import offload_text
-from planner.specs.recompute import block_name
 from planner.specs.result import Explanation, RankedPlan
 
 CAUSE_WORDS = {
@@ -46,10 +44,6 @@ def gpus_words(gpus: int, per_node: int = 0) -> str:
         where = f"{-(-gpus // per_node):,} nodes" if nodes else f"a node of {per_node}"
         return f"{words} (of {where})"
     return f"{words} ({nodes:,} node{'s' * (nodes != 1)} of {per_node})"
-
-
-SEVERAL = " and "
-"""Separator between the recompute kinds of one layout. [text]"""
 
 
 def _differences(best: Estimate, other: Estimate) -> list[tuple[str, float]]:
@@ -114,7 +108,10 @@ def changes(best: RankedPlan, other: RankedPlan) -> str:
     Returns:
         Settings and degrees with commas between them. [text]
     """
-    differing = [*_settings_changed(best, other), *_degrees_changed(best, other)]
+    differing = [
+        *_settings_changed(best, other),
+        *degrees_changed(best.layout, other.layout),
+    ]
     return ", ".join(differing) or "its own variants"
 
 
@@ -130,67 +127,6 @@ def _settings_changed(best: RankedPlan, other: RankedPlan) -> list[str]:
     if best.layout.offload != other.layout.offload:
         changed.append(offload_text(other.layout.offload) or "offload none")
     return changed
-
-
-def _degrees_changed(best: RankedPlan, other: RankedPlan) -> list[str]:
-    """Degrees and recompute where they differ."""
-    axes = (
-        "tp",
-        "sp",
-        "pp",
-        "vpp",
-        "cp",
-        "ep",
-        "etp",
-        "dp",
-        "dp_shard",
-        "zero_stage",
-        "micro_batch",
-        "order",
-    )
-    ours, theirs = best.layout, other.layout
-    differing = [
-        f"{axis} {getattr(theirs, axis)}"
-        for axis in axes
-        if getattr(ours, axis) != getattr(theirs, axis)
-        and not (axis == "sp" and theirs.tp == 1)
-    ]
-    if pools_words(ours) != pools_words(theirs):
-        differing.append(pools_words(theirs))
-    if recompute_words(ours) != recompute_words(theirs):
-        differing.append(f"recompute {recompute_words(theirs)}")
-    return differing
-
-
-def pools_words(layout: Layout) -> str:
-    """The pools of a mixed fleet and the pipeline ranks on them.
-
-    Args:
-        layout: A complete layout. [-]
-
-    Returns:
-        `h100 0-3, a100 4-5`; empty on a fleet of one kind. [text]
-    """
-    ranks = [(pool.pool, pool.stages[0], pool.stages[-1]) for pool in layout.pools]
-    return ", ".join(
-        f"{name} {first}" + f"-{last}" * (last > first) for name, first, last in ranks
-    )
-
-
-def recompute_words(layout: Layout) -> str:
-    """The recompute kinds that a layout uses.
-
-    Args:
-        layout: A complete layout. [-]
-
-    Returns:
-        Names of the kinds with `and` between them, or of a block as `full:2`. [text]
-    """
-    block = recomputed_block(layout.stages)
-    if block:
-        return block_name(block)
-    names = {part.kind for stage in layout.stages for part in stage.recompute}
-    return SEVERAL.join(sorted(names)) or "none"
 
 
 def _binding(best: Estimate) -> tuple[str, ...]:

@@ -83,9 +83,8 @@ def refuse_long(workload: Workload, degrees: Mapping[str, object]) -> None:
         BadInputError: Says how long the step is, and how long it may be.
     """
     schedule, zero = str(degrees["schedule"]), degrees["zero_stage"]
-    pp, vpp, micro_batches = (
-        int(str(degrees[name])) for name in ("pp", "vpp", "grad_accum")
-    )
+    pp, vpp = int(str(degrees["pp"])), int(str(degrees["vpp"]))
+    micro_batches = int(str(degrees["grad_accum"]))
     grouped = workload.framework.recipe.gradients_reduced_per_group and zero == 2
     every = pp if grouped else None
     if not folds(schedule, pp, vpp, micro_batches, every):

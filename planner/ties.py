@@ -5,13 +5,14 @@ from dataclasses import dataclass
 
 from planner.cost.pricing import Pricing
 from planner.frameworks.sanity import compared
+from planner.specs.axes import DEGREES
 from planner.specs.context import cp_family
 from planner.specs.estimate import Estimate
 from planner.specs.layout import Layout
+from planner.specs.layout_text import recompute_kinds
 from planner.specs.offload import offload_text
 from planner.specs.result import Tie, TiedPlan
 
-_DEGREES = ("tp", "pp", "vpp", "cp", "ep", "etp", "dp")
 ROBUST_RULE = (
     "more free memory, in steps of the memory model's error; then fewer axes; then "
     "what the framework does by itself; then the faster"
@@ -47,8 +48,8 @@ class Contender:
     @property
     def axes(self) -> int:
         """Degrees above one; recompute and offload count as one each. [1]."""
-        split = len([name for name in _DEGREES if getattr(self.layout, name) > 1])
-        kinds = {part.kind for s in self.layout.stages for part in s.recompute}
+        split = len([axis for axis in DEGREES if axis.of(self.layout) > 1])
+        kinds = {*recompute_kinds(self.layout)}
         return split + bool(kinds - {"none"}) + bool(offload_text(self.layout.offload))
 
 

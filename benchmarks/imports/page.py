@@ -2,7 +2,7 @@
 
 from benchmarks.imports.cases import ROOT, Case, cases, priced, reading_of
 from planner.errors import BadInputError
-from planner.launch.gaps import in_short
+from planner.specs.layout_text import degrees_text
 from planner.specs.result import RankedPlan
 
 PAGE = ROOT / "docs" / "imports.md"
@@ -49,7 +49,7 @@ def figures(plan: RankedPlan) -> tuple[str, ...]:
     its = plan.estimate
     step, memory = its.step_time_s, its.memory
     return (
-        in_short(plan.layout).replace(",", ", "),
+        degrees_text(plan.layout).replace(",", ", "),
         f"{step.value:.2f} s ({step.low:.2f} to {step.high:.2f})",
         f"{its.model_tflops_per_gpu.full_attention:.0f}",
         f"{memory.peak_device_gib.value:.0f} of {memory.capacity_gib:.0f} GiB: "

@@ -5,10 +5,11 @@ from typing import cast
 
 import numpy as np
 
-from planner.cost.meshes import ORDERS, Meshes
+from planner.cost.meshes import Meshes
 from planner.cost.pipeline import Counts
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
+from planner.specs.axes import ORDERS
 from planner.specs.context import CP_KINDS
 from planner.specs.layout import Layout, PoolStages, RecomputeRange, Schedule, Stage
 

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from hardware.placement import Levels
 from hardware.topology import ClusterTopology
+from planner.specs.axes import ORDERS
 from planner.specs.context import CP_KINDS, PLAIN, inner_degree
 from planner.specs.layout import Layout
 
@@ -16,7 +17,6 @@ Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int32]
 """Meshes as rows of their fields. [1], shape (meshes, fields)"""
 
-ORDERS = ("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp")
 PP_INSIDE = ORDERS.index("tp-cp-ep-pp-dp")
 INNER_DEGREES = np.array([inner_degree(kind, 1) for kind in CP_KINDS])
 """Ranks that deal heads out inside a ring, by kind. [1]"""

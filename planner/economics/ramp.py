@@ -8,14 +8,13 @@ from planner.cost.workload import Workload
 from planner.economics.stretches import Stretch
 from planner.errors import BadInputError
 from planner.predict import complete
+from planner.specs.axes import FIELDS
 from planner.specs.layout import Layout, PartialLayout
+from planner.specs.layout_text import recompute_kinds
 from planner.specs.result import RankedPlan
 from planner.specs.search import SearchSpec
 from planner.specs.training import RampStep
 from planner.verify.legality import rule_violations
-
-KEPT = ("tp", "sp", "pp", "cp", "cp_kind", "ep", "etp", "dp", "dp_shard", "zero_stage")
-"""Degrees that a smaller batch leaves as they are. [text]"""
 
 
 def stretches_of(
@@ -79,14 +78,12 @@ def _at_batch(workload: Workload, layout: Layout) -> Layout:
     fewer = layout.model_copy(update={"grad_accum": batch // wave})
     if not rule_violations(workload, fewer):
         return fewer
-    kept = {field: getattr(layout, field) for field in KEPT}
-    kept["offload"], kept["comm_dtype"] = layout.offload, layout.stated_formats
-    kinds = {part.kind for stage in layout.stages for part in stage.recompute}
-    if len(kinds) == 1:
-        kept["recompute"] = kinds.pop()
-    partial = PartialLayout(
-        **kept, vpp=1, micro_batch=layout.micro_batch, grad_accum=batch // wave
-    )
+    kept = {axis.name: axis.of(layout) for axis in FIELDS if axis.name != "order"}
+    kept |= {"vpp": 1, "schedule": "1f1b", "grad_accum": batch // wave}
+    kept |= {"offload": layout.offload, "comm_dtype": layout.stated_formats}
+    if len(kinds := recompute_kinds(layout)) == 1:
+        kept["recompute"] = kinds[0]
+    partial = PartialLayout.model_validate(kept)
     room = replace(workload, search=SearchSpec(space=workload.search.space))
     try:
         return complete(room, partial)

@@ -12,15 +12,14 @@ from planner.evidence.software import StackRule, year_of
 from planner.evidence.techniques import with_techniques
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import read_stack, with_stack
+from planner.specs.axes import ORDERS
 from planner.specs.context import FAMILIES
 from planner.specs.framework import Framework, Recipe, RecipeOverrides
-from planner.specs.layout import Order
 from planner.specs.limits import Limits
 from planner.specs.profile import Profile
 from planner.specs.states import StateBytes
 
 ANY_ZERO = (0, 1, 2, 3)
-ORDERS: tuple[Order, ...] = ("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp")
 UNFUSED = "unfused"
 WIDE_STATES = {
     0: StateBytes(weights=4, gradients=4),

@@ -6,9 +6,10 @@ from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.evidence.logs import Log
 from planner.evidence.outcome import Outcome
-from planner.evidence.price import peak_memory, short_layout
+from planner.evidence.price import peak_memory
 from planner.predict import predict
 from planner.specs.layout import PartialLayout
+from planner.specs.layout_text import packed_layout
 
 
 def logged_outcome(
@@ -51,7 +52,7 @@ def logged_outcome(
         moe=workload.model.expert_parameters > 0,
         seq_len=training.seq_len,
         precision=training.precision,
-        layout=short_layout(plan.layout),
+        layout=packed_layout(plan.layout),
         predicted_step_s=step.value,
         step_low_s=step.low,
         step_high_s=step.high,

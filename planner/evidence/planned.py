@@ -5,15 +5,18 @@ from pathlib import Path
 
 from planner.calibration_file import CalibrationFile
 from planner.cost.workload import Workload
+from planner.evidence.blocks import LayoutBlock
 from planner.evidence.logs import Log
 from planner.evidence.rows import Row
 from planner.evidence.skeleton import Block, measured_block
 from planner.evidence.unsupported import UnsupportedError
 from planner.models.architecture import Architecture
 from planner.resolve import resolve
+from planner.specs.axes import FIELDS, WORDS
 from planner.specs.escape import yaml_text
 from planner.specs.job import JobSpec
 from planner.specs.layout import Layout, PartialLayout
+from planner.specs.layout_text import recompute_kinds
 from planner.specs.training import TrainingSpec
 
 
@@ -81,11 +84,9 @@ def _job(training: TrainingSpec, framework: str) -> Block:
 
 
 def _layout(layout: Layout) -> Block:
-    names = ("tp", "sp", "pp", "vpp", "cp", "ep", "etp", "dp")
-    more = ("micro_batch", "grad_accum", "zero_stage")
-    kinds = {part.kind: None for stage in layout.stages for part in stage.recompute}
-    found: Block = {name: getattr(layout, name) for name in (*names, *more)}
-    return found | {"recompute": "+".join(kinds) or "none"}
+    known = LayoutBlock.model_fields.keys() - {axis.name for axis in WORDS}
+    found: Block = {a.name: a.of(layout) for a in FIELDS if a.name in known}
+    return found | {"recompute": "+".join(recompute_kinds(layout)) or "none"}
 
 
 def planned_text(row: Block) -> str:

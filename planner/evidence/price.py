@@ -9,7 +9,7 @@ from planner.evidence.unsupported import UnsupportedError
 from planner.evidence.words import Counter, Ranks
 from planner.predict import predict
 from planner.specs.estimate import Estimate, StageMemory
-from planner.specs.layout import Layout, PartialLayout
+from planner.specs.layout_text import packed_layout
 
 UNREAL_MFU = 1.5
 """Utilisation that no convention of counting FLOPs explains. [1]"""
@@ -119,7 +119,7 @@ def described(case: Case) -> Outcome:
         method=workload.training.method,
         split_group=row.group,
         sweep=sweep_of(row),
-        layout=short_layout(case.layout),
+        layout=packed_layout(case.layout),
         measured_step_s=measured.step_s,
         measured_mfu=_measured_mfu(case),
         measured_memory_gib=measured.memory_gib,
@@ -178,26 +178,6 @@ def sweep_of(row: Row) -> str:
     size = (hard.gpu, hard.gpus, job.seq_len, job.global_batch, job.precision)
     parts = (row.source_key, model.name, *shape, *size, job.framework)
     return "|".join(map(str, parts))
-
-
-def short_layout(layout: Layout | PartialLayout) -> str:
-    """A layout in short: degrees over 1, micro-batch, ZeRO stage and group, recompute.
-
-    Args:
-        layout: Complete, or as far as it is known. [-]
-
-    Returns:
-        Words, as `tp8 pp4 dp4 mb1 z1 shard2 full`. [text]
-    """
-    names = ("tp", "pp", "vpp", "cp", "ep", "etp", "dp")
-    words = [f"{n}{v}" for n in names if (v := getattr(layout, n) or 1) > 1]
-    words += ["sp"] if layout.sp else []
-    words += [f"mb{layout.micro_batch}", f"z{layout.zero_stage}"]
-    if 1 < (layout.dp_shard or 1) < (layout.dp or 1) * (layout.cp or 1):
-        words += [f"shard{layout.dp_shard}"]
-    stages = layout.stages if isinstance(layout.stages, tuple) else ()
-    kinds = {part.kind for stage in stages for part in stage.recompute}
-    return " ".join([*words, *sorted(kinds - {"none"})])
 
 
 def peak_memory(estimate: Estimate, counter: Counter, ranks: Ranks) -> float:

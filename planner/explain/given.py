@@ -9,20 +9,23 @@ from planner.errors import BadInputError
 from planner.explain.case import Clock
 from planner.explain.writable import predict_writable
 from planner.optimize import optimize
-from planner.reasons import NO_DIFFERENCE, SEVERAL, recompute_words, why_slower
+from planner.reasons import NO_DIFFERENCE, why_slower
+from planner.specs import axes
 from planner.specs.explanation import Change, Judgement
 from planner.specs.layout import Layout, PartialLayout, Stage
+from planner.specs.layout_text import SEVERAL, recompute_words
 from planner.specs.offload import offload_text
 from planner.specs.result import RankedPlan
 
-DEGREES = ("tp", "pp", "vpp", "cp", "ep", "etp", "zero_stage", "micro_batch", "order")
+CHOICES = tuple(axis for axis in axes.FREE if axis in axes.FIELDS)
+"""Fields of a layout that no other field decides."""
 USUAL = ("1f1b", "interleaved")
 """Schedules that follow from the number of chunks. [text]"""
-SPLITS = frozenset({"pp", "vpp", "stages", "schedule"})
+SPLITS = {axis.name for axis in axes.AXES if axis.group == "pipeline"} | {"stages"}
 """Changes after which the layers have to be split anew."""
 MOST = 0.8
 """Share of the gain that counts as most of the gain. [1]"""
-FREE = ("tp", "pp", "vpp", "cp", "ep", "etp", "zero_stage", "micro_batch", "recompute")
+FREE = tuple(axis.name for axis in axes.FREE if axis.group != "ranks")
 """Axes that may be freed, one after the other. [text]"""
 TOGETHER = 3
 """Most axes freed together, and most changes to the best plan priced together. [1]"""
@@ -76,9 +79,9 @@ def _faults(
         high = memory.peak_device_gib.high
         yield f"It is {memory.verdict}: {reach}, and up to {high:.1f} GiB."
     outside = [
-        axis
-        for axis in (*DEGREES[:-1], "dp", "dp_shard")
-        if not workload.search.allows(axis, getattr(layout, axis))
+        axis.name
+        for axis in axes.NUMBERS
+        if not workload.search.allows(axis.name, axis.of(layout))
     ]
     if outside:
         yield f"It is outside the limits of the search on {', '.join(outside)}."
@@ -98,9 +101,9 @@ def differences(given: Layout, best: Layout) -> dict[str, str]:
         Words by choice, for example `tp 8 -> 4`; dp follows from the others.
     """
     found = {
-        axis: f"{axis} {getattr(given, axis)} -> {getattr(best, axis)}"
-        for axis in DEGREES
-        if getattr(given, axis) != getattr(best, axis)
+        axis.name: f"{axis.name} {axis.of(given)} -> {axis.of(best)}"
+        for axis in CHOICES
+        if axis.of(given) != axis.of(best)
     }
     shards = _shard(given), _shard(best)
     if shards != (None, None) and given.dp_shard != best.dp_shard:
@@ -142,11 +145,12 @@ def changed(given: Layout, best: Layout, chosen: Collection[str]) -> PartialLayo
     Returns:
         A partial layout; the split of the layers is open where it has to be new.
     """
-    source = {axis: best if axis in chosen else given for axis in DEGREES}
-    fields: dict[str, object] = {a: getattr(source[a], a) for a in DEGREES}
-    for axis, beside, off in (("tp", "sp", False), ("cp", "cp_kind", "all-gather")):
-        of = source[axis]
-        fields[beside] = getattr(of, beside) if getattr(of, axis) > 1 else off
+    source = {a.name: best if a.name in chosen else given for a in CHOICES}
+    fields: dict[str, object] = {a.name: a.of(source[a.name]) for a in CHOICES}
+    for axis in axes.FIELDS:
+        if axis.under:
+            of = source[axis.under]
+            fields[axis.name] = axis.of(of) if axis.matters(of) else axis.default
     fields["dp_shard"] = _shard(best if "dp_shard" in chosen else given)
     fields["schedule"] = _schedule(best if "schedule" in chosen else given)
     fields["offload"] = (best if "offload" in chosen else given).offload
@@ -225,7 +229,7 @@ def _freed(
 
 
 def _moves(workload: Workload, axis: str) -> bool:
-    return axis not in ("ep", "etp") or workload.model.expert_parameters > 0
+    return axes.AXIS[axis].group != "expert" or workload.model.expert_parameters > 0
 
 
 def _only_changing(

@@ -9,15 +9,17 @@ from planner.explain.case import Clock
 from planner.explain.given import USUAL
 from planner.explain.writable import predict_writable
 from planner.frameworks.sanity import compared
-from planner.reasons import NO_DIFFERENCE, recompute_words, why_slower
+from planner.reasons import NO_DIFFERENCE, why_slower
 from planner.schedules import V_SHAPED
+from planner.specs.axes import AXES, AXIS, FIELDS, FREE, MESH, NUMBERS
 from planner.specs.explanation import Neighbour
 from planner.specs.layout import Layout, PartialLayout, PoolStages
+from planner.specs.layout_text import recompute_words
 from planner.specs.result import RankedPlan
 
-SPLITTING = ("tp", "cp", "micro_batch")
+SPLITTING = {axis.name for axis in AXES if axis.is_mesh or axis.group == "batch"}
 """Axes whose change may ask for other chunks. [text]"""
-KEPT = ("tp", "pp", "vpp", "ep", "etp", "zero_stage", "micro_batch")
+KEPT = tuple(axis for axis in FREE if axis.is_number)
 """Degrees that a neighbour takes over from the best plan."""
 
 
@@ -32,8 +34,7 @@ class Move:
     @property
     def words(self) -> str:
         """Words such as `tp 4 instead of 8`. [text]."""
-        name = "zero" if self.field == "zero_stage" else self.field
-        return f"{name.replace('_', '-')} {self.value} instead of {self.before}"
+        return f"{AXIS[self.field].told} {self.value} instead of {self.before}"
 
 
 def moved(layout: Layout, **changes: object) -> PartialLayout:
@@ -51,13 +52,11 @@ def moved(layout: Layout, **changes: object) -> PartialLayout:
     Raises:
         ValidationError: A field refuses the given value.
     """
-    fields: dict[str, object] = {name: getattr(layout, name) for name in KEPT}
-    fields["cp"] = layout.cp
+    fields: dict[str, object] = {axis.name: axis.of(layout) for axis in KEPT}
     fields["offload"], fields["comm_dtype"] = layout.offload, layout.comm_dtype
-    if layout.cp > 1 and changes.get("cp", 2) != 1:
-        fields["cp_kind"] = layout.cp_kind
-    if layout.tp > 1 and changes.get("tp", 2) != 1:
-        fields["sp"] = layout.sp
+    for axis in FIELDS:
+        if axis.under and axis.matters(layout) and changes.get(axis.under, 2) != 1:
+            fields[axis.name] = axis.of(layout)
     if layout.schedule not in USUAL and changes.get("pp", 2) != 1:
         fields["schedule"] = layout.schedule
     if layout.dp_shard != layout.dp * layout.cp:
@@ -127,7 +126,7 @@ def _moves(workload: Workload, layout: Layout) -> Iterator[Move]:
 
 def _axes(workload: Workload, layout: Layout) -> Iterator[str]:
     """Degrees that a neighbour may have twice or half of."""
-    yield from ("tp", "pp", "cp")
+    yield from (axis.name for axis in MESH if axis.name != "dp")
     if workload.model.expert_parameters:
         yield "ep"
     if layout.vpp > 1:
@@ -207,7 +206,7 @@ def _plan(workload: Workload, layout: Layout, move: Move) -> RankedPlan:
 def _chunks(layout: Layout, move: Move) -> tuple[int, ...]:
     """Chunks that a neighbour may have, the most alike first. [1]."""
     own = layout.vpp
-    if layout.schedule in V_SHAPED or move.field not in (*SPLITTING, "pp"):
+    if layout.schedule in V_SHAPED or move.field not in SPLITTING:
         return (own,)
     if move == Move("pp", 1, layout.pp):
         return (1,)
@@ -265,5 +264,5 @@ def _allowed(workload: Workload, layout: Layout, move: Move) -> bool:
     """True where the user's limits allow the degrees of a neighbour."""
     if move.field == "recompute":
         return workload.search.allows_text("recompute", str(move.value))
-    axes = (*KEPT, "cp", "dp", "dp_shard")
-    return all(workload.search.allows(axis, getattr(layout, axis)) for axis in axes)
+    search = workload.search
+    return all(search.allows(axis.name, axis.of(layout)) for axis in NUMBERS)

@@ -10,26 +10,18 @@ from planner.errors import BadInputError
 from planner.explain.ask import is_legal, variants_of
 from planner.explain.conflict import legal_conflict
 from planner.explain.limits import GPUS, other_sizes, widened
-from planner.expressible import WORDED, able, lacking
+from planner.expressible import able, lacking
 from planner.frameworks import FRAMEWORKS
 from planner.models.blocks import LayerKind, Mlp
 from planner.reasons import gpus_words
 from planner.search.emptiness import thin
 from planner.search.space import Space, enumerate_space
+from planner.specs.axes import AXIS, NUMBERS, WORDS
 from planner.specs.explanation import Contradiction, Limit
-from planner.specs.search import AXES, IntLimit, Span, limit_words, listed
+from planner.specs.search import IntLimit, Span, limit_words, listed
 
 SHOWN = 3
 """Values of an axis that are named as the nearest. [1]"""
-FACTS = {
-    "tp": ("heads", "widths"),
-    "cp": ("heads",),
-    "pp": ("layers",),
-    "vpp": ("layers",),
-    "ep": ("experts",),
-    "etp": ("experts",),
-}
-"""Degree to the facts of a model that it has to divide, or is bounded by."""
 
 
 def contradiction(case: Case) -> Contradiction:
@@ -100,7 +92,9 @@ def _framework(case: Case, axes: Sequence[str]) -> str:
 
 def _model(case: Case, axes: Sequence[str]) -> list[str]:
     """The numbers of the model that the degrees are bound by."""
-    wanted = dict.fromkeys(fact for axis in axes for fact in FACTS.get(axis, ()))
+    wanted = dict.fromkeys(
+        fact for axis in axes if axis in AXIS for fact in AXIS[axis].facts
+    )
     model, kinds = case.workloads[0].model, case.workloads[0].kinds
     said = {
         "heads": lambda: sorted({w for kind in kinds for w in _heads(kind)}),
@@ -134,11 +128,12 @@ def _experts(kind: LayerKind) -> str:
 def _nearest(case: Case, limit: Limit) -> str:
     """Nearest legal values in place of one limit, all else as it is; maybe empty."""
     axis = limit.field.removeprefix("search.")
-    if axis in (*AXES, "zero_stage"):
+    kind = AXIS.get(axis)
+    if kind in NUMBERS:
         return _degrees(case, axis)
-    if axis in WORDED:
+    if kind in WORDS:
         known = dict.fromkeys(
-            word for f in FRAMEWORKS for word in getattr(f.limits, WORDED[axis])
+            word for f in FRAMEWORKS for word in getattr(f.limits, kind.limit)
         )
         return _words(case, axis, known)
     if limit.field == GPUS:

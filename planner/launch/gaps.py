@@ -12,12 +12,14 @@ from planner.launch.read_plan import PlanFile
 from planner.launch.target import Target
 from planner.optimize import optimize
 from planner.resolve import resolve
+from planner.specs.axes import FREE
 from planner.specs.layout import Layout
+from planner.specs.layout_text import degrees_text, recompute_kinds
 from planner.specs.result import RankedPlan
 from planner.specs.search import SearchSpec
 from planner.verify.legality import rule_violations
 
-KEPT = ("tp", "pp", "vpp", "cp", "ep", "micro_batch", "zero_stage", "recompute")
+KEPT = tuple(axis.name for axis in FREE if axis.group != "ranks")
 """Axes that the nearest plan should share, most important first. [text]"""
 SECONDS = 8.0
 """Time for each search for a nearest plan. [s]"""
@@ -190,7 +192,7 @@ def _nearest(found: PlanFile, target: Target, gaps: Sequence[Gap]) -> str:
 
 
 def _limits(layout: Layout, axes: Sequence[str]) -> SearchSpec:
-    kinds = {part.kind for stage in layout.stages for part in stage.recompute}
+    kinds = recompute_kinds(layout)
     values = {axis: getattr(layout, axis) for axis in axes if axis != "recompute"}
     if "recompute" in axes and kinds:
         values["recompute"] = tuple(sorted(kinds))
@@ -216,21 +218,7 @@ def _said(found: PlanFile, target: Target, plan: RankedPlan) -> str:
     mine = found.plan.estimate.step_time_s.value
     its = plan.estimate.step_time_s.value
     return (
-        f"nearest plan that {target.title} can express: {in_short(plan.layout)}: "
+        f"nearest plan that {target.title} can express: {degrees_text(plan.layout)}: "
         f"predicted {its:.3f} s a step, {its / mine - 1:+.1%}; "
         f"planner plan with framework: {target.framework} gives it"
     )
-
-
-def in_short(layout: Layout) -> str:
-    """Degrees of a layout as the command line takes them.
-
-    Args:
-        layout: A complete layout. [-]
-
-    Returns:
-        `key=value` pairs; vpp, cp, ep and etp only above 1. [text]
-    """
-    always = ("tp", "pp", "dp", "zero_stage", "micro_batch")
-    more = [n for n in ("vpp", "cp", "ep", "etp") if getattr(layout, n) > 1]
-    return ",".join(f"{name}={getattr(layout, name)}" for name in (*always, *more))

@@ -22,6 +22,7 @@ from planner.launch.sizes import refuse_other_model
 from planner.launch.target import Files, Target
 from planner.models.presets import load_model
 from planner.resolve import about
+from planner.specs.axes import MESH
 from planner.specs.escape import comment, yaml_text
 from planner.specs.read import assigned, given_twice, user_text
 
@@ -219,7 +220,7 @@ def _batch(fields: Mapping[str, Any], reading: Reading) -> dict[str, Any]:
     if not (each and cluster) or batches & training.keys():
         return {}
     gpus = _gpus(cluster)
-    inner = math.prod(int(layout.get(axis, 1)) for axis in ("tp", "pp", "cp"))
+    inner = math.prod(int(layout.get(a.name, 1)) for a in MESH if a.name != "dp")
     if gpus % inner:
         return {}
     return {"training": {**training, "global_batch": gpus // inner * each}}

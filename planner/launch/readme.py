@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from planner.launch.brief import Brief, LaunchFile, Program
 from planner.launch.render import render
 from planner.launch.target import Launcher, Target
-from planner.specs.layout import Layout
-from planner.specs.offload import offload_text
+from planner.specs.layout_text import field_rows
 
 WHAT = {
     "launch.sh": "starts the ranks of one node",
@@ -56,7 +55,7 @@ def readme(
         precision=brief.training.precision,
         optimizer=brief.training.optimizer,
         method=brief.training.method,
-        axes=axes(brief.layout),
+        axes=field_rows(brief.layout),
         start=launcher.start(brief) if launcher else _start(brief),
         blanks=program.blanks,
         requirements=program.versions,
@@ -83,25 +82,6 @@ def _numbers(brief: Brief) -> dict[str, str]:
         "capacity": f"{memory.capacity_gib:.1f}",
         "verdict": memory.verdict,
     }
-
-
-def axes(layout: Layout) -> list[tuple[str, str]]:
-    """A layout as rows of a table.
-
-    Args:
-        layout: A complete layout. [-]
-
-    Returns:
-        (axis, value). [text], shape (axes,)
-    """
-    names = ("tp", "sp", "pp", "vpp", "cp", "cp_kind", "ep", "etp", "dp", "dp_shard")
-    more = ("zero_stage", "micro_batch", "grad_accum", "schedule", "order")
-    rows = [(name, str(getattr(layout, name))) for name in (*names, *more)]
-    stages = " ".join(str(count) for count in layout.layers_per_stage)
-    kinds = {part.kind: None for stage in layout.stages for part in stage.recompute}
-    rows += [("layers by stage", stages), ("recompute", ", ".join(kinds) or "none")]
-    offload = offload_text(layout.offload)
-    return [*rows, ("offload", offload)] if offload else rows
 
 
 def _start(brief: Brief) -> str:

@@ -11,8 +11,8 @@ from planner import __version__
 from planner.comparison.answer import CandidateAnswer, Comparison, Extra
 from planner.comparison.words import days, money, saved_for
 from planner.report.tables import section, sentences
-from planner.report.words import short_layout
 from planner.specs.estimate import Interval
+from planner.specs.layout_text import short_layout
 
 _NONE = "-"
 _OPEN = "not settled"

@@ -9,7 +9,6 @@ from rich.text import Text
 
 from planner.report.heading import Heading
 from planner.report.tables import layout_table, section, sentences
-from planner.report.words import short_layout
 from planner.specs.explanation import (
     Binding,
     Change,
@@ -19,6 +18,7 @@ from planner.specs.explanation import (
     Relaxation,
 )
 from planner.specs.layout import Layout
+from planner.specs.layout_text import short_layout
 from planner.specs.result import RankedPlan, Tie
 
 SHOWN_STAGES = 4

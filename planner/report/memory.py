@@ -20,8 +20,8 @@ from planner.report.tables import (
     stack_text,
     verdict_line,
 )
-from planner.report.words import short_layout
 from planner.specs.estimate import MemoryEstimate
+from planner.specs.layout_text import short_layout
 from planner.specs.memory import (
     Checkpoint,
     InferenceMemory,

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from hardware.topology import ClusterTopology
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
+from planner.specs.axes import MESH
 from planner.specs.layout import Layout
 
 Ints = NDArray[np.int64]
@@ -214,7 +215,8 @@ def _gpu(ranks: Ranks, rank: int, at: dict[str, Ints]) -> Gpu:
     pp = max(ranks.layout.pp, max(ranks.stages) + 1)
     start, end = _HUES
     hue = start + (end - start) * stage / max(pp - 1, 1)
-    place = ", ".join(f"{axis} {int(at[axis][rank])}" for axis in ("tp", "cp", "dp"))
+    within = [axis.name for axis in MESH if axis.name != "pp"]
+    place = ", ".join(f"{axis} {int(at[axis][rank])}" for axis in within)
     title = f"rank {rank}: pp {stage}, {place}"
     return Gpu(stage, bool(at["dp"][rank] == 0), round(hue), title)
 

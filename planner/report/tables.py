@@ -8,7 +8,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from planner.report.words import layout_rows, plan_difference
 from planner.specs.estimate import (
     Estimate,
     MemoryEstimate,
@@ -17,6 +16,7 @@ from planner.specs.estimate import (
     Verdict,
 )
 from planner.specs.layout import Layout
+from planner.specs.layout_text import layout_rows, plan_difference
 from planner.specs.result import RankedPlan
 
 CAUSES = {

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from planner.report.words import short_layout
+from planner.specs.layout_text import short_layout
 from planner.specs.result import Tie, TiedPlan
 
 _SHOWN = 4

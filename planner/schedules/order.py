@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +11,11 @@ from hardware.nearest import nearest
 from planner.schedules.operation import Op
 from planner.schedules.placement import V_SHAPED
 from planner.schedules.v_shaped import dualpipe, dualpipe_v, zb_v
+from planner.specs.layout import Schedule
 
 Count = TypeVar("Count", int, NDArray[np.int64])
 """A number, or a number for each of several pipelines. [1]"""
-SCHEDULES = ("gpipe", "1f1b", "interleaved", "zb-h1", *V_SHAPED)
+SCHEDULES: tuple[Schedule, ...] = get_args(Schedule)
 """Schedules that have an operation order here."""
 
 MOST_OPERATIONS = 2**20

@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from planner.cost.meshes import ORDERS, PP_INSIDE, Meshes
+from planner.cost.meshes import PP_INSIDE, Meshes
 from planner.cost.pricing import Pricing
 from planner.models.blocks import Mlp
 from planner.search.blocks import named_blocks
@@ -33,6 +33,7 @@ from planner.search.schedules import NO_RECOMPUTE, chunk_counts
 from planner.search.stop import Stop
 from planner.search.switches import keeps_full
 from planner.search.together import clash_of
+from planner.specs.axes import ORDERS
 from planner.specs.offload import CATEGORIES, LEAST_ZERO
 from planner.specs.search import SearchSpec
 from planner.specs.switches import FULL

@@ -1,22 +1,22 @@
 """The kinds of context parallelism, and their names in a layout."""
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, Field
 
 from planner.errors import did_you_mean
 
-PLAIN = ("ring", "all-gather", "ulysses")
-"""Kinds that treat all context ranks alike. [text]"""
-MIXED = "ulysses+ring"
+CpFamily = Literal["ring", "all-gather", "ulysses", "ulysses+ring"]
+FAMILIES: tuple[CpFamily, ...] = get_args(CpFamily)
+"""Kinds that a framework has or not. [text]"""
+MIXED: CpFamily = "ulysses+ring"
 """Ulysses among neighbours, and a ring that joins those groups. [text]
 
 A layout states the ranks of an inner group: ``ulysses4+ring``.
 """
-FAMILIES = (*PLAIN, MIXED)
-"""Kinds that a framework has or not. [text]"""
-CpFamily = Literal["ring", "all-gather", "ulysses", "ulysses+ring"]
+PLAIN = tuple(family for family in FAMILIES if family != MIXED)
+"""Kinds that treat all context ranks alike. [text]"""
 MOST_INNER = 256
 """Largest inner group: no model has more heads to share. [1]"""
 CP_KINDS = (*PLAIN, *(f"ulysses{u}+ring" for u in range(2, MOST_INNER + 1)))

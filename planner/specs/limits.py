@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 RecomputeScope = Literal["plan", "virtual-stage"]
+ONE_CHUNK = frozenset({"1f1b", "gpipe", "zb-h1"})
+"""Schedules of one chunk a rank. [text]"""
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,11 @@ class Limits:
     recompute_blocks: bool = False
     """True where the first layers of every virtual stage alone may be recomputed in
     full, the same number on each."""
+
+    @property
+    def several_chunks(self) -> bool:
+        """True where a rank may have several virtual stages."""
+        return self.pipeline and bool(set(self.schedules) - ONE_CHUNK)
 
     def default_zero(self, *, pp: int, ranks: int) -> int:
         """ZeRO stage of a layout that names none.

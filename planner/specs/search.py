@@ -8,10 +8,12 @@ from pydantic import (
     Field,
     StrictBool,
     StrictInt,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
 
+from planner.specs.axes import AXIS, NUMBERS
 from planner.specs.context import cp_family
 from planner.specs.formats import FORMAT_AXES, GradientFormat, ParameterFormat
 from planner.specs.offload import parts_of, word_for
@@ -39,12 +41,6 @@ OffloadChoice = StrictBool | str | tuple[str, ...] | None
 
 SETTINGS = ("method", "optimizer", "precision")
 """Fields of the training block that a search may choose."""
-
-AXES = ("tp", "pp", "vpp", "cp", "ep", "etp", "dp", "dp_shard", "micro_batch")
-
-
-MOST_ZERO = 3
-"""The last ZeRO stage. [1]"""
 
 
 def listed(limit: IntLimit) -> tuple[int, ...]:
@@ -118,17 +114,14 @@ class SearchSpec(BaseModel):
     """Formats that parameters may be gathered in; absent: the framework's own, in the
     full space the narrowest."""
 
-    @field_validator(*AXES)
+    @field_validator(*(axis.name for axis in NUMBERS))
     @classmethod
-    def _degrees_from_one(cls, value: IntLimit) -> IntLimit:
-        return _from(1, value)
-
-    @field_validator("zero_stage")
-    @classmethod
-    def _stages_from_zero(cls, value: IntLimit) -> IntLimit:
-        if any(stage > MOST_ZERO for stage in listed(value)):
-            raise ValueError(f"the ZeRO stages are 0 to {MOST_ZERO}")
-        return _from(0, value)
+    def _legal_numbers(cls, value: IntLimit, info: ValidationInfo) -> IntLimit:
+        axis = AXIS[str(info.field_name)]
+        legal = axis.values
+        if legal and any(number > legal[-1] for number in listed(value)):
+            raise ValueError(f"the {axis.told} stages are {axis.least} to {legal[-1]}")
+        return _from(axis.least, value)
 
     @model_validator(mode="after")
     def _sequence_parallel_needs_tensor(self) -> Self:

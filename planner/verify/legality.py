@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator
 from planner.cost.workload import Workload
 from planner.models.blocks import Mlp, Moe
 from planner.schedules.placement import V_SHAPED, placement
-from planner.specs.context import cp_family
+from planner.specs.axes import NUMBERS
+from planner.specs.context import MIXED, cp_family, inner_degree
 from planner.specs.formats import FORMAT_AXES
 from planner.specs.layout import Layout, Stage
-from planner.specs.search import AXES, SETTINGS
+from planner.specs.search import SETTINGS
 from planner.verify.fleet import ranks
 from planner.verify.offload import offload_breaches
 from planner.verify.recompute import kinds_used, recompute_breaches
@@ -61,11 +62,10 @@ def _sequence(workload: Workload, layout: Layout) -> Sentences:
 def _ulysses(workload: Workload, layout: Layout) -> Sentences:
     """Groups of Ulysses divide the context ranks, and share out whole heads."""
     cp, kind = layout.cp, layout.cp_kind
-    mixed = kind not in ("ring", "all-gather", "ulysses")
-    dealt = int(kind[len("ulysses") : -len("+ring")]) if mixed else cp
-    if cp == 1 or kind in ("ring", "all-gather"):
+    dealt = inner_degree(kind, cp)
+    if cp == 1 or dealt == 1:
         return
-    if mixed and (cp % dealt or dealt == cp):
+    if cp_family(kind) == MIXED and (cp % dealt or dealt == cp):
         yield f"{kind} needs groups of {dealt} that divide cp {cp}, and two or more"
     copies, ranks = workload.framework.limits.ulysses_copies_keys, layout.tp * dealt
     for layer in workload.kinds:
@@ -256,7 +256,7 @@ def _expert_ranks(layout: Layout) -> Sentences:
 def _user_limits(workload: Workload, layout: Layout) -> Sentences:
     """Every choice is within the user's limits."""
     search = workload.search
-    for axis in (*AXES, "zero_stage"):
+    for axis in [axis.name for axis in NUMBERS]:
         value = getattr(layout, axis)
         if not search.allows(axis, value):
             yield f"the search block limits {axis} to {_shown(search, axis)}: {value}"

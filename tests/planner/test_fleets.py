@@ -10,11 +10,10 @@ from planner.errors import BadInputError
 from planner.explain.case import on_cluster, on_kernels
 from planner.explain.neighbours import moved
 from planner.predict import complete, predict
-from planner.reasons import pools_words
-from planner.report.words import layout_rows
 from planner.resolve import resolve
 from planner.specs.job import JobSpec
 from planner.specs.layout import PartialLayout
+from planner.specs.layout_text import layout_rows, pools_words
 
 HALVES = [{"pool": "a100", "stages": [0]}, {"pool": "h100", "stages": [1, 2, 3]}]
 FLEET = {

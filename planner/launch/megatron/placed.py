@@ -4,13 +4,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.errors import BadInputError
+from planner.launch.megatron.arguments import CP_TYPES
 from planner.launch.megatron.recompute import MODULES
 from planner.launch.megatron.stages import counts_of, plain_stages
+from planner.specs.context import mixed_kind
 from planner.specs.layout import even_layers
 
 Given = Mapping[str, Any]
-KINDS = {"p2p": "ring", "all_gather": "all-gather", "allgather": "all-gather"}
-"""Kind of context parallelism by --cp-comm-type; a2a is Ulysses. [text]"""
+KINDS = {theirs: ours for ours, theirs in CP_TYPES.items()}
+"""Kind of context parallelism by --cp-comm-type. [text]"""
 ORDER = ("core_attn", "layernorm", "mla_up_proj", "mlp", "moe_act", "shared_experts")
 """Modules in the order in which a combination names them; moe comes last. [text]"""
 SHARDING = {"no_shard": 0, "optim": 1, "optim_grads": 2, "optim_grads_params": 3}
@@ -149,8 +151,8 @@ def _context(its: Given, cp: int) -> dict[str, Any]:
     kind = (its.get("cp_comm_type") or ["p2p"])[0]
     if kind == "a2a+p2p":
         inner = (its.get("hierarchical_context_parallel_sizes") or [1])[0]
-        return {"cp_kind": f"ulysses{inner}+ring"}
-    return {"cp_kind": KINDS.get(kind, "ulysses")}
+        return {"cp_kind": mixed_kind(inner)}
+    return {"cp_kind": KINDS.get(kind.replace("allgather", "all_gather"), "ulysses")}
 
 
 def recompute_of(its: Given) -> str:

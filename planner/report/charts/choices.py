@@ -12,8 +12,8 @@ from planner.report.charts.look import (
     rounded,
     wrapped,
 )
-from planner.report.words import short_layout
 from planner.specs.explanation import FrontPoint, Neighbour, Sensitivity
+from planner.specs.layout_text import short_layout
 
 _TALLER = 8
 

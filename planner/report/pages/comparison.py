@@ -25,7 +25,7 @@ from planner.report.pages.blocks import (
 )
 from planner.report.run import run_rows
 from planner.report.sheets import Sheet
-from planner.report.words import short_layout
+from planner.specs.layout_text import short_layout
 
 _MEASURES = {
     "time": "Time to train",

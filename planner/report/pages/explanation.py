@@ -29,8 +29,8 @@ from planner.report.pages.parts import (
 )
 from planner.report.pages.plan import front_parts, tie_parts
 from planner.report.sheets import Sheet
-from planner.report.words import layout_rows, short_layout
 from planner.specs.explanation import Change, Explained, Judgement
+from planner.specs.layout_text import layout_rows, short_layout
 
 
 def explanation_page(answer: Explained, workload: Workload, title: Heading) -> Page:

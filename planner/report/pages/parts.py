@@ -29,9 +29,9 @@ from planner.report.sheets import Sheet
 from planner.report.sources import constants_sheet, source_sheets
 from planner.report.tables import CATEGORIES, verdict_line
 from planner.report.timeline import Timeline, timeline, too_long
-from planner.report.words import layout_rows
 from planner.specs.estimate import Estimate, MemoryEstimate, Verdict
 from planner.specs.layout import Layout
+from planner.specs.layout_text import layout_rows
 from planner.specs.result import RankedPlan
 
 MOODS: dict[Verdict, str] = {"fits": "good", "at-risk": "warn", "oom": "bad"}

@@ -31,8 +31,8 @@ from planner.report.pages.parts import (
 from planner.report.sheets import Sheet
 from planner.report.text import certificate
 from planner.report.ties import tie_sentences
-from planner.report.words import plan_difference, short_layout
 from planner.specs.explanation import FrontPoint
+from planner.specs.layout_text import plan_difference, short_layout
 from planner.specs.result import RankedPlan, Result, Tie
 
 

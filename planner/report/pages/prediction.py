@@ -11,7 +11,7 @@ from planner.report.pages.parts import (
     plan_sections,
     tiles,
 )
-from planner.report.words import short_layout
+from planner.specs.layout_text import short_layout
 from planner.specs.result import RankedPlan
 
 

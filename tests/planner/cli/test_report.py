@@ -16,15 +16,15 @@ from planner.report import (
     result_report,
 )
 from planner.report.tables import CATEGORIES, CAUSES, notable_stages
-from planner.report.words import (
+from planner.specs.estimate import TimeBreakdown
+from planner.specs.layout import Layout, Offload, RecomputeRange, Stage
+from planner.specs.layout_text import (
     difference,
     layout_rows,
     plan_difference,
     recompute_text,
     run_length,
 )
-from planner.specs.estimate import TimeBreakdown
-from planner.specs.layout import Layout, Offload, RecomputeRange, Stage
 from planner.specs.result import RankedPlan, Result
 
 TITLE = Heading("llama", "16,384 x h100", "big", "torchtitan 0.3", "2,048 sequences")

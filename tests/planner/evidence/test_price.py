@@ -11,12 +11,12 @@ from planner.evidence.price import (
     invalid_outcome,
     peak_memory,
     price_row,
-    short_layout,
     sweep_of,
 )
 from planner.evidence.rows import InvalidRow, Row, read_rows
 from planner.predict import predict
 from planner.specs.layout import PartialLayout
+from planner.specs.layout_text import packed_layout
 
 ROWS = Path(__file__).resolve().parents[3] / "benchmarks" / "accuracy" / "rows"
 MOST_UNSUPPORTED = 0.05
@@ -35,10 +35,10 @@ def test_every_sample_row_is_priced(sample: tuple[Row, ...]) -> None:
 
 def test_a_layout_in_short_tells_shard_groups_apart() -> None:
     whole = PartialLayout(tp=2, dp=8, micro_batch=4, zero_stage=1)
-    assert short_layout(whole) == "tp2 dp8 mb4 z1"
-    assert short_layout(whole.model_copy(update={"dp_shard": 8})) == "tp2 dp8 mb4 z1"
+    assert packed_layout(whole) == "tp2 dp8 mb4 z1"
+    assert packed_layout(whole.model_copy(update={"dp_shard": 8})) == "tp2 dp8 mb4 z1"
     parts = whole.model_copy(update={"dp_shard": 4})
-    assert short_layout(parts) == "tp2 dp8 mb4 z1 shard4"
+    assert packed_layout(parts) == "tp2 dp8 mb4 z1 shard4"
 
 
 def test_errors_are_signed_and_relative() -> None:

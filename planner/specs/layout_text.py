@@ -1,33 +1,18 @@
-"""A layout in the field's words."""
+"""A layout in text: in words, in short, and beside another layout."""
 
 from collections import Counter
 from collections.abc import Iterable
 from itertools import groupby
 
-from planner.reasons import pools_words
+from planner.specs.axes import DEGREES, FIELDS, READING
 from planner.specs.blocks import recomputed_block
-from planner.specs.layout import Layout
+from planner.specs.layout import Layout, PartialLayout
 from planner.specs.offload import offload_text
 from planner.specs.recompute import block_name
 from planner.specs.result import RankedPlan
 
-_DIFFERENCE_FIELDS = (
-    "tp",
-    "sp",
-    "cp",
-    "cp_kind",
-    "ep",
-    "etp",
-    "pp",
-    "vpp",
-    "schedule",
-    "dp",
-    "dp_shard",
-    "zero_stage",
-    "micro_batch",
-    "grad_accum",
-    "order",
-)
+SEVERAL = " and "
+"""Separator between the recompute kinds of one layout. [text]"""
 
 
 def run_length(counts: Iterable[int]) -> str:
@@ -41,6 +26,34 @@ def run_length(counts: Iterable[int]) -> str:
     """
     runs = ((value, len(list(group))) for value, group in groupby(counts))
     return " + ".join(f"{n} x {value}" if n > 1 else f"{value}" for value, n in runs)
+
+
+def recompute_kinds(layout: Layout | PartialLayout) -> tuple[str, ...]:
+    """Recompute kinds of the layers of a layout.
+
+    Args:
+        layout: Complete, or as far as it is known. [-]
+
+    Returns:
+        Names, each once, in model order. [text]
+    """
+    stages = layout.stages if isinstance(layout.stages, tuple) else ()
+    return tuple(dict.fromkeys(part.kind for s in stages for part in s.recompute))
+
+
+def recompute_words(layout: Layout) -> str:
+    """Recompute kinds that a layout uses.
+
+    Args:
+        layout: A complete layout. [-]
+
+    Returns:
+        Names of the kinds with `and` between them, or of a block as `full:2`. [text]
+    """
+    block = recomputed_block(layout.stages)
+    if block:
+        return block_name(block)
+    return SEVERAL.join(sorted(recompute_kinds(layout))) or "none"
 
 
 def recompute_text(layout: Layout) -> str:
@@ -64,6 +77,21 @@ def recompute_text(layout: Layout) -> str:
     total = sum(used.values())
     active = [(kind, count) for kind, count in used.items() if kind != "none"]
     return ", ".join(f"{kind} on {count} of {total} layers" for kind, count in active)
+
+
+def pools_words(layout: Layout) -> str:
+    """Pools of a mixed fleet and the pipeline ranks on them.
+
+    Args:
+        layout: A complete layout. [-]
+
+    Returns:
+        `h100 0-3, a100 4-5`; empty on a fleet of one kind. [text]
+    """
+    ranks = [(pool.pool, pool.stages[0], pool.stages[-1]) for pool in layout.pools]
+    return ", ".join(
+        f"{name} {first}" + f"-{last}" * (last > first) for name, first, last in ranks
+    )
 
 
 def layout_rows(layout: Layout) -> list[tuple[str, str]]:
@@ -104,6 +132,23 @@ def _context(layout: Layout) -> str:
     return f"CP {layout.cp}" + (f", {layout.cp_kind}" if layout.cp > 1 else "")
 
 
+def field_rows(layout: Layout) -> list[tuple[str, str]]:
+    """Fields of a layout by name, then layers, recompute and offload.
+
+    Args:
+        layout: A complete layout. [-]
+
+    Returns:
+        (axis, value). [text], shape (axes,)
+    """
+    rows = [(axis.name, str(axis.of(layout))) for axis in FIELDS]
+    stages = " ".join(str(count) for count in layout.layers_per_stage)
+    kinds = ", ".join(recompute_kinds(layout)) or "none"
+    rows += [("layers by stage", stages), ("recompute", kinds)]
+    offload = offload_text(layout.offload)
+    return [*rows, ("offload", offload)] if offload else rows
+
+
 def difference(layout: Layout, best: Layout) -> str:
     """Differences of a layout from the best: `tp 8 -> 4, dp 16 -> 32`.
 
@@ -115,11 +160,11 @@ def difference(layout: Layout, best: Layout) -> str:
         The fields that differ, by name; `the same` where none does. [-]
     """
     parts = [
-        f"{name} {_plain(getattr(best, name))} -> {_plain(getattr(layout, name))}"
-        for name in _DIFFERENCE_FIELDS
-        if getattr(best, name) != getattr(layout, name)
-        and _matters(name, layout)
-        and _matters(name, best)
+        f"{axis.name} {_plain(axis.of(best))} -> {_plain(axis.of(layout))}"
+        for axis in READING
+        if axis.of(best) != axis.of(layout)
+        and axis.matters(layout)
+        and axis.matters(best)
     ]
     if pools_words(layout) != pools_words(best):
         parts.append(f"ranks on {pools_words(layout)}")
@@ -129,6 +174,10 @@ def difference(layout: Layout, best: Layout) -> str:
     if not parts and layout.layers_per_stage != best.layers_per_stage:
         parts.append(f"layers {run_length(layout.layers_per_stage)}")
     return ", ".join(parts) or "the same"
+
+
+def _plain(value: object) -> str:
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
 
 
 def plan_difference(plan: RankedPlan, best: RankedPlan) -> str:
@@ -154,15 +203,28 @@ def plan_difference(plan: RankedPlan, best: RankedPlan) -> str:
     return ", ".join(parts)
 
 
-def _matters(name: str, layout: Layout) -> bool:
-    """True where a field has an effect under the degree that it belongs to."""
-    if name == "cp_kind":
-        return layout.cp > 1
-    return name != "sp" or layout.tp > 1
+def degrees_changed(ours: Layout, theirs: Layout) -> list[str]:
+    """Degrees, pools and recompute of another layout where two layouts differ.
 
+    Args:
+        ours: A complete layout. [-]
+        theirs: The layout that is described. [-]
 
-def _plain(value: object) -> str:
-    return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
+    Returns:
+        Words such as `tp 4`. [text]
+    """
+    differing = [
+        f"{axis.name} {axis.of(theirs)}"
+        for axis in FIELDS
+        if axis.names_rivals
+        and axis.of(ours) != axis.of(theirs)
+        and axis.matters(theirs)
+    ]
+    if pools_words(ours) != pools_words(theirs):
+        differing.append(pools_words(theirs))
+    if recompute_words(ours) != recompute_words(theirs):
+        differing.append(f"recompute {recompute_words(theirs)}")
+    return differing
 
 
 def short_layout(layout: Layout) -> str:
@@ -174,12 +236,45 @@ def short_layout(layout: Layout) -> str:
     Returns:
         `tp=8,pp=2,zero_stage=1,...`, which `--layout` reads back. [text]
     """
-    degrees = ("tp", "pp", "vpp", "cp", "ep", "etp", "dp")
-    parts = [f"{n}={getattr(layout, n)}" for n in degrees if getattr(layout, n) > 1]
+    parts = [f"{a.name}={a.of(layout)}" for a in DEGREES if a.of(layout) > 1]
     parts += [f"zero_stage={layout.zero_stage}", f"micro_batch={layout.micro_batch}"]
-    kinds = {r.kind for stage in layout.stages for r in stage.recompute}
+    kinds = recompute_kinds(layout)
     if block := recomputed_block(layout.stages):
         parts.append(f"recompute={block_name(block)}")
     elif len(kinds) == 1:
-        parts.append(f"recompute={kinds.pop()}")
+        parts.append(f"recompute={kinds[0]}")
     return ",".join(parts)
+
+
+def degrees_text(layout: Layout) -> str:
+    """Degrees of a layout as the command line takes them.
+
+    Args:
+        layout: A complete layout. [-]
+
+    Returns:
+        `key=value` pairs: tp, pp, dp, ZeRO stage and micro-batch, then other degrees
+        above 1. [text]
+    """
+    more = [a for a in DEGREES if not a.tells_one and a.of(layout) > 1]
+    told = [a.name for a in DEGREES if a.tells_one]
+    told += ["zero_stage", "micro_batch", *(axis.name for axis in more)]
+    return ",".join(f"{name}={getattr(layout, name)}" for name in told)
+
+
+def packed_layout(layout: Layout | PartialLayout) -> str:
+    """A layout in a cell: degrees over 1, micro-batch, ZeRO stage, group, recompute.
+
+    Args:
+        layout: Complete, or as far as it is known. [-]
+
+    Returns:
+        Words, as `tp8 pp4 dp4 mb1 z1 shard2 full`. [text]
+    """
+    sizes = [(axis.name, getattr(layout, axis.name) or 1) for axis in DEGREES]
+    words = [f"{name}{size}" for name, size in sizes if size > 1]
+    words += ["sp"] if layout.sp else []
+    words += [f"mb{layout.micro_batch}", f"z{layout.zero_stage}"]
+    if 1 < (layout.dp_shard or 1) < (layout.dp or 1) * (layout.cp or 1):
+        words += [f"shard{layout.dp_shard}"]
+    return " ".join([*words, *sorted({*recompute_kinds(layout)} - {"none"})])
