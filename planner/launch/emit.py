@@ -5,14 +5,14 @@ from dataclasses import replace
 
 from planner.errors import BadInputError, did_you_mean
 from planner.launch.brief import Brief, LaunchFile, Program
-from planner.launch.environment import environment
 from planner.launch.gaps import require_expressible, require_written
 from planner.launch.launchers import LAUNCHERS
 from planner.launch.read_plan import PlanFile
-from planner.launch.readme import readme
 from planner.launch.registry import TARGETS
-from planner.launch.render import render
 from planner.launch.target import Launcher, Target
+from planner.launch.text.environment import environment
+from planner.launch.text.readme import readme
+from planner.launch.text.render import render
 
 LAUNCH, CHECK, PLAN, README = "launch.sh", "check.sh", "plan.json", "README.md"
 

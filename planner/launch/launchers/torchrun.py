@@ -1,8 +1,8 @@
 """torchrun alone: launch.sh on every node, over ssh where there are several."""
 
 from planner.launch.brief import Brief, LaunchFile, Program
-from planner.launch.render import render
 from planner.launch.target import Launcher
+from planner.launch.text.render import render
 
 SCRIPT = "run.sh"
 

@@ -10,7 +10,7 @@ from typing import Any
 from golden_folders import ROOT
 from pydantic import ValidationError
 
-from planner.launch.accelerate.gaps import gaps
+from planner.frameworks.accelerate.launch.gaps import gaps
 from planner.launch.read_plan import PlanFile, read_plan
 from planner.predict import predict
 from planner.resolve import resolve
