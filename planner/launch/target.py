@@ -82,7 +82,7 @@ class Launcher:
         write: Files of the launcher, beside the program's files. [-]
         start: Command that a user types in the folder. [text]
         starter: Starter of a node's ranks, where the program allows it; None keeps
-            the program's starter. [text]
+            the program's starter. [-]
     """
 
     name: str

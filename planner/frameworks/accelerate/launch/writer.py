@@ -23,12 +23,27 @@ from planner.frameworks.accelerate.launch.plan import (
 )
 from planner.frameworks.accelerate.launch.run import run
 from planner.frameworks.accelerate.launch.zero import zero
-from planner.launch.brief import Brief, LaunchFile, Program, Variable
+from planner.launch.brief import (
+    BY_TORCHRUN,
+    Brief,
+    LaunchFile,
+    Program,
+    Starter,
+    Variable,
+)
 from planner.launch.text.render import render
 from planner.specs.escape import yaml_text
 
 SCRIPT, PLACES = "train.py", "accelerate.yaml"
 TRAINING, RUN, MODEL = "training.yaml", "run.yaml", "config.json"
+STARTER = Starter(
+    (
+        'accelerate launch --num_machines "$NNODES" --machine_rank "$NODE_RANK"',
+        '--num_processes "$((NNODES * GPUS_PER_NODE))"',
+        '--main_process_ip "$MASTER_ADDR" --main_process_port "$MASTER_PORT"',
+    )
+)
+"""accelerate's own launcher."""
 HEADS = {
     PLACES: "How many ranks, and how they lie: `accelerate launch --config_file`.",
     TRAINING: "Arguments of the trainer; train.py takes changes on its command line.",
@@ -47,11 +62,11 @@ def write(brief: Brief) -> Program:
     """
     return Program(
         files=tuple(_files(brief)),
-        starter="accelerate",
+        starter=STARTER,
         starter_words=(f"--config_file {PLACES}",),
         words=(SCRIPT, '--max_steps "$TRAIN_STEPS"'),
         check=("--max_steps 20", "--logging_steps 1", "--save_strategy no"),
-        also=frozenset({"torchrun"}),
+        also=frozenset({BY_TORCHRUN}),
         versions=tuple(_versions(brief)),
         environment=tuple(_environment(brief)),
         blanks=tuple(_blanks(brief)),

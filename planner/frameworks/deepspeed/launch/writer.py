@@ -7,13 +7,21 @@ from typing import Any
 from planner.frameworks.deepspeed.launch.known import VERSION
 from planner.frameworks.deepspeed.launch.lacks import OPTIMIZERS, PRESETS
 from planner.frameworks.transformers import attention
-from planner.launch.brief import Brief, LaunchFile, Program, Variable
+from planner.launch.brief import Brief, LaunchFile, Program, Starter, Variable
 from planner.launch.switches import is_on
 from planner.launch.text.render import render
 from planner.specs.layout import Layout
 
 CONFIG, MODEL, HOSTS, SCRIPT = "ds_config.json", "config.json", "hostfile", "train.py"
 DRIVES = "/local_nvme"
+STARTER = Starter(
+    (
+        "deepspeed --hostfile hostfile --no_ssh",
+        '--node_rank "$NODE_RANK"',
+        '--master_addr "$MASTER_ADDR" --master_port "$MASTER_PORT"',
+    )
+)
+"""DeepSpeed's own launcher."""
 
 
 def write(brief: Brief) -> Program:
@@ -34,7 +42,7 @@ def write(brief: Brief) -> Program:
             LaunchFile(HOSTS, _hosts(brief)),
             LaunchFile(SCRIPT, render("train.py.j2", __package__)),
         ),
-        starter="deepspeed",
+        starter=STARTER,
         words=(
             f"{SCRIPT} --config {CONFIG} --model {MODEL}",
             f"--seq-length {brief.training.seq_len}",

@@ -10,7 +10,7 @@ from planner.frameworks.megatron.bridge.paths import paths
 from planner.frameworks.megatron.launch.arguments import fp8_recipe, run_arguments
 from planner.frameworks.megatron.launch.model import dispatcher
 from planner.frameworks.megatron.launch.writer import core_environment
-from planner.launch.brief import Brief, LaunchFile, Program, Variable
+from planner.launch.brief import BY_TORCHRUN, Brief, LaunchFile, Program, Variable
 from planner.launch.text.render import render
 from planner.specs.escape import yaml_text
 
@@ -42,7 +42,7 @@ def write(brief: Brief) -> Program:
             LaunchFile(OVERRIDES, yaml_text(overrides(brief), [head])),
             LaunchFile(CONFIG, _config(brief)),
         ),
-        starter="torchrun",
+        starter=BY_TORCHRUN,
         words=(TRAIN, 'train.train_iters="$TRAIN_STEPS"'),
         check=(
             "train.train_iters=20",

@@ -7,7 +7,7 @@ from planner.frameworks.megatron.launch.arguments import Group, arguments, words
 from planner.frameworks.megatron.launch.known import VERSION
 from planner.frameworks.megatron.launch.rotation import base_of
 from planner.frameworks.megatron.recipe import RECIPE
-from planner.launch.brief import Brief, LaunchFile, Program, Variable
+from planner.launch.brief import BY_TORCHRUN, Brief, LaunchFile, Program, Variable
 from planner.specs.escape import shell_words, yaml_text
 
 SCRIPT, YAML_FILE = "arguments.sh", "arguments.yaml"
@@ -28,7 +28,7 @@ def write(brief: Brief) -> Program:
             LaunchFile(SCRIPT, _script(groups, brief)),
             LaunchFile(YAML_FILE, _yaml(groups)),
         ),
-        starter="torchrun",
+        starter=BY_TORCHRUN,
         words=(
             '"$MEGATRON_PATH/pretrain_gpt.py"',
             '"${ARGUMENTS[@]}" "${DATA[@]}"',

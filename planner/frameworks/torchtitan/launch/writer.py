@@ -14,7 +14,7 @@ from planner.frameworks.torchtitan.launch.lacks import (
 )
 from planner.frameworks.torchtitan.launch.model import Named, Own, model_of
 from planner.frameworks.torchtitan.loss import CHUNKED, COMPILED, loss_of
-from planner.launch.brief import Brief, LaunchFile, Program, Variable
+from planner.launch.brief import BY_TORCHRUN, Brief, LaunchFile, Program, Variable
 from planner.launch.switches import is_on
 from planner.launch.text.render import render
 from planner.specs.layout import Layout
@@ -47,7 +47,7 @@ def write(brief: Brief) -> Program:
         files.append(LaunchFile(MODEL, text))
     return Program(
         files=tuple(files),
-        starter="torchrun",
+        starter=BY_TORCHRUN,
         words=("-m torchtitan.train", "--module plan_config", "--config train"),
         check=("--training.steps=20", "--metrics.log-freq=1"),
         versions=tuple(_versions(brief)),
