@@ -31,13 +31,20 @@ def gaps(brief: Brief) -> tuple[Gap, ...]:
     """
     return (
         *gaps_of(brief, accelerate),
-        *_layout_gaps(brief),
+        *layout_gaps(brief),
         *switch_gaps(brief, "accelerate", SWITCHES),
     )
 
 
-def _layout_gaps(brief: Brief) -> Iterator[Gap]:
-    """Layouts outside the room's limits, made by hand or for another framework."""
+def layout_gaps(brief: Brief) -> Iterator[Gap]:
+    """Layouts outside the room's limits, made by hand or for another framework.
+
+    Args:
+        brief: The plan. [-]
+
+    Yields:
+        One gap per feature.
+    """
     its = brief.layout
     kind = recompute(its)
     if kind not in ("none", "full"):

@@ -85,10 +85,26 @@ def read(files: Mapping[str, str]) -> Reading:
             file=", ".join(files),
             allowed="YAML with distributed_type or per_device_train_batch_size",
         )
+    return reading_of(its, "accelerate")
+
+
+def reading_of(its: Found, target: str) -> Reading:
+    """Settings of a trainer's run on accelerate.
+
+    Args:
+        its: The files. [-]
+        target: Target that the files are for. [text]
+
+    Returns:
+        Settings that the files give. [-]
+
+    Raises:
+        BadInputError: A value is wrong.
+    """
     layout = degrees(its)
     gpus = whole(its.places, "num_processes", its.name, 0, least=0) or None
     return Reading(
-        target="accelerate",
+        target=target,
         framework="accelerate",
         layout=layout,
         training=_training(its, layout, gpus),

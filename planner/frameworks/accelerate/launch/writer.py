@@ -68,7 +68,7 @@ def write(brief: Brief) -> Program:
         check=("--max_steps 20", "--logging_steps 1", "--save_strategy no"),
         also=frozenset({BY_TORCHRUN}),
         versions=tuple(_versions(brief)),
-        environment=tuple(_environment(brief)),
+        environment=tuple(environment(brief)),
         blanks=tuple(_blanks(brief)),
         first=tuple(_first(brief)),
     )
@@ -110,7 +110,15 @@ def _versions(brief: Brief) -> Iterator[str]:
         yield "flash-attn"
 
 
-def _environment(brief: Brief) -> Iterator[Variable]:
+def environment(brief: Brief) -> Iterator[Variable]:
+    """Variables that a run on accelerate needs.
+
+    Args:
+        brief: The plan. [-]
+
+    Yields:
+        One variable each.
+    """
     why = "Tokenizers fork no threads of their own in the data loader's processes."
     yield Variable("TOKENIZERS_PARALLELISM", "false", why)
     if brief.cluster.gpu.name.startswith("rtx-40"):
