@@ -12,6 +12,6 @@ FRAMEWORK = Framework(
     recipe=RECIPE,
     profile=read_profile("accelerate"),
     options=read_options("accelerate"),
-    writers=writers("accelerate", "launch"),
+    writers=writers("accelerate", "launch", "llamafactory"),
 )
 """accelerate 1.15 with transformers 5.23 on PyTorch 2.13: Trainer, TRL, PEFT."""
