@@ -1,6 +1,9 @@
 """A room imports only rooms on lower floors; solver, graph and print stay in theirs."""
 
 import ast
+import subprocess
+import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,11 +57,18 @@ NOT_EACH_OTHER = {0, 2, 4}
 """Floors whose rooms do not see each other; errors serves the rest of its floor."""
 TYPES_ONLY = {"planner.cost", "planner.search", "planner.verify"}
 """Rooms that receive a framework and never learn its name."""
+LOW = {"__init__", "known", "lacks"}
+"""Modules in a target's folder that search and verifier read, below the writers."""
+HIGH = "planner.launch"
+"""Floor of the other modules in a target's folder: writers, readers and gaps."""
 SOURCES = sorted([*ROOT.glob("hardware/**/*.py"), *ROOT.glob("planner/**/*.py")])
 
 
 def room(module: str) -> str:
+    """Room of a module; a framework's room is low, with high parts by target."""
     parts = module.split(".")
+    if parts[:2] == ["planner", "frameworks"] and len(parts) == 5:
+        return "planner.frameworks" if parts[-1] in LOW else HIGH
     return ".".join(parts[:2]) if parts[0] == "planner" else parts[0]
 
 
@@ -74,8 +84,12 @@ def imports(path: Path) -> Iterator[str]:
             assert node.level == 0, f"{path}: a relative import hides its room"
             assert node.module is not None
             names = (f"{node.module}.{alias.name}" for alias in node.names)
-            known = node.module == "planner"
-            yield from (n if known and n in FLOORS else node.module for n in names)
+            yield from (n if is_module(n) else node.module for n in names)
+
+
+def is_module(name: str) -> bool:
+    path = ROOT / name.replace(".", "/")
+    return path.with_suffix(".py").exists() or (path / "__init__.py").exists()
 
 
 def forbidden(here: str, there: str) -> bool:
@@ -97,6 +111,39 @@ def test_a_module_imports_only_rooms_below_its_own(path: Path) -> None:
         room(m) for m in imports(path) if m.split(".")[0] in {"hardware", "planner"}
     }
     assert [there for there in sorted(ours) if forbidden(here, there)] == []
+
+
+def test_launch_finds_the_code_of_targets_by_the_registry_alone() -> None:
+    inside = [p for p in SOURCES if p.is_relative_to(ROOT / "planner" / "launch")]
+    named = [
+        (module_of(path), module)
+        for path in inside
+        for module in imports(path)
+        if module.startswith("planner.frameworks.") and room(module) == HIGH
+    ]
+    assert named == []
+
+
+def test_no_writer_is_loaded_with_the_frameworks() -> None:
+    """Search and verifier start without the code that writes and reads files."""
+    script = """if True:
+        import sys
+        import planner.frameworks
+        print(*(name for name in sys.modules if name.startswith("planner.")))
+    """
+    ran = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    loaded = ran.stdout.split()
+    assert "planner.frameworks.megatron.bridge.lacks" in loaded
+    assert [name for name in loaded if room(name) == HIGH] == []
+
+
+def test_a_folder_has_at_most_fifteen_modules() -> None:
+    rooms = ("frameworks", "launch")
+    inside = [p for p in SOURCES if p.relative_to(ROOT).parts[1] in rooms]
+    counts = Counter(path.parent for path in inside)
+    assert [f"{where}: {n}" for where, n in counts.items() if n > 15] == []
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=module_of)
@@ -138,6 +185,9 @@ def test_the_rules_see_what_they_forbid() -> None:
     assert forbidden("planner.models", "planner.schedules")
     assert forbidden("hardware", "planner.specs")
     assert not forbidden("planner.cli", "planner.report")
+    assert room("planner.frameworks.megatron.launch.writer") == HIGH
+    assert room("planner.frameworks.megatron.launch.lacks") == "planner.frameworks"
+    assert forbidden("planner.frameworks", HIGH)
     (call,) = ast.parse("print(1)").body
     assert prints_or_exits(call.value)
     assert prints_or_exits(ast.parse("raise SystemExit(2)").body[0])

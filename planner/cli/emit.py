@@ -26,8 +26,8 @@ Target = Annotated[
     typer.Option(
         "--target",
         metavar="NAME",
-        help="megatron, megatron-bridge, torchtitan, deepspeed, accelerate; slurm, "
-        "torchrun or kubernetes start the plan's own framework.",
+        help="A name of `planner catalog targets`; slurm, torchrun or kubernetes start "
+        "the plan's own framework.",
         show_default=False,
     ),
 ]

@@ -1,10 +1,22 @@
 """One room per training framework; a new framework is registered in this tuple."""
 
-from planner.frameworks.accelerate import ACCELERATE
-from planner.frameworks.deepspeed import DEEPSPEED
-from planner.frameworks.megatron import MEGATRON
-from planner.frameworks.torchtitan import TORCHTITAN
+from importlib import import_module
+
 from planner.specs.framework import Framework
 
-FRAMEWORKS: tuple[Framework, ...] = (MEGATRON, TORCHTITAN, ACCELERATE, DEEPSPEED)
+ROOMS = (
+    "megatron",
+    "torchtitan",
+    "accelerate",
+    "deepspeed",
+)
+"""Folders of the frameworks, in order of listing. [text]"""
+
+
+def _framework(room: str) -> Framework:
+    framework: Framework = import_module(f"{__name__}.{room}").FRAMEWORK
+    return framework
+
+
+FRAMEWORKS: tuple[Framework, ...] = tuple(map(_framework, ROOMS))
 """Every framework that planner knows, in order of listing."""

@@ -1,10 +1,12 @@
-"""Reads the profile, the options, the formats and the modules of a room."""
+"""Reads the profile, the options, the formats, the modules and targets of a room."""
 
+from importlib import import_module
 from importlib.resources import files
 
 from hardware.yaml_text import parse_yaml
 from planner.specs.formats import Formats
 from planner.specs.framework import Option
+from planner.specs.lacks import Writer
 from planner.specs.profile import Profile
 from planner.specs.recompute import RecomputeModule
 from planner.specs.switches import Needs
@@ -79,3 +81,17 @@ def read_modules(room: str) -> dict[str, RecomputeModule]:
     text = (files("planner.frameworks") / room / "modules.yaml").read_text("utf-8")
     given: dict[str, object] = parse_yaml(text)
     return {name: RecomputeModule.model_validate(m) for name, m in given.items()}
+
+
+def writers(room: str, *folders: str) -> tuple[Writer, ...]:
+    """Import ``planner/frameworks/<room>/<folder>/lacks.py`` of every target.
+
+    Args:
+        room: Name of the framework's folder. [text]
+        folders: Folders of the targets, the preferred target first. [text]
+
+    Returns:
+        Writers of launch files, without the code that writes. [-]
+    """
+    every = (f"planner.frameworks.{room}.{folder}.lacks" for folder in folders)
+    return tuple(import_module(name).WRITER for name in every)

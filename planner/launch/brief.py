@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 from hardware.catalog import Cluster
 from planner.launch.sizes import Size
@@ -14,7 +13,28 @@ from planner.specs.job import JobSpec
 from planner.specs.layout import Layout
 from planner.specs.training import TrainingSpec
 
-Starter = Literal["torchrun", "accelerate", "deepspeed"]
+
+@dataclass(frozen=True)
+class Starter:
+    """Command that starts the ranks of a node.
+
+    Attributes:
+        words: Words of the command, already quoted for a shell; may use the variables
+            of launch.sh: NNODES, NODE_RANK, GPUS_PER_NODE, MASTER_ADDR, MASTER_PORT.
+            [text]
+    """
+
+    words: tuple[str, ...]
+
+
+BY_TORCHRUN = Starter(
+    (
+        'torchrun --nnodes "$NNODES" --node-rank "$NODE_RANK"',
+        '--nproc-per-node "$GPUS_PER_NODE"',
+        '--master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT"',
+    )
+)
+"""PyTorch's own launcher."""
 """Program that starts the ranks of a node."""
 
 
@@ -145,7 +165,7 @@ class Program:
 
     Attributes:
         files: Configuration, and a script where the framework has none. [-]
-        starter: Program that starts the ranks of a node. [text]
+        starter: Command that starts the ranks of a node. [-]
         words: Arguments of the starter, already quoted for a shell; may use
             variables of `blanks`. [text]
         check: Words added for a run of 20 steps. [text]
@@ -156,7 +176,7 @@ class Program:
         first: Outputs to look at first, one sentence each. [text]
         starter_words: Options of the starter itself. [text]
         sources: Files that launch.sh reads before it starts the ranks. [text]
-        also: Starters that may replace `starter`, without `starter_words`. [text]
+        also: Starters that may replace `starter`, without `starter_words`. [-]
     """
 
     files: tuple[LaunchFile, ...]

@@ -5,14 +5,14 @@ from dataclasses import replace
 
 from planner.errors import BadInputError, did_you_mean
 from planner.launch.brief import Brief, LaunchFile, Program
-from planner.launch.environment import environment
 from planner.launch.gaps import require_expressible, require_written
 from planner.launch.launchers import LAUNCHERS
 from planner.launch.read_plan import PlanFile
-from planner.launch.readme import readme
 from planner.launch.registry import TARGETS
-from planner.launch.render import render
 from planner.launch.target import Launcher, Target
+from planner.launch.text.environment import environment
+from planner.launch.text.readme import readme
+from planner.launch.text.render import render
 from planner.specs.result import Plan
 
 LAUNCH, CHECK, PLAN, README = "launch.sh", "check.sh", "plan.json", "README.md"
@@ -145,30 +145,10 @@ def _launch(brief: Brief, program: Program, target: Target) -> str:
         blanks=program.blanks,
         environment=environment(brief, program),
         sources=program.sources,
-        command=" \\\n  ".join([*_starter(program), *program.words]),
+        command=" \\\n  ".join(
+            [*program.starter.words, *program.starter_words, *program.words]
+        ),
     )
-
-
-def _starter(program: Program) -> tuple[str, ...]:
-    """Words that start the ranks of a node, by starter."""
-    words = {
-        "torchrun": (
-            'torchrun --nnodes "$NNODES" --node-rank "$NODE_RANK"',
-            '--nproc-per-node "$GPUS_PER_NODE"',
-            '--master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT"',
-        ),
-        "accelerate": (
-            'accelerate launch --num_machines "$NNODES" --machine_rank "$NODE_RANK"',
-            '--num_processes "$((NNODES * GPUS_PER_NODE))"',
-            '--main_process_ip "$MASTER_ADDR" --main_process_port "$MASTER_PORT"',
-        ),
-        "deepspeed": (
-            "deepspeed --hostfile hostfile --no_ssh",
-            '--node_rank "$NODE_RANK"',
-            '--master_addr "$MASTER_ADDR" --master_port "$MASTER_PORT"',
-        ),
-    }
-    return (*words[program.starter], *program.starter_words)
 
 
 def _check(brief: Brief, program: Program) -> str:

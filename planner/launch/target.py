@@ -2,8 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
 
 from planner.launch.brief import Brief, Gap, LaunchFile, Program, Reading, Starter
+from planner.specs.lacks import Writer
 
 Files = Mapping[str, str]
 """Text by name of file. [text]"""
@@ -11,29 +14,61 @@ Files = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Target:
-    """A framework that a plan can be written for.
+    """A program that a plan can be written for; code is imported at first use.
+
+    The folder of a target has ``gaps.py`` (gaps), ``writer.py`` (write) and
+    ``reader.py`` (reads, read).
 
     Attributes:
-        name: Name on the command line. [text]
-        title: Name in prose. [text]
         framework: Framework whose limits, recipe and profile price a plan. [text]
-        version: Releases that the files are written for. [text]
-        gaps: Features of a plan that the target cannot express. [-]
-        write: Program of every rank, with the program's files. [-]
-        reads: True where files look like the target's own. [-]
-        read: Settings that the files give. [-]
-        holds: Targets whose files may lie among the target's own. [text]
+        writer: The target in the framework's room. [-]
     """
 
-    name: str
-    title: str
     framework: str
-    version: str
-    gaps: Callable[[Brief], tuple[Gap, ...]]
-    write: Callable[[Brief], Program]
-    reads: Callable[[Files], bool]
-    read: Callable[[Files], Reading]
-    holds: frozenset[str] = frozenset()
+    writer: Writer
+
+    @property
+    def name(self) -> str:
+        """Name on the command line. [text]."""
+        return self.writer.target
+
+    @property
+    def title(self) -> str:
+        """Name in prose. [text]."""
+        return self.writer.title
+
+    @property
+    def version(self) -> str:
+        """Releases that the files are written for. [text]."""
+        return self.writer.version
+
+    @property
+    def holds(self) -> frozenset[str]:
+        """Targets whose files may lie among the target's own. [text]."""
+        return self.writer.holds
+
+    def gaps(self, brief: Brief) -> tuple[Gap, ...]:
+        """Features of a plan that the target cannot express. [-]."""
+        gaps: tuple[Gap, ...] = self._code("gaps").gaps(brief)
+        return gaps
+
+    def write(self, brief: Brief) -> Program:
+        """Program of every rank, with the program's files. [-]."""
+        program: Program = self._code("writer").write(brief)
+        return program
+
+    def reads(self, files: Files) -> bool:
+        """Tell if files look like the target's own. [-]."""
+        seen: bool = self._code("reader").reads(files)
+        return seen
+
+    def read(self, files: Files) -> Reading:
+        """Settings that the files give. [-]."""
+        reading: Reading = self._code("reader").read(files)
+        return reading
+
+    def _code(self, module: str) -> ModuleType:
+        return import_module(f"{self.writer.folder}.{module}")
 
 
 @dataclass(frozen=True)
@@ -47,7 +82,7 @@ class Launcher:
         write: Files of the launcher, beside the program's files. [-]
         start: Command that a user types in the folder. [text]
         starter: Starter of a node's ranks, where the program allows it; None keeps
-            the program's starter. [text]
+            the program's starter. [-]
     """
 
     name: str

@@ -98,9 +98,20 @@ class Writer:
 
     Attributes:
         target: Name of the target on the command line. [text]
+        title: Name in prose. [text]
+        version: Releases that the files are written for. [text]
         lacks: Records of what the target has no words for, in a job and its layouts.
             [-]
+        holds: Targets whose files may lie among the target's own. [text]
     """
 
     target: str
+    title: str
+    version: str
     lacks: Callable[[Any], Iterator[Lack]]
+    holds: frozenset[str] = frozenset()
+
+    @property
+    def folder(self) -> str:
+        """Package of the target's code, beside the records. [text]."""
+        return self.lacks.__module__.rpartition(".")[0]

@@ -15,8 +15,8 @@ sys.path.insert(0, str(LAUNCH))
 
 from many_plans import jobs, many_plans  # noqa: E402  # of the tests beside these
 
-from planner.launch.megatron.arguments import arguments, command_line  # noqa: E402
-from planner.launch.megatron.gaps import gaps  # noqa: E402
+from planner.frameworks.megatron.launch.arguments import arguments, command_line  # noqa: E402
+from planner.frameworks.megatron.launch.gaps import gaps  # noqa: E402
 from planner.launch.read_plan import PlanFile  # noqa: E402
 
 pytestmark = pytest.mark.frameworks

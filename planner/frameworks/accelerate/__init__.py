@@ -2,17 +2,16 @@
 
 from planner.frameworks.accelerate.limits import LIMITS
 from planner.frameworks.accelerate.recipe import RECIPE
-from planner.frameworks.accelerate.writers import WRITERS
-from planner.frameworks.profiles import read_options, read_profile
+from planner.frameworks.profiles import read_options, read_profile, writers
 from planner.specs.framework import Framework
 
-ACCELERATE = Framework(
+FRAMEWORK = Framework(
     name="accelerate",
     title="accelerate",
     limits=LIMITS,
     recipe=RECIPE,
     profile=read_profile("accelerate"),
     options=read_options("accelerate"),
-    writers=WRITERS,
+    writers=writers("accelerate", "launch", "llamafactory"),
 )
 """accelerate 1.15 with transformers 5.23 on PyTorch 2.13: Trainer, TRL, PEFT."""

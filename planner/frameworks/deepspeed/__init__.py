@@ -2,17 +2,21 @@
 
 from planner.frameworks.deepspeed.limits import LIMITS
 from planner.frameworks.deepspeed.recipe import RECIPE
-from planner.frameworks.deepspeed.writers import WRITERS
-from planner.frameworks.profiles import read_options, read_profile, read_switches
+from planner.frameworks.profiles import (
+    read_options,
+    read_profile,
+    read_switches,
+    writers,
+)
 from planner.specs.framework import Framework
 
-DEEPSPEED = Framework(
+FRAMEWORK = Framework(
     name="deepspeed",
     title="DeepSpeed",
     limits=LIMITS,
     recipe=RECIPE,
     profile=read_profile("deepspeed"),
-    writers=WRITERS,
+    writers=writers("deepspeed", "launch"),
     switches=read_switches("deepspeed"),
     options=read_options("deepspeed"),
 )

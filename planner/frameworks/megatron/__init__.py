@@ -2,16 +2,16 @@
 
 from planner.frameworks.megatron.limits import LIMITS
 from planner.frameworks.megatron.recipe import RECIPE
-from planner.frameworks.megatron.writers import WRITERS
 from planner.frameworks.profiles import (
     read_formats,
     read_options,
     read_profile,
     read_switches,
+    writers,
 )
 from planner.specs.framework import Framework
 
-MEGATRON = Framework(
+FRAMEWORK = Framework(
     name="megatron",
     title="Megatron-Core",
     limits=LIMITS,
@@ -19,7 +19,7 @@ MEGATRON = Framework(
     profile=read_profile("megatron"),
     options=read_options("megatron"),
     formats=read_formats("megatron"),
-    writers=WRITERS,
+    writers=writers("megatron", "launch", "bridge"),
     switches=read_switches("megatron"),
 )
 """Megatron-LM / Megatron-Core 0.16 and later."""

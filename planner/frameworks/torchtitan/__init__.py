@@ -5,13 +5,13 @@ from planner.frameworks.profiles import (
     read_options,
     read_profile,
     read_switches,
+    writers,
 )
 from planner.frameworks.torchtitan.limits import LIMITS
 from planner.frameworks.torchtitan.recipe import RECIPE
-from planner.frameworks.torchtitan.writers import WRITERS
 from planner.specs.framework import Framework
 
-TORCHTITAN = Framework(
+FRAMEWORK = Framework(
     name="torchtitan",
     title="torchtitan",
     limits=LIMITS,
@@ -19,7 +19,7 @@ TORCHTITAN = Framework(
     profile=read_profile("torchtitan"),
     options=read_options("torchtitan"),
     formats=read_formats("torchtitan"),
-    writers=WRITERS,
+    writers=writers("torchtitan", "launch"),
     switches=read_switches("torchtitan"),
 )
 """torchtitan 0.3 on PyTorch 2.13."""

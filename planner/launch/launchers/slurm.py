@@ -1,8 +1,8 @@
 """Slurm: one task per node, in the order of the network."""
 
 from planner.launch.brief import Brief, LaunchFile, Program
-from planner.launch.render import render
 from planner.launch.target import Launcher
+from planner.launch.text.render import render
 
 SCRIPT = "job.sbatch"
 CORES = 8

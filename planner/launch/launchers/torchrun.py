@@ -1,8 +1,8 @@
 """torchrun alone: launch.sh on every node, over ssh where there are several."""
 
-from planner.launch.brief import Brief, LaunchFile, Program
-from planner.launch.render import render
+from planner.launch.brief import BY_TORCHRUN, Brief, LaunchFile, Program
 from planner.launch.target import Launcher
+from planner.launch.text.render import render
 
 SCRIPT = "run.sh"
 
@@ -44,6 +44,6 @@ TORCHRUN = Launcher(
     version="torch 2.13",
     write=write,
     start=start,
-    starter="torchrun",
+    starter=BY_TORCHRUN,
 )
 """PyTorch's own launcher."""

@@ -142,11 +142,11 @@ def test_the_file_prices_as_fitted(shipped: list[Run]) -> None:
 
 
 def _documented(run: Run):  # noqa: ANN202
-    from planner.frameworks import MEGATRON  # noqa: PLC0415
+    from planner.frameworks.megatron import FRAMEWORK  # noqa: PLC0415
     from planner.frameworks.stacks import with_stack  # noqa: PLC0415
 
     assert run.workload.framework.profile.name == STACK
-    return with_stack(MEGATRON, STACK).profile
+    return with_stack(FRAMEWORK, STACK).profile
 
 
 def test_a_fit_replaces_the_shipped_value(shipped: list[Run]) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.frameworks import FRAMEWORKS, MEGATRON
+from planner.frameworks import FRAMEWORKS
 from planner.frameworks import fitted as module
 from planner.frameworks.fitted import (
     BORROWED,
@@ -16,6 +16,7 @@ from planner.frameworks.fitted import (
     intervals,
     uncertainty,
 )
+from planner.frameworks.megatron import FRAMEWORK
 from planner.frameworks.stacks import stack_names
 from planner.specs.deviation import Deviation
 from planner.specs.uncertainty import UNMEASURED, WAITING
@@ -103,7 +104,7 @@ def test_levels_multiply_and_unseen_members_change_nothing() -> None:
 
 
 def test_a_deviation_moves_a_profile_and_stays_above_zero() -> None:
-    profile = MEGATRON.profile
+    profile = FRAMEWORK.profile
     moved = Deviation(clock=0.5, step_overhead=-99.0).of(profile)
     assert moved.clock == profile.clock * 0.5
     assert moved.step_overhead == 0.0

@@ -6,7 +6,7 @@ import pytest
 
 from planner.cost.workload import Workload
 from planner.frameworks.stacks import with_stack
-from planner.frameworks.torchtitan import TORCHTITAN
+from planner.frameworks.torchtitan import FRAMEWORK
 from planner.frameworks.torchtitan.loss import loss_of
 from planner.resolve import resolve
 from planner.specs.job import JobSpec
@@ -46,7 +46,7 @@ def test_every_job_is_priced_with_the_loss_of_the_release(path: Path) -> None:
 )
 def test_a_named_stack_keeps_its_own_loss(name: str, width: float) -> None:
     """Measured runs are of releases before 0.3.0, and of other programs."""
-    assert with_stack(TORCHTITAN, name).recipe.logits_bytes == width
+    assert with_stack(FRAMEWORK, name).recipe.logits_bytes == width
     spec = read_spec(JOBS[0].parent / "llama-2-7b-4-rtx-4090.yaml", ())
     named = on_torchtitan(spec, JOBS[0].parent, name=name)
     assert named.framework.recipe.logits_bytes == width

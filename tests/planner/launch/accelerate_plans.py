@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,8 @@ from typing import Any
 from golden_folders import ROOT
 from pydantic import ValidationError
 
-from planner.launch.accelerate.gaps import gaps
+from planner.frameworks.accelerate.launch.gaps import gaps
+from planner.launch.brief import Brief, Gap
 from planner.launch.read_plan import PlanFile, read_plan
 from planner.predict import predict
 from planner.resolve import resolve
@@ -83,17 +84,22 @@ def filed(plan: Plan, folder: Path) -> PlanFile:
     return read_plan(path)
 
 
+Gaps = Callable[[Brief], Sequence[Gap]]
+"""What a target has no words for in a plan."""
 DRAWS = 4000
 """Layouts that are drawn before a job is given up. [1]"""
 
 
-def drawn_plans(folder: Path, count: int, seed: int = 7) -> list[PlanFile]:
+def drawn_plans(
+    folder: Path, count: int, seed: int = 7, gaps: Gaps = gaps
+) -> list[PlanFile]:
     """Legal plans of one golden folder's job that have words, no layout twice.
 
     Args:
         folder: A golden folder. [-]
         count: How many at most. [1]
         seed: Of the draw. [1]
+        gaps: What the target has no words for. [-]
 
     Returns:
         Plans. [-]
@@ -157,6 +163,6 @@ def _offload(found: PlanFile, rng: random.Random) -> dict[str, float]:
     return {name: 1.0 for name in chosen.split("+") if name}
 
 
-def jobs() -> list[Path]:
-    """Golden folders of accelerate. [-]."""
-    return sorted(path.parent for path in (ROOT / "accelerate").glob("*/plan.json"))
+def jobs(target: str = "accelerate") -> list[Path]:
+    """Golden folders of a target. [-]."""
+    return sorted(path.parent for path in (ROOT / target).glob("*/plan.json"))

@@ -12,10 +12,11 @@ from typer.testing import CliRunner
 
 from planner.cli.app import app
 from planner.errors import BadInputError
+from planner.frameworks.deepspeed.launch.gaps import gaps
+from planner.frameworks.deepspeed.launch.known import unknown
+from planner.frameworks.deepspeed.launch.reader import read, reads
+from planner.frameworks.deepspeed.launch.writer import configuration
 from planner.launch import emit
-from planner.launch.deepspeed.known import unknown
-from planner.launch.deepspeed.reader import read, reads
-from planner.launch.deepspeed.writer import configuration, gaps
 from planner.launch.importing import Told, import_spec
 from planner.predict import complete, predict
 from planner.resolve import resolve

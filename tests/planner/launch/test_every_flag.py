@@ -10,23 +10,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.errors import BadInputError
-from planner.frameworks.accelerate.known import keys
-from planner.launch.accelerate.reader import read as read_accelerate
+from planner.frameworks.accelerate.launch.known import keys
+from planner.frameworks.accelerate.launch.reader import read as read_accelerate
+from planner.frameworks.accelerate.launch.trainer import OF_SCRIPTS, READ, UNPRICED
+from planner.frameworks.deepspeed.launch.reader import read as read_deepspeed
+from planner.frameworks.megatron.launch.harmless import is_harmless
+from planner.frameworks.megatron.launch.known import VERSIONS, declared
+from planner.frameworks.megatron.launch.reader import READ as MEGATRON_READS
+from planner.frameworks.megatron.launch.reader import UNPRICED as TOLD
+from planner.frameworks.megatron.launch.reader import read as read_megatron
+from planner.frameworks.megatron.launch.variables import option_of
 from planner.launch.brief import Reading
-from planner.launch.deepspeed.reader import read as read_deepspeed
 from planner.launch.importing import Told, import_spec, read_launch, read_texts
-from planner.launch.megatron.harmless import is_harmless
-from planner.launch.megatron.known import VERSIONS, declared
-from planner.launch.megatron.reader import READ as MEGATRON_READS
-from planner.launch.megatron.reader import UNPRICED as TOLD
-from planner.launch.megatron.reader import read as read_megatron
-from planner.launch.megatron.variables import option_of
 from planner.launch.sizes import (
     HUGGING_FACE,
     refuse_other_model,
     sizes_of,
 )
-from planner.launch.trainer import OF_SCRIPTS, READ, UNPRICED
 from planner.models import preset, preset_names, read_preset
 
 ZERO = '{"zero_optimization": {"stage": 2}, "train_micro_batch_size_per_gpu": "auto"}'

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from hardware.characters import is_strange, strange_in
-from planner.launch.render import _environment
+from planner.launch.text.render import _environment
 from planner.report.pages.frame import script_json
 from planner.specs.escape import (
     comment,
@@ -125,7 +125,7 @@ def test_a_script_of_a_page_is_not_ended_by_its_data(text: str) -> None:
 
 
 def test_templates_have_a_filter_for_each_language() -> None:
-    environment = _environment()
+    environment = _environment("planner.launch.text")
     text = environment.from_string(
         "{{ x | comment }}|{{ x | markdown }}|{{ 'A' | shell_default(x) }}"
     ).render(x="a\n|b")

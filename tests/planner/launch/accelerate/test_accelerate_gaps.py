@@ -8,7 +8,7 @@ from accelerate_plans import plan_of
 from golden_folders import ROOT
 
 from planner.cost.pricing import Pricing
-from planner.launch.accelerate.gaps import gaps
+from planner.frameworks.accelerate.launch.gaps import gaps
 from planner.launch.brief import Brief
 from planner.launch.read_plan import PlanFile, read_plan
 from planner.resolve import resolve

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from planner.errors import BadInputError
-from planner.launch.accelerate.reader import read, reads
+from planner.frameworks.accelerate.launch.reader import read, reads
 from planner.launch.brief import Reading
 
 FSDP1 = """

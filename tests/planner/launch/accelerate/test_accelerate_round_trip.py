@@ -7,9 +7,9 @@ import pytest
 import yaml
 from accelerate_plans import drawn_plans, jobs
 
-from planner.frameworks.accelerate.known import unknown_arguments, unknown_keys
+from planner.frameworks.accelerate.launch.known import unknown_arguments, unknown_keys
+from planner.frameworks.accelerate.launch.reader import read, reads
 from planner.launch import emit
-from planner.launch.accelerate.reader import read, reads
 from planner.launch.emit import CHECK, PLAN, README
 from planner.launch.read_plan import PlanFile
 from planner.predict import complete

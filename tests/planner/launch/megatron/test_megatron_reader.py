@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from planner.errors import BadInputError
-from planner.launch.megatron.reader import read, reads
-from planner.launch.megatron.stages import counts_of, stage_layout
+from planner.frameworks.megatron.launch.reader import read, reads
+from planner.frameworks.megatron.launch.stages import counts_of, stage_layout
 
 BASE = "torchrun pretrain_gpt.py --num-layers 32 --micro-batch-size 1 --bf16 "
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from many_plans import jobs, many_plans
 
+from planner.frameworks.megatron.launch.gaps import gaps
+from planner.frameworks.megatron.launch.reader import read
 from planner.launch import emit
 from planner.launch.emit import CHECK, PLAN, README
-from planner.launch.megatron.gaps import gaps
-from planner.launch.megatron.reader import read
 from planner.launch.read_plan import PlanFile
 from planner.predict import complete
 from planner.specs.layout import PartialLayout

@@ -12,12 +12,12 @@ from torchtitan_plans import torchtitan_plans
 
 from planner.cost.pricing import Pricing
 from planner.cost.stack import stack_in_force
+from planner.frameworks.torchtitan.launch.gaps import gaps
+from planner.frameworks.torchtitan.launch.reader import read
+from planner.frameworks.torchtitan.launch.writer import write
 from planner.launch import emit
 from planner.launch.emit import CHECK, PLAN, README
 from planner.launch.read_plan import PlanFile
-from planner.launch.torchtitan.gaps import gaps
-from planner.launch.torchtitan.reader import read
-from planner.launch.torchtitan.writer import write
 from planner.models.architecture import Architecture
 from planner.models.registry import from_config
 from planner.predict import complete

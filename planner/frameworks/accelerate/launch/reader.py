@@ -1,0 +1,248 @@
+"""Reads accelerate.yaml and a trainer's arguments into a layout and training."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from planner.errors import BadInputError
+from planner.frameworks.accelerate.launch.degrees import degrees
+from planner.frameworks.accelerate.launch.files import (
+    MARKS,
+    Found,
+    block,
+    found,
+    part,
+    whole,
+)
+from planner.frameworks.accelerate.launch.known import unknown_keys
+from planner.frameworks.accelerate.launch.trainer import (
+    LENGTHS,
+    adapters_of,
+    ignored,
+    refuse_quantised,
+    told,
+    true,
+)
+from planner.frameworks.accelerate.stack import (
+    DEEPSPEED_STACK,
+    OPTIMIZERS,
+    OVER_SHARDS,
+)
+from planner.launch.brief import Reading
+from planner.launch.sizes import HUGGING_FACE, sizes_of
+
+NAMES = {theirs: ours for ours, theirs in OPTIMIZERS.items()} | {
+    "sgd": "sgd",
+    "adamw_torch": "adamw",
+    "adamw_hf": "adamw",
+    "adamw_8bit": "adamw-8bit",
+    OVER_SHARDS["adamw-8bit"]: "adamw-8bit",
+}
+"""The planner's name of an optimizer by TrainingArguments.optim. [text]"""
+PLACED = frozenset(
+    {
+        "distributed_type",
+        "mixed_precision",
+        "num_processes",
+        "fsdp_config",
+        "deepspeed_config",
+        "parallelism_config",
+        "fp8_config",
+    }
+)
+
+
+def reads(files: Mapping[str, str]) -> bool:
+    """Tell if the files are accelerate's, or a trainer's arguments alone.
+
+    Args:
+        files: Text by name. [text]
+
+    Returns:
+        True where a file or a command line is accelerate's. True where a trainer's
+        arguments lie beside no file of DeepSpeed.
+    """
+    its = found(files)
+    alone = bool(MARKS & its.training.keys()) and not its.zero
+    return bool(its.places) or alone
+
+
+def read(files: Mapping[str, str]) -> Reading:
+    """Read accelerate.yaml and the files beside it.
+
+    Args:
+        files: Text by name. [text]
+
+    Returns:
+        Settings that the files give. [-]
+
+    Raises:
+        BadInputError: No file is accelerate's or a trainer's, or a value is wrong.
+    """
+    its = found(files)
+    if not (its.places or its.training):
+        raise BadInputError(
+            "is no configuration of accelerate or of a trainer",
+            file=", ".join(files),
+            allowed="YAML with distributed_type or per_device_train_batch_size",
+        )
+    return reading_of(its, "accelerate")
+
+
+def reading_of(its: Found, target: str) -> Reading:
+    """Settings of a trainer's run on accelerate.
+
+    Args:
+        its: The files. [-]
+        target: Target that the files are for. [text]
+
+    Returns:
+        Settings that the files give. [-]
+
+    Raises:
+        BadInputError: A value is wrong.
+    """
+    layout = degrees(its)
+    gpus = whole(its.places, "num_processes", its.name, 0, least=0) or None
+    return Reading(
+        target=target,
+        framework="accelerate",
+        layout=layout,
+        training=_training(its, layout, gpus),
+        model={"name": "imported", **its.model} if its.model else {},
+        stack=_stack(its),
+        ignored=tuple(_ignored(its)),
+        unknown=tuple(_unknown(its)),
+        gpus=gpus,
+        sizes=sizes_of(its.model, HUGGING_FACE, file="config.json"),
+        per_replica=_per_replica(layout),
+    )
+
+
+def _training(
+    its: Found, layout: Mapping[str, Any], gpus: int | None
+) -> dict[str, Any]:
+    given: dict[str, Any] = {"precision": _precision(its)}
+    name = its.training.get("optim")
+    if name is not None:
+        momentum = "momentum" in str(its.training.get("optim_args", ""))
+        ours = NAMES.get(str(name), str(name))
+        given["optimizer"] = "sgd-momentum" if momentum else ours
+    every = {**{k: its.training[k] for k in LENGTHS if k in its.training}}
+    length = its.run.get("seq_len") or next(iter(every.values()), None)
+    if length:
+        given["seq_len"] = whole({"seq_len": length}, "seq_len", its.name)
+    inner = layout["tp"] * layout["cp"]
+    if gpus and gpus % inner == 0 and "micro_batch" in layout:
+        given["global_batch"] = gpus // inner * (_per_replica(layout) or 1)
+    return given | _adapters(its)
+
+
+def _per_replica(layout: Mapping[str, Any]) -> int | None:
+    """Sequences of a step that every data-parallel rank takes."""
+    each = layout.get("micro_batch")
+    return each and each * int(layout.get("grad_accum", 1))
+
+
+def _precision(its: Found) -> str:
+    mixed = str(its.places.get("mixed_precision", "no"))
+    for name in ("bf16", "fp16"):
+        if true(its.training.get(name)) or true(block(its.zero, name).get("enabled")):
+            mixed = name if mixed in ("no", "None") else mixed
+    if mixed in ("bf16", "fp16", "fp8"):
+        return mixed
+    half = {"bfloat16": "bf16", "float16": "fp16"}.get(str(its.run.get("weights")))
+    return half or ("tf32" if true(its.training.get("tf32")) else "fp32")
+
+
+def _adapters(its: Found) -> dict[str, Any]:
+    """LoraConfig of run.yaml, or the options of TRL's own scripts."""
+    given, bits = block(its.run, "adapters"), block(its.run, "quantization")
+    if not given:
+        refuse_quantised(its.training, its.name)
+        given, bits = adapters_of(its.training)
+    if not given:
+        return {}
+    lora: dict[str, Any] = {
+        "rank": whole(given, "r", its.name, 8),
+        "targets": given.get("target_modules", "all-linear"),
+        "dropout": part(given, "lora_dropout", its.name, 0.0),
+    }
+    if given.get("modules_to_save"):
+        lora["modules_to_save"] = given["modules_to_save"]
+    if its.run.get("adapters_in_fp32"):
+        lora["precision"] = "fp32"
+    method = {"method": "qlora" if bits else "lora", "lora": lora}
+    return method | (_quantized(bits) if bits else {})
+
+
+def _quantized(bits: Mapping[str, Any]) -> dict[str, Any]:
+    if bits.get("load_in_8bit"):
+        return {"quantization": "int8"}
+    return {
+        "quantization": bits.get("bnb_4bit_quant_type", "fp4"),
+        "double_quantization": bool(bits.get("bnb_4bit_use_double_quant")),
+    }
+
+
+def _stack(its: Found) -> dict[str, Any]:
+    """Stack, and words of the stack block, that differ from accelerate's defaults."""
+    given: dict[str, Any] = {}
+    kind = str(its.places.get("distributed_type", "")).upper()
+    if kind == "DEEPSPEED" or its.zero:
+        given["name"] = DEEPSPEED_STACK
+    elif its.run:
+        given |= _weights(its)
+    if true(its.training.get("use_liger_kernel")):
+        given["loss"] = "liger"
+    elif its.run.get("loss") == "chunked":
+        given["loss"] = "chunked"
+    attention = its.run.get("attention", its.training.get("attn_implementation"))
+    if attention not in (None, "sdpa"):
+        given["attention"] = attention
+    kwargs = block(block(its.training, "accelerator_config"), _ACCUMULATION)
+    steps = whole(its.training, "gradient_accumulation_steps", its.name)
+    if kind in ("FSDP", "") and steps > 1 and not true(kwargs.get("sync_each_batch")):
+        given["accumulation"] = "no_sync"
+    return given
+
+
+_ACCUMULATION = "gradient_accumulation_kwargs"
+
+
+def _weights(its: Found) -> dict[str, Any]:
+    """Stack that the formats of weights and of computation imply."""
+    mesh = block(its.run, "distributed")
+    sharded = whole(mesh, "fsdp_size", "run.yaml") > 1
+    half = _precision(its) in ("bf16", "fp16", "fp8")
+    mixed = str(its.places.get("mixed_precision")) != "no"
+    if half and not mixed:
+        return {"name": "hf-bf16"}
+    wide = its.run.get("weights") == "float32" and half and not sharded
+    return {"name": "hf-amp"} if wide else {}
+
+
+def _ignored(its: Found) -> Iterator[str]:
+    strange = set(unknown_keys(its.places))
+    yield from (f"{k} {v}" for k, v in its.places.items() if k not in PLACED | strange)
+    yield from ignored(its.training, its.options)
+
+
+def _unknown(its: Found) -> Iterator[str]:
+    """Settings that are not read, and settings that are not priced."""
+    for path in unknown_keys(its.places):
+        yield f"{path}: no key of accelerate"
+    yield from told(its.training, its.options)
+    fsdp = its.training.get("fsdp_config")
+    if isinstance(fsdp, str):
+        yield f"fsdp_config {fsdp}: the file is not among these"
+    name = str(its.training.get("optim", "adamw_torch"))
+    if name not in NAMES:
+        yield f"optim {name}: not priced"
+    if true(its.places.get("use_cpu")):
+        yield "use_cpu true: accelerate starts single processes"
+    file = block(its.places, "deepspeed_config").get("deepspeed_config_file")
+    if (file or its.training.get("deepspeed")) and not its.zero:
+        yield f"{file or its.training['deepspeed']}: the file is not among these"
+    kind = str(its.places.get("distributed_type", "")).upper()
+    if kind in ("MEGATRON_LM", "XLA", "TPU"):
+        yield f"distributed_type {kind}: read as plain data parallelism"

@@ -1,0 +1,348 @@
+"""Arguments of Hugging Face's Trainer, from any of the files."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import yaml
+
+from hardware.yaml_text import parse_yaml
+from planner.errors import BadInputError
+from planner.frameworks.accelerate.launch.known import keys, unknown_arguments
+from planner.launch.shell import Script, fill_words, refuse_unset, unset
+
+LENGTHS = ("max_length", "max_seq_length", "model_max_length", "cutoff_len")
+"""Names of the sequence length. [text]"""
+ADAPTERS = frozenset(
+    {
+        "use_peft",
+        "lora_r",
+        "lora_alpha",
+        "lora_dropout",
+        "lora_target_modules",
+        "lora_modules_to_save",
+        "load_in_4bit",
+        "load_in_8bit",
+        "bnb_4bit_quant_type",
+        "use_bnb_nested_quant",
+    }
+)
+"""Options of TRL's scripts that adapters and frozen weights are read from. [text]
+
+Source: trl/trainer/model_config.py, ModelConfig."""
+OF_SCRIPTS = frozenset({"attn_implementation", *ADAPTERS, *LENGTHS})
+"""Options of TRL's and transformers' own scripts that are read. [text]"""
+READ = frozenset(
+    {
+        "per_device_train_batch_size",
+        "gradient_accumulation_steps",
+        "bf16",
+        "fp16",
+        "tf32",
+        "optim",
+        "optim_args",
+        "gradient_checkpointing",
+        "activation_checkpointing",
+        "activation_offloading",
+        "fsdp",
+        "fsdp_config",
+        "deepspeed",
+        "use_liger_kernel",
+        "liger_kernel_config",
+        "accelerator_config",
+        *OF_SCRIPTS,
+    }
+)
+"""Arguments that a layout, a training block or a stack is read from. [text]"""
+UNPRICED = frozenset(
+    {
+        "auto_find_batch_size",
+        "ddp_bucket_cap_mb",
+        "ddp_find_unused_parameters",
+        "ddp_static_graph",
+        "loss_type",
+        "model_init_kwargs",
+        "neftune_noise_alpha",
+        "optim_target_modules",
+        "parallelism_config",
+        "torch_compile",
+        "torch_compile_backend",
+        "torch_compile_mode",
+        "torch_empty_cache_steps",
+        "use_cpu",
+        "use_dora",
+        "use_rslora",
+    }
+)
+"""Arguments that change time or memory in a way that is not read. [text]
+
+Source: transformers 5.23.0 training_args.py, trl 1.16.0 sft_config.py."""
+NAMES_ONLY = frozenset(
+    {
+        "model_name_or_path",
+        "model_revision",
+        "model_id",
+        "tokenizer_name",
+        "tokenizer_name_or_path",
+        "trust_remote_code",
+        "use_fast_tokenizer",
+        "cache_dir",
+        "config_name",
+        "chat_template",
+        "config",
+        "dataset_name",
+        "dataset_config",
+        "dataset_config_name",
+        "dataset_mixer",
+        "dataset_splits",
+        "dataset_train_split",
+        "dataset_test_split",
+        "data_path",
+        "model",
+        "steps",
+        "train_file",
+        "validation_file",
+        "preprocessing_num_workers",
+        "lora_task_type",
+        "model_code_revision",
+    }
+)
+"""Options of scripts that name models and data, and cost nothing. [text]"""
+STARTERS = frozenset(
+    {
+        "config_file",
+        "hostfile",
+        "include",
+        "exclude",
+        "launcher",
+        "local_rank",
+        "log_dir",
+        "machine_rank",
+        "main_process_ip",
+        "main_process_port",
+        "main_training_function",
+        "master_addr",
+        "master_port",
+        "max_restarts",
+        "module",
+        "multi_gpu",
+        "nnodes",
+        "node_rank",
+        "no_local_rank",
+        "no_ssh",
+        "no_python",
+        "nproc_per_node",
+        "num_gpus",
+        "num_machines",
+        "num_nodes",
+        "num_processes",
+        "rdzv_backend",
+        "rdzv_conf",
+        "rdzv_endpoint",
+        "rdzv_id",
+        "role",
+        "same_network",
+        "standalone",
+        "tee",
+        "use_deepspeed",
+        "use_fsdp",
+    }
+)
+"""Options of torchrun and of the launchers of DeepSpeed and accelerate. [text]"""
+RANKS = frozenset(
+    {"num_gpus", "nproc_per_node", "num_processes", "num_nodes", "nnodes"}
+)
+"""Options that count ranks or nodes, which a user says beside the files. [text]"""
+SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm")
+"""Endings of launch scripts. [text]"""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of the launch scripts among the files.
+
+    Attributes:
+        given: Values by name of the options that are read. [-]
+        strange: Options that no known program has, as written. [text]
+        unset: Options whose value is a variable that no file sets, as written. [text]
+    """
+
+    given: Mapping[str, Any] = field(default_factory=dict)
+    strange: tuple[str, ...] = ()
+    unset: tuple[str, ...] = ()
+
+
+def options_of(files: Mapping[str, str], launchers: frozenset[str]) -> Options:
+    """Read the command lines of launch scripts.
+
+    Args:
+        files: Text by name; only scripts are read. [text]
+        launchers: Options of a launcher that are read too. [text]
+
+    Returns:
+        Values of options that Trainer, TRL's scripts or the launcher have, and the
+        other options. [-]
+
+    Raises:
+        BadInputError: An option that decides the price takes a variable that no file
+            sets.
+    """
+    its, strange, open_ones = dict[str, Any](), list[str](), list[str]()
+    for name, text in files.items():
+        if not name.endswith(SCRIPTS):
+            continue
+        for option, value in _pairs(Script(text).words()):
+            shown = f"--{option} {value}".strip()
+            if unset(shown):
+                if option in (READ | launchers) - RANKS:
+                    refuse_unset(f"--{option}", value, file=name)
+                open_ones.append(shown)
+            elif option in known_arguments() | launchers:
+                its[option] = _scalar(value or "true")
+            elif option not in STARTERS | NAMES_ONLY:
+                strange.append(shown)
+    return Options(its, tuple(strange), tuple(open_ones))
+
+
+def known_arguments() -> frozenset[str]:
+    """Arguments of Trainer and SFTTrainer, and options of scripts. [-]."""
+    return keys().training_arguments | keys().sft_config | OF_SCRIPTS | UNPRICED
+
+
+def _pairs(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Options without dashes, each with the words up to the next option."""
+    option, values = "", list[str]()
+    ended = ("--" if w in _OPERATORS or ">" in w else w for w in (*words, "--"))
+    for word in ended:
+        if not word.startswith("--"):
+            values.append(word)
+            continue
+        if option:
+            yield option, " ".join(values[:1] if option in _SINGLE else values)
+        option, equals, inside = word.removeprefix("--").partition("=")
+        option, values = option.replace("-", "_"), [inside] if equals else []
+
+
+_OPERATORS = frozenset({"|", "||", "&&", "&", ";", "then", "else", "fi", "done"})
+"""Words of a shell that end a command. [text]"""
+_SINGLE = STARTERS | (READ - {"fsdp", "lora_target_modules", "lora_modules_to_save"})
+"""Options with one value; further words belong to the program. [text]"""
+
+
+def _scalar(text: str) -> Any:
+    """Read a word of a command line as YAML; a word that is no YAML stays text."""
+    try:
+        return parse_yaml(text)
+    except (yaml.YAMLError, ValueError):
+        return text
+
+
+def told(given: Mapping[str, Any], options: Options) -> Iterator[str]:
+    """Sentences on settings that change the price, or may, and are not read.
+
+    Args:
+        given: Arguments of Trainer by name, of every file. [-]
+        options: Options of the launch scripts. [-]
+
+    Yields:
+        One sentence each. [text]
+    """
+    for name in sorted(UNPRICED & given.keys()):
+        if given[name] not in (None, False, 0, "no", ""):
+            yield f"{name} {given[name]}: changes time or memory, and is not priced"
+    for name in unknown_arguments(given):
+        if name not in OF_SCRIPTS | UNPRICED | NAMES_ONLY:
+            yield f"{name}: no argument of Trainer or SFTTrainer"
+    for shown in options.strange:
+        yield f"{shown}: no option that is known"
+    for shown in options.unset:
+        if shown.removeprefix("--").split()[0] in RANKS:
+            yield f"{shown}: set by no file; {fill_words(unset(shown))}"
+
+
+def ignored(given: Mapping[str, Any], options: Options) -> Iterator[str]:
+    """Settings that change no layout, time or memory.
+
+    Args:
+        given: Arguments of Trainer by name, of every file. [-]
+        options: Options of the launch scripts. [-]
+
+    Yields:
+        Settings as they are written. [text]
+    """
+    skipped = READ | UNPRICED
+    harmless = known_arguments() | NAMES_ONLY
+    for name, value in given.items():
+        if name in harmless and name not in skipped:
+            yield f"{name} {value}"
+    yield from options.unset
+
+
+def adapters_of(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Adapters and frozen weights that options of TRL's scripts ask for.
+
+    Args:
+        given: Arguments by name. [-]
+
+    Returns:
+        Fields of LoraConfig, and of BitsAndBytesConfig; both empty without adapters.
+        [-]
+
+    References:
+        trl/trainer/model_config.py and trl/trainer/utils.py, get_peft_config and
+        get_quantization_config; the alignment handbook has options of these names.
+    """
+    if not true(given.get("use_peft")):
+        return {}, {}
+    lora = {
+        "r": given.get("lora_r", 16),
+        "target_modules": given.get("lora_target_modules", "all-linear"),
+        "lora_dropout": given.get("lora_dropout", 0.05),
+        "modules_to_save": given.get("lora_modules_to_save"),
+    }
+    names = ("target_modules", "modules_to_save")
+    lora |= {n: str(lora[n]).split() for n in names if _several(lora[n])}
+    return lora, _frozen(given)
+
+
+def _several(value: object) -> bool:
+    return isinstance(value, str) and value != "all-linear"
+
+
+def _frozen(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of BitsAndBytesConfig; empty where the weights stay in 16 bits."""
+    if true(given.get("load_in_8bit")):
+        return {"load_in_8bit": True}
+    if not true(given.get("load_in_4bit")):
+        return {}
+    return {
+        "load_in_4bit": True,
+        "bnb_4bit_quant_type": given.get("bnb_4bit_quant_type", "nf4"),
+        "bnb_4bit_use_double_quant": true(given.get("use_bnb_nested_quant")),
+    }
+
+
+def true(value: object) -> bool:
+    """Tell if a value of YAML or of a command line means yes. [-]."""
+    return value is True or str(value).lower() in ("true", "1", "yes", "on")
+
+
+def refuse_quantised(given: Mapping[str, Any], file: str) -> None:
+    """Refuse 4-bit or 8-bit weights without adapters, which cannot train.
+
+    Args:
+        given: Arguments by name. [-]
+        file: File for the message. [text]
+
+    Raises:
+        BadInputError: Weights are quantised, and no adapter is asked for.
+    """
+    for name in ("load_in_4bit", "load_in_8bit"):
+        if true(given.get(name)) and not true(given.get("use_peft")):
+            raise BadInputError(
+                "quantised weights train only beside adapters",
+                file=file,
+                field=name,
+                value=given[name],
+                allowed="use_peft: true with it",
+            )

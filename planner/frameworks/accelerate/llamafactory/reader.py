@@ -1,0 +1,216 @@
+"""Reads LLaMA-Factory's YAML into a layout and training."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from planner.errors import BadInputError
+from planner.frameworks.accelerate.launch.files import Found, found, parsed
+from planner.frameworks.accelerate.launch.known import keys
+from planner.frameworks.accelerate.launch.reader import reading_of
+from planner.frameworks.accelerate.launch.trainer import true
+from planner.frameworks.accelerate.llamafactory.known import (
+    arguments,
+    unknown_arguments,
+)
+from planner.frameworks.accelerate.llamafactory.writer import FLASH
+from planner.launch.brief import Reading
+
+MARKS = frozenset(
+    {
+        "cutoff_len",
+        "disable_gradient_checkpointing",
+        "finetuning_type",
+        "flash_attn",
+        "lora_target",
+        "pure_bf16",
+        "quantization_bit",
+    }
+)
+"""Arguments that mark LLaMA-Factory's YAML, which has at least one. [text]"""
+READ = MARKS | {
+    "additional_target",
+    "double_quantization",
+    "lora_alpha",
+    "lora_dropout",
+    "lora_rank",
+    "quantization_method",
+    "quantization_type",
+    "stage",
+    "use_reentrant_gc",
+}
+"""Arguments that a layout, a training block or a stack is read from. [text]"""
+UNPRICED = frozenset(
+    {
+        "enable_liger_kernel",
+        "fp8",
+        "mixture_of_depths",
+        "neat_packing",
+        "resize_vocab",
+        "rope_scaling",
+        "shift_attn",
+        "upcast_layernorm",
+        "upcast_lmhead_output",
+        "use_adam_mini",
+        "use_apollo",
+        "use_badam",
+        "use_dora",
+        "use_galore",
+        "use_hyper_parallel",
+        "use_kt",
+        "use_llama_pro",
+        "use_mca",
+        "use_muon",
+        "use_unsloth",
+        "use_unsloth_gc",
+        "use_v1_kernels",
+    }
+)
+"""Arguments that change time or memory in a way that is not read. [text]"""
+ATTENTIONS = {theirs: ours for ours, theirs in FLASH.items()}
+DEFAULTS = {"cutoff_len": 2048, "finetuning_type": "lora", "stage": "sft"}
+"""Values that LLaMA-Factory takes where an argument is not given. [-]"""
+
+
+def reads(files: Mapping[str, str]) -> bool:
+    """Tell if a file is LLaMA-Factory's.
+
+    Args:
+        files: Text by name. [text]
+
+    Returns:
+        True where a file has arguments that LLaMA-Factory alone has.
+    """
+    return _own(files) is not None
+
+
+def read(files: Mapping[str, str]) -> Reading:
+    """Read LLaMA-Factory's YAML and the files beside it.
+
+    Args:
+        files: Text by name. [text]
+
+    Returns:
+        Settings that the files give. [-]
+
+    Raises:
+        BadInputError: No file is LLaMA-Factory's, or a value is wrong.
+    """
+    name = _own(files)
+    if name is None:
+        raise BadInputError(
+            "is no configuration of LLaMA-Factory",
+            file=", ".join(files),
+            allowed=f"YAML with one of {', '.join(sorted(MARKS))}",
+        )
+    given = DEFAULTS | parsed(files[name])
+    others = found({n: text for n, text in files.items() if n != name})
+    reading = reading_of(_translated(given, others, name), "llamafactory")
+    return replace(
+        reading,
+        ignored=(*reading.ignored, *_ignored(given)),
+        unknown=(*reading.unknown, *_unknown(given)),
+    )
+
+
+def _own(files: Mapping[str, str]) -> str | None:
+    """Name of the first file with a mark; None without such a file."""
+    endings = (".yaml", ".yml", ".json")
+    named = (
+        n for n in files if n.endswith(endings) and MARKS & parsed(files[n]).keys()
+    )
+    return next(named, None)
+
+
+def _translated(given: Mapping[str, Any], others: Found, name: str) -> Found:
+    """LLaMA-Factory's arguments as the files that accelerate's target writes."""
+    known = keys().training_arguments
+    training = {key: value for key, value in given.items() if key in known}
+    on = not true(given.get("disable_gradient_checkpointing"))
+    places = {"distributed_type": "DEEPSPEED"} if others.zero else _autocast(given)
+    return replace(
+        others,
+        places=places,
+        training=training | {"gradient_checkpointing": on},
+        run=_run(given, by_deepspeed=bool(others.zero)),
+        name=name,
+    )
+
+
+def _autocast(given: Mapping[str, Any]) -> dict[str, str]:
+    """accelerate.yaml of a run that computes in the format of the weights."""
+    mixed = true(given.get("bf16")) or true(given.get("fp16"))
+    return (
+        {} if mixed or not true(given.get("pure_bf16")) else {"mixed_precision": "no"}
+    )
+
+
+def _run(given: Mapping[str, Any], *, by_deepspeed: bool) -> dict[str, Any]:
+    """run.yaml of the same run."""
+    its: dict[str, Any] = {
+        "seq_len": given["cutoff_len"],
+        "weights": _weights(given),
+        "attention": ATTENTIONS.get(str(given.get("flash_attn")), "sdpa"),
+    }
+    if given["finetuning_type"] != "lora":
+        return its
+    its["adapters"] = _adapters(given)
+    its["adapters_in_fp32"] = not by_deepspeed
+    return its | ({"quantization": bits} if (bits := _quantized(given)) else {})
+
+
+def _weights(given: Mapping[str, Any]) -> str:
+    """Format of the weights: adapters' base stays, other weights are raised to fp32."""
+    if given["finetuning_type"] != "lora" and not true(given.get("pure_bf16")):
+        return "float32"
+    return "float16" if true(given.get("fp16")) else "bfloat16"
+
+
+def _adapters(given: Mapping[str, Any]) -> dict[str, Any]:
+    target = str(given.get("lora_target", "all"))
+    its: dict[str, Any] = {
+        "r": given.get("lora_rank", 8),
+        "lora_dropout": given.get("lora_dropout", 0.0),
+        "target_modules": "all-linear" if target == "all" else _names(target),
+    }
+    saved = given.get("additional_target")
+    return its | ({"modules_to_save": _names(str(saved))} if saved else {})
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
+
+
+def _quantized(given: Mapping[str, Any]) -> dict[str, Any]:
+    bits = given.get("quantization_bit")
+    if bits == 8:
+        return {"load_in_8bit": True}
+    if bits != 4:
+        return {}
+    return {
+        "load_in_4bit": True,
+        "bnb_4bit_quant_type": given.get("quantization_type", "nf4"),
+        "bnb_4bit_use_double_quant": true(given.get("double_quantization", True)),
+    }
+
+
+def _ignored(given: Mapping[str, Any]) -> Iterator[str]:
+    harmless = arguments() - keys().training_arguments - READ - UNPRICED
+    yield from (f"{name} {value}" for name, value in given.items() if name in harmless)
+
+
+def _unknown(given: Mapping[str, Any]) -> Iterator[str]:
+    """Settings that are not read, and settings that are not priced."""
+    for name in unknown_arguments(given):
+        yield f"{name}: no argument of LLaMA-Factory"
+    for name in sorted(UNPRICED & given.keys()):
+        if given[name] not in (None, False):
+            yield f"{name} {given[name]}: changes time or memory, and is not priced"
+    if given["stage"] not in ("pt", "sft"):
+        yield f"stage {given['stage']}: priced as training on next tokens alone"
+    if given["finetuning_type"] not in ("full", "lora"):
+        yield f"finetuning_type {given['finetuning_type']}: priced as full"
+    if given.get("quantization_bit") not in (None, 4, 8):
+        yield f"quantization_bit {given['quantization_bit']}: not priced"
+    if given.get("quantization_method", "bnb") != "bnb":
+        yield f"quantization_method {given['quantization_method']}: priced as bnb"

@@ -1,0 +1,18 @@
+"""Features of a plan that Megatron-Bridge cannot express."""
+
+from planner.frameworks.megatron.bridge.lacks import bridge
+from planner.frameworks.megatron.launch.gaps import layout_gaps
+from planner.launch.brief import Brief, Gap
+from planner.launch.said import gaps_of
+
+
+def gaps(brief: Brief) -> tuple[Gap, ...]:
+    """Features of a plan that Megatron-Bridge's recipes cannot express.
+
+    Args:
+        brief: The plan. [-]
+
+    Returns:
+        One gap per feature; empty where the recipes express the whole plan. [-]
+    """
+    return (*gaps_of(brief, bridge), *layout_gaps(brief))

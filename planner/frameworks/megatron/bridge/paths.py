@@ -1,0 +1,54 @@
+"""Fields of ConfigContainer by option of Megatron-LM."""
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from hardware.yaml_text import parse_yaml
+from planner.frameworks.megatron.bridge.known import fields
+
+_FOLDER = Path(__file__).parent
+
+
+class Paths(BaseModel):
+    """Fields by option, and the options that are flags."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    paths: dict[str, list[str]]
+    flags: list[str]
+
+
+@cache
+def paths() -> Paths:
+    """Fields of ConfigContainer by option of Megatron-LM. [-]."""
+    return Paths.model_validate(parse_yaml((_FOLDER / "paths.yaml").read_text()))
+
+
+def options() -> Mapping[str, str]:
+    """Option of Megatron-LM by field; only the first field of an option. [text]."""
+    return {every[0]: option for option, every in paths().paths.items()}
+
+
+def unknown_fields(overrides: Mapping[str, object]) -> tuple[str, ...]:
+    """Overrides that ConfigContainer would pass over with a warning.
+
+    Args:
+        overrides: Fields by block. [-]
+
+    Returns:
+        Paths of these overrides. [text]
+
+    References:
+        Megatron-Bridge v0.6.0 training/utils/omegaconf_utils.py, _apply_overrides:
+        an unknown key is skipped.
+    """
+    blocks = fields().blocks
+    found = []
+    for block, its in overrides.items():
+        inside = its if isinstance(its, Mapping) else {"": its}
+        known = blocks.get(block, [])
+        found += [f"{block}.{name}" for name in inside if name not in known]
+    return tuple(found)

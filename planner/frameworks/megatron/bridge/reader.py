@@ -1,0 +1,184 @@
+"""Reads overrides of Megatron-Bridge into a layout and a training block."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from hardware.yaml_text import parse_yaml
+from planner.errors import BadInputError
+from planner.frameworks.megatron.bridge.lacks import MODULES
+from planner.frameworks.megatron.bridge.paths import options, paths, unknown_fields
+from planner.frameworks.megatron.bridge.writer import PLAIN, PRECISIONS
+from planner.frameworks.megatron.launch.known import declared, given
+from planner.frameworks.megatron.launch.placed import placed
+from planner.frameworks.megatron.launch.reader import ranks_of, stack_of, training_of
+from planner.launch.brief import Reading
+from planner.launch.sizes import MEGATRON, Size, sizes_of
+
+SOME = 1
+"""Experts of a model with experts, where the file gives no number. [1]"""
+MARK = "tensor_model_parallel_size"
+LETTERS = {"embedding": "E", "decoder": "t", "mtp": "m", "loss": "L"}
+"""Letter of --pipeline-model-parallel-layout by kind of layer. [text]"""
+DTYPES = {
+    "torch.float32": "fp32",
+    "torch.bfloat16": "bf16",
+    "torch.float16": "fp16",
+    "torch.uint8": "fp8",
+}
+"""Formats of moments as a saved ConfigContainer names them. [text]"""
+
+
+def _loaded(files: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
+    """Name and content of the YAML whose model block has a tensor degree, or empty."""
+    for name, text in files.items():
+        if not name.endswith((".yaml", ".yml")) or MARK not in text:
+            continue
+        try:
+            its = parse_yaml(text)
+        except (yaml.YAMLError, ValueError):
+            continue
+        model = its.get("model") if isinstance(its, dict) else None
+        if isinstance(model, dict) and MARK in model:
+            return name, its
+    return "", {}
+
+
+def reads(files: Mapping[str, str]) -> bool:
+    """Tell if a file looks like a ConfigContainer or overrides of a ConfigContainer.
+
+    Args:
+        files: Text by name. [text]
+
+    Returns:
+        True where the model block of a YAML file has a tensor degree.
+    """
+    return bool(_loaded(files)[1])
+
+
+def read(files: Mapping[str, str]) -> Reading:
+    """Read overrides of a recipe, or a ConfigContainer that was saved.
+
+    Args:
+        files: Text by name. [text]
+
+    Returns:
+        Settings that the files give. [-]
+
+    Raises:
+        BadInputError: No file is a ConfigContainer, or a value is wrong.
+    """
+    name, its = _loaded(files)
+    if not its:
+        allowed = "YAML with model.tensor_model_parallel_size"
+        where = ", ".join(files)
+        raise BadInputError("is no ConfigContainer", file=where, allowed=allowed)
+    (values, unread), gpus = _values(its, name), ranks_of(files)
+    training = training_of(values) | _adapters(its, name)
+    skipped = unknown_fields({k: v for k, v in its.items() if isinstance(v, Mapping)})
+    return Reading(
+        target="megatron-bridge",
+        framework="megatron",
+        layout=placed(values, name, gpus),
+        training=training,
+        stack=stack_of(values),
+        ignored=tuple(_others(its)),
+        unknown=(*(f"{path}: not in ConfigContainer" for path in skipped), *unread),
+        gpus=gpus,
+        sizes=_sizes(values, name),
+    )
+
+
+def _values(its: Mapping[str, Any], file: str) -> tuple[dict[str, Any], list[str]]:
+    """Values by argument of Megatron-LM, and the fields that were not understood.
+
+    Fields that are null or false count as not given.
+    """
+    found: dict[str, Any] = {}
+    unread = []
+    for path, words in _words(its):
+        try:
+            found |= given(words)
+        except ValueError as error:
+            if declared()[words[0]]["type"] == "int":
+                message = f"is not what Megatron-Bridge accepts: {error}"
+                raise BadInputError(message, file=file, field=path) from error
+            unread.append(f"{path} {' '.join(words[1:])}: not understood")
+    found |= _recipe_values(its.get("mixed_precision"))
+    precise = its.get("ddp")
+    if isinstance(precise, Mapping) and precise.get("grad_reduce_in_fp32") is False:
+        found["grad_reduce_in_bf16"] = True
+    if "expert_model_parallel_size" in found or "num_moe_experts" in str(its):
+        found.setdefault("num_experts", SOME)
+    return found, unread
+
+
+def _sizes(values: Mapping[str, Any], file: str) -> tuple[Size, ...]:
+    """Sizes of the model that the file states."""
+    found = sizes_of(values, MEGATRON, file=file, spelled="model.{}".format)
+    return tuple(s for s in found if (s.what, s.value) != ("experts", SOME))
+
+
+def _words(its: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
+    """Fields as the words of a command line: an option with its values each."""
+    for path, option in options().items():
+        block, _, name = path.partition(".")
+        inside = its.get(block)
+        value = inside.get(name) if isinstance(inside, Mapping) else None
+        if value is None or value is False:
+            continue
+        several = declared()[option]["nargs"] == "+" and isinstance(value, list)
+        values = value if several else [_letters(value)]
+        if declared()[option]["nargs"] == 0:
+            values = []
+        yield path, [option, *(DTYPES.get(str(v), str(v)) for v in values)]
+
+
+def _letters(value: object) -> object:
+    """Write stages, given as lists of layer names, as the option takes them."""
+    stages = value if isinstance(value, list) else []
+    if not (stages and all(isinstance(stage, list) for stage in stages)):
+        return value
+    names = [[LETTERS.get(str(name), "?") for name in stage] for stage in stages]
+    return "|".join("".join(stage) for stage in names)
+
+
+def _recipe_values(recipe: object) -> dict[str, Any]:
+    """Values by argument for the name of a recipe of number formats."""
+    scaled = {name: word for word, name in PRECISIONS.items()}
+    name = recipe if isinstance(recipe, str) else ""
+    if name in scaled:
+        return {"bf16": True, "fp8": "hybrid", "fp8_recipe": scaled[name]}
+    plain = {name: word for word, name in PLAIN.items()}.get(name)
+    return {"fp4": "e2m1"} if plain == "nvfp4" else {plain: True} if plain else {}
+
+
+def _adapters(its: Mapping[str, Any], file: str) -> dict[str, Any]:
+    peft = its.get("peft")
+    if not isinstance(peft, Mapping):
+        return {}
+    names = {theirs: ours for ours, theirs in MODULES.items()}
+    given_names = peft.get("target_modules") or []
+    if not isinstance(given_names, list):
+        raise BadInputError(
+            "is no list of layers",
+            file=file,
+            field="peft.target_modules",
+            value=given_names,
+            allowed=", ".join(names),
+        )
+    targets = [names.get(str(target), str(target)) for target in given_names]
+    lora = {"rank": peft.get("dim", 32), "targets": targets or "all"}
+    if peft.get("dropout"):
+        lora["dropout"] = peft["dropout"]
+    return {"method": "lora", "lora": lora}
+
+
+def _others(its: Mapping[str, Any]) -> Iterator[str]:
+    used = {path for every in paths().paths.values() for path in every}
+    for block, inside in its.items():
+        if isinstance(inside, Mapping) and block != "peft":
+            yield from (
+                f"{block}.{name}" for name in inside if f"{block}.{name}" not in used
+            )

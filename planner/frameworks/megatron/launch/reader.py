@@ -1,0 +1,335 @@
+"""Reads arguments of Megatron-LM into a layout, a training block and a model."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import yaml
+
+from hardware.yaml_text import parse_yaml
+from planner.errors import BadInputError
+from planner.frameworks.megatron.launch.described import OTHERS, SIZES, described
+from planner.frameworks.megatron.launch.harmless import is_harmless
+from planner.frameworks.megatron.launch.known import VERSIONS, declared, given
+from planner.frameworks.megatron.launch.placed import USED, placed
+from planner.frameworks.megatron.launch.variables import (
+    RANKS,
+    filled,
+    option_of,
+    plain,
+    uncounted,
+)
+from planner.launch.brief import Reading
+from planner.launch.shell import Script, split
+from planner.launch.sizes import MEGATRON, sizes_of
+
+Given = Mapping[str, Any]
+STACK = {"blockwise": "blockwise", "tensorwise": "current", "delayed": "delayed"}
+"""The stack's fp8 recipe by --fp8-recipe; mxfp8 is a precision. [text]"""
+MOMENTS = {"bf16": 16, "fp16": 16, "fp8": 8}
+"""Width of the moments by --exp-avg-dtype. [bit]"""
+TRAINED = frozenset(
+    {
+        "global_batch_size",
+        "seq_length",
+        "fp16",
+        "bf16",
+        "fp8",
+        "fp8_recipe",
+        "fp4",
+        "fp4_recipe",
+        "optimizer",
+        "sgd_momentum",
+        "exp_avg_dtype",
+        "exp_avg_sq_dtype",
+        "use_precision_aware_optimizer",
+        "overlap_grad_reduce",
+        "overlap_param_gather",
+        "tp_comm_overlap",
+        "overlap_moe_expert_parallel_comm",
+        "moe_token_dispatcher_type",
+        "moe_flex_dispatcher_backend",
+        "moe_enable_deepep",
+        "reuse_grad_buf_for_mxfp8_param_ag",
+        "moe_grouped_gemm",
+        "moe_permute_fusion",
+        "transformer_impl",
+    }
+)
+"""Arguments that a training block or a stack is read from. [text]"""
+UNPRICED = frozenset(
+    {
+        "rampup_batch_size",
+        "decoder_seq_length",
+        "num_layers_at_start_in_bf16",
+        "num_layers_at_end_in_bf16",
+        "first_last_layers_bf16",
+        "moe_expert_capacity_factor",
+        "moe_shared_expert_overlap",
+        "cuda_graph_impl",
+        "enable_cuda_graph",
+        "external_cuda_graph",
+        "fine_grained_activation_offloading",
+        "offload_modules",
+        "distribute_saved_activations",
+        "hybrid_context_parallel",
+        "use_legacy_models",
+        "delay_wgrad_compute",
+        "gradient_accumulation_fusion",
+        "defer_embedding_wgrad_compute",
+        "overlap_p2p_comm",
+        "microbatch_group_size_per_vp_stage",
+        "nccl_ub",
+        "main_params_dtype",
+        "main_grads_dtype",
+        "heterogeneous_layers_config_path",
+        "use_megatron_fsdp",
+        "use_torch_fsdp2",
+    }
+)
+"""Arguments that change time or memory in a way that is not read. [text]"""
+
+
+def reads(files: Mapping[str, str]) -> bool:
+    """Tell if a file looks like arguments of Megatron-LM.
+
+    Args:
+        files: Text by name. [text]
+
+    Returns:
+        True where a file holds two options of: tensor degree, micro-batch, layers.
+    """
+    marks = ("--tensor-model-parallel-size", "--micro-batch-size", "--num-layers")
+    return any(sum(mark in text for mark in marks) > 1 for text in files.values())
+
+
+def read(files: Mapping[str, str]) -> Reading:
+    """Read a script, an argument list or a model_config.yaml.
+
+    Args:
+        files: Text by name; other files are passed over. [text]
+
+    Returns:
+        Settings that the files give. [-]
+
+    Raises:
+        BadInputError: No file has arguments of Megatron, or a value is wrong.
+    """
+    name, words = _words(files)
+    words, open_ones = filled(words, READ | UNPRICED, file=name)
+    version, its = _given(name, words)
+    gpus = ranks_of(files)
+    unknown = [w for w in words if w.startswith("--") and not _known(w, version)]
+    starter = [w for w in unknown if plain(w) in _STARTER]
+    others = its.keys() - READ - UNPRICED
+    harmless = {name for name in others if is_harmless(name, its[name])}
+    unread = [w for w in dict.fromkeys(unknown) if w not in starter]
+    return Reading(
+        target="megatron",
+        framework="megatron",
+        layout=placed(its, name, gpus),
+        training=training_of(its),
+        model=described(its),
+        stack=stack_of(its),
+        ignored=(*_shown(its, harmless), *open_ones),
+        unknown=(
+            *unread,
+            *_shown(its, (its.keys() - READ - harmless) | its.keys() & UNPRICED),
+            *_unplaced(its, gpus),
+            *(uncounted(files) if gpus is None else ()),
+        ),
+        gpus=gpus,
+        sizes=sizes_of(its, MEGATRON, file=name, spelled=option_of),
+        per_replica=None
+        if its.get("global_batch_size")
+        else its.get("micro_batch_size"),
+    )
+
+
+READ = USED | TRAINED | OTHERS | set(SIZES)
+"""Arguments that a layout, a training block, a stack or a model is read from. [text]"""
+_STARTER = frozenset(
+    {
+        "nnodes",
+        "node_rank",
+        "nproc_per_node",
+        "master_addr",
+        "master_port",
+        "rdzv_backend",
+        "rdzv_endpoint",
+        "rdzv_id",
+        "max_restarts",
+        "tee",
+        "log_dir",
+        "standalone",
+        "role",
+    }
+)
+"""Options of torchrun, which starts the ranks. [text]"""
+
+
+def _shown(its: Given, names: Iterable[str]) -> Iterator[str]:
+    """Settings as a user would write them."""
+    for name in sorted(names):
+        value = its[name]
+        shown = " ".join(map(str, value)) if isinstance(value, list) else value
+        yield f"{option_of(name)} {'' if value is True else shown}".strip()
+
+
+def _unplaced(its: Given, gpus: int | None) -> Iterator[str]:
+    """Settings that were seen and cannot be expressed in a layout."""
+    if its.get("num_distributed_optimizer_instances", 1) > 1 and gpus is None:
+        yield "--num-distributed-optimizer-instances, for want of the number of ranks"
+    text = str(its.get("pipeline_model_parallel_layout") or "")
+    if "m" in text and "m" not in text.rsplit("|", maxsplit=1)[-1]:
+        yield "prediction layers on a stage of their own: priced on the last one"
+
+
+def _words(files: Mapping[str, str]) -> tuple[str, list[str]]:
+    """Words of the file with most arguments; a script is taken before its YAML twin."""
+    best: tuple[str, list[str]] = ("", [])
+    scripts = sorted(files, key=lambda n: (n.endswith((".yaml", ".yml")), n))
+    for name in scripts:
+        text = files[name]
+        words = _yaml_words(text) if name.endswith((".yaml", ".yml")) else None
+        words = list(_unquoted(Script(text).words())) if words is None else words
+        if sum(map(_is_option, words)) > sum(map(_is_option, best[1])):
+            best = (name, words)
+    if not best[1]:
+        raise BadInputError(
+            "has no arguments of Megatron-LM",
+            file=", ".join(files),
+            allowed="a script, or YAML with MODEL_ARGS",
+        )
+    return best
+
+
+def _unquoted(words: Sequence[str]) -> Iterator[str]:
+    """Split words such as "--fp8-format hybrid", as a shell does without quotes."""
+    for word in words:
+        inside = split(word) if word.startswith("--") and " " in word else [word]
+        yield from inside
+
+
+def _is_option(word: str) -> bool:
+    return any(_known(word, version) for version in VERSIONS)
+
+
+def _known(word: str, version: str) -> bool:
+    return word.split("=", maxsplit=1)[0] in declared(version)
+
+
+def ranks_of(files: Mapping[str, str]) -> int | None:
+    """Ranks that torchrun is told to start, in any of the files.
+
+    Args:
+        files: Text by name. [text]
+
+    Returns:
+        Ranks; None where the files lack the nodes or the ranks per node. [1]
+    """
+    found: dict[str, int] = {}
+    for text in files.values():
+        words = Script(text).words() if "nproc" in text else []
+        for word, value in pairwise(words):
+            name, _, inline = word.partition("=")
+            number = inline or value
+            if plain(name) in RANKS and name.startswith("--") and number.isdigit():
+                found[plain(name)] = int(number)
+    if len(found) < len(RANKS):
+        return None
+    return found["nproc_per_node"] * found["nnodes"]
+
+
+def _yaml_words(text: str) -> list[str] | None:
+    """MODEL_ARGS of a model_config.yaml as words."""
+    try:
+        its = parse_yaml(text)
+    except (yaml.YAMLError, ValueError):
+        return None
+    arguments = its.get("MODEL_ARGS") if isinstance(its, dict) else None
+    if not isinstance(arguments, dict):
+        return None
+    words: list[str] = []
+    for option, value in arguments.items():
+        if value is False:
+            continue
+        values = value if isinstance(value, list) else [value]
+        words += [str(option), *(str(v) for v in values if value is not True)]
+    return words
+
+
+def _given(name: str, words: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """Values under the release that knows most of the options."""
+    counts = {v: sum(_known(word, v) for word in words) for v in VERSIONS}
+    version = max(VERSIONS, key=lambda v: counts[v])
+    usable = [
+        word for word in words if not word.startswith("--") or _known(word, version)
+    ]
+    try:
+        return version, given(usable, version)
+    except ValueError as error:
+        raise BadInputError(
+            f"is not what Megatron-LM {version} accepts: {error}", file=name
+        ) from error
+
+
+def training_of(its: Given) -> dict[str, Any]:
+    """Fields of a training block.
+
+    Args:
+        its: Values by argument. [-]
+
+    Returns:
+        Fields that are given, and always the number format and the optimizer. [-]
+    """
+    found: dict[str, Any] = {}
+    if its.get("seq_length"):
+        found["seq_len"] = its["seq_length"]
+    if its.get("global_batch_size"):
+        found["global_batch"] = its["global_batch_size"]
+    found["precision"] = _precision(its)
+    found["optimizer"] = _optimizer(its)
+    bits = MOMENTS.get(str(its.get("exp_avg_dtype")))
+    return found | ({"state_bits": bits} if bits else {})
+
+
+def _precision(its: Given) -> str:
+    if its.get("fp4"):
+        return "nvfp4"
+    if its.get("fp8"):
+        return "mxfp8" if its.get("fp8_recipe") == "mxfp8" else "fp8"
+    if its.get("fp16"):
+        return "fp16"
+    return "bf16" if its.get("bf16") else "fp32"
+
+
+def _optimizer(its: Given) -> str:
+    name = str(its.get("optimizer", "adam"))
+    momentum = its.get("sgd_momentum", 0.9)
+    plain = "sgd-momentum" if momentum else "sgd"
+    return {"adam": "adamw", "sgd": plain, "dist_muon": "muon"}.get(name, name)
+
+
+def stack_of(its: Given) -> dict[str, Any]:
+    """Overrides of the software stack.
+
+    Args:
+        its: Values by argument. [-]
+
+    Returns:
+        Fields of a stack block. [-]
+    """
+    found: dict[str, Any] = {}
+    for name in ("overlap_grad_reduce", "overlap_param_gather"):
+        found[name] = bool(its.get(name))
+    recipe = STACK.get(str(its.get("fp8_recipe", "delayed")))
+    if its.get("fp8") and recipe:
+        found["fp8_recipe"] = recipe
+    if its.get("tp_comm_overlap"):
+        found["tp_overlap"] = True
+    if its.get("overlap_moe_expert_parallel_comm"):
+        found["ep_overlap"] = True
+    if its.get("moe_enable_deepep") or its.get("moe_token_dispatcher_type") == "flex":
+        found["expert_dispatch"] = "deduplicated"
+    return found

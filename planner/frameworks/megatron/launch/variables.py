@@ -1,0 +1,107 @@
+"""Options of Megatron-LM whose values are shell variables that no file sets."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+from planner.frameworks.megatron.launch.known import VERSIONS, declared
+from planner.launch.shell import Script, fill_words, refuse_unset, unset
+
+RANKS = ("nproc_per_node", "nnodes")
+"""Options of torchrun that count ranks. [text]"""
+
+
+def plain(word: str) -> str:
+    """Name of an option as the option's parser keeps it.
+
+    Args:
+        word: The option, perhaps with a value. [text]
+
+    Returns:
+        Name of the option. [text]
+    """
+    return word.split("=", maxsplit=1)[0].lstrip("-").replace("-", "_")
+
+
+def option_of(name: str) -> str:
+    """Option of an argument as a command line spells the option.
+
+    Args:
+        name: Name as the parser keeps the argument. [text]
+
+    Returns:
+        The option. [text]
+    """
+    return "--" + name.replace("_", "-")
+
+
+def filled(
+    words: Sequence[str], deciding: AbstractSet[str], *, file: str
+) -> tuple[list[str], list[str]]:
+    """Part the words of a command line from options whose value no file sets.
+
+    Args:
+        words: Words of a command line; variables that files set are filled in. [text]
+        deciding: Arguments that decide a price. [text]
+        file: File of the words. [text]
+
+    Returns:
+        (words, options as written with a variable that no file sets). [text]
+
+    Raises:
+        BadInputError: An option that decides the price has such a variable.
+    """
+    kept, left = list[str](), list[str]()
+    for option, values in _options(words):
+        shown = " ".join([option, *values])
+        if not unset(shown):
+            kept += [option, *values]
+            continue
+        name, _, inside = option.partition("=")
+        if any(_dest(name, version) in deciding for version in VERSIONS):
+            refuse_unset(name, " ".join([inside, *values]).strip(), file=file)
+        left.append(shown)
+    return kept, left
+
+
+def _options(words: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Options, each with as many words as it takes; other words are dropped."""
+    option, values = "", list[str]()
+    for word in (*words, "--"):
+        if not word.startswith("--"):
+            values.append(word)
+            continue
+        if option:
+            yield option, values[: _takes(option)]
+        option, values = word, []
+
+
+def _takes(option: str) -> int | None:
+    """Number of words that an option takes; None for any number. [1]."""
+    if "=" in option:
+        return 0
+    known = (declared(version) for version in VERSIONS)
+    counts = [options[option]["nargs"] for options in known if option in options]
+    if not counts or counts[0] in ("+", "*"):
+        return None
+    return counts[0] if isinstance(counts[0], int) else 1
+
+
+def _dest(option: str, version: str) -> str:
+    return str(declared(version).get(option, {}).get("dest", ""))
+
+
+def uncounted(files: Mapping[str, str]) -> Iterator[str]:
+    """Options that count ranks by a variable that no file sets.
+
+    Args:
+        files: Text by name. [text]
+
+    Yields:
+        The option, and the words that fill the variable. [text]
+    """
+    for text in files.values():
+        words = Script(text).words() if "nproc" in text else []
+        for option, values in _options(words):
+            shown = " ".join([option, *values[:1]])
+            if plain(option) in RANKS and unset(shown):
+                yield f"{shown}: set by no file; {fill_words(unset(shown))}"

@@ -1,0 +1,1 @@
+"""Texts of every folder: scripts, the README, and variables of the environment."""
