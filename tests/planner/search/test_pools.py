@@ -16,8 +16,9 @@ from hardware.fleets import ClusterSpec
 from hardware.topology import ClusterTopology
 from planner.cost.estimate import estimate
 from planner.cost.layouts import layout_of
+from planner.cost.memory_rows import fits, rank_blocks
 from planner.cost.mixed import price_meshes
-from planner.cost.pipeline import fits, rank_blocks, step_ns
+from planner.cost.pipeline import step_ns
 from planner.cost.workload import Pool, Workload
 from planner.optimize import optimize
 from planner.search.best_first import search_all
