@@ -9,10 +9,11 @@ import numpy as np
 
 from planner.cost.estimate import estimate
 from planner.cost.layouts import layout_of
+from planner.cost.memory_rows import rank_blocks
 from planner.cost.meshes import Meshes
 from planner.cost.mixed import price_meshes
 from planner.cost.modules import combinations, is_known, known_kinds
-from planner.cost.pipeline import Counts, rank_blocks, step_ns
+from planner.cost.pipeline import Counts, step_ns
 from planner.cost.pricing import Pricing
 from planner.cost.table import CostTable
 from planner.cost.workload import Workload

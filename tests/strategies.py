@@ -12,8 +12,8 @@ from hardware.calibration import calibration
 from hardware.catalog import resolve_cluster
 from hardware.fleets import ClusterSpec
 from hardware.topology import ClusterTopology
+from planner.cost.memory_rows import rank_blocks
 from planner.cost.mixed import price_meshes
-from planner.cost.pipeline import rank_blocks
 from planner.cost.pricing import Pricing
 from planner.cost.room import budget_bytes
 from planner.cost.table import CostTable, fill_table

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.cost import collectives as wire
 from planner.cost.activations import saved_bytes
 from planner.cost.context import Context, Parts
 from planner.cost.eager_bytes import replayed_ends
+from planner.cost.exchange import input_exchange
 from planner.cost.gradients import layer_pending_bytes, layer_weight_time
 from planner.cost.kernels import ELEMENT, gemm_rate, gemm_time, memory_time
 from planner.cost.launch import launched
@@ -41,14 +41,6 @@ class End:
     """Bytes held per micro-batch that waits for its W. [B], shape (meshes,)"""
 
 
-def _edge_exchange(context: Context) -> Floats:
-    """Time to reduce-scatter a layer's input with sp, to all-reduce it without. [s]."""
-    message = ELEMENT * context.workload.model.hidden * context.local
-    gather = wire.all_gather_time(context.links, message, context.tensor)
-    reduce = wire.all_reduce_time(context.links, message, context.tensor)
-    return np.where(context.meshes.sp > 0, gather, reduce)
-
-
 def embedding_end(context: Context) -> End:
     """Time and memory of the embedding: a look-up, and one exchange over tensor ranks.
 
@@ -68,7 +60,7 @@ def embedding_end(context: Context) -> End:
     ahead = memory_time(workload, 4.0 * hidden * rows, 1)
     behind = memory_time(workload, 8.0 * hidden * rows, 1)
     behind = behind * workload.training.trains_embedding
-    once = _edge_exchange(context)
+    _, once = input_exchange(context, hidden, gathers=1)
     masks = workload.recipe.dropout_bytes * hidden * rows
     forward = Parts().plus("compute", ahead).plus("tp_comm", once)
     backward = Parts().plus("compute", behind).plus("tp_comm", once)
@@ -179,7 +171,7 @@ def _head_pass(context: Context) -> tuple[Parts, Parts]:
     loss = workload.profile.loss_traffic * logits
     ahead = ahead + memory_time(workload, LOSS_FORWARD * loss + 4.0 * norm, 3)
     behind = behind + memory_time(workload, (1 - LOSS_FORWARD) * loss + 5.0 * norm, 3)
-    once = _edge_exchange(context)
+    _, once = input_exchange(context, model.hidden, gathers=1)
     forward = Parts().plus("compute", ahead).plus("tp_comm", once)
     backward = Parts().plus("compute", behind).plus("tp_comm", once)
     return launched(context, forward, backward, share=HEAD_KERNELS)

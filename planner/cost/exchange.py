@@ -67,6 +67,26 @@ def _score_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
     )
 
 
+def input_exchange(
+    context: Context, hidden: int, *, gathers: int
+) -> tuple[Floats, Floats]:
+    """Time of the tensor ranks to exchange the input of a layer.
+
+    Args:
+        context: Shared columns.
+        hidden: Width of the input. [1]
+        gathers: All-gathers and reduce-scatters of an exchange with sp. [1]
+
+    Returns:
+        One all-gather, as long as a reduce-scatter; and the exchange, one all-reduce
+        without sp. [s], shape (meshes,)
+    """
+    message = ELEMENT * hidden * context.local
+    gather = wire.all_gather_time(context.links, message, context.tensor)
+    reduce = wire.all_reduce_time(context.links, message, context.tensor)
+    return gather, np.where(context.meshes.sp > 0, gathers * gather, reduce)
+
+
 def tensor_exchange(
     context: Context, layer: LayerKind, beside: dict[str, GemmTimes]
 ) -> tuple[Floats, Floats]:
@@ -84,11 +104,8 @@ def tensor_exchange(
     Returns:
         Forward and backward. [s], shape (meshes,)
     """
-    meshes, profile, links = context.meshes, context.workload.profile, context.links
-    message = ELEMENT * layer.hidden * context.local
-    gather = wire.all_gather_time(links, message, context.tensor)
-    reduce = wire.all_reduce_time(links, message, context.tensor)
-    half = np.where(meshes.sp > 0, 2 * gather, reduce)
+    meshes, profile = context.meshes, context.workload.profile
+    gather, half = input_exchange(context, layer.hidden, gathers=2)
     once = (1 - profile.hidden_tp) * _split_halves(layer) * half
     again = profile.gathered_inputs == "regathered"
     open_share = again * (1 - profile.hidden_regather)

@@ -6,7 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.cost.communicators import communication_bytes
-from planner.cost.in_flight import peak_vectors
+from planner.cost.memory_rows import (
+    ACCUMULATED,
+    PENDING,
+    SAVED,
+    MemoryRows,
+    passing_rows,
+)
 from planner.cost.meshes import Floats
 from planner.cost.moments import (
     BACKWARD,
@@ -18,14 +24,7 @@ from planner.cost.moments import (
     Moment,
 )
 from planner.cost.owned import embedding_owned, head_owned, layer_owned
-from planner.cost.pipeline import (
-    Counts,
-    StageVectors,
-    peak_blocks,
-    stage_vectors,
-    stages_by_rank,
-    stages_of,
-)
+from planner.cost.pipeline import Counts, stages_by_rank, stages_of
 from planner.cost.pricing import Pricing
 from planner.cost.room import (
     buffer_bytes,
@@ -35,7 +34,6 @@ from planner.cost.room import (
 )
 from planner.cost.states import States, state_bytes
 from planner.cost.table import CostTable
-from planner.schedules.inflight import Peak
 from planner.specs.estimate import MomentMemory, StageMemory
 from planner.specs.table import BLOCK, StageCosts
 
@@ -63,8 +61,9 @@ def stage_memories(
         pairs = zip(table.each, costs.hosts, strict=True)
         each = [stage_memories(part, host, counts) for part, host in pairs]
         return tuple(each[costs.pool(rank)][rank] for rank in range(costs.pp))
-    vectors = stage_vectors(costs, counts)
     states = _states_by_rank(table, costs, counts)
+    (passes,) = passing_rows(costs)
+    busy = list(_busy(passes, costs, counts))
     workload, meshes = table.workload, table.meshes
     idle = _idle(table, costs, counts, states)
     beside = Beside(
@@ -73,8 +72,7 @@ def stage_memories(
         float(communication_bytes(workload, meshes)[0]),
     )
     return tuple(
-        _rank_memory(beside, costs, vectors, counts, rank, states, idle[rank])
-        for rank in range(costs.pp)
+        _rank_memory(beside, rank, states, busy, idle[rank]) for rank in range(costs.pp)
     )
 
 
@@ -117,65 +115,42 @@ def _states_by_rank(
 
 def _rank_memory(
     beside: Beside,
-    costs: StageCosts,
-    vectors: StageVectors,
-    counts: Counts,
     rank: int,
     states: dict[str, Floats],
+    busy: Sequence[tuple[int, Named]],
     idle: Sequence[Named],
 ) -> StageMemory:
     """Memory of one rank at every moment, and at the fullest again. [GiB]."""
     held = {name: float(values[rank]) for name, values in states.items()}
-    busy = _busy(costs, vectors, counts, rank, held)
+    passes = [(name, held | parts) for at, (name, parts) in busy if at == rank]
     moments = [
         _with_device(beside, name, parts)
-        for name, parts in _fullest([*busy, *idle], ORDER)
+        for name, parts in _fullest([*passes, *idle], ORDER)
     ]
     top = max(moments, key=lambda moment: moment.allocated)
     return StageMemory(stage=rank, moments=tuple(moments), **top.model_dump())
 
 
-def _peaks(costs: StageCosts, rank: int) -> tuple[Peak, ...]:
-    """Fullest backwards of a rank."""
-    shape = (costs.schedule, costs.pp, costs.vpp, costs.micro_batches)
-    return peak_vectors(*shape)[rank]
-
-
 def _busy(
-    costs: StageCosts,
-    vectors: StageVectors,
-    counts: Counts,
-    rank: int,
-    states: dict[str, float],
-) -> Iterator[Named]:
-    """Moments of the passes: states, what is in flight, the stage at work. [B].
+    rows: MemoryRows, costs: StageCosts, counts: Counts
+) -> Iterator[tuple[int, Named]]:
+    """Ranks at the moments of the passes: what is in flight, the unit at work. [B].
 
     On the head's stage the loss and the layers each have a moment.
     """
-    for peak in _peaks(costs, rank):
-        at = stages_of(costs, rank)[peak.chunk]
-        held = peak_blocks(costs, vectors, rank, peak) - int(vectors.transient[at])
-        waiting = int(vectors.accumulated[at])
-        layers = _layers_at_work(costs, counts[at])
-        works = {STEADY: layers if at else max(layers, costs.embedding.transient)}
+    terms, largest = rows.by_term(counts), rows.largest_layer(counts).tolist()
+    in_flight = (terms[SAVED] + terms[PENDING]).tolist()
+    waiting = terms[ACCUMULATED].tolist()
+    at_work = rows.working[:, 0].tolist()
+    for row, (rank, at) in enumerate(zip(rows.rank.tolist(), at_work, strict=True)):
+        layer = largest[at]
+        works = {STEADY: layer if at else max(layer, costs.embedding.transient)}
         if at == costs.stages - 1:
             works[LOSS] = costs.head.transient
         for name, working in works.items():
-            activations = float((held - waiting) * BLOCK)
-            transient = float((waiting + working) * BLOCK)
-            parts = {"activations": activations, "transient": transient}
-            yield name, states | parts
-
-
-def _layers_at_work(costs: StageCosts, counts: Counts) -> int:
-    """Largest transient of the layers that a stage holds. [block]."""
-    return max(
-        (
-            costs.layers[kind].transient[entry]
-            for kind, entry in np.argwhere(counts > 0).tolist()
-        ),
-        default=0,
-    )
+            activations = float(in_flight[row] * BLOCK)
+            transient = float((waiting[row] + working) * BLOCK)
+            yield rank, (name, {"activations": activations, "transient": transient})
 
 
 def _idle(

@@ -1,4 +1,4 @@
-"""Picks the costs of each stage and rank on the pool of a mixed fleet that hosts it."""
+"""Picks the costs of each stage on the pool of a mixed fleet that hosts it."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -45,17 +45,3 @@ def pick_stages(costs: StageCosts, each: Sequence[Columns]) -> Columns:
     return kind(
         **{n: np.array([getattr(one, n) for one in each])[pool, stages] for n in names}
     )
-
-
-def pick_ranks(costs: StageCosts, each: Sequence[Ints]) -> Ints:
-    """Pick the value of every pipeline rank on its own pool.
-
-    Args:
-        costs: The inner problem.
-        each: A column over the ranks, as if one pool hosted all of them.
-
-    Returns:
-        A column. shape (pp,)
-    """
-    chosen: Ints = np.array(each)[list(costs.pool_of_rank), np.arange(costs.pp)]
-    return chosen

@@ -6,6 +6,7 @@ from functools import lru_cache
 import numpy as np
 
 from planner.cost.meshes import Ints
+from planner.cost.reach import Mask
 from planner.schedules.inflight import Peak, peaks
 
 
@@ -27,7 +28,7 @@ def peak_vectors(
     return peaks(schedule, pp, vpp, micro_batches)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PeakColumns:
     """The peaks of all ranks of a schedule's shape, rank by rank."""
 
@@ -66,3 +67,38 @@ def peak_columns(schedule: str, pp: int, vpp: int, micro_batches: int) -> PeakCo
         np.array([peak.pending for peak in flat]).reshape(len(flat), vpp),
         np.cumsum([0, *each[:-1]]),
     )
+
+
+def least_in_flight(
+    rank: int, p: Ints, v: Ints, m: Ints, *, split: Mask, copies: Ints, folded: Mask
+) -> tuple[Ints, Ints]:
+    """Chunks in flight when some backward of a rank starts, for many shapes.
+
+    The closed forms follow from the order of operations:
+
+    - 1F1B: ``min(m, p - r)``; GPipe's m is at least that
+    - interleaved: ``min(m v, 2(p-r-1) + (v-1)p + 1)``
+    - zb-h1: ``min(m, p)``
+    - in a V: at least ``min(m, 2p-1) + 1``, the number of rank 0
+    - DualPipe: two V of p / 2 ranks and m / 2 micro-batches
+
+    Args:
+        rank: Pipeline rank. [1]
+        p: Pipeline ranks. [1], shape (shapes,)
+        v: Chunks per rank. [1], shape (shapes,)
+        m: Micro-batches per step. [1], shape (shapes,)
+        split: Weight gradients are operations of their own. shape (shapes,)
+        copies: Copies of the model on the ranks. [1], shape (shapes,)
+        folded: Chunks lie in a V. shape (shapes,)
+
+    Returns:
+        Chunks in flight, at least; and those of any one chunk, at most. [1], shape
+        (shapes,)
+    """
+    deep = np.minimum(m * v, 2 * (p - rank - 1) + (v - 1) * p + 1)
+    p, m = p // copies, m // copies
+    deep = np.where(folded, np.minimum(m, 2 * p - 1) + 1, deep)
+    flat = np.minimum(m, np.where(split, p, p - rank))
+    held = np.where(v > 1, deep, flat)
+    cycles = np.where(folded, 2, -(-held // (p * v)))
+    return held, np.where(v > 1, np.minimum(m, p * cycles), held)

@@ -1,4 +1,4 @@
-"""Paths and moments as linear functions of the layer counts.
+"""Paths as linear functions of the layer counts.
 
 Every duration is linear in the number of layers of each kind on each virtual
 stage. Any path of the operation graph is thus a linear lower bound on the step, for
@@ -15,11 +15,9 @@ from planner.cost.pipeline import (
     edge_times,
     place_of,
     splits_backward,
-    stages_of,
 )
-from planner.schedules.inflight import Peak
 from planner.schedules.simulator import Path
-from planner.specs.table import EndCosts, IdleMoment, StageCosts
+from planner.specs.table import EndCosts, StageCosts
 
 
 @dataclass(frozen=True)
@@ -157,103 +155,3 @@ def _layer_factors(
         + np.asarray(fixed)[..., None]
     )
     return factors
-
-
-def peak_linear(costs: StageCosts, rank: int, peak: Peak) -> Linear:
-    """Memory of one moment of a rank without its transient.
-
-    States of all chunks of the rank, saved activations in flight, the gradients that
-    wait for their W; on the chunk at work, those that wait for their reduce-scatter.
-
-    Args:
-        costs: The inner problem.
-        rank: Pipeline rank. [1]
-        peak: The backward that starts, and what is in flight.
-
-    Returns:
-        Memory. [block]
-    """
-    costs = costs.on_rank(rank)
-    shape = (costs.stages, len(costs.layers), len(costs.menu))
-    factors = np.zeros(shape, dtype=np.int64)
-    constant = 0
-    for chunk, (held, late) in enumerate(zip(peak.counts, peak.pending, strict=True)):
-        stage = stages_of(costs, rank)[chunk]
-        working = chunk == peak.chunk
-        for k, layer in enumerate(costs.layers):
-            states = layer.static + working * layer.accumulated + late * layer.pending
-            factors[stage, k, :] = states + held * np.array(layer.saved)
-        for end_stage, end in ((0, costs.embedding), (costs.stages - 1, costs.head)):
-            if stage == end_stage:
-                constant += end.static + working * end.accumulated
-                constant += held * end.saved + late * end.pending
-    return Linear(constant, factors)
-
-
-def end_transient(costs: StageCosts, stage: int) -> int:
-    """Larger transient of the ends that live on a virtual stage.
-
-    Args:
-        costs: The inner problem.
-        stage: Virtual stage. [1]
-
-    Returns:
-        Memory. [block]
-    """
-    first = costs.embedding.transient if stage == 0 else 0
-    last = costs.head.transient if stage == costs.stages - 1 else 0
-    return max(first, last)
-
-
-def idle_linear(costs: StageCosts, rank: int, moment: IdleMoment) -> Linear:
-    """Memory of a rank at an idle moment without what lies beside it.
-
-    Args:
-        costs: The inner problem.
-        rank: Pipeline rank. [1]
-        moment: Idle moment of the rank.
-
-    Returns:
-        Memory. [block]
-    """
-    costs = costs.on_rank(rank)
-    shape = (costs.stages, len(costs.layers), len(costs.menu))
-    factors = np.zeros(shape, dtype=np.int64)
-    constant = 0
-    for stage in stages_of(costs, rank):
-        for k, layer in enumerate(costs.layers):
-            factors[stage, k, :] = layer.static + np.array(moment.layers[k])
-        if stage == 0:
-            constant += costs.embedding.static + moment.embedding
-        if stage == costs.stages - 1:
-            constant += costs.head.static + moment.head
-    return Linear(constant, factors)
-
-
-def ends_on(costs: StageCosts, rank: int) -> tuple[bool, bool]:
-    """Tell if a rank has the embedding, and if it has the head.
-
-    Args:
-        costs: The inner problem.
-        rank: Pipeline rank. [1]
-
-    Returns:
-        True for both on the first rank of a V, and on both ends of DualPipe.
-    """
-    stages = stages_of(costs, rank)
-    return 0 in stages, costs.stages - 1 in stages
-
-
-def idle_end_beside(costs: StageCosts, rank: int, moment: IdleMoment) -> int:
-    """Largest memory of an end beside a rank at an idle moment.
-
-    Args:
-        costs: The inner problem.
-        rank: Pipeline rank. [1]
-        moment: Idle moment of the rank.
-
-    Returns:
-        Memory. [block]
-    """
-    first, last = ends_on(costs, rank)
-    return max(moment.embedding_beside * first, moment.head_beside * last)

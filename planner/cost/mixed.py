@@ -15,8 +15,9 @@ import numpy as np
 
 from planner.cost.communicators import communication_bytes
 from planner.cost.context import Context
+from planner.cost.memory_rows import rank_blocks
 from planner.cost.meshes import Floats, Ints, Meshes
-from planner.cost.pipeline import Counts, rank_blocks
+from planner.cost.pipeline import Counts
 from planner.cost.pricing import Pricing
 from planner.cost.room import buffer_bytes, context_bytes, device_bytes
 from planner.cost.table import CostTable, EndColumns, fill_table

@@ -1,29 +1,27 @@
-"""From a stage split to durations, step time and memory: the integer objective."""
+"""From a stage split to durations and step time: the integer objective."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from planner.cost.hosted import pick_ranks, pick_stages
-from planner.cost.in_flight import peak_columns
+from planner.cost.hosted import pick_stages
 from planner.schedules.builder import Graph
 from planner.schedules.graph import pipeline_graph
-from planner.schedules.inflight import Peak
 from planner.schedules.order import SPLIT
 from planner.schedules.placement import Placement, placement
 from planner.schedules.simulator import makespan
-from planner.specs.table import EndCosts, IdleMoment, LayerCosts, StageCosts
+from planner.specs.table import EndCosts, StageCosts
 
 Counts = npt.NDArray[np.int64]
 """Layers by (virtual stage, layer kind, entry of the recompute menu). [1]"""
 
 
-BY_MENU = ("forward", "backward", "saved", "transient")
-"""Costs of a layer that recompute changes. [text]"""
-WHOLE = tuple(f.name for f in fields(LayerCosts) if f.name not in BY_MENU)
-"""Costs of a layer that no recompute kind changes. [text]"""
+BY_MENU = ("forward", "backward")
+"""Times of a layer that recompute changes. [text]"""
+WHOLE = ("gather", "scatter", "optimizer", "weight")
+"""Times of a layer that no recompute kind changes. [text]"""
 
 
 def place_of(costs: StageCosts) -> Placement:
@@ -86,10 +84,7 @@ def splits_backward(costs: StageCosts) -> bool:
 
 @dataclass(frozen=True)
 class StageVectors:
-    """Costs of every virtual stage; all but transient linear in the layer counts.
-
-    Times in ns, memory in blocks, each of shape (stages,).
-    """
+    """Times of every virtual stage, linear in the layer counts. [ns], (stages,)."""
 
     forward: Counts
     backward: Counts
@@ -97,22 +92,17 @@ class StageVectors:
     gather: Counts
     scatter: Counts
     optimizer: Counts
-    static: Counts
-    accumulated: Counts
-    pending: Counts
-    saved: Counts
-    transient: Counts
 
 
 def stage_vectors(costs: StageCosts, counts: Counts) -> StageVectors:
-    """Sum layer and end costs into one number per virtual stage and term.
+    """Sum the times of layers and ends on every virtual stage.
 
     Args:
         costs: The inner problem.
         counts: Layers by stage, kind and menu entry. [1]
 
     Returns:
-        Times [ns] and memory [block], each of shape (stages,)
+        Times. [ns], each of shape (stages,)
     """
     if costs.hosts:
         return pick_stages(costs, [stage_vectors(h, counts) for h in costs.hosts])
@@ -121,26 +111,12 @@ def stage_vectors(costs: StageCosts, counts: Counts) -> StageVectors:
         for name in (*BY_MENU, *WHOLE)
     }
     per_kind = counts.sum(axis=2)
-    terms = {
-        name: np.einsum("skm,km->s", counts, each[name])
-        for name in ("forward", "backward", "saved")
-    }
+    terms = {name: np.einsum("skm,km->s", counts, each[name]) for name in BY_MENU}
     terms |= {name: per_kind @ each[name] for name in WHOLE}
     for stage, end in ((0, costs.embedding), (-1, costs.head)):
         for name, column in terms.items():
             column[stage] += getattr(end, name)
-    return StageVectors(
-        **terms, transient=_transients(costs, counts, each["transient"])
-    )
-
-
-def _transients(costs: StageCosts, counts: Counts, each: Counts) -> Counts:
-    """Largest transient of what a stage holds: one layer or one end at a time."""
-    present = np.where(counts > 0, each[None], 0)
-    largest: Counts = present.max(axis=(1, 2))
-    largest[0] = max(largest[0], costs.embedding.transient)
-    largest[-1] = max(largest[-1], costs.head.transient)
-    return largest
+    return StageVectors(**terms)
 
 
 def graph_of(costs: StageCosts, *, whole: bool = False) -> Graph:
@@ -281,95 +257,3 @@ def step_ns(costs: StageCosts, counts: Counts) -> int:
     """
     vectors = stage_vectors(costs, counts)
     return makespan(graph_of(costs), durations(costs, vectors), costs.p2p)
-
-
-def rank_blocks(costs: StageCosts, counts: Counts) -> Counts:
-    """Peak memory of every rank for states and activations.
-
-    ``max over backward starts of static + in-flight saved + gradients that wait for
-    W + accumulated gradients and transient of the stage at work``, and over the
-    idle moments.
-
-    Args:
-        costs: The inner problem.
-        counts: Layers by stage, kind and menu entry. [1]
-
-    Returns:
-        Memory. [block], shape (pp,)
-    """
-    if costs.hosts:
-        return pick_ranks(costs, [rank_blocks(h, counts) for h in costs.hosts])
-    vectors = stage_vectors(costs, counts)
-    static = by_rank(costs, vectors.static)
-    above = _passing_blocks(costs, vectors)
-    for moment in costs.idle:
-        if moment.may_be_fullest(first=True, last=True):
-            above = np.maximum(above, idle_blocks(costs, counts, moment))
-    blocks: Counts = static + above
-    return blocks
-
-
-def _passing_blocks(costs: StageCosts, vectors: StageVectors) -> Counts:
-    """Most memory above the static states at the peaks of every rank. [block]."""
-    at = peak_columns(costs.schedule, costs.pp, costs.vpp, costs.micro_batches)
-    mine = stages_by_rank(costs)[at.rank]
-    stage, saved = mine[np.arange(len(mine)), at.chunk], vectors.saved[mine]
-    above = (at.held * saved + at.pending * vectors.pending[mine]).sum(axis=1)
-    above += vectors.accumulated[stage] + vectors.transient[stage]
-    largest: Counts = np.maximum.reduceat(above, at.starts)
-    return largest
-
-
-def idle_blocks(costs: StageCosts, counts: Counts, moment: IdleMoment) -> Counts:
-    """Memory of every rank at an idle moment above the static states.
-
-    Args:
-        costs: The inner problem.
-        counts: Layers by stage, kind and menu entry. [1]
-        moment: Idle moment of the mesh.
-
-    Returns:
-        Memory, negative where states are not there. [block], shape (pp,)
-    """
-    held = np.einsum("skm,km->s", counts, np.array(moment.layers, dtype=np.int64))
-    beside = np.where(counts > 0, np.array(moment.beside, dtype=np.int64), 0)
-    largest = beside.max(axis=(1, 2))
-    held[0] += moment.embedding
-    held[-1] += moment.head
-    largest[0] = max(largest[0], moment.embedding_beside)
-    largest[-1] = max(largest[-1], moment.head_beside)
-    by_chunk = largest[stages_by_rank(costs)]
-    above: Counts = by_rank(costs, held) + by_chunk.max(axis=1)
-    return above
-
-
-def peak_blocks(costs: StageCosts, vectors: StageVectors, rank: int, peak: Peak) -> int:
-    """Memory of one moment above the static states.
-
-    Args:
-        costs: The inner problem.
-        vectors: Costs of every virtual stage.
-        rank: Pipeline rank. [1]
-        peak: The backward that starts, and what is in flight.
-
-    Returns:
-        Memory. [block]
-    """
-    mine = stages_of(costs, rank)
-    held = int(np.dot(peak.counts, vectors.saved[list(mine)]))
-    held += int(np.dot(peak.pending, vectors.pending[list(mine)]))
-    at = mine[peak.chunk]
-    return held + int(vectors.accumulated[at] + vectors.transient[at])
-
-
-def fits(costs: StageCosts, counts: Counts) -> bool:
-    """Tell if every rank stays within the budget.
-
-    Args:
-        costs: The inner problem.
-        counts: Layers by stage, kind and menu entry. [1]
-
-    Returns:
-        True if the split is admitted.
-    """
-    return bool((rank_blocks(costs, counts) <= np.array(costs.budgets)).all())

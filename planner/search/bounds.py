@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from planner.cost.in_flight import least_in_flight
 from planner.cost.linear import Linear, path_lines
 from planner.cost.meshes import Floats, Ints
 from planner.cost.reach import Mask
@@ -193,14 +194,9 @@ def _time_bound(table: CostTable, space: Space, c: _Columns) -> Floats:
 def _may_fit(space: Space, c: _Columns) -> Ints:
     """0 where the ranks together cannot hold the model's layers.
 
-    At the first backward of rank r, K_r chunk activations are in flight, at most
-    ``C_r`` of one chunk. K_r follows exactly from the order of operations:
-
-    - 1F1B: ``min(m, p - r)``; GPipe's m is at least that
-    - interleaved: ``min(m v, 2(p-r-1) + (v-1)p + 1)``
-    - zb-h1: ``min(m, p)``
-    - in a V: at least ``min(m, 2p-1) + 1``, the number of rank 0
-    - DualPipe: two V of p / 2 ranks and m / 2 micro-batches
+    At some backward of rank r, K_r chunk activations are in flight, at most ``C_r`` of
+    one chunk (:func:`planner.cost.in_flight.least_in_flight`). No schedule is unrolled
+    for that; the memory rows come with each candidate.
 
     Take N layers of a kind on the rank, at most ``most`` a chunk. Their activations
     are at least ``saved (most K_r - C_r (v most - N))``, so ``N <= (budget -
@@ -241,14 +237,16 @@ def _most_on_rank(
     c: _Columns, at: Ints, rank: int, static: Floats, saved: Floats
 ) -> Floats:
     """Most layers of one kind that a rank can hold. [1]."""
-    p, v, m, most = c.p[at], c.v[at], c.m[at], c.most[at]
-    deep = np.minimum(m * v, 2 * (p - rank - 1) + (v - 1) * p + 1)
-    p, m = p // c.copies[at], m // c.copies[at]
-    deep = np.where(c.folded[at], np.minimum(m, 2 * p - 1) + 1, deep)
-    flat = np.minimum(m, np.where(c.split[at], p, p - rank))
-    held = np.where(v > 1, deep, flat)
-    cycles = np.where(c.folded[at], 2, -(-held // (p * v)))
-    one_chunk = np.where(v > 1, np.minimum(m, p * cycles), held)
+    v, most = c.v[at], c.most[at]
+    held, one_chunk = least_in_flight(
+        rank,
+        c.p[at],
+        v,
+        c.m[at],
+        split=c.split[at],
+        copies=c.copies[at],
+        folded=c.folded[at],
+    )
     room = c.budget[at] - c.transient[at]
     room = room - saved[at] * most * (held - one_chunk * v)
     each = np.maximum(static[at] + saved[at] * one_chunk, 1.0)

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from planner.cost.duration_lines import DurationLines
-from planner.cost.pipeline import fits, graph_of
+from planner.cost.memory_rows import fits
+from planner.cost.pipeline import graph_of
 from planner.schedules.levels import makespans
 from planner.search.bounds import Relaxation
 from planner.search.dual import Tightened, tighten

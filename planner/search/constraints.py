@@ -1,20 +1,14 @@
 """The constraints of one mesh's inner problem, one method each."""
 
+from collections.abc import Sequence
+
+import numpy as np
 from ortools.sat.python import cp_model as cp
 
-from planner.cost.in_flight import peak_vectors
-from planner.cost.linear import (
-    Linear,
-    end_transient,
-    ends_on,
-    idle_end_beside,
-    idle_linear,
-    peak_linear,
-)
-from planner.cost.pipeline import stages_of
-from planner.schedules.inflight import Peak
+from planner.cost.linear import Linear
+from planner.cost.memory_rows import MemoryRow, MemoryRows, idle_rows, passing_rows
 from planner.search.variables import Variables
-from planner.specs.table import IdleMoment, StageCosts
+from planner.specs.table import StageCosts
 
 
 class Constraints:
@@ -94,45 +88,25 @@ class Constraints:
         return cp.LinearExpr.sum(parts)
 
     def _every_rank_fits(self) -> None:
-        costs = self.costs
-        table = peak_vectors(costs.schedule, costs.pp, costs.vpp, costs.micro_batches)
-        for rank, moments in enumerate(table):
-            for moment in moments:
-                self._fits_at(rank, moment)
-
-    def _fits_at(self, rank: int, moment: Peak) -> None:
-        """Memory at one moment, with the largest transient of any unit of the stage."""
-        stage = stages_of(self.costs, rank)[moment.chunk]
-        held = self._expression(peak_linear(self.costs, rank, moment))
-        here = self.costs.on_rank(rank)
-        end = end_transient(here, stage)
-        self.model.add(held + end <= here.budget)
-        for kind, layer in enumerate(here.layers):
-            for entry, transient in enumerate(layer.transient):
-                if transient > end:
-                    some = self._present(stage, kind, entry)
-                    excess = cp.LinearExpr.term(some, transient)
-                    self.model.add(held + excess <= here.budget)
+        self._add_memory(passing_rows(self.costs))
 
     def _every_rank_fits_when_idle(self) -> None:
-        for rank in range(self.costs.pp):
-            first, last = ends_on(self.costs, rank)
-            for moment in self.costs.on_rank(rank).idle:
-                if moment.may_be_fullest(first=first, last=last):
-                    self._fits_idle(rank, moment)
+        self._add_memory(idle_rows(self.costs))
 
-    def _fits_idle(self, rank: int, moment: IdleMoment) -> None:
-        """Memory at an idle moment, with the largest unit of all the rank's chunks."""
-        costs, stages = self.costs.on_rank(rank), stages_of(self.costs, rank)
-        held = self._expression(idle_linear(costs, rank, moment))
-        end = idle_end_beside(costs, rank, moment)
-        self.model.add(held + end <= costs.budget)
-        for kind, row in enumerate(moment.beside):
-            for entry, beside in enumerate(row):
-                for stage in stages if beside > end else ():
-                    some = self._present(stage, kind, entry)
-                    excess = cp.LinearExpr.term(some, beside)
-                    self.model.add(held + excess <= costs.budget)
+    def _add_memory(self, found: Sequence[MemoryRows]) -> None:
+        each = [row for rows in found for row in rows.each()]
+        for row in sorted(each, key=lambda row: row.rank):
+            self._fits(row)
+
+    def _fits(self, row: MemoryRow) -> None:
+        """Memory of a row, with the largest unit of any stage at work."""
+        held = self._expression(row.line)
+        self.model.add(held + row.end_at_work <= row.budget)
+        for (kind, entry), at_work in np.ndenumerate(row.layers_at_work):
+            for stage in row.working if at_work > row.end_at_work else ():
+                some = self._present(stage, kind, entry)
+                excess = cp.LinearExpr.term(some, int(at_work))
+                self.model.add(held + excess <= row.budget)
 
     def _present(self, stage: int, kind: int, entry: int) -> cp.IntVar:
         """1 if the stage holds such a layer; constant where it always does."""

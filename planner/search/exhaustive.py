@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.cost.pipeline import Counts, fits, step_ns
+from planner.cost.memory_rows import fits
+from planner.cost.pipeline import Counts, step_ns
 from planner.cost.table import CostTable
 from planner.search.blocks import block_counts
 from planner.search.kinds import kinds_per_stage

@@ -7,8 +7,9 @@ import numpy as np
 
 from planner.cost.duration_lines import Points
 from planner.cost.linear import Linear
+from planner.cost.memory_rows import fits
 from planner.cost.meshes import Floats, Ints
-from planner.cost.pipeline import Counts, fits, graph_of, stages_by_rank
+from planner.cost.pipeline import Counts, graph_of, stages_by_rank
 from planner.schedules.levels import critical_paths
 from planner.search.dual import Cuts
 from planner.search.kinds import kinds_per_stage

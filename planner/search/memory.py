@@ -4,12 +4,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from planner.cost.hosted import pick_ranks
-from planner.cost.in_flight import PeakColumns, peak_columns
+from planner.cost.memory_rows import MemoryRows, memory_rows
 from planner.cost.meshes import Ints
 from planner.cost.pipeline import stages_by_rank
 from planner.cost.reach import reach_of
-from planner.specs.table import IdleMoment, StageCosts
+from planner.specs.table import StageCosts
 
 
 def cannot_fit(costs: StageCosts) -> bool:
@@ -40,92 +39,48 @@ def most_layers(costs: StageCosts) -> Ints:
     Returns:
         An upper bound, from one moment at a time. [1], shape (pp,)
     """
-    if costs.hosts:
-        return pick_ranks(costs, [most_layers(host) for host in costs.hosts])
-    loads = _passing_loads(costs)
-    for moment in costs.idle:
-        if moment.may_be_fullest(first=True, last=True):
-            loads = np.minimum(loads, _idle_loads(costs, moment))
-    return loads
+    each = memory_rows(costs)
+    ranks = np.concatenate([rows.rank for rows in each])
+    low = np.array(costs.fewest)[stages_by_rank(costs)][ranks]
+    prices = np.concatenate([rows.by_chunk(_cheapest(costs, rows)) for rows in each])
+    room = np.concatenate([_room(costs, rows) for rows in each])
+    most = np.full(costs.pp, costs.vpp * costs.most_layers)
+    np.minimum.at(most, ranks, _loads(costs, low, prices, room))
+    return most
 
 
-def _passing_loads(costs: StageCosts) -> Ints:
-    """Most layers of every rank at the moments of the passes. [1], shape (pp,)."""
-    at = peak_columns(costs.schedule, costs.pp, costs.vpp, costs.micro_batches)
-    stages = stages_by_rank(costs)[at.rank]
-    working = np.arange(costs.vpp) == at.chunk[:, None]
-    low = np.where((stages == 0) | (stages == costs.stages - 1), 0, 1)
-    low = np.where(costs.stages == 1, 1, low)
-    prices = _cheapest(costs, at, working, stages)
-    room = costs.budget - _fixed(costs, at, stages, working, low)
-    room = room - (low * prices).sum(axis=1)
-    held = low.sum(axis=1) + _fill(prices, costs.most_layers - low, room)
-    loads: Ints = np.minimum.reduceat(np.where(room < 0, -1, held), at.starts)
-    return loads
-
-
-def _idle_loads(costs: StageCosts, moment: IdleMoment) -> Ints:
-    """Most layers of every rank at an idle moment. [1], shape (pp,).
+def _loads(costs: StageCosts, low: Ints, prices: Ints, room: Ints) -> Ints:
+    """Most layers of the rank of every row. [1], shape (rows,).
 
     No bound where a layer may have negative memory: more such layers would make room.
     """
-    stages = stages_by_rank(costs)
-    first, last = (stages == 0).any(axis=1), (stages == costs.stages - 1).any(axis=1)
-    held = zip(costs.layers, moment.layers, strict=True)
-    prices = _least(costs, stages, [layer.static + min(row) for layer, row in held])
-    most = np.full(costs.pp, costs.vpp * costs.most_layers)
-    if prices.min() < 0:
-        return most
-    low = np.array(costs.fewest)[stages]
-    room = costs.budget - (low * prices).sum(axis=1)
-    room = room - first * (costs.embedding.static + moment.embedding)
-    room = room - last * (costs.head.static + moment.head)
-    beside = np.where(low.any(axis=1), min(map(min, moment.beside)), 0)
-    beside = np.maximum(beside, first * moment.embedding_beside)
-    beside = np.maximum(beside, last * moment.head_beside)
-    room = room - beside
-    taken = low.sum(axis=1) + _fill(prices, costs.most_layers - low, room)
-    loads: Ints = np.where(room < 0, -1, taken)
-    return loads
+    room = room - (low * prices).sum(axis=1)
+    held = low.sum(axis=1) + _fill(prices, costs.most_layers - low, room)
+    free = (prices < 0).any(axis=1)
+    most = np.where(free, costs.vpp * costs.most_layers, held)
+    return np.where((room < 0) & ~free, -1, most)
 
 
-def _least(costs: StageCosts, stages: Ints, values: list[int]) -> Ints:
-    """Least value of the kinds that can reach each stage. [block]."""
+def _room(costs: StageCosts, rows: MemoryRows) -> Ints:
+    """Memory left for layers, beside the ends and the unit at work. [block]."""
+    room: Ints = rows.budget - rows.constants - _least_at_work(costs, rows)
+    return room
+
+
+def _cheapest(costs: StageCosts, rows: MemoryRows) -> Ints:
+    """Least of every term over the layers that can reach each stage. [block]."""
     huge = np.iinfo(np.int64).max // 4
-    mask = reach_of(costs).mask
-    chosen: Ints = np.where(mask, np.array(values), huge).min(axis=1)[stages]
-    return chosen
+    reaches = reach_of(costs).mask[:, :, None]
+    cheapest: Ints = np.where(reaches, rows.layers.min(axis=1), huge).min(axis=1)
+    return cheapest
 
 
-def _cheapest(costs: StageCosts, at: PeakColumns, working: Ints, stages: Ints) -> Ints:
-    """Least memory of one layer on each chunk at each moment. [block].
-
-    Least over the kinds that can reach the stage of the chunk.
-    """
-    static = _least(costs, stages, [layer.static for layer in costs.layers])
-    waiting = _least(costs, stages, [layer.accumulated for layer in costs.layers])
-    saved = _least(costs, stages, [min(layer.saved) for layer in costs.layers])
-    late = _least(costs, stages, [layer.pending for layer in costs.layers])
-    price: Ints = static + working * waiting + at.held * saved + at.pending * late
-    return price
-
-
-def _fixed(
-    costs: StageCosts, at: PeakColumns, stages: Ints, working: Ints, low: Ints
-) -> Ints:
-    """Memory of the ends, and the least transient of the stage at work. [block]."""
-    total = np.zeros(len(at.rank), dtype=np.int64)
-    transient = np.zeros_like(total)
-    for stage, end in ((0, costs.embedding), (costs.stages - 1, costs.head)):
-        here = stages == stage
-        each = end.static + working * end.accumulated + at.held * end.saved
-        each = each + at.pending * end.pending
-        total += (here * each).sum(axis=1)
-        ends = (here & working).any(axis=1) * end.transient
-        transient = np.maximum(transient, ends)
-    layer = min(min(kind.transient) for kind in costs.layers)
-    occupied = (working & (low > 0)).any(axis=1)
-    return total + np.maximum(transient, np.where(occupied, layer, 0))
+def _least_at_work(costs: StageCosts, rows: MemoryRows) -> Ints:
+    """Least memory of the unit at work: the end's, or a layer's. [block]."""
+    occupied = (np.array(costs.fewest) > 0)[rows.working].any(axis=1)
+    layer = np.where(occupied, rows.layers_at_work.min(), 0)
+    least: Ints = np.maximum(rows.end_at_work, layer)
+    return least
 
 
 def _fill(prices: Ints, places: Ints, room: Ints) -> Ints:

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from planner.cost.pipeline import Counts, fits, step_ns
+from planner.cost.memory_rows import fits
+from planner.cost.pipeline import Counts, step_ns
 from planner.search.blocks import block_counts
 from planner.specs.table import StageCosts
 

@@ -7,10 +7,10 @@ import numpy as np
 from ortools.sat.python import cp_model as cp
 
 from planner.cost.linear import Linear, path_linear
+from planner.cost.memory_rows import fits
 from planner.cost.pipeline import (
     Counts,
     durations,
-    fits,
     graph_of,
     stage_vectors,
 )

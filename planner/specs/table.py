@@ -78,22 +78,15 @@ class IdleMoment:
         cells = (*self.layers, *self.beside)
         return any(cell > 0 for row in cells for cell in row)
 
-    def may_be_fullest(self, *, first: bool, last: bool) -> bool:
-        """Tell if a rank can hold more at this moment than its states alone.
+    @cached_property
+    def on_embedding(self) -> bool:
+        """True where the embedding may make this the fullest moment of a rank."""
+        return self.embedding > 0 or self.embedding_beside > 0
 
-        If not, the moment never decides: some backward holds its states and more.
-
-        Args:
-            first: The rank has the embedding.
-            last: The rank has the head.
-
-        Returns:
-            False only where nothing is above the states.
-        """
-        ends = max(self.embedding, self.embedding_beside) if first else 0
-        if last:
-            ends = max(ends, self.head, self.head_beside)
-        return self.on_layers or ends > 0
+    @cached_property
+    def on_head(self) -> bool:
+        """True where the head may make this the fullest moment of a rank."""
+        return self.head > 0 or self.head_beside > 0
 
 
 @dataclass(frozen=True)

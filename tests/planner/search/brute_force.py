@@ -15,9 +15,10 @@ from strategies import small_problem
 
 from planner.cost.communicators import communication_bytes
 from planner.cost.host_bound import host_bound, leaves_the_gpus
+from planner.cost.memory_rows import fits, rank_blocks
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.mixed import price_meshes
-from planner.cost.pipeline import Counts, fits, rank_blocks, step_ns
+from planner.cost.pipeline import Counts, step_ns
 from planner.cost.pricing import Pricing
 from planner.cost.room import buffer_bytes, context_bytes, device_bytes
 from planner.cost.table import CostTable

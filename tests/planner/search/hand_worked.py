@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from strategies import small_problem
 
-from planner.cost.pipeline import rank_blocks, step_ns
+from planner.cost.memory_rows import rank_blocks
+from planner.cost.pipeline import step_ns
 from planner.specs.table import EndCosts, IdleMoment, LayerCosts, StageCosts
 
 

@@ -7,7 +7,7 @@ import pytest
 from strategies import priced_space, small_job, small_problem, tightened
 
 from planner.cost.estimate import estimate
-from planner.cost.pipeline import fits, rank_blocks
+from planner.cost.memory_rows import fits, rank_blocks
 from planner.cost.pricing import Pricing
 from planner.cost.table import fill_table
 from planner.errors import BadInputError

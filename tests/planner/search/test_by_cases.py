@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import inner_problems
 
-from planner.cost.pipeline import fits, stages_by_rank, step_ns
+from planner.cost.memory_rows import fits
+from planner.cost.pipeline import stages_by_rank, step_ns
 from planner.search import loaded
 from planner.search.bounds import relax
 from planner.search.candidate import CandidateWork

@@ -12,22 +12,14 @@ from one_row import one_row_table
 from strategies import framework, inner_problems, jobs, small_problem
 from tiny_models import FAMILIES
 
-from planner.cost.in_flight import peak_vectors
 from planner.cost.linear import path_linear, path_lines
 from planner.cost.meshes import _keys
-from planner.cost.pipeline import (
-    by_rank,
-    idle_blocks,
-    peak_blocks,
-    rank_blocks,
-    stage_vectors,
-)
 from planner.cost.pricing import Pricing
 from planner.cost.table import fill_table
 from planner.schedules.simulator import Path
 from planner.search import bounds
 from planner.search.bounds import Relaxation, relax
-from planner.search.exhaustive import cheapest_split, splits
+from planner.search.exhaustive import cheapest_split
 from planner.search.paths import ShapePaths
 from planner.search.space import Space, enumerate_space
 from planner.specs.table import StageCosts
@@ -69,25 +61,6 @@ def test_a_verdict_on_memory_reached_early_is_that_of_all_ranks(family: str) -> 
 def test_early_verdicts_of_one_candidate(costs: StageCosts) -> None:
     table, space = one_row_table(costs)
     assert verdicts(table, space) == fits_over_all_ranks(table, space)
-
-
-@given(inner_problems())
-def test_memory_by_rank_is_the_largest_of_its_moments(costs: StageCosts) -> None:
-    shape = costs.schedule, costs.pp, costs.vpp, costs.micro_batches
-    for split in list(splits(costs))[:10]:
-        vectors = stage_vectors(costs, split)
-        above = [
-            max(peak_blocks(costs, vectors, rank, peak) for peak in peaks)
-            for rank, peaks in enumerate(peak_vectors(*shape))
-        ]
-        idle = [
-            idle_blocks(costs, split, moment)
-            for moment in costs.idle
-            if moment.may_be_fullest(first=True, last=True)
-        ]
-        largest = np.max([above, *idle], axis=0)
-        expected = by_rank(costs, vectors.static) + largest
-        assert rank_blocks(costs, split).tolist() == expected.tolist()
 
 
 @given(inner_problems())

@@ -9,6 +9,7 @@ from ortools.sat.python import cp_model as cp
 from strategies import small_problem
 
 from planner.cost.linear import Linear
+from planner.cost.memory_rows import idle_rows
 from planner.search.constraints import Constraints
 from planner.search.variables import Variables
 from planner.specs.table import EndCosts, IdleMoment, LayerCosts, StageCosts
@@ -175,8 +176,8 @@ def test_an_idle_moment_depends_on_the_recompute_of_each_layer(
 def test_a_moment_below_the_states_decides_nothing() -> None:
     """Before the optimizer has states a rank holds less than in any backward."""
     moment = IdleMoment("start-up", ((-4,),), ((0,),), embedding=-1)
-    assert not moment.may_be_fullest(first=True, last=True)
     costs = small_problem(idle=(moment,), budget=0)
+    assert idle_rows(costs) == ()
     assert admits(costs, Constraints._every_rank_fits_when_idle, [2, 1])
 
 

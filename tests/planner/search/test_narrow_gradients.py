@@ -8,7 +8,8 @@ import pytest
 from strategies import framework, small_job
 from tiny_models import TINY_MIXTRAL
 
-from planner.cost.pipeline import rank_blocks, step_ns
+from planner.cost.memory_rows import rank_blocks
+from planner.cost.pipeline import step_ns
 from planner.cost.pricing import Pricing
 from planner.cost.table import fill_table
 from planner.search import formats

@@ -16,8 +16,9 @@ from hardware.fleets import ClusterSpec
 from hardware.topology import ClusterTopology
 from planner.cost.estimate import estimate
 from planner.cost.layouts import layout_of
+from planner.cost.memory_rows import fits, rank_blocks
 from planner.cost.mixed import price_meshes
-from planner.cost.pipeline import fits, rank_blocks, step_ns
+from planner.cost.pipeline import step_ns
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Pool
 from planner.optimize import optimize

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from hand_worked import WORKED
 
-from planner.cost import in_flight, pipeline
+from planner.cost import in_flight, memory_rows, pipeline
+from planner.cost.memory_rows import ACCUMULATED, SAVED, STATIC, MemoryRows
 from planner.schedules import graph, inflight, order
 
 Break = Callable[[Any], Any]
@@ -21,6 +22,8 @@ CACHED = (
     inflight.peaks,
     in_flight.peak_vectors,
     in_flight.peak_columns,
+    memory_rows.passing_rows,
+    memory_rows.idle_rows,
 )
 
 
@@ -54,7 +57,7 @@ def with_result(change: Callable[[Any], Any]) -> Break:
 
 def without(name: str) -> Break:
     """A column of the stages that is forgotten."""
-    return with_result(lambda vectors: replace(vectors, **{name: vectors.static * 0}))
+    return with_result(lambda vectors: replace(vectors, **{name: vectors.forward * 0}))
 
 
 def no_transfers(true: Any) -> Any:
@@ -101,13 +104,24 @@ def no_waiting_for_the_norm(_: Any) -> Any:
     return optimize
 
 
-def nothing_beside(true: Any) -> Any:
-    def blocks(costs: Any, counts: Any, moment: Any) -> Any:
-        rows = tuple((0,) * len(row) for row in moment.beside)
-        bare = replace(moment, beside=rows, embedding_beside=0, head_beside=0)
-        return true(costs, counts, bare)
+def of_rows(change: Callable[[MemoryRows], MemoryRows]) -> Break:
+    """Change every group of memory rows."""
+    return with_result(lambda every: tuple(map(change, every)))
 
-    return blocks
+
+def without_term(term: int) -> Break:
+    """Rows in which one term never counts."""
+    kept = (np.arange(4) != term)[:, None, None]
+    return of_rows(lambda rows: replace(rows, weights=rows.weights * kept))
+
+
+nothing_at_work = of_rows(
+    lambda rows: replace(
+        rows,
+        layers_at_work=0 * rows.layers_at_work,
+        ends_at_work=0 * rows.ends_at_work,
+    )
+)
 
 
 def constant(value: Any) -> Break:
@@ -120,17 +134,17 @@ MUTATIONS: dict[str, tuple[Any, str, Break]] = {
     "gather forgotten": (pipeline, "stage_vectors", without("gather")),
     "scatter forgotten": (pipeline, "stage_vectors", without("scatter")),
     "optimizer forgotten": (pipeline, "stage_vectors", without("optimizer")),
-    "states forgotten": (pipeline, "stage_vectors", without("static")),
+    "states forgotten": (memory_rows, "passing_rows", without_term(STATIC)),
     "waiting gradients forgotten": (
-        pipeline,
-        "stage_vectors",
-        without("accumulated"),
+        memory_rows,
+        "passing_rows",
+        without_term(ACCUMULATED),
     ),
-    "activations forgotten": (pipeline, "stage_vectors", without("saved")),
-    "transient forgotten": (pipeline, "stage_vectors", without("transient")),
+    "activations forgotten": (memory_rows, "passing_rows", without_term(SAVED)),
+    "transient forgotten": (memory_rows, "passing_rows", nothing_at_work),
     "transients added up": (
-        pipeline,
-        "_transients",
+        MemoryRows,
+        "largest_layer",
         with_result(lambda largest: largest * 2),
     ),
     "one ns more a pass": (
@@ -140,16 +154,16 @@ MUTATIONS: dict[str, tuple[Any, str, Break]] = {
     ),
     "transfers free": (pipeline, "makespan", no_transfers),
     "ranks turned round": (
-        pipeline,
-        "by_rank",
-        with_result(lambda values: values[::-1]),
+        memory_rows,
+        "stages_by_rank",
+        with_result(lambda stages: stages[::-1]),
     ),
     "passes at one moment": (
-        pipeline,
-        "_passing_blocks",
+        MemoryRows,
+        "blocks",
         with_result(lambda blocks: np.full_like(blocks, blocks.min())),
     ),
-    "nothing beside an idle moment": (pipeline, "idle_blocks", nothing_beside),
+    "nothing beside an idle moment": (memory_rows, "idle_rows", nothing_at_work),
     "warm-up too long": (order, "_warm_up", one_later),
     "warm-up too short": (order, "_warm_up", one_earlier),
     "in flight after the release": (

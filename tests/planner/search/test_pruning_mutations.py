@@ -15,6 +15,7 @@ from strategies import inner_problems
 from whole_jobs import whole_jobs
 
 from planner.cost.linear import Linear
+from planner.cost.memory_rows import MemoryRows
 from planner.cost.pricing import Pricing
 from planner.cost.reach import Reach
 from planner.schedules.simulator import Path
@@ -91,6 +92,21 @@ def tighter_rows(lines: list[Linear]) -> list[Linear]:
     return [Linear(x.constant, x.factors + -(-x.factors // 8)) for x in lines]
 
 
+def less_room(rows: MemoryRows) -> MemoryRows:
+    """A block less for what the row holds."""
+    return replace(rows, budget=rows.budget - 1)
+
+
+def less_when_idle(every: tuple[MemoryRows, ...]) -> tuple[MemoryRows, ...]:
+    passes, *idle = every
+    return (passes, *map(less_room, idle))
+
+
+def less_in_passes(every: tuple[MemoryRows, ...]) -> tuple[MemoryRows, ...]:
+    passes, *idle = every
+    return (less_room(passes), *idle)
+
+
 def cut_one_short(true: Any) -> Any:
     return lambda self, at: true(self, at if at is None else at - 1)
 
@@ -103,13 +119,14 @@ INNER: dict[str, tuple[list[Any], str, Break]] = {
     ),
     "stages fuller than they need be": ([least], "reach_of", with_result(fuller)),
     "a path that is none": ([paths], "work_path", with_result(twice_drained)),
-    "idle ranks hold less": ([memory], "_idle_loads", with_result(lambda n: n - 1)),
-    "passing ranks hold less": (
+    "ranks hold less": ([memory], "_loads", with_result(lambda n: n - 1)),
+    "idle ranks hold less": ([memory], "memory_rows", with_result(less_when_idle)),
+    "passing ranks hold less": ([memory], "memory_rows", with_result(less_in_passes)),
+    "transients of both ends": (
         [memory],
-        "_passing_loads",
-        with_result(lambda n: n - 1),
+        "_least_at_work",
+        with_result(lambda n: n + 1),
     ),
-    "transients of both ends": ([memory], "_fixed", with_result(lambda n: n + 1)),
     "Lagrangian rounded up": (
         [LayerProgram],
         "exact_bound",

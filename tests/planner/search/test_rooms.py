@@ -6,35 +6,21 @@ import numpy as np
 from hypothesis import given
 from strategies import inner_problems, small_problem
 
-from planner.cost.in_flight import peak_vectors
-from planner.cost.linear import end_transient, peak_linear
+from planner.cost.memory_rows import passing_rows
 from planner.cost.pipeline import stages_of
 from planner.search.exhaustive import splits
 from planner.search.memory import most_layers
-from planner.search.rooms import _moments, memory_lines
+from planner.search.rooms import memory_lines
 from planner.specs.table import StageCosts
 
 
 def every_row(costs: StageCosts) -> list[tuple[int, np.ndarray]]:
     """Constant and factors of every peak, one by one."""
-    shape = costs.schedule, costs.pp, costs.vpp, costs.micro_batches
-    rows = []
-    for rank, peaks in enumerate(peak_vectors(*shape)):
-        for peak in peaks:
-            line = peak_linear(costs, rank, peak)
-            end = end_transient(costs, stages_of(costs, rank)[peak.chunk])
-            rows.append((line.constant + end - costs.budget, line.factors))
-    return rows
-
-
-@given(inner_problems())
-def test_the_columns_of_moments_are_their_lines(costs: StageCosts) -> None:
-    moments = _moments(costs)
-    for rank, constant, factors, (one, whole) in zip(
-        *moments, every_row(costs), strict=True
-    ):
-        assert constant == one
-        assert np.array_equal(factors, whole[list(stages_of(costs, int(rank)))])
+    (rows,) = passing_rows(costs)
+    return [
+        (row.line.constant + row.end_at_work - costs.budget, row.line.factors)
+        for row in rows.each()
+    ]
 
 
 @given(inner_problems())

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from strategies import inner_problems, small_job
 
+from planner.cost.memory_rows import rank_blocks
 from planner.cost.meshes import Ints
-from planner.cost.pipeline import rank_blocks, step_ns
+from planner.cost.pipeline import step_ns
 from planner.cost.pricing import Pricing
 from planner.cost.reach import Mask
 from planner.cost.table import CostTable, fill_table

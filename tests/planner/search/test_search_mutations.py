@@ -1,6 +1,7 @@
 """A broken constraint, bound or formula is seen by the comparison with brute force."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from strategies import framework, inner_problems, jobs
 
 from planner.cost import linear
 from planner.cost.linear import Linear, Lines
+from planner.cost.memory_rows import MemoryRows
 from planner.search import (
     bounds,
     constraints,
@@ -68,6 +70,14 @@ def longer(line: Linear) -> Linear:
     return Linear(line.constant + 1, line.factors)
 
 
+def tighter(every: tuple[MemoryRows, ...]) -> tuple[MemoryRows, ...]:
+    return tuple(replace(rows, budget=rows.budget - 1) for rows in every)
+
+
+def no_end_at_work(every: tuple[MemoryRows, ...]) -> tuple[MemoryRows, ...]:
+    return tuple(replace(rows, ends_at_work=0 * rows.ends_at_work) for rows in every)
+
+
 def all_longer(lines: Lines) -> Lines:
     return Lines(lines.constants + 1, lines.factors)
 
@@ -75,7 +85,7 @@ def all_longer(lines: Lines) -> Lines:
 INNER = {
     "no memory": drop("_every_rank_fits"),
     "no idle memory": drop("_every_rank_fits_when_idle"),
-    "idle memory too strict": shift([constraints], "idle_linear", longer),
+    "idle memory too strict": shift([constraints], "idle_rows", tighter),
     "no order": drop("_layers_stay_in_order"),
     "no total": drop("_every_layer_on_one_stage"),
     "layers not counted": drop("_layers_counted_by_kind"),
@@ -83,8 +93,8 @@ INNER = {
     "family too long": shift([bounds], "path_lines", all_longer),
     "paths of the program too long": shift([dual], "path_lines", all_longer),
     "cuts miss the transfers": shift([linear], "_end_value", lambda n: n * 0),
-    "memory too strict": shift([constraints], "peak_linear", longer),
-    "end transient left out": shift([constraints], "end_transient", lambda _: 0),
+    "memory too strict": shift([constraints], "passing_rows", tighter),
+    "end transient left out": shift([constraints], "passing_rows", no_end_at_work),
     "least value too high": shift(
         [least, bounds, loaded, program], "least_values", lambda value: value + 1
     ),

@@ -21,7 +21,8 @@ from test_search_mutations import Mutation, Patch, caught
 from tiny_models import models
 
 from planner.cost import linear, pipeline
-from planner.cost.pipeline import rank_blocks, step_ns
+from planner.cost.memory_rows import PENDING, rank_blocks
+from planner.cost.pipeline import step_ns
 from planner.cost.pricing import Pricing
 from planner.cost.table import fill_table
 from planner.explain.binding import bindings
@@ -160,21 +161,18 @@ def never(_: Any) -> Any:
     return lambda _: False
 
 
-def without_pending(true: Any) -> Any:
-    """Peaks in which nothing waits for its weight gradients."""
+def pending_times(factor: int) -> Any:
+    """Rows of the passes with more or fewer gradients that wait for their W."""
+    weights = np.where(np.arange(4) == PENDING, factor, 1)[:, None, None]
 
-    def broken(costs: Any, rank: int, peak: Any) -> Any:
-        return true(costs, rank, peak._replace(pending=(0,) * len(peak.pending)))
+    def change(true: Any) -> Any:
+        def broken(costs: Any) -> Any:
+            passes, *idle = true(costs)
+            return (replace(passes, weights=weights * passes.weights), *idle)
 
-    return broken
+        return broken
 
-
-def pending_twice(true: Any) -> Any:
-    def broken(*shape: Any) -> Any:
-        at = true(*shape)
-        return replace(at, pending=2 * at.pending)
-
-    return broken
+    return change
 
 
 def replaced(places: list[Any], name: str, change: Any) -> Mutation:
@@ -189,9 +187,9 @@ def replaced(places: list[Any], name: str, change: Any) -> Mutation:
 BROKEN = {
     "paths forget that W is on its own": replaced([linear], "splits_backward", never),
     "the solver forgets what waits for W": replaced(
-        [constraints], "peak_linear", without_pending
+        [constraints], "passing_rows", pending_times(0)
     ),
-    "ranks are said to hold less": replaced([memory], "peak_columns", pending_twice),
+    "ranks are said to hold less": replaced([memory], "memory_rows", pending_times(2)),
     "durations without W": replaced([pipeline], "splits_backward", never),
 }
 

@@ -24,7 +24,7 @@ from hardware.catalog import Cluster, resolve_cluster
 from hardware.fleets import ClusterSpec
 from hardware.topology import ClusterTopology
 from planner.cost.kernels import attention_curve, is_unfused
-from planner.cost.pipeline import rank_blocks
+from planner.cost.memory_rows import rank_blocks
 from planner.cost.pricing import Pricing
 from planner.cost.room import budget_bytes
 from planner.cost.table import CostTable

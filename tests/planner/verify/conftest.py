@@ -1,6 +1,6 @@
 """Small jobs, and plans that the search found for them, as verify gets them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby
@@ -14,8 +14,8 @@ from hardware.catalog import resolve_cluster
 from hardware.fleets import ClusterSpec
 from hardware.topology import ClusterTopology
 from planner.cost.communicators import communication_bytes
+from planner.cost.memory_rows import passing_rows, rank_blocks
 from planner.cost.meshes import ORDERS
-from planner.cost.pipeline import rank_blocks
 from planner.cost.pricing import Pricing
 from planner.cost.room import (
     buffer_bytes,
@@ -214,6 +214,14 @@ def make_claims(workload: Pricing, top: int = 3) -> list[Claim]:
         )
         for found in outcome.ranked
     ]
+
+
+@pytest.fixture(autouse=True)
+def _own_rows() -> Iterator[None]:
+    """Memory rows made with a mistake stay in their own test."""
+    passing_rows.cache_clear()
+    yield
+    passing_rows.cache_clear()
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from planner.cost.memory_rows import idle_moment_rows, rank_blocks
 from planner.cost.meshes import Meshes
 from planner.cost.moments import (
     BACKWARD_END,
@@ -17,13 +18,7 @@ from planner.cost.moments import (
     Moment,
     moments_of,
 )
-from planner.cost.pipeline import (
-    Counts,
-    by_rank,
-    idle_blocks,
-    rank_blocks,
-    stage_vectors,
-)
+from planner.cost.pipeline import Counts
 from planner.cost.table import fill_table
 from planner.specs.layout import Layout, RecomputeRange, Stage
 from planner.specs.table import StageCosts
@@ -83,10 +78,10 @@ def priced(workload: Any, layout: Layout) -> tuple[StageCosts, Counts]:
 
 def by_name(costs: StageCosts, counts: Counts) -> dict[str, list[int]]:
     """The table's idle moments of every rank, states included. [block]."""
-    static = by_rank(costs, stage_vectors(costs, counts).static)
+    everywhere = np.ones(costs.pp, dtype=bool)
     found: dict[str, Counts] = {}
     for moment in costs.idle:
-        above = static + idle_blocks(costs, counts, moment)
+        above = idle_moment_rows(costs, moment, everywhere).blocks(counts)
         found[moment.name] = np.maximum(found.get(moment.name, above), above)
     return {name: values.tolist() for name, values in found.items()}
 

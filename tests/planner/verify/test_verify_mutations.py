@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hardware.topology import ClusterTopology
-from planner.cost import pipeline, states, table, transfers, units
+from planner.cost import memory_rows, pipeline, states, table, transfers, units
 from planner.cost.context import Parts
 from planner.cost.ends import End
 from planner.cost.layers import layer_time
@@ -183,14 +183,14 @@ MUTATIONS: dict[str, tuple[Any, str, Break, dict[str, Any], str]] = {
     "head free": (table, "head_end", free_end, MEGATRON, STEP),
     "times rounded twice": (table, "nanoseconds", to_microseconds, MEGATRON, STEP),
     "one fewer in flight": (
-        pipeline,
+        memory_rows,
         "peak_columns",
         one_fewer_in_flight,
         MEGATRON,
         DEVICE,
     ),
     "one fewer chunk in flight": (
-        pipeline,
+        memory_rows,
         "peak_columns",
         one_fewer_in_flight,
         CHUNKS,

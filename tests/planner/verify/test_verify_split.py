@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from planner.cost import pipeline, table, units
+from planner.cost import memory_rows, table, units
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import with_stack
 
@@ -54,7 +54,7 @@ MISTAKES: dict[str, tuple[Any, str, Break, str]] = {
     "half the weight gradient": (table, "layer_weight_time", half, "by the clocks"),
     "no weight gradient": (table, "layer_weight_time", nothing, "by the clocks"),
     "nothing waits for W": (table, "layer_pending_bytes", nothing, "were claimed"),
-    "one less waits for W": (pipeline, "peak_columns", one_late, "were claimed"),
+    "one less waits for W": (memory_rows, "peak_columns", one_late, "were claimed"),
 }
 CASES = [(name, schedule) for name in MISTAKES for schedule in ("zb-v", "dualpipe-v")]
 TWICE = (units, "twin_time", copies_apart, "by the clocks")
