@@ -139,6 +139,15 @@ def test_files_that_a_page_names_are_there(page: Path) -> None:
     assert sorted(path for path in paths if not (ROOT / path).exists()) == []
 
 
+def test_a_page_shows_one_launch_folder_in_full() -> None:
+    """Every file but the plan and the arguments once more, in YAML."""
+    folder = "tests/golden/emit/slurm/llama-3.1-70b-32-h100"
+    text = (ROOT / "docs" / "guides" / "launch.md").read_text()
+    shown = set(re.findall(rf'^--8<-- "{folder}/(.*)"$', text, flags=re.MULTILINE))
+    files = {path.name for path in (ROOT / folder).iterdir()}
+    assert shown == files - {"plan.json", "arguments.yaml"}
+
+
 def test_yaml_of_a_page_is_yaml() -> None:
     shown = [each for each in EVERY if each.language == "yaml"]
     assert len(shown) > 4
