@@ -186,6 +186,14 @@ def test_a_table_of_the_reference_has_a_row(name: str, row: str) -> None:
     assert row in TABLES[name]()
 
 
+@pytest.mark.parametrize("name", ["job", "cluster", "purchase", "answers"])
+def test_every_type_that_a_table_names_has_a_section(name: str) -> None:
+    text = TABLES[name]()
+    heads = {head.lower() for head in re.findall(r"^## (\w+)$", text, re.MULTILINE)}
+    assert set(re.findall(r"\]\(#(\w+)\)", text)) <= heads
+    assert heads
+
+
 def test_every_exit_code_has_a_line() -> None:
     page = (ROOT / "docs" / "reference" / "exit-codes.md").read_text()
     kinds = [each for each in vars(errors).values() if isinstance(each, type)]

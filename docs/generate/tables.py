@@ -10,7 +10,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 import typer
 import yaml
@@ -104,8 +104,9 @@ def _collect(model: type[BaseModel], every: dict[type[BaseModel], None]) -> None
     if model in every:
         return
     every[model] = None
-    for field in model.model_fields.values():
-        for inner in _models_in(field.annotation):
+    hints = get_type_hints(model)
+    for name in model.model_fields:
+        for inner in _models_in(hints[name]):
             _collect(inner, every)
 
 
