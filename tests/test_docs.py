@@ -139,6 +139,14 @@ def test_files_that_a_page_names_are_there(page: Path) -> None:
     assert sorted(path for path in paths if not (ROOT / path).exists()) == []
 
 
+def test_types_of_the_nomenclature_are_where_it_says() -> None:
+    text = (ROOT / "docs" / "glossary.md").read_text()
+    types = re.findall(r"\| `(\w+)`, `(planner/[\w/]+\.py)` \|", text)
+    assert len(types) > 5
+    lost = [n for n, path in types if f"class {n}" not in (ROOT / path).read_text()]
+    assert lost == []
+
+
 def test_a_page_shows_one_launch_folder_in_full() -> None:
     """Every file but the plan and the arguments once more, in YAML."""
     folder = "tests/golden/emit/slurm/llama-3.1-70b-32-h100"
