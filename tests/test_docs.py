@@ -1,27 +1,43 @@
-"""Every command is in the README, and every command and option explains itself."""
+"""The documentation shows what commands print today, and names what is there."""
 
 import re
-import subprocess
-import sys
+import shlex
 from pathlib import Path
 
 import pytest
 import typer
+import yaml
+from shown_commands import PAGES, ROOT, Shown, blocks, shows
 from typer.testing import CliRunner
 
+from docs.generate.tables import TABLES
+from planner import errors
 from planner.cli import app
 
-ROOT = Path(__file__).resolve().parents[1]
 COMMANDS = sorted(typer.main.get_command(app).commands.items())
 NAMES = [name for name, _ in COMMANDS]
-TRAINED = "training.method=lora"
-NOTHING_FITS = 3
-"""Exit code. [1]"""
+EVERY = [block for page in PAGES for block in blocks(page)]
+RUN = [
+    pytest.param(
+        block,
+        id=f"{block.page}:{block.line}",
+        marks=[pytest.mark.slow] if block.slow else [],
+    )
+    for block in EVERY
+    if block.runs
+]
+README = (ROOT / "README.md").read_text()
+PATIENT = {name: ["--time-limit", "600"] for name in ("plan", "explain")}
+"""Options that keep an answer the same on a busy machine, by command. [text]"""
+README_LINES = 200
+"""Most lines of the README. [1]"""
+LINK = re.compile(r"\[[^\]]*\]\(([^)#\s:]*)(#[^)\s]*)?\)")
+"""Link inside the repository: path and anchor."""
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_readme_shows_a_command(name: str) -> None:
-    assert f"planner {name}" in (ROOT / "README.md").read_text()
+    assert f"planner {name}" in README
 
 
 @pytest.mark.parametrize(("name", "command"), COMMANDS, ids=NAMES)
@@ -43,120 +59,170 @@ def test_help_lists_every_command_and_the_exit_codes() -> None:
         assert code in text
 
 
-def without_timing(text: str) -> str:
-    """White space folded and the search's own seconds left out."""
-    return re.sub(r"solved, [\d.]+ s", "solved", " ".join(text.split()))
+@pytest.mark.parametrize("block", RUN)
+def test_a_page_shows_what_its_commands_print(
+    block: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("configs", "benchmarks", "tests"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    monkeypatch.chdir(tmp_path)
+    for number, (command, shown) in enumerate(block.commands, 1):
+        _, *words = shlex.split(command)
+        done = CliRunner().invoke(app, words + PATIENT.get(words[0], []))
+        last = number == len(block.commands)
+        assert done.exit_code == (block.exit_code if last else 0), done.output
+        assert not shown or shows(shown, done.output), done.output
 
 
-def test_the_readme_shows_what_the_first_command_prints() -> None:
-    """The plan of the README is the plan of today, to the last digit."""
-    shown = (ROOT / "README.md").read_text().split("```text\n")[1].split("```")[0]
-    job = "configs/jobs/llama-3.1-405b-16k-h100.yaml"
-    run = subprocess.run(
-        [sys.executable, "-m", "planner", "plan", job],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
+def test_commands_stand_where_a_test_runs_them() -> None:
+    """In console blocks, but for blocks whose comment names another way or a reason."""
+    shells = [each for each in EVERY if each.language in {"bash", "sh", "shell"}]
+    snippets = [each for each in shells if each.text.startswith("--8<--")]
+    assert [each for each in shells if each not in snippets and not each.mark] == []
+    words = [line for param in RUN for line, _ in param.values[0].commands]
+    assert [line for line in words if not line.startswith("planner ")] == []
+    assert len(words) > 20
+    plain = r"^ {4}(?:\$ )?(?:planner|python|pip|pytest|mkdocs) "
+    indented = [
+        p for p in PAGES for _ in re.findall(plain, p.read_text(), re.MULTILINE)
+    ]
+    assert indented == [ROOT / "README.md"] * 2
+
+
+def test_a_block_that_is_not_run_here_names_its_test_or_its_reason() -> None:
+    others = [each for each in EVERY if each.mark and not each.runs]
+    kinds = {each.mark.split(":")[0].partition(" by ")[0] for each in others}
+    assert kinds == {"run", "not run"}
+    by = [each for each in others if each.mark.startswith("run by ")]
+    paths = [ROOT / each.mark.removeprefix("run by ") for each in by]
+    strangers = [b for b, p in zip(by, paths, strict=True) if b.page not in _text(p)]
+    assert strangers == []
+
+
+def _text(path: Path) -> str:
+    return path.read_text()
+
+
+def test_a_gap_stands_for_any_text_and_nothing_else_does() -> None:
+    assert shows("a b\n...\nd", "a  b\n c\nd\n")
+    assert shows("solved, 1.0 s", "solved, 2.5 s")
+    assert not shows("a\nb", "a\nc\nb")
+    assert not shows("a\n...\nd", "a\nc\n")
+
+
+def anchors(page: Path) -> set[str]:
+    """Anchors of a page's headings, as GitHub and mkdocs make them."""
+    plain = re.sub(
+        r"^(`{3,}).*?^\1$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE
     )
-
-    assert without_timing(run.stdout) == without_timing(shown)
-
-
-def after(summary: str) -> str:
-    """The first output that the README shows below a line."""
-    return (ROOT / "README.md").read_text().split(summary)[1].split("```text\n")[1]
+    heads = re.findall(r"^#+ (.*)$", plain, flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
 
 
-def test_the_readme_shows_what_planner_explain_prints() -> None:
-    """What clashes, what is needed and what helps, to the last digit."""
-    job = "configs/jobs/llama-2-7b-4-rtx-4090.yaml"
-    shown = after(f"planner explain {job}</summary>").split("```")[0]
-    run = subprocess.run(
-        [sys.executable, "-m", "planner", "explain", job],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert run.returncode == NOTHING_FITS
-    assert run.stdout.rstrip() == shown.rstrip()
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_of_a_page_lead_somewhere(page: Path) -> None:
+    """Anchors of tables that are made for the site are checked when it is built."""
+    made = [place for place in PAGES if "<!-- table" in place.read_text()]
+    for target, anchor in LINK.findall(page.read_text()):
+        place = (page.parent / target).resolve() if target else page
+        assert place.exists(), target
+        if anchor and place not in made:
+            assert anchor[1:] in anchors(place), target + anchor
 
 
-def test_the_readme_shows_what_planner_memory_prints() -> None:
-    """Up to the stack, whose constants `planner plan` shows above it."""
-    shown = (ROOT / "README.md").read_text().split("```text\n")[2].split("```")[0]
-    job = "configs/jobs/llama-2-7b-4-rtx-4090.yaml"
-    run = subprocess.run(
-        [sys.executable, "-m", "planner", "memory", job, "--set", TRAINED],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-
-    assert run.stdout.split("\nStack assumed")[0].rstrip() == shown.rstrip()
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_that_a_page_names_are_there(page: Path) -> None:
+    tops = r"(?:planner|hardware|configs|tests|benchmarks|docs)/[\w./-]+"
+    text = page.read_text()
+    named = re.findall(rf"`({tops})`|^--8<-- \"({tops})\"", text, flags=re.MULTILINE)
+    paths = {"".join(pair) for pair in named}
+    assert sorted(path for path in paths if not (ROOT / path).exists()) == []
 
 
-def test_the_readme_shows_what_a_whole_run_takes() -> None:
-    """Time, interruptions, cost and energy of two phases, to the last digit."""
-    job = "configs/jobs/llama-3.1-405b-two-phases.yaml"
-    shown = after(f"planner predict {job}</summary>").split("```")[0]
-    done = CliRunner().invoke(app, ["predict", str(ROOT / job)])
-
-    printed = done.stdout.split("\nThe whole run\n")[1]
-    run = printed.split("\nAssumptions of the run")[0]
-    assert shown.rstrip() == f"The whole run\n{run.rstrip()}"
+def test_types_of_the_nomenclature_are_where_it_says() -> None:
+    text = (ROOT / "docs" / "glossary.md").read_text()
+    types = re.findall(r"\| `(\w+)`, `(planner/[\w/]+\.py)` \|", text)
+    assert len(types) > 5
+    lost = [n for n, path in types if f"class {n}" not in (ROOT / path).read_text()]
+    assert lost == []
 
 
-@pytest.mark.slow
+def test_a_page_shows_one_launch_folder_in_full() -> None:
+    """Every file but the plan and the arguments once more, in YAML."""
+    folder = "tests/golden/emit/slurm/llama-3.1-70b-32-h100"
+    text = (ROOT / "docs" / "guides" / "launch.md").read_text()
+    shown = set(re.findall(rf'^--8<-- "{folder}/(.*)"$', text, flags=re.MULTILINE))
+    files = {path.name for path in (ROOT / folder).iterdir()}
+    assert shown == files - {"plan.json", "arguments.yaml"}
+
+
+def test_yaml_of_a_page_is_yaml() -> None:
+    shown = [each for each in EVERY if each.language == "yaml"]
+    assert len(shown) > 4
+    assert [each for each in shown if not yaml.safe_load(each.text)] == []
+
+
+def test_every_table_of_the_reference_is_on_a_page() -> None:
+    places = [
+        name
+        for page in PAGES
+        for name in re.findall(r"<!-- table: ([\w-]+) -->", page.read_text())
+    ]
+    assert sorted(places) == sorted(TABLES)
+
+
 @pytest.mark.parametrize(
-    "job",
-    ["llama-3.1-70b-512-h100-256-a100", "llama-3.1-405b-1013-of-1024-nodes"],
+    ("name", "row"),
+    [
+        ("commands", "| `--time-limit S` | `120.0` |"),
+        (
+            "job",
+            "| `seq_len` | integer > 0 ≤ 1,073,741,824 |  | Tokens in one sequence.",
+        ),
+        ("job", "| `failures` | number and unit: GPU-h, GPU-d, GPU-y |"),
+        ("cluster", "| `nodes` |"),
+        ("purchase", "| `candidates` | list of [CandidateSpec](#candidatespec) |"),
+        ("answers", "| `schema` | `planner/plan@1` |"),
+        ("comparison", "| `schema` | `planner/comparison@1` |"),
+        ("validation", "| `summary_v100` | [Summary](#summary) |"),
+        ("cost", "| `table.py` | Fills the one table"),
+        ("stacks", "| `megatron-2026` |"),
+        ("settings", "| `loss` | `liger` |"),
+    ],
 )
-def test_the_readme_shows_fleets_that_are_mixed_or_broken(job: str) -> None:
-    """The proven plan, up to the stack."""
-    path = f"configs/jobs/{job}.yaml"
-    shown = after(f"planner plan {path}</summary>").split("```")[0]
-    run = subprocess.run(
-        [sys.executable, "-m", "planner", "plan", path, "--time-limit", "600"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-
-    printed = run.stdout.split("\nStack assumed")[0]
-    assert "optimal: gap 0.00%" in printed
-    assert without_timing(printed) == without_timing(shown)
+def test_a_table_of_the_reference_has_a_row(name: str, row: str) -> None:
+    assert row in TABLES[name]()
 
 
-@pytest.mark.slow
-def test_the_readme_shows_what_planner_compare_prints() -> None:
-    """Up to the prices; work ends the searches, so it is the same on any machine."""
-    path = "configs/purchases/70b-one-month.yaml"
-    shown = after(f"planner compare {path}</summary>").split("```")[0]
-    run = subprocess.run(
-        [sys.executable, "-m", "planner", "compare", path],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-
-    printed = run.stdout.split("\nPrices")[0]
-    assert "Best" in shown
-    assert " ".join(printed.split()) == " ".join(shown.split())
+@pytest.mark.parametrize("name", ["job", "cluster", "purchase", "answers"])
+def test_every_type_that_a_table_names_has_a_section(name: str) -> None:
+    text = TABLES[name]()
+    heads = {head.lower() for head in re.findall(r"^## (\w+)$", text, re.MULTILINE)}
+    assert set(re.findall(r"\]\(#(\w+)\)", text)) <= heads
+    assert heads
 
 
-FOLDER = ROOT / "tests" / "golden" / "emit" / "slurm" / "llama-3.1-70b-32-h100"
+def test_every_exit_code_has_a_line() -> None:
+    page = (ROOT / "docs" / "reference" / "exit-codes.md").read_text()
+    kinds = [each for each in vars(errors).values() if isinstance(each, type)]
+    codes = {each.exit_code for each in kinds if issubclass(each, errors.PlannerError)}
+    assert len(codes) == 5
+    assert [code for code in sorted(codes) if f"\n| {code} | " not in page] == []
 
 
-def test_the_readme_shows_one_launch_folder_in_full() -> None:
-    """To the letter, but for the plan and what says the same in YAML."""
-    text = (ROOT / "README.md").read_text()
-    left_out = {"plan.json", "arguments.yaml"}
-    shown = [path for path in FOLDER.iterdir() if path.name not in left_out]
-    assert len(shown) == 5
-    assert [path.name for path in shown if path.read_text() not in text] == []
+def test_the_readme_is_short() -> None:
+    assert len(README.splitlines()) <= README_LINES
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/accuracy.md"])
+def test_figures_of_accuracy_are_those_of_the_report(page: str) -> None:
+    """Every percentage of the page stands in the report that the benchmark writes."""
+    text = (ROOT / page).read_text()
+    report = (ROOT / "benchmarks" / "accuracy" / "README.md").read_text()
+    figures = set(re.findall(r"-?\d+\.\d %", text))
+    assert len(figures) >= 5
+    assert sorted(each for each in figures if each not in report) == []
+    assert re.search(r"of 902\b", text, re.IGNORECASE)
+    assert "Of 902 rows that ran, 3 are called `oom` and 89 `at-risk`" in report
+    assert "0.73" in text
+    assert re.search(r"leave-one-source-out \| 33 \| 0\.73 \| 2\.3 %", report)

@@ -1,6 +1,7 @@
 """A room imports only rooms on lower floors; solver, graph and print stay in theirs."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -10,50 +11,26 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-FLOORS = {
-    "hardware": 0,
-    "planner": 0,
-    "planner.errors": 1,
-    "planner.specs": 1,
-    "planner.largest": 1,
-    "planner.models": 2,
-    "planner.schedules": 2,
-    "planner.eager": 2,
-    "planner.frameworks": 3,
-    "planner.cost": 3,
-    "planner.inference": 3,
-    "planner.search": 4,
-    "planner.verify": 4,
-    "planner.calibration_file": 5,
-    "planner.calibrated": 5,
-    "planner.expressible": 5,
-    "planner.methods": 5,
-    "planner.wire": 4,
-    "planner.precisions": 4,
-    "planner.variants": 5,
-    "planner.fleets": 5,
-    "planner.resolve": 5,
-    "planner.case": 6,
-    "planner.reasons": 5,
-    "planner.infeasible": 6,
-    "planner.idle": 6,
-    "planner.sanity": 6,
-    "planner.ties": 6,
-    "planner.predict": 6,
-    "planner.frugal": 5,
-    "planner.alternatives": 6,
-    "planner.memory": 7,
-    "planner.optimize": 7,
-    "planner.economics": 7,
-    "planner.explain": 7,
-    "planner.evidence": 7,
-    "planner.comparison": 8,
-    "planner.report": 8,
-    "planner.launch": 8,
-    "planner.cli": 9,
-    "planner.__main__": 10,
-}
-NOT_EACH_OTHER = {0, 2, 4}
+PICTURE = (ROOT / "docs" / "architecture.md").read_text()
+
+
+def floors(picture: str) -> dict[int, tuple[bool, list[str]]]:
+    """Rooms of every floor, and True where a star says that they see each other not."""
+    found: dict[int, tuple[bool, list[str]]] = {}
+    lines = re.findall(r"^ *(\d*)(\*?) \| (\w+) ", picture, flags=re.MULTILINE)
+    floor = -1
+    for number, star, name in lines:
+        floor = int(number) if number else floor
+        rooms = found.setdefault(floor, (bool(star), []))[1]
+        rooms.append(name if name in OUTSIDE else f"planner.{name}")
+    return found
+
+
+OUTSIDE = {"hardware", "planner"}
+"""Rooms whose names in the picture are whole."""
+PICTURED = floors(PICTURE)
+FLOORS = {room: floor for floor, (_, rooms) in PICTURED.items() for room in rooms}
+NOT_EACH_OTHER = {floor for floor, (apart, _) in PICTURED.items() if apart}
 """Floors whose rooms do not see each other; errors serves the rest of its floor."""
 TYPES_ONLY = {"planner.cost", "planner.search", "planner.verify"}
 """Rooms that receive a framework and never learn its name."""
@@ -151,6 +128,19 @@ def test_the_solver_and_the_graph_are_in_one_place(path: Path) -> None:
     top = {module.split(".")[0] for module in imports(path)}
     assert "ortools" not in top or room(module_of(path)) == "planner.search"
     assert "networkx" not in top or module_of(path) == "hardware.topology"
+
+
+def test_every_room_of_the_picture_is_there() -> None:
+    rooms = {room(module_of(path)) for path in SOURCES} - {"planner.__init__"}
+    assert set(FLOORS) - {"planner"} == rooms
+
+
+def test_a_picture_gives_each_room_its_floor() -> None:
+    """A line without a number is one more room of the floor above it."""
+    picture = "floor | room\n   2* | cost   prices\n      | models families\n"
+    picture += "    0 | hardware facts\n"
+    two = (True, ["planner.cost", "planner.models"])
+    assert floors(picture) == {2: two, 0: (False, ["hardware"])}
 
 
 def prints_or_exits(node: ast.AST) -> bool:

@@ -33,16 +33,23 @@ class JobSpec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: Line | dict[str, object]
+    """A name in configs/models, a path to a config.json, or the fields of one."""
     cluster: Line | dict[str, object]
+    """A name in configs/clusters, a path, or inline fields."""
     inference: InferenceSpec | None = None
     """Generating text, in place of training; `planner memory` alone prices it."""
     training: TrainingSpec | None = Field(default=None, validate_default=True)
     """One optimizer step; absent exactly where inference is given."""
     framework: str = "megatron"
+    """A framework by name; `any`: the best of all, each under limits of its own."""
     stack: dict[str, object] = {}
+    """Named stack, settings of the framework, and fields of the profile."""
     objective: Literal["throughput", "cost", "energy", "memory"] = "throughput"
+    """Quantity to search for; only throughput is proven, the others are refused."""
     search: SearchSpec = SearchSpec()
+    """Limits on the space, and what a search may choose beside the layout."""
     layout: PartialLayout = Field(default=PartialLayout())
+    """One layout, for `planner predict` and `planner explain`."""
     economics: EconomicsSpec = EconomicsSpec()
     """Prices, power and failures that replace the catalog's, for the whole run."""
     phases: tuple[PhaseSpec, ...] = ()

@@ -1,4 +1,4 @@
-"""Photographs the pages that the README shows: `python tests/browser/screenshots.py`.
+"""Photographs the pages of README and docs: `python tests/browser/screenshots.py`.
 
 It runs the commands, opens what they write in Chromium and writes `docs/images`; the
 extra `browser` and Debian's chromium and chromium-driver are needed.
@@ -14,7 +14,8 @@ from chromium import Theme, chromium, photograph, show
 
 ROOT = Path(__file__).resolve().parents[2]
 IMAGES = ROOT / "docs" / "images"
-WIDTH, HEIGHT = 1280, 2800
+WIDTH = 1280
+HEIGHTS = {"plan": 945, "compare": 2800}
 COMMANDS = {
     "plan": ("plan", "configs/jobs/llama-3.1-405b-16k-h100.yaml"),
     "compare": ("compare", "configs/purchases/70b-one-month.yaml"),
@@ -31,7 +32,7 @@ def main() -> None:
             run = [sys.executable, "-m", "planner", command, *arguments]
             subprocess.run([*run, "--report", page], cwd=ROOT, check=True, stdout=PIPE)
             show(driver, page, WIDTH, THEMES[name])
-            photograph(driver, IMAGES / f"{name}.png", WIDTH, HEIGHT)
+            photograph(driver, IMAGES / f"{name}.png", WIDTH, HEIGHTS[name])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The README's path from a job to a model that trained here, line by line."""
+"""A page's path from a job to a model that trained here, line by line."""
 
 import os
 import subprocess
@@ -10,13 +10,13 @@ import yaml
 
 pytestmark = pytest.mark.frameworks
 ROOT = Path(__file__).resolve().parents[2]
-MARK = "<!-- newcomer"
+PAGE = ROOT / "docs/guides/launch.md"
+MARK = "<!-- run by tests/frameworks/test_newcomer.py -->"
 
 
 def lines() -> str:
     """The commands below the mark."""
-    text = (ROOT / "README.md").read_text().split(MARK)[1]
-    return text.split("```bash\n")[1].split("```")[0]
+    return PAGE.read_text().split(f"{MARK}\n```bash\n")[1].split("```")[0]
 
 
 def binaries(folder: Path) -> Path:
@@ -30,7 +30,7 @@ def binaries(folder: Path) -> Path:
     return here
 
 
-def test_the_path_of_the_readme_trains_a_model(tmp_path: Path) -> None:
+def test_the_path_of_the_page_trains_a_model(tmp_path: Path) -> None:
     for name in ("configs", "tests"):
         (tmp_path / name).symlink_to(ROOT / name)
     path = f"{binaries(tmp_path)}{os.pathsep}{os.environ['PATH']}"

@@ -116,7 +116,7 @@ def test_blocks_of_other_models_are_not_put_into_stages(tmp_path: Path) -> None:
 
 
 def test_a_plan_of_tp_pp_and_cp_is_refused_with_its_reasons(tmp_path: Path) -> None:
-    """Exit 5, as README.md has it: each pair with its line, and the nearest plan."""
+    """Exit 5, as the page has it: each pair with its line, and the nearest plan."""
     plan = ROOT / "megatron" / "llama-3.1-70b-32-h100" / "plan.json"
     out = tmp_path / "out"
     words = ["emit", str(plan), "--target", "deepspeed", "--out", str(out)]
@@ -127,7 +127,7 @@ def test_a_plan_of_tp_pp_and_cp_is_refused_with_its_reasons(tmp_path: Path) -> N
     for pair in ("pp 4 with tp 4", "pp 4 with cp 2", "tp 4 with cp 2"):
         assert pair in text
     assert "nearest plan that DeepSpeed can express" in text
-    page = (ROOT.parents[2] / "README.md").read_text()
+    page = (ROOT.parents[2] / "docs/guides/launch.md").read_text()
     shown = page.split("$ planner emit plan.json --target deepspeed --out run\n")[1]
     said = result.output.replace(str(plan), "plan.json")
     assert shown.split("```")[0].strip() == said.strip()
