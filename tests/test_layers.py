@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from each import each
 
 ROOT = Path(__file__).resolve().parents[1]
 FLOORS = {
@@ -87,7 +87,7 @@ def forbidden(here: str, there: str) -> bool:
     return FLOORS[there] > FLOORS[here]
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=module_of)
+@each("path", SOURCES)
 def test_a_module_imports_only_rooms_below_its_own(path: Path) -> None:
     here = room(module_of(path))
     here = "planner" if here == "planner.__init__" else here
@@ -98,7 +98,7 @@ def test_a_module_imports_only_rooms_below_its_own(path: Path) -> None:
     assert [there for there in sorted(ours) if forbidden(here, there)] == []
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=module_of)
+@each("path", SOURCES)
 def test_the_solver_and_the_graph_are_in_one_place(path: Path) -> None:
     top = {module.split(".")[0] for module in imports(path)}
     assert "ortools" not in top or room(module_of(path)) == "planner.search"
