@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from examples import examples
 from hypothesis import HealthCheck, settings
 
 SLOW_DRAWS = [
@@ -11,11 +12,16 @@ SLOW_DRAWS = [
     HealthCheck.filter_too_much,
 ]
 """Whole jobs are large, and those with too many plans are drawn again."""
-settings.register_profile(
-    "ci", deadline=None, derandomize=True, suppress_health_check=SLOW_DRAWS
-)
+for name in ("fast", "thorough"):
+    settings.register_profile(
+        name,
+        deadline=None,
+        derandomize=True,
+        max_examples=examples(100),
+        suppress_health_check=SLOW_DRAWS,
+    )
 settings.register_profile("explore", deadline=None, suppress_health_check=SLOW_DRAWS)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

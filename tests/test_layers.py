@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from each import each
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURE = (ROOT / "docs" / "architecture.md").read_text()
@@ -79,7 +79,7 @@ def forbidden(here: str, there: str) -> bool:
     return FLOORS[there] > FLOORS[here]
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=module_of)
+@each("path", SOURCES)
 def test_a_module_imports_only_rooms_below_its_own(path: Path) -> None:
     here = room(module_of(path))
     here = "planner" if here == "planner.__init__" else here
@@ -123,7 +123,7 @@ def test_a_folder_has_at_most_fifteen_modules() -> None:
     assert [f"{where}: {n}" for where, n in counts.items() if n > 15] == []
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=module_of)
+@each("path", SOURCES)
 def test_the_solver_and_the_graph_are_in_one_place(path: Path) -> None:
     top = {module.split(".")[0] for module in imports(path)}
     assert "ortools" not in top or room(module_of(path)) == "planner.search"

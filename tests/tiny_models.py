@@ -7,16 +7,13 @@ from planner.models import Architecture, from_config
 FAMILIES = ("llama", "gpt2", "mixtral", "deepseek_v3")
 
 
-@st.composite
-def models(draw: st.DrawFn, family: str) -> Architecture:
+def models(family: str) -> st.SearchStrategy[Architecture]:
     """A model of 2 to 8 layers, wide enough to cost something."""
-    config = {
-        "llama": llama_config,
-        "gpt2": gpt2_config,
-        "mixtral": mixtral_config,
-        "deepseek_v3": deepseek_config,
-    }[family]
-    return from_config(draw(config()), source="test", name=f"tiny {family}")
+    return CONFIGS[family]().map(lambda config: tiny(family, config))
+
+
+def tiny(family: str, config: dict[str, object]) -> Architecture:
+    return from_config(config, source="test", name=f"tiny {family}")
 
 
 @st.composite
@@ -85,6 +82,12 @@ def deepseek_config(draw: st.DrawFn) -> dict[str, object]:
     }
 
 
+CONFIGS = {
+    "llama": llama_config,
+    "gpt2": gpt2_config,
+    "mixtral": mixtral_config,
+    "deepseek_v3": deepseek_config,
+}
 TINY_LLAMA: dict[str, object] = {
     "model_type": "llama",
     "hidden_size": 512,

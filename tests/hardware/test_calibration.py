@@ -3,18 +3,19 @@
 from itertools import pairwise
 
 import pytest
+from each import each
 
 from hardware import calibration as cal
 from hardware import catalog
 from hardware.nccl import nccl
 
 
-@pytest.mark.parametrize("name", catalog.names("gpus"))
+@each("name", catalog.names("gpus"))
 def test_every_gpu_is_calibrated_under_its_own_name(name: str) -> None:
     assert cal.calibration(name).name == name
 
 
-@pytest.mark.parametrize("name", cal.calibrated())
+@each("name", cal.calibrated())
 def test_no_rate_exceeds_the_datasheet(name: str) -> None:
     gpu, own = catalog.gpu(name), cal.calibration(name)
     for curve in own.attention:
@@ -25,14 +26,14 @@ def test_no_rate_exceeds_the_datasheet(name: str) -> None:
     assert own.scale_up.all_to_all_bandwidth < link
 
 
-@pytest.mark.parametrize("name", cal.calibrated())
+@each("name", cal.calibrated())
 def test_attention_backward_is_slower_per_flop_than_forward(name: str) -> None:
     for curve in cal.calibration(name).attention:
         rates = zip(curve.forward, curve.backward, strict=True)
         assert all(b < f for f, b in rates)
 
 
-@pytest.mark.parametrize("name", cal.calibrated())
+@each("name", cal.calibrated())
 def test_all_reduce_curves_ascend_in_size_and_end_at_the_plateau(name: str) -> None:
     scale_up = cal.calibration(name).scale_up
     curve = scale_up.all_reduce_curve
@@ -116,7 +117,7 @@ def test_nccl_believes_what_8_gpus_measure() -> None:
     assert links * constants.nvlink_per_link["hopper"] == pytest.approx(ring, rel=0.01)
 
 
-@pytest.mark.parametrize("name", cal.calibrated())
+@each("name", cal.calibrated())
 def test_products_of_every_format_that_trains_are_calibrated(name: str) -> None:
     gpu, own = catalog.gpu(name), cal.calibration(name)
     trains = {f for f in ("bf16", "fp16") if getattr(gpu, f"peak_{f}") is not None}
@@ -127,7 +128,7 @@ def test_products_of_every_format_that_trains_are_calibrated(name: str) -> None:
     assert own.grouped_gemm.keys() == own.gemm.keys() - {"fp8", "mxfp8", "nvfp4"}
 
 
-@pytest.mark.parametrize("name", cal.calibrated())
+@each("name", cal.calibrated())
 def test_every_gpu_has_a_curve_of_its_collectives(name: str) -> None:
     assert len(cal.calibration(name).scale_up.all_reduce_curve) >= 20
 
@@ -185,7 +186,7 @@ def test_what_was_never_measured_on_a_chip_is_borrowed(
     assert cal.calibration(name).borrowed == borrowed
 
 
-@pytest.mark.parametrize("name", cal.calibrated())
+@each("name", cal.calibrated())
 def test_attention_of_a_chip_that_borrows_it_is_borrowed_again(name: str) -> None:
     own = cal.calibration(name)
     base = cal.calibration(own.base) if own.base else own

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from each import each
 
 from hardware import catalog
 from hardware.fleets import ClusterSpec, TierSpec
@@ -17,7 +18,7 @@ READERS = {
 ENTRIES = [(kind, name) for kind in READERS for name in catalog.names(kind)]
 
 
-@pytest.mark.parametrize(("kind", "name"), ENTRIES)
+@each(("kind", "name"), ENTRIES)
 def test_an_entry_loads_is_sourced_and_round_trips(kind: str, name: str) -> None:
     entry = READERS[kind](name)
     assert entry.name == name
@@ -25,7 +26,7 @@ def test_an_entry_loads_is_sourced_and_round_trips(kind: str, name: str) -> None
     assert type(entry).model_validate_json(entry.model_dump_json()) == entry
 
 
-@pytest.mark.parametrize("name", catalog.names("clusters"))
+@each("name", catalog.names("clusters"))
 def test_a_cluster_resolves_to_whole_domains_below_a_fabric(name: str) -> None:
     cluster = catalog.resolve_cluster(catalog.cluster(name))
     assert cluster.gpus == cluster.spec.in_service * cluster.node.gpus_per_node
@@ -36,7 +37,7 @@ def test_a_cluster_resolves_to_whole_domains_below_a_fabric(name: str) -> None:
     assert cluster.host_link.kind == "host"
 
 
-@pytest.mark.parametrize("name", catalog.names("clusters"))
+@each("name", catalog.names("clusters"))
 def test_a_cluster_file_names_its_schema_first(name: str) -> None:
     text = (catalog.folder("clusters") / f"{name}.yaml").read_text()
     first = "# yaml-language-server: $schema=../schema/cluster.json\n"
@@ -50,7 +51,7 @@ def test_the_catalog_is_as_wide_as_promised(kind: str, least: int) -> None:
     assert len(catalog.names(kind)) >= least
 
 
-@pytest.mark.parametrize(("kind", "name"), ENTRIES)
+@each(("kind", "name"), ENTRIES)
 def test_what_is_from_memory_is_marked_unverified(kind: str, name: str) -> None:
     entry = READERS[kind](name)
     admitted = [f for f, s in entry.sources.items() if "not looked up" in s]

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -52,7 +53,7 @@ def levels(draw: st.DrawFn, gpus: int) -> Levels:
     return ((size, stride),)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(st.data())
 def test_broken_fleets_see_the_bandwidths_of_the_explicit_graph(
     data: st.DataObject,

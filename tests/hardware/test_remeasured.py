@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from each import each
 
 from hardware.calibration import calibration
 from hardware.files import CatalogError
@@ -81,7 +82,7 @@ def fields(block: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
 SECTIONS = H200.model_dump(exclude={"name", "base", "transferred", "borrowed"})
 
 
-@pytest.mark.parametrize("path", [p for p in fields(SECTIONS) if len(p) > 1], ids=str)
+@each("path", [p for p in fields(SECTIONS) if len(p) > 1])
 def test_an_odd_field_is_refused_or_replaces_its_like(path: tuple[Any, ...]) -> None:
     """No value, and no absence, of a field of any section is more than a complaint."""
     missing = object()

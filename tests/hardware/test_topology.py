@@ -4,6 +4,7 @@ import time
 from math import prod
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -79,7 +80,7 @@ def levels_of(draw: st.DrawFn, gpus: int) -> Levels:
     return tuple(levels)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(st.data())
 def test_the_view_of_a_group_is_that_of_the_explicit_graph(data: st.DataObject) -> None:
     topology = data.draw(topologies())
@@ -91,7 +92,7 @@ def test_the_view_of_a_group_is_that_of_the_explicit_graph(data: st.DataObject) 
     )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(st.data())
 def test_pairs_see_the_bandwidth_of_the_explicit_graph(data: st.DataObject) -> None:
     topology = data.draw(topologies())
@@ -101,7 +102,7 @@ def test_pairs_see_the_bandwidth_of_the_explicit_graph(data: st.DataObject) -> N
     assert view.bandwidth == pytest.approx(routed)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(st.data())
 def test_spans_are_those_of_ranks_counted_one_by_one(data: st.DataObject) -> None:
     topology = data.draw(topologies())
@@ -122,7 +123,7 @@ def test_spans_are_those_of_ranks_counted_one_by_one(data: st.DataObject) -> Non
         assert units == max(len({r // gpus for r in group}) for group in groups)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(st.data())
 def test_the_closed_form_is_the_exact_placement(data: st.DataObject) -> None:
     topology = data.draw(topologies())

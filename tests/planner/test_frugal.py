@@ -67,7 +67,7 @@ def peaks(workload: Pricing) -> list[float]:
     [
         ("llama-3.2-1b", "torchtitan", "full"),
         ("llama-3.2-1b", "megatron", "full"),
-        ("olmoe-1b-7b", "megatron", "full"),
+        pytest.param("olmoe-1b-7b", "megatron", "full", marks=pytest.mark.slow),
     ],
 )
 def test_no_legal_layout_holds_less(model: str, framework: str, method: str) -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -49,7 +50,7 @@ def served(model: str, cluster: str, **fields: object) -> InferenceMemory:
     context=st.integers(1, 100_000),
     capacity=st.floats(1e9, 2e12),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_no_interval_makes_weights_and_cache_less(
     model: str, weights: str, kv_cache: str, batch: int, context: int, capacity: float
 ) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
+from examples import examples
 from hostile import PAYLOADS, TEXT, answered, as_json, as_yaml, broken, check, mutated
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -70,19 +71,19 @@ def check_hardware(file: str, content: bytes) -> None:
     check(answered(arguments, files), files, "hw/", "--hardware")
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(mutated(JOB))
 def test_a_job_with_something_wrong(job: dict[str, Any]) -> None:
     check_job(as_yaml(job))
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(broken(as_yaml(JOB).decode()))
 def test_a_job_that_is_broken_as_text(content: bytes) -> None:
     check_job(content)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.sampled_from(sorted(CONFIGS)).flatmap(lambda name: mutated(CONFIGS[name])))
 def test_a_config_with_something_wrong(config: dict[str, Any]) -> None:
     check_config(as_json(config), "predict")
@@ -93,19 +94,19 @@ def test_a_config_that_is_no_config(text: str) -> None:
     check_config(text.encode(), "predict")
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(mutated(yaml.safe_load(CLUSTER.read_text())))
 def test_a_cluster_of_ones_own_with_something_wrong(cluster: dict[str, Any]) -> None:
     check_hardware(f"clusters/{CLUSTER.name}", as_yaml(cluster))
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(mutated(yaml.safe_load(GPU.read_text())))
 def test_a_gpu_of_ones_own_with_something_wrong(gpu: dict[str, Any]) -> None:
     check_hardware(f"gpus/{GPU.name}", as_yaml(gpu))
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(mutated(BUY))
 def test_a_purchase_with_something_wrong(buy: dict[str, Any]) -> None:
     """Its candidates are read; a whole comparison is for the slow tests."""

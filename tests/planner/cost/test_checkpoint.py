@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from each import each
 
 from planner.cost.checkpoint import checkpoint, saved_bytes
 from planner.cost.meshes import Meshes
@@ -88,11 +89,11 @@ def test_a_checkpoint_is_of_the_stage_of_its_layout(
     assert found.optimizer_gib / parameters == pytest.approx(each[1])
 
 
-@pytest.mark.parametrize(
+@each(
     ("room", "stack"),
     [(room.name, stack) for room in FRAMEWORKS for stack in stack_names(room.name)],
 )
-@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+@each("precision", ["bf16", "fp16"])
 def test_no_checkpoint_is_larger_than_what_is_held(
     room: str, stack: str, precision: str
 ) -> None:

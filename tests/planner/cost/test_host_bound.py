@@ -4,6 +4,7 @@ from dataclasses import replace
 from itertools import islice
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import framework, jobs, small_job, with_host_memory
@@ -86,11 +87,12 @@ def offloading(draw: st.DrawFn, name: str) -> tuple[Pricing, Layout, int]:
     return there, layout, costs.most_layers
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("name", ["megatron", "torchtitan"])
 def test_no_split_needs_more_than_the_bound(name: str) -> None:
     """Any offload of any layout, over pipelines, chunks, orders and experts."""
 
-    @settings(max_examples=100)
+    @settings(max_examples=examples(100))
     @given(offloading(name))
     def bounded(drawn: tuple[Pricing, Layout, int]) -> None:
         workload, layout, most = drawn

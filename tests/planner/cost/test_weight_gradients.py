@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from strategies import framework, jobs, small_job
 from tiny_models import FAMILIES
@@ -141,11 +142,12 @@ def test_the_ends() -> None:
     assert float(embedding.weight[0]) == float(compute[0]) > 0
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_weight_gradient_exceeds_its_backward(family: str) -> None:
     """In whole ns, for every mesh, kind and recompute; never below zero."""
 
-    @settings(max_examples=15)
+    @settings(max_examples=examples(15))
     @given(jobs(framework("megatron"), family))
     def never(workload: Pricing) -> None:
         space = enumerate_space(workload)

@@ -3,6 +3,7 @@
 from functools import cache
 
 import pytest
+from each import each
 from memory_cases import cases, golden
 
 from planner.eager import Replay, replay
@@ -27,7 +28,7 @@ def test_every_case_has_its_truth() -> None:
     assert CASES.keys() == TRUTHS.keys()
 
 
-@pytest.mark.parametrize("name", TRUTHS)
+@each("name", TRUTHS)
 def test_every_phase_peaks_where_the_tracker_says(name: str) -> None:
     """To two of the allocator's smallest blocks."""
     phases = {phase: peak.total for phase, peak in told_of(name).phases.items()}
@@ -35,12 +36,12 @@ def test_every_phase_peaks_where_the_tracker_says(name: str) -> None:
     assert phases == pytest.approx(TRUTHS[name]["phase_peak_total"], **near)
 
 
-@pytest.mark.parametrize("name", TRUTHS)
+@each("name", TRUTHS)
 def test_the_peak_is_in_the_tracked_phase(name: str) -> None:
     assert told_of(name).phase == TRUTHS[name]["peak_phase"]
 
 
-@pytest.mark.parametrize("name", TRUTHS)
+@each("name", TRUTHS)
 def test_parameters_are_those_of_all_ranks(name: str) -> None:
     """A rank's shards are counted in the model's own numbers."""
     told, truth = told_of(name), TRUTHS[name]
@@ -48,13 +49,13 @@ def test_parameters_are_those_of_all_ranks(name: str) -> None:
     assert counted == (truth["n_params"], truth["n_trainable"])
 
 
-@pytest.mark.parametrize("name", TRUTHS)
+@each("name", TRUTHS)
 def test_what_a_peak_is_made_of_sums_to_it(name: str) -> None:
     for peak in told_of(name).phases.values():
         assert sum(peak.by_category.values()) == peak.total
 
 
-@pytest.mark.parametrize("name", [n for n in TRUTHS if "zero" in n])
+@each("name", [n for n in TRUTHS if "zero" in n])
 def test_shards_and_their_states_are_what_the_tracker_counts(name: str) -> None:
     told, truth = told_of(name).peak.by_category, TRUTHS[name]["peak"]
     for category in ("params", "optimizer"):

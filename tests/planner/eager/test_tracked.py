@@ -3,6 +3,7 @@
 from functools import cache
 
 import pytest
+from each import each
 from memory_cases import cases, golden
 
 from planner.eager import EagerCase, Replay, replay
@@ -24,7 +25,7 @@ def alone(case: EagerCase) -> bool:
     return case.zero == 0 and case.tp == 1 and case.pp == 1
 
 
-@pytest.mark.parametrize("name", TRUTHS)
+@each("name", TRUTHS)
 def test_the_peak_is_the_tracked_one(name: str) -> None:
     truth, told = TRUTHS[name], told_of(name)
     exact = 0.0 if alone(CASES[name]) else LOOSE.get(name, 1e-4)
@@ -32,21 +33,21 @@ def test_the_peak_is_the_tracked_one(name: str) -> None:
     assert told.phase == truth["peak_phase"]
 
 
-@pytest.mark.parametrize("name", [n for n in TRUTHS if alone(CASES[n])])
+@each("name", [n for n in TRUTHS if alone(CASES[n])])
 def test_every_phase_peaks_where_the_tracker_says(name: str) -> None:
     told = told_of(name)
     phases = {phase: peak.total for phase, peak in told.phases.items()}
     assert phases == pytest.approx(TRUTHS[name]["phase_peak_total"], abs=512)
 
 
-@pytest.mark.parametrize("name", [n for n in TRUTHS if alone(CASES[n])])
+@each("name", [n for n in TRUTHS if alone(CASES[n])])
 def test_parameters_are_counted_as_the_model_counts_them(name: str) -> None:
     told, truth = told_of(name), TRUTHS[name]
     counted = (told.parameters, told.trainable)
     assert counted == (truth["n_params"], truth["n_trainable"])
 
 
-@pytest.mark.parametrize("name", [n for n in TRUTHS if alone(CASES[n])])
+@each("name", [n for n in TRUTHS if alone(CASES[n])])
 def test_what_a_peak_is_made_of_sums_to_it(name: str) -> None:
     for peak in told_of(name).phases.values():
         assert sum(peak.by_category.values()) == peak.total

@@ -3,6 +3,7 @@
 from itertools import product
 
 import pytest
+from examples import examples
 from explained_jobs import ILLEGAL, case
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -157,7 +158,7 @@ NAMES = ("megatron", "torchtitan", "accelerate", "deepspeed")
 JOBS = list(product(NAMES, (6, 64)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     job=st.sampled_from(JOBS),
     limits=st.fixed_dictionaries(
@@ -193,7 +194,7 @@ def test_a_clash_of_two_limits_asks_little_about_legality(
     assert priced == []
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     job=st.sampled_from(JOBS),
     limits=st.fixed_dictionaries(

@@ -1,6 +1,7 @@
 """Serving: moments, verdicts, the most that fits, the fewest GPUs."""
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -48,7 +49,7 @@ def test_the_verdict_follows_the_interval(batch: int, verdict: str) -> None:
     batch=st.integers(1, 32),
     context=st.integers(1, 40_000),
 )
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_the_largest_fits_and_one_more_does_not(
     weights: str, kv_cache: str, batch: int, context: int
 ) -> None:

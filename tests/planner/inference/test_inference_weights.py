@@ -1,6 +1,7 @@
 """Weights by format: exact for known models, split over GPUs, dearer by scales."""
 
 import pytest
+from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,7 +12,7 @@ from planner.models import preset, preset_names
 MODELS = ("llama-2-7b", "mixtral-8x7b", "deepseek-v3", "gemma-2-9b", "octocoder")
 
 
-@pytest.mark.parametrize("name", preset_names())
+@each("name", preset_names())
 def test_16_bits_are_two_bytes_of_every_parameter(name: str) -> None:
     model = preset(name)
     assert weight_bytes(model, formats().weights["bf16"]) == 2 * model.parameters

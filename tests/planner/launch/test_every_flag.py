@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 import yaml
+from each import each
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -97,8 +99,8 @@ def said(reading: Reading, name: str) -> bool:
 READERS = {"deepspeed": by_deepspeed, "accelerate": by_accelerate}
 
 
-@pytest.mark.parametrize("reader", READERS)
-@pytest.mark.parametrize("name", ARGUMENTS)
+@each("reader", READERS)
+@each("name", ARGUMENTS)
 def test_no_argument_of_trainer_is_dropped(reader: str, name: str) -> None:
     """By script or by file the same; read, or told, or listed as costing nothing."""
     read = READERS[reader]
@@ -118,7 +120,7 @@ def test_no_argument_of_trainer_is_dropped(reader: str, name: str) -> None:
 
 @pytest.mark.parametrize("reader", READERS)
 @given(chosen=st.sets(st.sampled_from(sorted(READ - {"deepspeed"})), max_size=6))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_flags_of_a_script_are_those_of_a_file(reader: str, chosen: set[str]) -> None:
     given = dict(BASE)
     for name in sorted(chosen):
@@ -294,7 +296,7 @@ def test_another_model_than_that_of_the_files_is_refused() -> None:
     mine=st.sampled_from(sorted(preset_names())),
     other=st.sampled_from(sorted(preset_names())),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_only_the_model_of_a_config_passes(mine: str, other: str) -> None:
     sizes = sizes_of(read_preset(mine).config, HUGGING_FACE, file="config.json")
     refuse_other_model(sizes, preset(mine), mine)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from examples import examples
 from golden_folders import ROOT
 from hostile import mutated
 from hypothesis import given, settings
@@ -92,7 +93,7 @@ def read_as_a_user_does(files: dict[str, str], model: str) -> str:
 @pytest.mark.parametrize(
     "folder", FOLDERS, ids=lambda path: f"{path.parent.name}-{path.name}"
 )
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(seed=st.integers(0, 2**32))
 def test_a_broken_file_is_read_or_refused(folder: Path, seed: int) -> None:
     rng = random.Random(seed)  # noqa: S311
@@ -120,7 +121,7 @@ SETTINGS = [
 NEWLINE = "x\nsearch: {tp: 1}\n#"
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.sampled_from(SETTINGS), st.data())
 def test_what_a_file_says_becomes_no_line_of_the_job(
     place: tuple[Path, str], draw: st.DataObject

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from examples import examples
 from hostile import TEXT, answered, as_json, check, mutated
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -41,7 +42,7 @@ def check_plan(target: str, plan: Any) -> None:
             list(yaml.safe_load_all(content))
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.sampled_from(PLANS), st.data())
 def test_a_plan_with_something_wrong_is_written_or_refused(
     place: tuple[str, Path], draw: st.DataObject
@@ -83,7 +84,7 @@ def test_a_plan_that_is_no_plan_is_refused(text: str) -> None:
     assert answer.code == 2
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(folder=st.sampled_from(FOLDERS), seed=st.integers(0, 2**32))
 def test_an_edited_plan_is_written_or_refused(
     tmp_path_factory: pytest.TempPathFactory, folder: Path, seed: int

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 import yaml
+from each import each
 from golden_folders import ROOT
 
 from hardware.fleets import TierSpec
@@ -23,7 +24,7 @@ SCRIPTS = sorted(
 HOSTILE = 'x\'; touch owned; echo "$(touch owned2)" `touch owned3`\ntouch owned4\n#'
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda p: str(p.relative_to(ROOT)))
+@each("script", SCRIPTS)
 def test_scripts_parse(script: Path) -> None:
     done = subprocess.run(
         ["bash", "-n", str(script)], capture_output=True, text=True, check=False

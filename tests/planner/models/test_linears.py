@@ -1,6 +1,7 @@
 """Linear layers under the names of transformers: shapes, and adapters on them."""
 
 import pytest
+from each import each
 
 from planner.models import preset, preset_names
 from planner.models.linears import linear_names, linears, split_widths
@@ -39,7 +40,7 @@ def test_every_family_has_its_names() -> None:
     assert all(linear_names(family.family) for family in FAMILIES)
 
 
-@pytest.mark.parametrize("name", preset_names())
+@each("name", preset_names())
 def test_linear_layers_are_the_gemms_apart(name: str) -> None:
     """Names stand for all weights of a block but routers' and routed experts'."""
     model = preset(name)

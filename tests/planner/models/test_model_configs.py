@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -62,7 +63,7 @@ def test_every_family_has_a_preset(family: Any) -> None:
     assert family.family in types
 
 
-@pytest.mark.parametrize("name", preset_names())
+@each("name", preset_names())
 def test_class_and_type_each_suffice_to_choose_the_family(name: str) -> None:
     config = read_preset(name).config
     by_class = from_config(_without(config, "model_type"), source="here", name=name)

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from each import each
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,7 +59,7 @@ def test_there_are_sixty_presets_over_twenty_five_architectures() -> None:
     assert len(FAMILIES) >= 25
 
 
-@pytest.mark.parametrize("name", preset_names())
+@each("name", preset_names())
 def test_heads_of_a_preset_divide_into_groups(name: str) -> None:
     """Kinds have names of their own and work to do, and groups divide the heads."""
     names = [kind.name for kind in preset(name).kinds]

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from each import each
 
 from planner.models import Architecture, preset, preset_names
 
@@ -89,7 +90,7 @@ def test_model_flops_follow_korthikanti_equation_7(name: str) -> None:
     assert flops == pytest.approx(closed, rel=1e-12)
 
 
-@pytest.mark.parametrize("name", preset_names())
+@each("name", preset_names())
 def test_flops_are_six_per_weight_plus_three_cores(name: str) -> None:
     """Without MTP: 6 N_mm + 3 F_core summed over the layers."""
     model = replace(preset(name), mtp_layers=0)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import yaml
+from each import each
 
 from planner.models import preset, preset_names, read_preset
 
@@ -17,7 +18,7 @@ def _name(row: dict[str, Any]) -> str:
     return str(row["name"])
 
 
-@pytest.mark.parametrize("row", GOLDEN, ids=_name)
+@each("row", GOLDEN)
 def test_parameters_are_as_published(row: dict[str, Any]) -> None:
     """The count lies within half of the last digit that the source prints."""
     assert abs(preset(row["name"]).parameters - row["published"]) <= row["within"]
@@ -108,7 +109,7 @@ def test_deepseek_v3_runs_three_dense_layers_then_58_of_experts() -> None:
     assert runs == [("dense", 3), ("moe", 58)]
 
 
-@pytest.mark.parametrize("name", preset_names())
+@each("name", preset_names())
 def test_parts_sum_to_the_whole(name: str) -> None:
     """Three classes of parameters, and layers plus outside, each make the total."""
     model = preset(name)

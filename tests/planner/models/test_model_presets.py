@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from each import each
 
 from planner.models import (
     ModelConfigError,
@@ -30,7 +31,7 @@ def test_presets_are_these() -> None:
     assert set(EXPECTED.split()) <= set(preset_names())
 
 
-@pytest.mark.parametrize("name", preset_names())
+@each("name", preset_names())
 def test_preset_file_has_a_schema_line_and_its_source_reaches_the_model(
     name: str,
 ) -> None:

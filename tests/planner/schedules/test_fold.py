@@ -4,6 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from each import each
+from examples import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -89,7 +91,7 @@ def durations(draw: st.DrawFn, slots: Slots) -> list[int]:
     return [*rng.integers(base, base + spread + 1, size=slots.zero).tolist(), 0]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(cases())
 def test_a_folded_step_takes_as_long_as_the_whole(case: Case) -> None:
     short, whole = case.graph(whole=False), case.graph(whole=True)
@@ -104,7 +106,7 @@ def test_a_folded_step_takes_as_long_as_the_whole(case: Case) -> None:
         assert idle(short, x, case.p2p) == idle(whole, x, case.p2p)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(cases(), st.integers(0, 40))
 def test_paths_of_a_folded_step_are_paths_of_the_whole(case: Case, other: int) -> None:
     """Found with one column of durations, they bound the other, too."""
@@ -119,7 +121,7 @@ def test_paths_of_a_folded_step_are_paths_of_the_whole(case: Case, other: int) -
 
 @settings(
     deadline=None,
-    max_examples=10,
+    max_examples=examples(10),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(cases(), st.sampled_from([1, 1 << 22]))
@@ -135,8 +137,10 @@ def test_cases_are_run_a_few_at_a_time(
     assert lengths == steps.tolist()
 
 
-@pytest.mark.parametrize("schedule", FOLDED)
-@pytest.mark.parametrize("p", [1, 2, 3, 4, 5, 8, 12])
+@pytest.mark.parametrize(
+    "p", [1, 2, 3, 4, *(pytest.param(p, marks=pytest.mark.slow) for p in (5, 8, 12))]
+)
+@each("schedule", FOLDED)
 def test_every_schedule_but_gpipe_folds(schedule: str, p: int) -> None:
     p += p % 2 if schedule == "dualpipe" else 0
     v = 2 if schedule in V_SHAPED else 3 if schedule == "interleaved" and p > 1 else 1

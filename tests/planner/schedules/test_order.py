@@ -3,6 +3,7 @@
 from itertools import pairwise, product
 
 import pytest
+from each import each
 
 from planner.schedules import (
     SCHEDULES,
@@ -28,7 +29,7 @@ PLAIN = {"P": "F", "H": "B"}
 """A paired forward is a forward, a held backward a backward."""
 
 
-@pytest.mark.parametrize(("schedule", "p", "v", "m"), LEGAL)
+@each(("schedule", "p", "v", "m"), LEGAL)
 def test_every_operation_once_and_no_deadlock(
     schedule: str, p: int, v: int, m: int
 ) -> None:
@@ -69,7 +70,7 @@ def test_zb_h1_delays_w_by_the_rank() -> None:
     )
 
 
-@pytest.mark.parametrize(("schedule", "p", "v", "m"), LEGAL)
+@each(("schedule", "p", "v", "m"), LEGAL)
 def test_what_runs_as_one_stands_together(
     schedule: str, p: int, v: int, m: int
 ) -> None:

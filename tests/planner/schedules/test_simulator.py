@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -183,7 +184,7 @@ class Naive:
             self.queued[rank] += self.cost["scatter", stage]
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(cases())
 def test_longest_path_equals_the_naive_simulation(case: Case) -> None:
     assert makespan(case.graph(), case.x, case.p2p) == Naive(case).step()

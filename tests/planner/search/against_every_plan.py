@@ -11,9 +11,14 @@ from every_mesh import Mesh
 from every_plan import Choice, choices, kinds_of
 
 from planner.cost.meshes import Meshes
+from planner.cost.mixed import price_meshes
 from planner.cost.pricing import Pricing
-from planner.search import stop
+from planner.errors import BadInputError
+from planner.expressible import lacking
+from planner.optimize import optimize
+from planner.search import pools, stop
 from planner.search.best_first import search_all
+from planner.search.exhaustive import candidate_costs, cheapest_split
 from planner.search.formats import BY_NARROWER
 from planner.search.incumbents import Found
 from planner.search.menus import BEATEN, BY_CONVEX
@@ -168,3 +173,41 @@ def check_hurried(job: Pricing, ticks: int, patch: pytest.MonkeyPatch) -> None:
     if not any(outcome.timed_out for outcome in outcomes):
         assert plans[0].step_s == best[0].step_s
         assert bound == best[0].step_s
+
+
+def check_whole(job: Pricing) -> None:
+    check_space(job)
+    check_answer(job)
+
+
+def check_flow(job: Pricing) -> None:
+    """The whole flow: the verifier agrees, and the status is that of all plans."""
+    if lacking(job.framework.limits, job.search):
+        with pytest.raises(BadInputError, match="cannot express"):
+            optimize([job])
+        return
+    its = variants([job])
+    if not any(map(admitted, its)):
+        with pytest.raises(BadInputError, match="no legal layout is left"):
+            optimize([job])
+        return
+    best = best_plans(its)
+    result = optimize([job], top=2)
+    assert result.status == ("optimal" if best else "infeasible")
+    if best:
+        assert result.plans[0].estimate.step_time_s.value == best[0].step_s
+        assert result.objective.gap == 0
+
+
+def check_bound(job: Pricing) -> None:
+    """The first bound over pools is above no plan of its candidate."""
+    for variant in variants([job]):
+        found = enumerate_space(variant)
+        if not (variant.mixed and len(found)):
+            continue
+        table = price_meshes(variant, found.meshes, found.recompute)
+        bounds = pools.pooled_bound(table, found)
+        for at, bound in enumerate(bounds.tolist()):
+            costs = candidate_costs(table, found, at)
+            best = cheapest_split(costs)
+            assert best is None or bound <= best[0] * costs.slowdown / 1e9

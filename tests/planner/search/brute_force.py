@@ -77,18 +77,17 @@ def copies_of(choice: Choice) -> int:
 
 
 def plans_of(job: Pricing, found: Sequence[Choice]) -> int:
-    """Complete plans of these candidates of a job. [1]."""
-    return sum(plans_of_one(job, choice) for choice in found)
+    """Complete plans of candidates; on several pools as many as prices may allow."""
+    layers, runs, full = job.model.layers, job.runs, job.search.space == "full"
 
+    def plans(choice: Choice) -> int:
+        if choice.block:
+            return 1
+        pp, depth = choice.mesh.pp, choice.vpp // copies_of(choice)
+        extra = layers - -(-layers // (pp * depth)) if choice.hosting else int(full)
+        return plans_of_shape(runs, pp, depth, len(choice.menu), extra)
 
-def plans_of_one(job: Pricing, choice: Choice) -> int:
-    """Complete plans of a candidate; on several pools as many as prices may allow."""
-    if choice.block:
-        return 1
-    pp, depth = choice.mesh.pp, choice.vpp // copies_of(choice)
-    layers, extra = job.model.layers, int(job.search.space == "full")
-    extra = layers - -(-layers // (pp * depth)) if choice.hosting else extra
-    return plans_of_shape(job.runs, pp, depth, len(choice.menu), extra)
+    return sum(map(plans, found))
 
 
 def priced(job: Pricing) -> tuple[list[Choice], CostTable] | None:

@@ -139,7 +139,10 @@ def test_a_listed_block_is_in_any_space_and_needs_a_larger_stage() -> None:
 
 @pytest.mark.parametrize(
     ("config", "limits"),
-    [({}, {"space": "full"}), (DEEPSEEK, {"recompute": ["none", *BLOCKS, "full"]})],
+    [
+        pytest.param({}, {"space": "full"}, marks=pytest.mark.slow),
+        (DEEPSEEK, {"recompute": ["none", *BLOCKS, "full"]}),
+    ],
 )
 def test_search_and_brute_force_agree_on_blocks(
     config: dict[str, object], limits: dict[str, object]

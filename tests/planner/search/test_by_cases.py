@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 from against_brute_force import check_solver
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import inner_problems
@@ -75,7 +76,7 @@ def check_tree(costs: StageCosts) -> None:
     assert best is None or tree.bound <= best[0]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(inner_problems())
 def test_no_bound_by_cases_exceeds_the_best_split(costs: StageCosts) -> None:
     check_tree(costs)
@@ -108,7 +109,7 @@ def test_rounding_keeps_whole_splits_and_the_layers_of_others(
         assert any(np.array_equal(split, one) for split in rounded(costs, one * 1.0))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(inner_problems())
 def test_a_candidate_visited_to_its_end_has_the_answer_of_the_solver(
     costs: StageCosts,

@@ -56,6 +56,7 @@ def here() -> object:
     return alike(answers())
 
 
+@pytest.mark.slow
 def test_two_processes_side_by_side_answer_alike(here: object) -> None:
     """Each with its own hash seed and threads, both at once."""
     folders = os.pathsep.join(

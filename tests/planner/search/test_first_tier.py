@@ -36,7 +36,7 @@ def test_the_part_is_the_default_space(
     assert part.training == job.training
 
 
-@pytest.mark.parametrize("most", ["all", "half"])
+@pytest.mark.parametrize("most", [pytest.param("all", marks=pytest.mark.slow), "half"])
 def test_parts_keep_what_the_whole_keeps(
     job: Pricing, most: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from against_brute_force import check_first_tier, check_inner, space_bound
+from examples import examples
 from hypothesis import assume, given, seed, settings
 from strategies import inner_problems, small_problem
 
@@ -16,7 +17,7 @@ from planner.search.solve import MeshSolver, Outcome, simulate, solve_mesh
 from planner.specs.table import IdleMoment, LayerCosts, StageCosts
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(inner_problems())
 def test_the_solver_equals_brute_force_and_no_bound_exceeds_it(
     costs: StageCosts,
@@ -32,7 +33,7 @@ def test_five_thousand_inner_problems(part: int) -> None:
     seed(part)(settings(max_examples=5_000 // 4, print_blob=False)(drawn))()
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(inner_problems())
 def test_the_first_tier_never_exceeds_nor_rules_out_the_best(costs: StageCosts) -> None:
     # several kinds under a free menu are the subject of the next test

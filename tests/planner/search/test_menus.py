@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from strategies import framework, inner_problems, jobs, small_job
@@ -99,7 +100,7 @@ def test_no_exchange_rate_has_a_cheaper_kind_off_the_convex_part() -> None:
         assert least <= cost.min() * (1 + 1e-12)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(inner_problems())
 def test_the_stage_at_work_has_its_own_micro_batch_in_flight(costs: StageCosts) -> None:
     """What the argument of dominance rests on, for every schedule and moment."""
@@ -141,7 +142,7 @@ def worse(costs: StageCosts, more: list[int]) -> StageCosts:
     return replace(costs, menu=(*costs.menu, "worse"), layers=layers, idle=idle)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(inner_problems(), st.lists(st.integers(0, 40), min_size=4, max_size=4))
 def test_a_beaten_kind_makes_no_problem_faster(
     costs: StageCosts, more: list[int]
@@ -180,11 +181,12 @@ def with_dear(workload: Pricing, family: str, **search: object) -> Pricing:
     )
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_reduction_of_the_menu_loses_the_best_plan(family: str) -> None:
     """Brute force over all kinds and over those that are left, on whole jobs."""
 
-    @settings(max_examples=8)
+    @settings(max_examples=examples(8))
     @given(jobs(framework("megatron"), family, most=1000))
     def same(workload: Pricing) -> None:
         workload = with_dear(workload, family, recompute=LISTED[family])

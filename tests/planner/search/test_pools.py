@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import small_job
@@ -110,7 +111,7 @@ def test_a_framework_without_pipelines_stays_on_one_pool() -> None:
     assert [len(v.stage_pools) for v in variants] == [1, 1]
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(25))
 @given(st.data())
 def test_the_best_of_a_mixed_fleet_is_that_of_brute_force(data: st.DataObject) -> None:
     """Over all pools alone, both orders, and any number of stages on each."""
@@ -139,7 +140,7 @@ def test_the_best_of_a_mixed_fleet_is_that_of_brute_force(data: st.DataObject) -
     assert min(ranked) == pytest.approx(min(found), rel=1e-12)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(st.data())
 def test_no_bound_is_above_a_split_and_no_proof_denies_one(data: st.DataObject) -> None:
     costs = data.draw(st.sampled_from(problems(SMALL)))

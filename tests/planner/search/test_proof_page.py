@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from examples import examples
 from hypothesis import given, seed, settings
 from rules_in_code import rules
 from whole_jobs import whole_jobs
@@ -46,13 +47,14 @@ def test_every_file_and_name_on_the_page_exists() -> None:
             assert re.search(rf"(def|class) {name}\b", text)
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("name", ["megatron", "torchtitan", "accelerate", "deepspeed"])
 def test_what_searches_count_is_on_the_page(name: str) -> None:
     """Rules as they come out, numbers and all."""
     known = [pattern(rule) for rule in rules()]
 
     @seed(5)
-    @settings(max_examples=10, print_blob=False)
+    @settings(max_examples=examples(10), print_blob=False)
     @given(whole_jobs(name, 100))
     def counted(job: Pricing) -> None:
         for outcome in search_all(variants([job]), top=1):

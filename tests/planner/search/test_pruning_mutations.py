@@ -6,17 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from against_brute_force import check_inner
-from against_every_plan import check_answer, check_hurried
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
-from hypothesis.strategies import SearchStrategy
-from strategies import inner_problems
-from whole_jobs import whole_jobs
+from cases import is_caught
 
 from planner.cost.linear import Linear
 from planner.cost.memory_rows import MemoryRows
-from planner.cost.pricing import Pricing
 from planner.cost.reach import Reach
 from planner.schedules.simulator import Path
 from planner.search import (
@@ -39,23 +32,6 @@ from planner.search.variant import BestFirst
 Patch = pytest.MonkeyPatch
 Break = Callable[[Any], Any]
 """From the true function to the broken one."""
-
-
-def is_caught(
-    check: Callable[..., None], tries: int, *drawn: SearchStrategy[Any]
-) -> bool:
-    """Whether the check fails on any of so many problems; the first one ends it."""
-    few = settings(
-        max_examples=tries,
-        phases=[Phase.generate],
-        report_multiple_bugs=False,
-        print_blob=False,
-    )
-    try:
-        few(given(*drawn)(check))()
-    except (AssertionError, IndexError, ValueError):
-        return True
-    return False
 
 
 def with_result(change: Callable[[Any], Any]) -> Break:
@@ -142,12 +118,13 @@ INNER: dict[str, tuple[list[Any], str, Break]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", INNER)
 def test_a_broken_bound_of_one_mesh_is_caught(name: str, monkeypatch: Patch) -> None:
     places, attribute, breaks = INNER[name]
     for place in places:
         monkeypatch.setattr(place, attribute, breaks(getattr(place, attribute)))
-    assert is_caught(check_inner, 1000, inner_problems())
+    assert is_caught(name)
 
 
 def more_memory_first(_: Any) -> Any:
@@ -215,20 +192,14 @@ OUTER: dict[str, tuple[Any, str, Break]] = {
 }
 
 
-MOST_TRIES = 320
-"""Jobs among which one has to show a mistake; the first that does ends it. [1]"""
-ROOMS = {"plans that do not fit": "torchtitan"}
-"""Framework whose jobs show a mistake soonest, where it is not Megatron. [text]"""
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OUTER)
 def test_a_broken_search_of_many_meshes_is_caught(
     name: str, monkeypatch: Patch
 ) -> None:
     place, attribute, breaks = OUTER[name]
     monkeypatch.setattr(place, attribute, breaks(getattr(place, attribute)))
-    room = ROOMS.get(name, "megatron")
-    assert is_caught(check_answer, MOST_TRIES, whole_jobs(room, 100))
+    assert is_caught(name)
 
 
 def never_late(_: Any) -> Any:
@@ -250,15 +221,11 @@ STOPPED: dict[str, tuple[Any, str, Break]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STOPPED)
 def test_a_false_claim_of_a_stopped_search_is_caught(
     name: str, monkeypatch: Patch
 ) -> None:
     place, attribute, breaks = STOPPED[name]
     monkeypatch.setattr(place, attribute, breaks(getattr(place, attribute)))
-
-    def check(job: Pricing, ticks: int) -> None:
-        check_hurried(job, ticks, monkeypatch)
-
-    ticks = st.sampled_from([0, 10, 30, 60])
-    assert is_caught(check, MOST_TRIES, whole_jobs("megatron", 100), ticks)
+    assert is_caught(name)

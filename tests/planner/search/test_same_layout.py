@@ -4,6 +4,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from strategies import inner_problems, small_job
 
@@ -59,7 +60,7 @@ def test_the_orders_differ_where_both_are_listed(name: str) -> None:
     assert not all(np.array_equal(a, b) for a, b in pairs)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(inner_problems())
 def test_gpipe_with_one_micro_batch_is_1f1b(costs: StageCosts) -> None:
     plain = replace(flat(costs), micro_batches=1, scatter_every=1)
@@ -69,7 +70,7 @@ def test_gpipe_with_one_micro_batch_is_1f1b(costs: StageCosts) -> None:
         assert rank_blocks(plain, split).tolist() == rank_blocks(other, split).tolist()
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(inner_problems())
 def test_gpipe_on_one_stage_is_never_better_than_1f1b(costs: StageCosts) -> None:
     """The same work on one rank, whose gradients leave no earlier."""

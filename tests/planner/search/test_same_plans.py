@@ -33,6 +33,8 @@ JOBS: dict[str, tuple[str, ...]] = {
     "llama-3.1-405b-16k-h100": ("search.tp=8", "search.pp=[8,16]", "search.cp=[1,2]"),
     "deepseek-v3-2048-h800": ("search.tp=1", "search.pp=16", "search.ep=64"),
 }
+LONG = ("gpt3-175b-512-a100", "mixtral-8x22b-64-mi300x", "mixtral-8x7b-64-h100")
+"""Jobs whose search takes seconds. [text]"""
 TOP = 3
 """Plans kept of every job. [1]"""
 
@@ -77,7 +79,9 @@ def answer(name: str) -> dict[str, object]:
     }
 
 
-@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n in LONG)) for n in JOBS]
+)
 def test_plans_and_bounds_stay_what_they_were(name: str) -> None:
     assert answer(name) == json.loads(GOLDEN.read_text())[name]
 

@@ -1,14 +1,14 @@
-"""A broken constraint, bound or formula is seen by the comparison with brute force."""
+"""A broken constraint, bound or formula is seen by the comparison with brute force.
+
+Each is shown by a case of the fast suite, see :mod:`cases`.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from against_brute_force import check_first_tier, check_inner, check_job
-from hypothesis import Phase, given, settings
-from hypothesis.strategies import SearchStrategy
-from strategies import framework, inner_problems, jobs
+from cases import is_caught
 
 from planner.cost import linear
 from planner.cost.linear import Linear, Lines
@@ -29,25 +29,6 @@ from planner.search.incumbents import Incumbents
 
 Patch = pytest.MonkeyPatch
 Mutation = Callable[[Patch], None]
-
-
-def caught(check: Callable[[Any], None], problems: SearchStrategy[Any]) -> bool:
-    """Whether the check fails on any of a thousand problems; the first one ends it.
-
-    The same checks pass unbroken in ``test_inner_problems`` and ``test_whole_jobs``.
-    """
-    tries = settings(
-        max_examples=1000,
-        phases=[Phase.generate],
-        report_multiple_bugs=False,
-        print_blob=False,
-    )
-    try:
-        tries(given(problems)(check))()
-    except (AssertionError, IndexError):
-        # lost layers make the simulator's arrays too short
-        return True
-    return False
 
 
 def drop(method: str) -> Mutation:
@@ -105,10 +86,11 @@ INNER = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", INNER)
 def test_a_broken_inner_search_is_caught(name: str, monkeypatch: Patch) -> None:
     INNER[name](monkeypatch)
-    assert caught(check_inner, inner_problems())
+    assert is_caught(name)
 
 
 FIRST_TIER = {
@@ -117,10 +99,11 @@ FIRST_TIER = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FIRST_TIER)
 def test_a_broken_first_tier_is_caught(name: str, monkeypatch: Patch) -> None:
     FIRST_TIER[name](monkeypatch)
-    assert caught(check_first_tier, inner_problems())
+    assert is_caught(name)
 
 
 def no_stragglers(patch: Patch) -> None:
@@ -136,7 +119,8 @@ JOBS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", JOBS)
 def test_a_broken_outer_search_is_caught(name: str, monkeypatch: Patch) -> None:
     JOBS[name](monkeypatch)
-    assert caught(check_job, jobs(framework("megatron"), "llama"))
+    assert is_caught(name)

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 from against_every_plan import check_space
+from axes_of_jobs import limited
 from strategies import small_job, with_host_memory
 from tiny_models import TINY_MIXTRAL
-from whole_jobs import limited
 
 from planner.cost.pricing import Pricing
 from planner.search import context, listing, schedules, space
@@ -211,6 +211,7 @@ MUTATIONS: dict[str, tuple[Any, str, Break]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_a_broken_rule_is_caught(name: str, monkeypatch: Patch) -> None:
     place, attribute, breaks = MUTATIONS[name]

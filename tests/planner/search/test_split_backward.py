@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 from against_brute_force import check_inner, check_job
+from cases import is_caught
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import (
@@ -17,7 +19,7 @@ from strategies import (
     tightened,
 )
 from strategies import framework as room
-from test_search_mutations import Mutation, Patch, caught
+from test_search_mutations import Mutation, Patch
 from tiny_models import models
 
 from planner.cost import linear, pipeline
@@ -137,7 +139,7 @@ def test_no_rank_works_longer_than_the_step() -> None:
 split_problems = inner_problems().filter(lambda costs: costs.schedule in SPLIT)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(split_problems)
 def test_the_solver_equals_brute_force(costs: StageCosts) -> None:
     check_inner(costs)
@@ -194,18 +196,20 @@ BROKEN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_split_is_caught(name: str, monkeypatch: Patch) -> None:
     BROKEN[name](monkeypatch)
-    assert caught(check_inner, split_problems)
+    assert is_caught(name)
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("family", ["llama", "mixtral"])
 def test_whole_jobs_equal_brute_force(family: str) -> None:
     """Any small job on the eager stack, some of its schedules named."""
     words = st.sets(st.sampled_from(eager().limits.schedules), min_size=1)
 
-    @settings(max_examples=15)
+    @settings(max_examples=examples(15))
     @given(
         jobs(eager(), family, MOST_PLANS // 4), words, st.sampled_from([None, (1, 2)])
     )
@@ -219,6 +223,7 @@ def test_whole_jobs_equal_brute_force(family: str) -> None:
     best()
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("family", ["llama", "deepseek_v3"])
 def test_two_copies_of_a_model_equal_brute_force(family: str) -> None:
     """DualPipe beside 1F1B on its own stack, whole jobs with all their splits."""
@@ -226,7 +231,7 @@ def test_two_copies_of_a_model_equal_brute_force(family: str) -> None:
     limits = {"pp": [2, 4], "tp": 1, "cp": 1, "micro_batch": 1, "recompute": "none"}
     search = SearchSpec.model_validate(limits | {"schedule": ["1f1b", "dualpipe"]})
 
-    @settings(max_examples=10)
+    @settings(max_examples=examples(10))
     @given(models(family), st.sampled_from([32, 64]), st.floats(0.3, 1.5))
     def best(model: Architecture, sequences: int, share: float) -> None:
         job = small_job(search, sequences=sequences)

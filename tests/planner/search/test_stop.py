@@ -4,6 +4,7 @@ import time
 
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given, seed, settings
 from strategies import priced_space, small_job
 from whole_jobs import whole_jobs
@@ -37,12 +38,13 @@ def job() -> Pricing:
     return small_job(SearchSpec(space="full"), nodes=2, sequences=16)
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("name", NAMES)
 def test_no_candidate_is_faster_than_the_floor(name: str) -> None:
     """Not even a bound is, in any space of any drawn job."""
 
     @seed(0)
-    @settings(max_examples=20, print_blob=False, deadline=None)
+    @settings(max_examples=examples(20), print_blob=False, deadline=None)
     @given(whole_jobs(name, 400, 6))
     def check(drawn: Pricing) -> None:
         for variant in variants([drawn]):

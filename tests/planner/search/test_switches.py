@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 from against_every_plan import check_answer, check_space
+from axes_of_jobs import cluster
 from brute_force import best_plans
 from every_plan import choices
 from strategies import framework, small_job
-from whole_jobs import cluster
 
 from hardware.calibration import calibration
 from planner.cost.estimate import estimate

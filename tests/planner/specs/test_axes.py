@@ -20,7 +20,7 @@ PARTS = {"comm_dtype", "offload", "stages", "pools"}
 ALLOWED = {
     "planner/evidence/skeleton.py": "fields that the author of a row has to state",
     "planner/frameworks/deepspeed/limits.py": "pairs that DeepSpeed has only apart",
-    "planner/frameworks/accelerate/launch/degrees.py": "the layout of plain data parallelism",
+    "planner/frameworks/accelerate/launch/degrees.py": "plain data parallelism",
     "planner/search/fleet.py": "axes of the pairs that a framework has only apart",
     "planner/search/incumbents.py": "columns of a mesh",
     "planner/verify/legality.py": "the verifier states every rule anew",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
@@ -85,7 +86,7 @@ def in_bash(script: str, folder: Path) -> str:
     return done.stdout
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(TEXTS.filter(lambda t: "\0" not in t), min_size=1, max_size=20))
 def test_bash_reads_words_and_defaults_back(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str]

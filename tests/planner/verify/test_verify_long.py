@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from examples import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_verify_clock import NAMES, prices
@@ -56,7 +57,7 @@ def folded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @settings(
     deadline=None,
-    max_examples=60,
+    max_examples=examples(60),
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(long_steps())

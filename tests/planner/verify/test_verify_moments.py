@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from each import each
 
 from planner.cost.memory_rows import idle_moment_rows, rank_blocks
 from planner.cost.meshes import Meshes
@@ -86,15 +87,18 @@ def by_name(costs: StageCosts, counts: Counts) -> dict[str, list[int]]:
     return {name: values.tolist() for name, values in found.items()}
 
 
-@pytest.mark.parametrize("training", METHODS, ids=str)
-@pytest.mark.parametrize("habits", HABITS)
-@pytest.mark.parametrize("framework", ["megatron", "torchtitan"])
+@each("training", METHODS)
+@each("habits", HABITS)
 @pytest.mark.parametrize(
-    "fields",
-    [ALONE, *(PIPED | {"zero_stage": zero} for zero in (0, 1, 2, 3))],
-    ids=["alone", "zero0", "zero1", "zero2", "zero3"],
+    ("model", "framework"),
+    [
+        ("dense", "megatron"),
+        ("deepseek", "torchtitan"),
+        pytest.param("dense", "torchtitan", marks=pytest.mark.slow),
+        pytest.param("deepseek", "megatron", marks=pytest.mark.slow),
+    ],
 )
-@pytest.mark.parametrize("model", ["dense", "deepseek"])
+@each("fields", [ALONE, *(PIPED | {"zero_stage": zero} for zero in (0, 1, 2, 3))])
 def test_verify_adds_up_what_the_table_has(
     model: str,
     fields: dict[str, Any],
