@@ -13,11 +13,11 @@ from time import perf_counter
 from benchmarks.machine import machine
 from benchmarks.simulator import best_of
 from planner.cost.pricing import Pricing
-from planner.cost.table import fill_table
-from planner.resolve import resolve
-from planner.search.bounds import space_bounds
-from planner.search.space import enumerate_space
-from planner.specs.read import read_spec
+from planner.cost.table.table import fill_table
+from planner.job.resolve import resolve
+from planner.search.bounds.bounds import space_bounds
+from planner.search.space.space import enumerate_space
+from planner.specs.reading.read import read_spec
 
 JOB = Path(__file__).resolve().parents[1] / "configs/jobs/llama-3.1-405b-16k-h100.yaml"
 RUNS = 5

@@ -14,7 +14,9 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
-from hardware.files import (
+from hardware.measured import Fraction, Measured, Positive
+from hardware.networks import NetworkCalibration, network, networks
+from hardware.reading.files import (
     CatalogError,
     UnknownNameError,
     find,
@@ -24,9 +26,7 @@ from hardware.files import (
     reader,
     remembered,
 )
-from hardware.measured import Fraction, Measured, Positive
-from hardware.networks import NetworkCalibration, network, networks
-from hardware.units import Bytes, BytesPerSecond, FlopPerSecond, Seconds
+from hardware.reading.units import Bytes, BytesPerSecond, FlopPerSecond, Seconds
 
 __all__ = [
     "AttentionCurve",

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
-from hardware.files import (
+from hardware.fleets import ClusterSpec, TierSpec
+from hardware.reading.files import (
     CatalogError,
     UnknownNameError,
     find,
@@ -21,7 +22,6 @@ from hardware.files import (
     read,
     reader,
 )
-from hardware.fleets import ClusterSpec, TierSpec
 from hardware.specs import (
     GB,
     ROUNDED,

@@ -12,9 +12,9 @@ from pydantic import (
     model_validator,
 )
 
-from hardware.names import Name
+from hardware.reading.names import Name
+from hardware.reading.units import BytesPerSecond
 from hardware.specs import Sourced
-from hardware.units import BytesPerSecond
 
 
 class TierSpec(BaseModel):

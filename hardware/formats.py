@@ -5,8 +5,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
-from hardware.files import UnknownNameError, find, read, remembered
 from hardware.measured import Measured, Positive
+from hardware.reading.files import UnknownNameError, find, read, remembered
 
 FormatUse = Literal["weights", "moments"]
 """Uses of a format."""

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel, ConfigDict, PositiveInt
 
-from hardware.files import UnknownNameError, find, read, remembered
 from hardware.measured import Fraction, Measured, Positive
-from hardware.units import BytesPerSecond
+from hardware.reading.files import UnknownNameError, find, read, remembered
+from hardware.reading.units import BytesPerSecond
 
 
 class HostCalibration(Measured):

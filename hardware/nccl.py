@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from hardware.calibration import Fraction, Positive
 from hardware.catalog import read
-from hardware.units import Bytes, BytesPerSecond, Seconds
+from hardware.reading.units import Bytes, BytesPerSecond, Seconds
 
 
 class _Constants(BaseModel):

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel, ConfigDict
 
-from hardware.files import UnknownNameError, find, read, remembered
 from hardware.measured import Fraction, Measured, Positive
+from hardware.reading.files import UnknownNameError, find, read, remembered
 from hardware.specs import FabricKind
 
 

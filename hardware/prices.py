@@ -6,9 +6,17 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from hardware.files import CatalogError, find, lookup, names, read, reader, remembered
-from hardware.money import Price, PriceField
-from hardware.units import KgPerKwh, Seconds, UsdPerKwh, UsdPerKwMonth
+from hardware.reading.files import (
+    CatalogError,
+    find,
+    lookup,
+    names,
+    read,
+    reader,
+    remembered,
+)
+from hardware.reading.money import Price, PriceField
+from hardware.reading.units import KgPerKwh, Seconds, UsdPerKwh, UsdPerKwMonth
 
 _FOLDER, _RUNNING = "prices", "running"
 Value = TypeVar("Value")

@@ -4,8 +4,8 @@ from typing import Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
-from hardware.files import find, read, reader, remembered
-from hardware.units import BytesPerSecond, Seconds
+from hardware.reading.files import find, read, reader, remembered
+from hardware.reading.units import BytesPerSecond, Seconds
 
 _FOLDER = "reliability"
 Value = TypeVar("Value")

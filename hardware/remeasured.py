@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hardware.calibration import GpuCalibration
-from hardware.files import CatalogError, parse
+from hardware.reading.files import CatalogError, parse
 
 _BY_KEY = ("gemm", "grouped_gemm", "scale_up_on")
 """Sections with entries by number format or link; each replaces its like."""

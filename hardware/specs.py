@@ -15,8 +15,8 @@ from pydantic import (
     model_validator,
 )
 
-from hardware.names import Line, Name
-from hardware.units import Bytes, BytesPerSecond, FlopPerSecond, Watts
+from hardware.reading.names import Line, Name
+from hardware.reading.units import Bytes, BytesPerSecond, FlopPerSecond, Watts
 
 Dtype = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "fp4"]
 """Number formats that a GPU has a peak rate for."""

@@ -11,8 +11,8 @@
 
 from collections.abc import Iterable
 
-from hardware.nearest import alike
-from planner.specs.escape import shown
+from hardware.reading.nearest import alike
+from planner.specs.reading.escape import shown
 
 LONGEST_FIELD = 200
 """Characters of a field in a message; the deepest field of planner has 60. [1]"""

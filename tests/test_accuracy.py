@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from planner.evidence.outcome import Outcome
-from planner.evidence.price import price_row
-from planner.evidence.rows import read_rows
+from planner.evidence.accuracy.outcome import Outcome
+from planner.evidence.accuracy.price import price_row
+from planner.evidence.rows.rows import read_rows
 
 HERE = Path(__file__).resolve().parents[1] / "benchmarks" / "accuracy"
 EACH = 17

@@ -127,7 +127,7 @@ def test_a_folder_has_at_most_fifteen_modules() -> None:
 def test_the_solver_and_the_graph_are_in_one_place(path: Path) -> None:
     top = {module.split(".")[0] for module in imports(path)}
     assert "ortools" not in top or room(module_of(path)) == "planner.search"
-    assert "networkx" not in top or module_of(path) == "hardware.topology"
+    assert "networkx" not in top or module_of(path) == "hardware.graph.topology"
 
 
 def test_every_room_of_the_picture_is_there() -> None:

@@ -20,11 +20,11 @@ from benchmarks.accuracy.sanity import compare
 from benchmarks.accuracy.study import Study, outcomes_of
 from benchmarks.machine import machine
 from planner import __version__
-from planner.evidence.accuracy import Errors, accuracy, by_key, macro_accuracy
-from planner.evidence.outcome import Outcome
-from planner.evidence.ranking import Ranking
-from planner.evidence.summary import Summary, is_v100
-from planner.specs.deviation import CONSTANTS, Deviation
+from planner.evidence.accuracy.errors import Errors, accuracy, by_key, macro_accuracy
+from planner.evidence.accuracy.outcome import Outcome
+from planner.evidence.accuracy.ranking import Ranking
+from planner.evidence.accuracy.summary import Summary, is_v100
+from planner.specs.frameworks.deviation import CONSTANTS, Deviation
 
 HERE = Path(__file__).parent
 WORST = 40

@@ -6,9 +6,9 @@ import io
 import numpy as np
 
 from benchmarks.accuracy.study import Study, outcomes_of
-from planner.evidence.accuracy import accuracy, macro_accuracy
-from planner.evidence.outcome import Outcome
-from planner.evidence.summary import Summary, is_v100, summarise
+from planner.evidence.accuracy.errors import accuracy, macro_accuracy
+from planner.evidence.accuracy.outcome import Outcome
+from planner.evidence.accuracy.summary import Summary, is_v100, summarise
 
 WAYS = {
     "in_sample": "in-sample",

@@ -11,13 +11,13 @@ from pathlib import Path
 import yaml
 
 import planner.frameworks
-from planner.evidence.outcome import Outcome
-from planner.evidence.pairs import comparison, pairs
-from planner.evidence.records import records
-from planner.evidence.summary import is_v100
-from planner.evidence.validate import validate
+from planner.evidence.accuracy.outcome import Outcome
+from planner.evidence.accuracy.pairs import comparison, pairs
+from planner.evidence.accuracy.records import records
+from planner.evidence.accuracy.summary import is_v100
+from planner.evidence.accuracy.validate import validate
 from planner.frameworks.sanity import COMPARISON, RECORDS, Records
-from planner.specs.comparison import Comparison
+from planner.specs.answer.comparison import Comparison
 
 HERE = Path(__file__).parent
 SHIPPED = Path(planner.frameworks.__file__).parent

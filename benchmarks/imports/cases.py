@@ -6,13 +6,13 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict
 
+from planner.job.resolve import resolve
 from planner.launch.brief import Reading
 from planner.launch.importing import Told, import_spec, read_launch
-from planner.predict import predict
-from planner.resolve import resolve
+from planner.prediction.predict import predict
+from planner.specs.answer.result import RankedPlan
 from planner.specs.job import JobSpec
-from planner.specs.layout import PartialLayout
-from planner.specs.result import RankedPlan
+from planner.specs.layouts.layout import PartialLayout
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "tests" / "golden" / "import"

@@ -2,8 +2,8 @@
 
 from benchmarks.imports.cases import ROOT, Case, cases, priced, reading_of
 from planner.errors import BadInputError
-from planner.specs.layout_text import degrees_text
-from planner.specs.result import RankedPlan
+from planner.specs.answer.result import RankedPlan
+from planner.specs.layouts.layout_text import degrees_text
 
 PAGE = ROOT / "docs" / "imports.md"
 HEAD = """# Public configurations, read back

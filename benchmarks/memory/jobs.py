@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
+from planner.capacity.leanest import resized
 from planner.cost.pricing import Pricing
-from planner.frugal import resized
-from planner.resolve import resolve
+from planner.job.resolve import resolve
 from planner.specs.job import JobSpec
 
 A100 = "dgx-a100-1-node"

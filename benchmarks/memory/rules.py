@@ -5,19 +5,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from benchmarks.memory.jobs import A100, RTX_4090, job
-from planner.alternatives import largest_model
-from planner.cost.checkpoint import saved_bytes
+from planner.capacity.alternatives import largest_model
+from planner.capacity.leanest import fewest_gpus, most_frugal, weigh
 from planner.cost.meshes import Meshes
-from planner.cost.owned import layer_owned
+from planner.cost.parameters.rank_parameters import layer_owned
+from planner.cost.parameters.states import state_bytes
 from planner.cost.pricing import Pricing
-from planner.cost.states import state_bytes
-from planner.frugal import fewest_gpus, most_frugal, weigh
+from planner.estimate.checkpoint import saved_bytes
 from planner.inference.estimate import serving_memory
 from planner.inference.formats import formats
 from planner.inference.weights import weight_bytes
 from planner.models import preset, preset_sizes
 from planner.specs.inference import InferenceSpec
-from planner.specs.layout import Layout, RecomputeRange, Stage
+from planner.specs.layouts.layout import Layout, RecomputeRange, Stage
 
 GB, GIB = 1e9, 2.0**30
 LLAMAS = ("llama-2-7b", "llama-2-13b", "llama-2-70b")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from planner.search.fleet import divisors
+from planner.search.space.fleet import divisors
 
 HERE = Path(__file__).parent
 Choice = dict[str, Any]

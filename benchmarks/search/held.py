@@ -10,11 +10,11 @@ from benchmarks.search.calculon import Calculon, Image, offloads
 from benchmarks.search.cases import BESIDE_CALCULON, case
 from planner.cost.meshes import PP_INSIDE
 from planner.cost.pricing import Pricing
-from planner.resolve import resolve
-from planner.search.space import Space, enumerate_space
-from planner.specs.offload import CATEGORIES, word_for
-from planner.specs.read import read_spec
-from planner.variants import variants
+from planner.job.resolve import resolve
+from planner.job.variants import variants
+from planner.search.space.space import Space, enumerate_space
+from planner.specs.layouts.offload import CATEGORIES, word_for
+from planner.specs.reading.read import read_spec
 
 SCHEDULES = ("1f1b", "interleaved")
 """Our schedules for executions of Calculon without and with interleaving."""

@@ -10,10 +10,10 @@ from typing import Any
 
 from benchmarks.search.phases import Phases
 from benchmarks.search.series import Watch, proof, thinned
-from planner.optimize import optimize
-from planner.resolve import resolve
-from planner.specs.read import read_spec
-from planner.specs.result import Result
+from planner.job.resolve import resolve
+from planner.planning.optimize import optimize
+from planner.specs.answer.result import Result
+from planner.specs.reading.read import read_spec
 
 TOP = 4
 """Plans to list, as `planner plan` does. [1]"""

@@ -7,10 +7,10 @@ from time import perf_counter
 from typing import Any
 from unittest.mock import patch
 
-from planner import optimize
+from planner.planning import optimize
 from planner.search import first_tier
 from planner.search.incumbents import Incumbents
-from planner.search.space import Enumerator
+from planner.search.space.space import Enumerator
 from planner.search.variant import BestFirst
 
 PHASES: dict[str, tuple[Any, str]] = {

@@ -18,15 +18,15 @@ from pydantic import BaseModel
 
 from hardware.fleets import ClusterSpec
 from planner.cli import app
-from planner.cli.predict import Prediction
+from planner.cli.commands.predict import Prediction
 from planner.comparison.answer import Comparison
 from planner.comparison.purchase import PurchaseSpec
-from planner.evidence.validation import Validation
+from planner.evidence.accuracy.validation import Validation
 from planner.frameworks import FRAMEWORKS
-from planner.specs.explanation import Explained
+from planner.specs.answer.explanation import Explained
+from planner.specs.answer.memory import InferenceMemory, TrainingMemory
+from planner.specs.answer.result import Plan, Result
 from planner.specs.job import JobSpec
-from planner.specs.memory import InferenceMemory, TrainingMemory
-from planner.specs.result import Plan, Result
 
 ROOT = Path(__file__).resolve().parents[2]
 Schema = dict[str, Any]

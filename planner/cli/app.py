@@ -45,7 +45,7 @@ class _OnDemand(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         # A keyword cannot name a module or a function.
         its = f"{name}_" if iskeyword(name) else name
-        function = getattr(import_module(f"planner.cli.{its}"), its)
+        function = getattr(import_module(f"planner.cli.commands.{its}"), its)
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
         alone.command(name, help=COMMANDS[name])(function)
         return typer.main.get_command(alone)

@@ -1,10 +1,10 @@
 """Refusal of limits that clash, before a command looks at any layout."""
 
-from planner.case import Case
-from planner.expressible import refuse_inexpressible
-from planner.resolve import about
+from planner.job.case import Case
+from planner.job.expressible import refuse_inexpressible
+from planner.job.resolve import about
+from planner.job.variants import variants
 from planner.search.emptiness import has_legal
-from planner.variants import variants
 
 
 def refuse_contradiction(job: Case) -> None:
@@ -22,6 +22,6 @@ def refuse_contradiction(job: Case) -> None:
         every = variants(job.workloads)
     if has_legal(every):
         return
-    from planner.explain import as_error, contradiction  # noqa: PLC0415
+    from planner.explanation import as_error, contradiction  # noqa: PLC0415
 
     raise as_error(contradiction(job), job.file)

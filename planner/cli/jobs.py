@@ -5,16 +5,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from planner.calibration_file import read_calibration
-from planner.case import Case
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
-from planner.resolve import cautions, resolved_spec
+from planner.job.calibration_file import read_calibration
+from planner.job.case import Case
+from planner.job.resolve import cautions, resolved_spec
+from planner.job.variants import with_settings
+from planner.specs.answer.result import RankedPlan
 from planner.specs.job import JobSpec
-from planner.specs.layout import PartialLayout
-from planner.specs.read import locate, read_spec
-from planner.specs.result import RankedPlan
-from planner.variants import with_settings
+from planner.specs.layouts.layout import PartialLayout
+from planner.specs.reading.read import locate, read_spec
 
 
 @dataclass(frozen=True)

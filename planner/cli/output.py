@@ -9,9 +9,9 @@ from pathlib import Path
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from hardware.documents import is_folder, is_there
+from hardware.reading.documents import is_folder, is_there
 from planner.errors import BadInputError
-from planner.specs.escape import shown
+from planner.specs.reading.escape import shown
 
 MOST_NAME = 200
 """Longest file name that leaves room for the name of a scratch file. [B]"""

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from planner.cli.jobs import Job
 from planner.economics import Planned, run_of, with_run
 from planner.errors import BadInputError
-from planner.resolve import about
-from planner.specs.result import PhaseResult, RankedPlan, Result
-from planner.specs.run import Run
+from planner.job.resolve import about
+from planner.specs.answer.result import PhaseResult, RankedPlan, Result
+from planner.specs.answer.run import Run
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import typer
 from planner.cli.output import show, write_whole
 from planner.cli.phases import Phase
 from planner.report.heading import heading
-from planner.specs.result import RankedPlan
+from planner.specs.answer.result import RankedPlan
 
 ReportTo = Annotated[
     Path | None,
@@ -74,9 +74,9 @@ def show_steps(
     """
     if trace_to is None and not plot:
         return
-    from planner.report.plots import plots  # noqa: PLC0415
-    from planner.report.timeline import timeline  # noqa: PLC0415
-    from planner.report.trace import trace_json  # noqa: PLC0415
+    from planner.report.charts.plots import plots  # noqa: PLC0415
+    from planner.report.charts.timeline import timeline  # noqa: PLC0415
+    from planner.report.charts.trace import trace_json  # noqa: PLC0415
 
     for place, (phase, plan) in enumerate(zip(phases, plans, strict=True)):
         workload = phase.job.workload_of(plan)

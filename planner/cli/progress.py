@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from planner.optimize import Progress as SearchProgress
+from planner.planning.optimize import Progress as SearchProgress
 from planner.report.charts.search import Moment
 
 Report = Callable[[SearchProgress], None]

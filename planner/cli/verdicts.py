@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from planner.specs.estimate import Verdict
+from planner.specs.answer.estimate import Verdict
 
 EXIT_DOES_NOT_FIT = 3
 

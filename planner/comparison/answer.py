@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from planner.specs.result import RankedPlan
-from planner.specs.run import Run
+from planner.specs.answer.result import RankedPlan
+from planner.specs.answer.run import Run
 
 CandidateStatus = Literal[
     "optimal", "feasible", "infeasible", "unknown", "over-budget", "too-late"

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hardware.documents import beside, is_file, is_there, yaml_files
+from hardware.reading.documents import beside, is_file, is_there, yaml_files
 from planner.comparison.purchase import CandidateSpec
 from planner.errors import BadInputError, did_you_mean
-from planner.specs.read import (
+from planner.specs.reading.read import (
     Fields,
     assigned,
     cluster_fields,

@@ -7,14 +7,14 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from planner.comparison.answer import CandidateAnswer, Comparison, Extra
-from planner.comparison.best import best_of, offers, refuse_hopeless
-from planner.comparison.candidate import plan_candidate
-from planner.comparison.extras import Asked, asked, price_step
-from planner.comparison.front import front, is_able, marked
-from planner.comparison.race import Race, key_for, least_of, run_race, value_of
+from planner.comparison.candidates.candidate import plan_candidate
+from planner.comparison.candidates.extras import Asked, asked, price_step
+from planner.comparison.candidates.task import Task
+from planner.comparison.choice.best import best_of, offers, refuse_hopeless
+from planner.comparison.choice.front import front, is_able, marked
+from planner.comparison.choice.race import Race, key_for, least_of, run_race, value_of
 from planner.comparison.read import Sweep
 from planner.comparison.store import Store, key_of
-from planner.comparison.task import Task
 
 Runner = Callable[[Callable[[Any], Any], Sequence[Any]], Iterator[tuple[int, Any]]]
 """Does one thing with many arguments, and hands back results as they are done."""

@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from hardware.fleets import MOST_NODES
-from hardware.money import PriceField
-from hardware.names import Line, Name
-from hardware.units import Seconds, Usd
+from hardware.reading.money import PriceField
+from hardware.reading.names import Line, Name
+from hardware.reading.units import Seconds, Usd
 
 ChangeName = Literal["memory", "nic", "domain", "oversubscription"]
 """Parts that one step of better hardware may change."""

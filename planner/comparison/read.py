@@ -7,10 +7,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from hardware.money import Price
-from planner.calibration_file import CalibrationFile
+from hardware.reading.money import Price
 from planner.comparison.answer import Effort, Question
-from planner.comparison.counts import domain_nodes
+from planner.comparison.candidates.counts import domain_nodes
+from planner.comparison.candidates.task import Task
 from planner.comparison.entries import (
     Entry,
     entry_of,
@@ -22,13 +22,13 @@ from planner.comparison.entries import (
     within,
 )
 from planner.comparison.purchase import ChangeName, PurchaseSpec
-from planner.comparison.task import Task
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
-from planner.resolve import resolve, resolved_spec
-from planner.specs.invalid import explained
+from planner.job.calibration_file import CalibrationFile
+from planner.job.resolve import resolve, resolved_spec
 from planner.specs.job import JobSpec
-from planner.specs.read import (
+from planner.specs.reading.invalid import explained
+from planner.specs.reading.read import (
     Fields,
     assigned,
     read_mapping,

@@ -6,11 +6,11 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-from hardware.placement import Levels
-from hardware.topology import ClusterTopology
-from planner.specs.axes import ORDERS
-from planner.specs.context import CP_KINDS, PLAIN, inner_degree
-from planner.specs.layout import Layout
+from hardware.graph.placement import Levels
+from hardware.graph.topology import ClusterTopology
+from planner.specs.layouts.axes import ORDERS
+from planner.specs.layouts.context import CP_KINDS, PLAIN, inner_degree
+from planner.specs.layouts.layout import Layout
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -6,15 +6,15 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Self
 
-from hardware.topology import ClusterTopology
+from hardware.graph.topology import ClusterTopology
 from planner.cost.meshes import Meshes
 from planner.cost.workload import Pool, Workload
-from planner.specs.formats import FORMAT_AXES, CommDtype
-from planner.specs.framework import Recipe
-from planner.specs.layout import Layout, Offload
-from planner.specs.profile import Profile
-from planner.specs.states import StateBytes
-from planner.specs.switches import Layouts, Mask
+from planner.specs.frameworks.framework import Recipe
+from planner.specs.frameworks.profile import Profile
+from planner.specs.frameworks.states import StateBytes
+from planner.specs.frameworks.switches import Layouts, Mask
+from planner.specs.layouts.formats import FORMAT_AXES, CommDtype
+from planner.specs.layouts.layout import Layout, Offload
 
 Hosting = tuple[str, Fraction, Fraction]
 """Name of a pool, its tp and its dp over those of the first pool. [1]"""

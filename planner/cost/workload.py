@@ -7,17 +7,17 @@ from typing import Self, TypeVar
 import numpy as np
 
 from hardware.calibration import GpuCalibration
+from hardware.graph.topology import ClusterTopology
 from hardware.specs import GpuSpec
-from hardware.topology import ClusterTopology
 from planner.cost.meshes import Meshes
 from planner.models.architecture import Architecture
 from planner.models.asked import Asked
-from planner.models.blocks import LayerKind
-from planner.specs.framework import Framework
+from planner.models.layers.blocks import LayerKind
+from planner.specs.answer.uncertainty import UNMEASURED, Uncertainty
+from planner.specs.frameworks.framework import Framework
+from planner.specs.frameworks.switches import Layouts
 from planner.specs.search import SearchSpec
-from planner.specs.switches import Layouts
 from planner.specs.training import TrainingSpec
-from planner.specs.uncertainty import UNMEASURED, Uncertainty
 
 
 @dataclass(frozen=True)

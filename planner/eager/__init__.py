@@ -6,10 +6,10 @@ the counterpart of ``torch.cuda.max_memory_allocated``.
 """
 
 from planner.eager.case import EagerCase, LoraCase, Peak, Replay, Unsupported
-from planner.eager.groups import GroupMemory, GroupsMemory, groups_memory
 from planner.eager.iteration import Iteration
-from planner.eager.parallel import ParallelIteration, parallel
 from planner.eager.parts import BlockMemory, EndsMemory, block_memory, ends_memory
+from planner.eager.sharding.groups import GroupMemory, GroupsMemory, groups_memory
+from planner.eager.sharding.parallel import ParallelIteration, parallel
 
 __all__ = [
     "BlockMemory",

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from planner.eager.case import EagerCase, Unsupported
-from planner.eager.decoder import CausalModel, Decoder, Setting
-from planner.eager.families import Architecture
-from planner.eager.gpt2 import Gpt2Block, Gpt2Decoder
-from planner.eager.gpt_neox import NeoxBlock, NeoxDecoder
+from planner.eager.engine.storage import BF16, F32
+from planner.eager.engine.tape import Tape
 from planner.eager.lora import adapt
+from planner.eager.models.decoder import CausalModel, Decoder, Setting
+from planner.eager.models.families import Architecture
+from planner.eager.models.gpt2 import Gpt2Block, Gpt2Decoder
+from planner.eager.models.gpt_neox import NeoxBlock, NeoxDecoder
+from planner.eager.models.moe import check
+from planner.eager.models.opt import OptBlock, OptDecoder
 from planner.eager.modules import Embedding, Linear
-from planner.eager.moe import check
-from planner.eager.opt import OptBlock, OptDecoder
-from planner.eager.storage import BF16, F32
-from planner.eager.tape import Tape
 from planner.eager.variants import EMBEDDINGS, block
 
 OWN_BLOCKS = {"gpt2": Gpt2Block, "opt": OptBlock, "gpt_neox": NeoxBlock}

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from planner.eager.build import build
 from planner.eager.case import EagerCase, Peak, Replay
-from planner.eager.decoder import CausalModel
-from planner.eager.families import architecture
+from planner.eager.engine.storage import I64, Tensor
+from planner.eager.engine.tape import Tape
 from planner.eager.losses import loss_of
+from planner.eager.models.decoder import CausalModel
+from planner.eager.models.families import architecture
 from planner.eager.optimizer import Optimizer
-from planner.eager.storage import I64, Tensor
-from planner.eager.tape import Tape
 
 
 class Iteration:

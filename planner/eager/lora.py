@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from planner.eager.case import LoraCase
+from planner.eager.engine.storage import BF16, F32, U8, Tensor
+from planner.eager.engine.tape import Tape
 from planner.eager.modules import Linear, Module
 from planner.eager.ops.pointwise import add, dropout, scale, to
-from planner.eager.storage import BF16, F32, U8, Tensor
-from planner.eager.tape import Tape
 
 Grad = Tensor | None
 BLOCK, SUPERBLOCK = 64, 256

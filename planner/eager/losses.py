@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from planner.eager.case import EagerCase
-from planner.eager.checkpoint import checkpoint
-from planner.eager.decoder import CausalModel
+from planner.eager.engine.checkpoint import checkpoint
+from planner.eager.engine.storage import F32, I64, Tensor
+from planner.eager.models.decoder import CausalModel
 from planner.eager.modules import Linear
 from planner.eager.ops.loss import cross_entropy
 from planner.eager.ops.pointwise import add, scalar, scale, tanh, to
 from planner.eager.ops.products import cast, product
 from planner.eager.ops.views import reshape, split, transpose
-from planner.eager.storage import F32, I64, Tensor
 
 Grad = Tensor | None
 CHUNKS = 8

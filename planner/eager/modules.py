@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from planner.eager.engine.storage import F32, Tensor
+from planner.eager.engine.tape import Tape
 from planner.eager.ops.norm import (
     layer_norm,
     rms_norm,
@@ -18,8 +20,6 @@ from planner.eager.ops.norm import (
 from planner.eager.ops.pointwise import embedding, to
 from planner.eager.ops.products import cast, linear, product
 from planner.eager.ops.views import reshape
-from planner.eager.storage import F32, Tensor
-from planner.eager.tape import Tape
 
 
 class Module:

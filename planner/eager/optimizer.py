@@ -9,8 +9,8 @@ into the next parameter.
 from __future__ import annotations
 
 from planner.eager.case import EagerCase
-from planner.eager.storage import F32, Tensor
-from planner.eager.tape import Tape
+from planner.eager.engine.storage import F32, Tensor
+from planner.eager.engine.tape import Tape
 
 
 class Optimizer:

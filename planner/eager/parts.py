@@ -13,10 +13,10 @@ from functools import lru_cache
 from pydantic import BaseModel, ConfigDict, Field
 
 from planner.eager.case import EagerCase
+from planner.eager.engine.storage import Ledger, Tensor
 from planner.eager.iteration import Iteration
 from planner.eager.modules import Module
-from planner.eager.parallel import ParallelIteration, parallel
-from planner.eager.storage import Ledger, Tensor
+from planner.eager.sharding.parallel import ParallelIteration, parallel
 
 Grad = Tensor | None
 

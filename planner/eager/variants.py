@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from planner.eager.decoder import (
+from planner.eager.engine.storage import Tensor
+from planner.eager.engine.tape import Tape
+from planner.eager.models.decoder import (
     ACTIVATIONS,
     Attended,
     Attention,
@@ -11,13 +13,11 @@ from planner.eager.decoder import (
     Setting,
     attend,
 )
+from planner.eager.models.moe import ExpertLayer, has_experts
 from planner.eager.modules import Embedding, Linear, Module
-from planner.eager.moe import ExpertLayer, has_experts
 from planner.eager.ops.pointwise import add, mul, scale
 from planner.eager.ops.rotary import Angles, rotary
 from planner.eager.ops.views import narrow, reshape, split, transpose
-from planner.eager.storage import Tensor
-from planner.eager.tape import Tape
 
 
 class FusedAttention(Module):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import exp, fsum, lgamma, log
 
-from planner.cost.goodput import effective_share, young_daly_interval
+from planner.economics.goodput import effective_share, young_daly_interval
 from planner.economics.stretches import Stretch
 from planner.economics.terms import RunTerms
 
@@ -56,7 +56,7 @@ def goodput(
         The share, and the checkpoints behind it. [-]
 
     References:
-        :mod:`planner.cost.goodput`; the number of broken nodes is Poisson,
+        :mod:`planner.economics.goodput`; the number of broken nodes is Poisson,
         M/G/infinity.
     """
     between = (failures or terms.failures.value) * 3600 / stretch.layout.gpus

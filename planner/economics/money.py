@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from planner.economics.interrupted import fleet_of
 from planner.economics.stretches import Stretch, scaled, summed
 from planner.economics.terms import NodeTerms, RunTerms
-from planner.specs.estimate import Interval
-from planner.specs.run import RunCost
+from planner.specs.answer.estimate import Interval
+from planner.specs.answer.run import RunCost
 
 HOURS_PER_MONTH = 730.5
 """[h]"""

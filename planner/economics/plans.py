@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from planner.cost.tokens import tokens_rule
 from planner.cost.workload import Workload
 from planner.economics.ramp import stretches_of
 from planner.economics.run import whole_run
 from planner.economics.terms import run_terms
+from planner.job.run_tokens import tokens_rule
+from planner.specs.answer.result import RankedPlan
+from planner.specs.answer.run import Run
 from planner.specs.economics import EconomicsSpec
-from planner.specs.result import RankedPlan
-from planner.specs.run import Run
 from planner.specs.training import TrainingSpec
 
 

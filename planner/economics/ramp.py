@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from planner.cost.estimate import estimate
 from planner.cost.workload import Workload
 from planner.economics.stretches import Stretch
 from planner.errors import BadInputError
-from planner.predict import complete
-from planner.specs.axes import FIELDS
-from planner.specs.layout import Layout, PartialLayout
-from planner.specs.layout_text import recompute_kinds
-from planner.specs.result import RankedPlan
+from planner.estimate.estimate import estimate
+from planner.prediction.predict import complete
+from planner.specs.answer.result import RankedPlan
+from planner.specs.layouts.axes import FIELDS
+from planner.specs.layouts.layout import Layout, PartialLayout
+from planner.specs.layouts.layout_text import recompute_kinds
 from planner.specs.search import SearchSpec
 from planner.specs.training import RampStep
 from planner.verify.legality import rule_violations

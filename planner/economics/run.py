@@ -11,11 +11,11 @@ from planner.economics.money import (
     nodes_paid,
     run_cost,
 )
-from planner.economics.said import assumptions
+from planner.economics.run_assumptions import assumptions
 from planner.economics.stretches import Stretch, scaled, summed
 from planner.economics.terms import RunTerms, run_terms
-from planner.specs.estimate import Interval
-from planner.specs.run import Run, RunCheckpoint, RunNodes, RunStretch
+from planner.specs.answer.estimate import Interval
+from planner.specs.answer.run import Run, RunCheckpoint, RunNodes, RunStretch
 
 __all__ = ["RunTerms", "run_terms", "whole_run"]
 

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from planner.cost.checkpoint import checkpoint
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
-from planner.specs.estimate import Estimate, Interval
-from planner.specs.layout import Layout
-from planner.specs.memory import Checkpoint
+from planner.estimate.checkpoint import checkpoint
+from planner.specs.answer.estimate import Estimate, Interval
+from planner.specs.answer.memory import Checkpoint
+from planner.specs.layouts.layout import Layout
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hardware.catalog import Cluster
-from hardware.money import Price
 from hardware.prices import Quote, purchase, rental, running
+from hardware.reading.money import Price
 from hardware.reliability import checkpoints, interruptions
 from planner.cost.workload import Workload
 from planner.specs.economics import EconomicsSpec

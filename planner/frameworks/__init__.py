@@ -2,7 +2,7 @@
 
 from importlib import import_module
 
-from planner.specs.framework import Framework
+from planner.specs.frameworks.framework import Framework
 
 ROOMS = (
     "megatron",

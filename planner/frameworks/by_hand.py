@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from planner.specs.framework import Framework
+from planner.specs.frameworks.framework import Framework
 
 ALIASES = {"attention": "attention_kernel"}
 """Field of the profile that a short key of a stack block stands for. [text]"""

@@ -8,9 +8,9 @@ from importlib.resources import files
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from hardware.yaml_text import parse_yaml
-from planner.specs.deviation import Deviation
-from planner.specs.uncertainty import UNMEASURED, Band, Uncertainty
+from hardware.reading.yaml_text import parse_yaml
+from planner.specs.answer.uncertainty import UNMEASURED, Band, Uncertainty
+from planner.specs.frameworks.deviation import Deviation
 
 FITTED = "fitted.yaml"
 """File of the fitted constants, beside this module."""

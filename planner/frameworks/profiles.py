@@ -3,13 +3,13 @@
 from importlib import import_module
 from importlib.resources import files
 
-from hardware.yaml_text import parse_yaml
-from planner.specs.formats import Formats
-from planner.specs.framework import Option
-from planner.specs.lacks import Writer
-from planner.specs.profile import Profile
-from planner.specs.recompute import RecomputeModule
-from planner.specs.switches import Needs
+from hardware.reading.yaml_text import parse_yaml
+from planner.specs.frameworks.framework import Option
+from planner.specs.frameworks.lacks import Writer
+from planner.specs.frameworks.profile import Profile
+from planner.specs.frameworks.switches import Needs
+from planner.specs.layouts.formats import Formats
+from planner.specs.layouts.recompute import RecomputeModule
 
 
 def read_profile(room: str) -> Profile:

@@ -10,9 +10,9 @@ from importlib.resources import files
 from pydantic import BaseModel, ConfigDict, Field
 
 from hardware.measured import Fraction, Measured
-from hardware.units import FlopPerSecond
-from hardware.yaml_text import parse_yaml
-from planner.specs.comparison import Comparison
+from hardware.reading.units import FlopPerSecond
+from hardware.reading.yaml_text import parse_yaml
+from planner.specs.answer.comparison import Comparison
 
 RECORDS = "records.yaml"
 """File of the best measured rates, beside this module."""

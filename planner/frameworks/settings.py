@@ -8,10 +8,10 @@ from pydantic import ValidationError
 from planner.errors import BadInputError, did_you_mean
 from planner.frameworks.by_hand import ALIASES, by_hand
 from planner.frameworks.stacks import stack_names, with_stack
-from planner.specs.framework import Framework, Recipe, RecipeOverrides
-from planner.specs.invalid import explained
-from planner.specs.profile import Profile
-from planner.specs.read import Fields
+from planner.specs.frameworks.framework import Framework, Recipe, RecipeOverrides
+from planner.specs.frameworks.profile import Profile
+from planner.specs.reading.invalid import explained
+from planner.specs.reading.read import Fields
 
 _NOT_SETTABLE = {"name", "source"}
 _EAGER = "-eager"

@@ -7,15 +7,15 @@ from importlib.resources.abc import Traversable
 
 from pydantic import BaseModel, ConfigDict
 
-from hardware.yaml_text import parse_yaml
+from hardware.reading.yaml_text import parse_yaml
 from planner.errors import BadInputError, did_you_mean
-from planner.specs.context import CpFamily
-from planner.specs.formats import Formats
-from planner.specs.framework import Framework, RecipeOverrides
-from planner.specs.layout import Schedule
-from planner.specs.limits import Limits
-from planner.specs.profile import Profile
-from planner.specs.switches import Needs
+from planner.specs.frameworks.framework import Framework, RecipeOverrides
+from planner.specs.frameworks.limits import Limits
+from planner.specs.frameworks.profile import Profile
+from planner.specs.frameworks.switches import Needs
+from planner.specs.layouts.context import CpFamily
+from planner.specs.layouts.formats import Formats
+from planner.specs.layouts.layout import Schedule
 
 _ENDING = ".yaml"
 

@@ -6,10 +6,10 @@ from importlib.resources import files
 
 from pydantic import BaseModel, ConfigDict
 
-from hardware.yaml_text import parse_yaml
+from hardware.reading.yaml_text import parse_yaml
 from planner.errors import BadInputError
 from planner.models.asked import Asked
-from planner.specs.lacks import Lack
+from planner.specs.frameworks.lacks import Lack
 
 ROOMS = ("accelerate", "deepspeed")
 """Frameworks that train transformers' own models. [text]"""

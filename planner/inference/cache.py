@@ -2,7 +2,7 @@
 
 from planner.inference.formats import CacheFacts
 from planner.models.architecture import Architecture
-from planner.models.blocks import LatentAttention, LayerKind
+from planner.models.layers.blocks import LatentAttention, LayerKind
 
 
 def token_bytes(kind: LayerKind, facts: CacheFacts, tp: int = 1) -> float:

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Iterator
 
 from planner.inference.cache import cache_bytes, token_bytes
 from planner.inference.formats import formats
+from planner.inference.largest import largest
 from planner.inference.weights import largest_linear, weight_bytes
 from planner.inference.workspace import pass_bytes
-from planner.largest import largest
 from planner.models.architecture import Architecture
-from planner.specs.estimate import Interval
+from planner.specs.answer.estimate import Interval
+from planner.specs.answer.memory import LargestRequest, ServingEstimate, ServingMemory
+from planner.specs.answer.uncertainty import UNMEASURED
 from planner.specs.inference import InferenceSpec
-from planner.specs.memory import LargestRequest, ServingEstimate, ServingMemory
-from planner.specs.uncertainty import UNMEASURED
 
 GB, GIB = 1e9, 2.0**30
 MOST_BATCH, MOST_CONTEXT = 2**20, 2**30

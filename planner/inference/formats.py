@@ -5,7 +5,7 @@ from importlib.resources import files
 
 from pydantic import BaseModel, ConfigDict, NonNegativeFloat, PositiveFloat, PositiveInt
 
-from hardware.yaml_text import parse_yaml
+from hardware.reading.yaml_text import parse_yaml
 
 
 class _Fact(BaseModel):

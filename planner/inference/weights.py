@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from planner.inference.formats import WeightFacts
 from planner.models.architecture import Architecture
-from planner.models.blocks import LayerKind, Moe
+from planner.models.layers.blocks import LayerKind, Moe
 
 
 def _linears(kind: LayerKind, tp: int) -> Iterator[tuple[float, float, int]]:

@@ -2,8 +2,8 @@
 
 from planner.inference.formats import RuntimeFacts
 from planner.models.architecture import Architecture
-from planner.models.blocks import LayerKind
-from planner.models.parts import SavedTensor
+from planner.models.layers.blocks import LayerKind
+from planner.models.layers.parts import SavedTensor
 
 _STREAM = ("attention_norm_input", "ffn_norm_input")
 _ATTENTION = (

@@ -8,9 +8,9 @@ from planner.launch.sizes import Size
 from planner.models.architecture import Architecture
 from planner.models.asked import Asked
 from planner.models.presets import weights_of
-from planner.specs.estimate import Estimate
+from planner.specs.answer.estimate import Estimate
 from planner.specs.job import JobSpec
-from planner.specs.layout import Layout
+from planner.specs.layouts.layout import Layout
 from planner.specs.training import TrainingSpec
 
 

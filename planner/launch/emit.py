@@ -13,7 +13,7 @@ from planner.launch.target import Launcher, Target
 from planner.launch.text.environment import environment
 from planner.launch.text.readme import readme
 from planner.launch.text.render import render
-from planner.specs.result import Plan
+from planner.specs.answer.result import Plan
 
 LAUNCH, CHECK, PLAN, README = "launch.sh", "check.sh", "plan.json", "README.md"
 

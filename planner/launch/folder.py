@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from hardware.documents import DocumentError, is_there, plain_json, read_text
+from hardware.reading.documents import DocumentError, is_there, plain_json, read_text
 from planner.errors import BadInputError
 from planner.launch.brief import LaunchFile
 from planner.launch.read_plan import PLAN

@@ -7,15 +7,15 @@ from pathlib import Path
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 from planner.errors import BadInputError, UnsupportedPlanError
+from planner.job.resolve import resolve
 from planner.launch.brief import Gap
 from planner.launch.read_plan import PlanFile
 from planner.launch.target import Target
-from planner.optimize import optimize
-from planner.resolve import resolve
-from planner.specs.axes import FREE
-from planner.specs.layout import Layout
-from planner.specs.layout_text import degrees_text, recompute_kinds
-from planner.specs.result import RankedPlan
+from planner.planning.optimize import optimize
+from planner.specs.answer.result import RankedPlan
+from planner.specs.layouts.axes import FREE
+from planner.specs.layouts.layout import Layout
+from planner.specs.layouts.layout_text import degrees_text, recompute_kinds
 from planner.specs.search import SearchSpec
 from planner.verify.legality import rule_violations
 

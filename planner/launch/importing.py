@@ -10,21 +10,21 @@ from typing import Any
 
 import yaml
 
-from hardware.documents import DocumentError, is_file, is_there, plain
-from hardware.files import SUFFIXES
-from hardware.yaml_text import DuplicateKeyError, parse_yaml
+from hardware.reading.documents import DocumentError, is_file, is_there, plain
+from hardware.reading.files import SUFFIXES
+from hardware.reading.yaml_text import DuplicateKeyError, parse_yaml
 from planner.errors import BadInputError, did_you_mean
-from planner.fleets import cluster_named
+from planner.job.fleets import cluster_named
+from planner.job.resolve import about
 from planner.launch.brief import Reading
 from planner.launch.registry import TARGETS
 from planner.launch.shell import with_variables
 from planner.launch.sizes import refuse_other_model
 from planner.launch.target import Files, Target
 from planner.models.presets import load_model
-from planner.resolve import about
-from planner.specs.axes import MESH
-from planner.specs.escape import comment, yaml_text
-from planner.specs.read import assigned, given_twice, user_text
+from planner.specs.layouts.axes import MESH
+from planner.specs.reading.escape import comment, yaml_text
+from planner.specs.reading.read import assigned, given_twice, user_text
 
 DATA = ("json", "md", "py", "toml", "yaml", "yml")
 """Endings of files that no shell reads. [text]"""

@@ -3,17 +3,17 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from planner.cost.estimate import estimate
 from planner.economics import Planned, run_of, with_run
 from planner.errors import InfeasibleError
+from planner.estimate.estimate import estimate
+from planner.job.resolve import about
 from planner.launch.emit import chosen
 from planner.launch.gaps import require_expressible, under_target
 from planner.launch.read_plan import PlanFile
 from planner.launch.target import Target
-from planner.predict import refuse_host
-from planner.resolve import about
-from planner.specs.estimate import Estimate
-from planner.specs.result import RankedPlan
+from planner.prediction.predict import refuse_host
+from planner.specs.answer.estimate import Estimate
+from planner.specs.answer.result import RankedPlan
 
 SAME = 1e-3
 """Relative difference up to which two predictions agree. [1]"""

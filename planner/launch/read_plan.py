@@ -7,18 +7,18 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from hardware.documents import DocumentError, plain_json
-from planner.calibration_file import CalibrationFile
+from hardware.reading.documents import DocumentError, plain_json
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
+from planner.job.calibration_file import CalibrationFile
+from planner.job.resolve import resolve
 from planner.launch.brief import Brief
-from planner.resolve import resolve
-from planner.specs.invalid import explained
+from planner.specs.answer.result import Plan
 from planner.specs.job import JobSpec
-from planner.specs.layout import Layout, PartialLayout
-from planner.specs.read import user_text
-from planner.specs.result import Plan
+from planner.specs.layouts.layout import Layout, PartialLayout
+from planner.specs.reading.invalid import explained
+from planner.specs.reading.read import user_text
 from planner.verify.legality import rule_violations
 
 PLAN, RESULT = "planner/plan@1", "planner/result@1"

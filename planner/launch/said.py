@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from planner.launch.brief import Brief, Gap
 from planner.models.asked import Asked
-from planner.specs.lacks import Lack, View
+from planner.specs.frameworks.lacks import Lack, View
 
 
 def gaps_of(brief: Brief, lacks: Callable[[Asked], Iterator[Lack]]) -> Iterator[Gap]:

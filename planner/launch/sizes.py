@@ -6,8 +6,8 @@ from typing import Any
 
 from planner.errors import BadInputError
 from planner.models.architecture import Architecture
-from planner.models.attention import Attention
-from planner.models.feedforward import Mlp, Moe
+from planner.models.layers.attention import Attention
+from planner.models.layers.feedforward import Mlp, Moe
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from planner.frameworks import FRAMEWORKS
 from planner.launch.brief import Brief, Gap
-from planner.specs.switches import Layouts, Needs
+from planner.specs.frameworks.switches import Layouts, Needs
 
 
 def is_on(brief: Brief, room: str, switch: str) -> bool:

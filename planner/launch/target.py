@@ -6,7 +6,7 @@ from importlib import import_module
 from types import ModuleType
 
 from planner.launch.brief import Brief, Gap, LaunchFile, Program, Reading, Starter
-from planner.specs.lacks import Writer
+from planner.specs.frameworks.lacks import Writer
 
 Files = Mapping[str, str]
 """Text by name of file. [text]"""

@@ -1,7 +1,8 @@
 """Model families, which turn a Hugging Face config into layers with counts."""
 
 from planner.models.architecture import Architecture, AttentionConvention
-from planner.models.blocks import (
+from planner.models.errors import ModelConfigError
+from planner.models.layers.blocks import (
     Attention,
     Block,
     Gemm,
@@ -12,7 +13,6 @@ from planner.models.blocks import (
     Norm,
     SavedTensor,
 )
-from planner.models.errors import ModelConfigError
 from planner.models.presets import (
     Preset,
     find_config,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Literal
 
-from planner.models.blocks import NORM_VECTORS, LayerKind, Norm, Role
+from planner.models.layers.blocks import NORM_VECTORS, LayerKind, Norm, Role
 
 AttentionConvention = Literal["full", "causal"]
 

@@ -7,12 +7,12 @@ from typing import Any, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
-from hardware.nearest import nearest
+from hardware.reading.nearest import nearest
 from planner.errors import short
 from planner.models.architecture import Architecture
 from planner.models.details import Details
 from planner.models.errors import ModelConfigError
-from planner.specs.layout import MOST_LAYERS
+from planner.specs.layouts.layout import MOST_LAYERS
 
 # Similarity from which a key counts as a misspelling of an absent field. Real configs
 # hold many foreign keys, and none in the supported families is this close.

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError
 
-from hardware.documents import (
+from hardware.reading.documents import (
     DocumentError,
     beside,
     is_file,
@@ -17,8 +17,8 @@ from hardware.documents import (
     plain_json,
     read_text,
 )
-from hardware.nearest import alike
-from hardware.yaml_text import parse_yaml
+from hardware.reading.nearest import alike
+from hardware.reading.yaml_text import parse_yaml
 from planner.models.architecture import Architecture
 from planner.models.errors import ModelConfigError
 from planner.models.hub import hub_config, is_hub_id

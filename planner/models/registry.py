@@ -4,42 +4,42 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from hardware.names import name_like
-from hardware.nearest import alike
+from hardware.reading.names import name_like
+from hardware.reading.nearest import alike
 from planner.errors import short
 from planner.models.architecture import Architecture
-from planner.models.bloom import BloomConfig
-from planner.models.cohere import Cohere2Config, CohereConfig
 from planner.models.config import FamilyConfig
-from planner.models.dbrx import DbrxConfig
-from planner.models.deepseek import DeepseekV2Config, DeepseekV3Config
 from planner.models.errors import ModelConfigError
-from planner.models.falcon import FalconConfig
-from planner.models.gemma import Gemma2Config, Gemma3Config, GemmaConfig
-from planner.models.glm import Glm4Config, Glm4MoeConfig, GlmConfig
-from planner.models.gpt import Gpt2Config
-from planner.models.gpt_bigcode import GptBigCodeConfig
-from planner.models.gpt_neox import GptNeoxConfig
-from planner.models.gpt_oss import GptOssConfig
-from planner.models.llama import (
+from planner.models.families.bloom import BloomConfig
+from planner.models.families.cohere import Cohere2Config, CohereConfig
+from planner.models.families.dbrx import DbrxConfig
+from planner.models.families.deepseek import DeepseekV2Config, DeepseekV3Config
+from planner.models.families.falcon import FalconConfig
+from planner.models.families.gemma import Gemma2Config, Gemma3Config, GemmaConfig
+from planner.models.families.glm import Glm4Config, Glm4MoeConfig, GlmConfig
+from planner.models.families.gpt import Gpt2Config
+from planner.models.families.gpt_bigcode import GptBigCodeConfig
+from planner.models.families.gpt_neox import GptNeoxConfig
+from planner.models.families.gpt_oss import GptOssConfig
+from planner.models.families.llama import (
     GraniteConfig,
     Llama4Config,
     LlamaConfig,
     MistralConfig,
 )
-from planner.models.mixtral import GrokConfig, MixtralConfig
-from planner.models.mpt import MptConfig
-from planner.models.nemotron import NemotronConfig, NemotronNasConfig
-from planner.models.olmo import Olmo2Config, OlmoConfig, OlmoeConfig
-from planner.models.opt import OptConfig
-from planner.models.phi import Phi3Config
-from planner.models.qwen import (
+from planner.models.families.mixtral import GrokConfig, MixtralConfig
+from planner.models.families.mpt import MptConfig
+from planner.models.families.nemotron import NemotronConfig, NemotronNasConfig
+from planner.models.families.olmo import Olmo2Config, OlmoConfig, OlmoeConfig
+from planner.models.families.opt import OptConfig
+from planner.models.families.phi import Phi3Config
+from planner.models.families.qwen import (
     Qwen2Config,
     Qwen2MoeConfig,
     Qwen3Config,
     Qwen3MoeConfig,
 )
-from planner.models.starcoder2 import Starcoder2Config
+from planner.models.families.starcoder2 import Starcoder2Config
 
 FAMILIES: tuple[type[FamilyConfig], ...] = (
     Gpt2Config,

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from planner.evidence.calibrate import Calibrated, Constancy
+from planner.evidence.fitting.calibrate import Calibrated, Constancy
 from planner.report.tables import section, sentences
 
 

@@ -13,8 +13,8 @@ from rich.text import Text
 from hardware import catalog
 from hardware.calibration import calibrated, calibration
 from hardware.fleets import ClusterSpec
+from hardware.reading.units import Quantity
 from hardware.specs import Sourced
-from hardware.units import Quantity
 from planner.errors import BadInputError, did_you_mean
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import stack_names
@@ -23,7 +23,7 @@ from planner.launch.launchers import LAUNCHERS
 from planner.launch.registry import TARGETS
 from planner.launch.target import Launcher, Target
 from planner.models import preset, preset_names, read_preset
-from planner.specs.framework import Framework
+from planner.specs.frameworks.framework import Framework
 
 Entry = dict[str, object]
 """One thing of the catalog as plain data, ready for JSON."""

@@ -9,10 +9,10 @@ from rich.text import Text
 
 from planner import __version__
 from planner.comparison.answer import CandidateAnswer, Comparison, Extra
-from planner.comparison.words import days, money, saved_for
+from planner.comparison.vocabulary import days, money, saved_for
 from planner.report.tables import section, sentences
-from planner.specs.estimate import Interval
-from planner.specs.layout_text import short_layout
+from planner.specs.answer.estimate import Interval
+from planner.specs.layouts.layout_text import short_layout
 
 _NONE = "-"
 _OPEN = "not settled"

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from planner.report.heading import Heading
 from planner.report.tables import layout_table, section, sentences
-from planner.specs.explanation import (
+from planner.specs.answer.explanation import (
     Binding,
     Change,
     Explained,
@@ -17,9 +17,9 @@ from planner.specs.explanation import (
     Judgement,
     Relaxation,
 )
-from planner.specs.layout import Layout
-from planner.specs.layout_text import short_layout
-from planner.specs.result import RankedPlan, Tie
+from planner.specs.answer.result import RankedPlan, Tie
+from planner.specs.layouts.layout import Layout
+from planner.specs.layouts.layout_text import short_layout
 
 SHOWN_STAGES = 4
 """Ranks of the longest pipeline of which every rank is told. [1]"""

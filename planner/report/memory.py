@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from planner import __version__
-from planner.reasons import gpus_words
+from planner.planning.reasons import gpus_words
 from planner.report.heading import Heading
 from planner.report.tables import (
     VERDICT_STYLES,
@@ -20,15 +20,15 @@ from planner.report.tables import (
     stack_text,
     verdict_line,
 )
-from planner.specs.estimate import MemoryEstimate
-from planner.specs.layout_text import short_layout
-from planner.specs.memory import (
+from planner.specs.answer.estimate import MemoryEstimate
+from planner.specs.answer.memory import (
     Checkpoint,
     InferenceMemory,
     MethodAnswer,
     ServingEstimate,
     TrainingMemory,
 )
+from planner.specs.layouts.layout_text import short_layout
 
 _NONE = "-"
 _SERVING = ("weights", "kv_cache", "activations", "communication", "context")

@@ -8,8 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from planner.report.tables import section, sentences
-from planner.specs.estimate import Interval
-from planner.specs.run import Run, RunCost
+from planner.specs.answer.estimate import Interval
+from planner.specs.answer.run import Run, RunCost
 
 _SCALES = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _DAY, _HOUR, _MINUTE = 86400.0, 3600.0, 60.0

@@ -8,16 +8,16 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from planner.specs.estimate import (
+from planner.specs.answer.estimate import (
     Estimate,
     MemoryEstimate,
     StageMemory,
     TimeBreakdown,
     Verdict,
 )
-from planner.specs.layout import Layout
-from planner.specs.layout_text import layout_rows, plan_difference
-from planner.specs.result import RankedPlan
+from planner.specs.answer.result import RankedPlan
+from planner.specs.layouts.layout import Layout
+from planner.specs.layouts.layout_text import layout_rows, plan_difference
 
 CAUSES = {
     "compute": "compute",

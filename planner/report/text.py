@@ -20,8 +20,8 @@ from planner.report.tables import (
     verdict_line,
 )
 from planner.report.ties import tie_sentences
-from planner.specs.result import Objective, RankedPlan, Result
-from planner.specs.run import Run
+from planner.specs.answer.result import Objective, RankedPlan, Result
+from planner.specs.answer.run import Run
 
 _UNITS = {"throughput": "tokens/s"}
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from planner.specs.layout_text import short_layout
-from planner.specs.result import Tie, TiedPlan
+from planner.specs.answer.result import Tie, TiedPlan
+from planner.specs.layouts.layout_text import short_layout
 
 _SHOWN = 4
 """Unlisted plans that are named. [1]"""

@@ -7,9 +7,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from planner.evidence.validation import Validation
-from planner.report import sheets
-from planner.report.sheets import Sheet
+from planner.evidence.accuracy.validation import Validation
+from planner.report.pages import sheets
+from planner.report.pages.sheets import Sheet
 from planner.report.tables import section
 
 WORST = 12

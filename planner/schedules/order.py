@@ -7,11 +7,11 @@ from typing import TypeVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from hardware.nearest import nearest
+from hardware.reading.nearest import nearest
 from planner.schedules.operation import Op
 from planner.schedules.placement import V_SHAPED
 from planner.schedules.v_shaped import dualpipe, dualpipe_v, zb_v
-from planner.specs.layout import Schedule
+from planner.specs.layouts.layout import Schedule
 
 Count = TypeVar("Count", int, NDArray[np.int64])
 """A number, or a number for each of several pipelines. [1]"""

@@ -14,9 +14,9 @@ from planner.search.outcome import (
     Progress,
     SearchOutcome,
 )
-from planner.search.part import parts_of, pilots_of
 from planner.search.stop import Stop, after
 from planner.search.variant import NOT_VISITED, OUT_OF_WORK, BestFirst
+from planner.search.warm_start import parts_of, pilots_of
 
 __all__ = ["Enough", "Progress", "SearchOutcome", "search", "search_all"]
 

@@ -4,22 +4,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from planner.cost.duration_lines import DurationLines
-from planner.cost.memory_rows import fits
-from planner.cost.pipeline import graph_of
+from planner.pipeline.duration_lines import DurationLines
+from planner.pipeline.memory_rows import fits
+from planner.pipeline.splits import graph_of
 from planner.schedules.levels import makespans
-from planner.search.bounds import Relaxation
-from planner.search.dual import Tightened, tighten
-from planner.search.loaded import cases_of, weighted_bound
-from planner.search.loads import LoadTree
-from planner.search.local import Descender, Split, rounded
+from planner.search.bounds.bounds import Relaxation
+from planner.search.bounds.paths import ShapePaths, even_counts, in_class
+from planner.search.bounds.rank_load_bounds import cases_of, weighted_bound
 from planner.search.mesh_answer import ROUNDS, MeshAnswer, Outcome
-from planner.search.paths import ShapePaths, even_counts, in_class
+from planner.search.solver.case_bounds import LoadTree
+from planner.search.solver.dual import Tightened, tighten
+from planner.search.solver.local import Descender, Split, rounded
 from planner.search.stop import Stop
 from planner.specs.table import StageCosts
 
 if TYPE_CHECKING:
-    from planner.search.solve import MeshSolver
+    from planner.search.solver.solve import MeshSolver
 
 TIGHT = 3
 """Empty places in the balanced class up to which the solver closes at once. [1]"""
@@ -168,7 +168,7 @@ class CandidateWork:
         """One round of the solver."""
         if self.solver is None:
             # Few jobs need the solver, which brings pandas.
-            from planner.search.solve import MeshSolver  # noqa: PLC0415
+            from planner.search.solver.solve import MeshSolver  # noqa: PLC0415
 
             cuts = self.tightened.cuts if self.tightened else self.relaxed.cuts
             self.solver = MeshSolver(self.costs, cuts, bound=self.bound, stop=self.stop)

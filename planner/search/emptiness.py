@@ -5,8 +5,8 @@ from dataclasses import replace
 from itertools import islice
 
 from planner.cost.pricing import Pricing
-from planner.search.space import Enumerator
-from planner.specs.offload import CATEGORIES
+from planner.search.space.space import Enumerator
+from planner.specs.layouts.offload import CATEGORIES
 
 AT_A_TIME = 64
 """Meshes that are looked at together at first; twice as many every time. [1]"""

@@ -8,15 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.cost.meshes import Floats, Ints
-from planner.cost.mixed import price_meshes
 from planner.cost.pricing import Pricing
-from planner.cost.table import CostTable
-from planner.search.bounds import space_bounds
-from planner.search.declared import joined
-from planner.search.floor import step_floor
-from planner.search.listing import Listing
-from planner.search.pools import pooled_bound
-from planner.search.space import Enumerator, Space
+from planner.cost.table.mixed import price_meshes
+from planner.cost.table.table import CostTable
+from planner.search.bounds.bounds import space_bounds
+from planner.search.bounds.floor import step_floor
+from planner.search.bounds.pool_bounds import pooled_bound
+from planner.search.space.declared import joined
+from planner.search.space.listing import Listing
+from planner.search.space.space import Enumerator, Space
 from planner.search.stop import Stop, StoppedError
 
 NO_FIT = "memory: no split can fit"

@@ -4,8 +4,8 @@ import heapq
 from dataclasses import dataclass, field
 
 from planner.cost.meshes import Meshes
-from planner.cost.pipeline import Counts
-from planner.search.space import Space
+from planner.pipeline.splits import Counts
+from planner.search.space.space import Space
 
 SLACK = 0.02
 """Share above the last listed plan of a part, up to which plans are sought. [1]

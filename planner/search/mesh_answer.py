@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from planner.cost.memory_rows import fits
-from planner.cost.pipeline import Counts, step_ns
-from planner.search.blocks import block_counts
+from planner.pipeline.memory_rows import fits
+from planner.pipeline.splits import Counts, step_ns
+from planner.search.space.blocks import block_counts
 from planner.specs.table import StageCosts
 
 ROUNDS = 400

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from planner.cost.pricing import Pricing
 from planner.search.incumbents import Found
-from planner.search.space import Space
+from planner.search.space.space import Space
 
 CLOSE_ENOUGH = "not visited: no faster by more than the tolerance"
 FAST_ENOUGH = "not visited: a plan is fast enough"

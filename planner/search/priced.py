@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from planner.cost.meshes import Ints
-from planner.cost.mixed import price_meshes
 from planner.cost.pricing import Pricing
-from planner.cost.table import CostTable
-from planner.search.declared import Space
+from planner.cost.table.mixed import price_meshes
+from planner.cost.table.table import CostTable
+from planner.search.space.declared import Space
 from planner.specs.table import StageCosts
 
 BLOCK = 1024

@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from planner.cost.mixed import heaviest_bytes
 from planner.cost.pricing import Pricing
-from planner.search.bounds import Relaxation, relax
+from planner.cost.table.mixed import heaviest_bytes
+from planner.search.bounds.bounds import Relaxation, relax
+from planner.search.bounds.memory_bounds import cannot_fit
+from planner.search.bounds.paths import ShapePaths
 from planner.search.candidate import CandidateWork
 from planner.search.first_tier import BY_BOUND, NO_FIT, first_tier
 from planner.search.incumbents import Found, Incumbents, degrees, layout_fields
-from planner.search.memory import cannot_fit
 from planner.search.mesh_answer import MeshAnswer, Outcome, settle
 from planner.search.outcome import SearchOutcome
-from planner.search.paths import ShapePaths
 from planner.search.priced import PricedInOrder
 from planner.search.stop import Stop
 from planner.specs.table import StageCosts

@@ -4,8 +4,8 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from hardware.money import PriceField
-from hardware.units import (
+from hardware.reading.money import PriceField
+from hardware.reading.units import (
     BytesPerSecond,
     GpuHours,
     KgPerKwh,

@@ -12,10 +12,10 @@ from pydantic import (
 )
 from pydantic_core import PydanticKnownError
 
-from hardware.names import Line, plain_name
+from hardware.reading.names import Line, plain_name
 from planner.specs.economics import EconomicsSpec
 from planner.specs.inference import InferenceSpec
-from planner.specs.layout import PartialLayout
+from planner.specs.layouts.layout import PartialLayout
 from planner.specs.phases import PhaseSpec
 from planner.specs.search import SearchSpec
 from planner.specs.training import TrainingSpec

@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from planner.specs.layout import PartialLayout
+from planner.specs.layouts.layout import PartialLayout
 from planner.specs.training import (
     MOST_LENGTH,
     MOST_SEQUENCES,

@@ -13,10 +13,10 @@ from pydantic import (
     model_validator,
 )
 
-from planner.specs.axes import AXIS, NUMBERS
-from planner.specs.context import cp_family
-from planner.specs.formats import FORMAT_AXES, GradientFormat, ParameterFormat
-from planner.specs.offload import parts_of, word_for
+from planner.specs.layouts.axes import AXIS, NUMBERS
+from planner.specs.layouts.context import cp_family
+from planner.specs.layouts.formats import FORMAT_AXES, GradientFormat, ParameterFormat
+from planner.specs.layouts.offload import parts_of, word_for
 from planner.specs.training import Method, Optimizer, Precision, TrainingSpec
 
 

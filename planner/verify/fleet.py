@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from planner.cost.workload import Workload
-from planner.specs.layout import Layout
+from planner.specs.layouts.layout import Layout
 
 Sentences = Iterator[str]
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from planner.cost.handling import (
+from planner.cost.memory.optimizer_step_bytes import (
     embedding_temporaries,
     load_copies,
     quantising_bytes,
@@ -13,9 +13,9 @@ from planner.cost.handling import (
     unit_bytes,
 )
 from planner.cost.meshes import Meshes
-from planner.cost.owned import Owned
+from planner.cost.parameters.rank_parameters import Owned
+from planner.cost.parameters.states import late_gradients, state_bytes
 from planner.cost.pricing import Pricing
-from planner.cost.states import late_gradients, state_bytes
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterator
 
 from planner.cost.workload import Workload
-from planner.models.blocks import Mlp, Moe
+from planner.models.layers.blocks import Mlp, Moe
 from planner.schedules.placement import V_SHAPED, placement
-from planner.specs.axes import NUMBERS
-from planner.specs.context import MIXED, cp_family, inner_degree
-from planner.specs.formats import FORMAT_AXES
-from planner.specs.layout import Layout, Stage
+from planner.specs.layouts.axes import NUMBERS
+from planner.specs.layouts.context import MIXED, cp_family, inner_degree
+from planner.specs.layouts.formats import FORMAT_AXES
+from planner.specs.layouts.layout import Layout, Stage
 from planner.specs.search import SETTINGS
 from planner.verify.fleet import ranks
 from planner.verify.offload import offload_breaches

@@ -2,17 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 
-from planner.cost.communicators import communication_bytes
-from planner.cost.room import (
+from planner.cost.memory.buffers import (
     budget_bytes,
     buffer_bytes,
     context_bytes,
 )
+from planner.cost.memory.communicators import communication_bytes
 from planner.schedules.operation import BACKWARD, FORWARD, Op
 from planner.schedules.placement import placement
 from planner.specs.table import BLOCK
+from planner.verify.clocks.orders import orders_of
 from planner.verify.moments import idle_moments
-from planner.verify.orders import orders_of
 from planner.verify.price import Price
 from planner.verify.prices import Prices
 

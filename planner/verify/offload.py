@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from planner.cost.workload import Workload
-from planner.specs.layout import Layout, Offload
+from planner.specs.layouts.layout import Layout, Offload
 from planner.verify.recompute import NO_RECOMPUTE, kinds_used
 
 Sentences = Iterator[str]

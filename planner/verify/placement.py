@@ -6,15 +6,15 @@ from dataclasses import astuple, dataclass, fields, replace
 import numpy as np
 import numpy.typing as npt
 
-from hardware.fabric import Fabric
-from hardware.placement import Levels
-from hardware.topology import ClusterTopology
+from hardware.graph.fabric import Fabric
+from hardware.graph.placement import Levels
+from hardware.graph.topology import ClusterTopology
 from planner.cost import meshes as axes
 from planner.cost.meshes import Groups, Meshes
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
-from planner.specs.context import inner_degree
-from planner.specs.layout import Layout
+from planner.specs.layouts.context import inner_degree
+from planner.specs.layouts.layout import Layout
 
 Ints = npt.NDArray[np.int64]
 Axes = list[tuple[str, int]]

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from planner.cost.workload import Workload
-from planner.specs.layout import Layout
-from planner.verify.clock import time_violations
+from planner.specs.layouts.layout import Layout
+from planner.verify.clocks.clock import time_violations
 from planner.verify.legality import rule_violations
 from planner.verify.memory import memory_violations
 from planner.verify.placement import placement_violations

@@ -8,28 +8,33 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.cost import meshes as axes
-from planner.cost.activations import saved_bytes, transient_bytes
-from planner.cost.collectives import all_gather_time, send_time
-from planner.cost.context import Context
-from planner.cost.ends import End, embedding_end, head_end
-from planner.cost.gradients import layer_pending_bytes, layer_weight_time
 from planner.cost.kernels import stream_rate
-from planner.cost.layers import layer_time
+from planner.cost.memory.activations import saved_bytes, transient_bytes
+from planner.cost.memory.buffers import head_buffers, root_bytes, working_bytes
 from planner.cost.meshes import Floats, Meshes
-from planner.cost.owned import Owned, embedding_owned, head_owned, layer_owned
-from planner.cost.pricing import Pricing
-from planner.cost.room import head_buffers, root_bytes, working_bytes
-from planner.cost.states import (
+from planner.cost.network.collectives import all_gather_time, send_time
+from planner.cost.parameters.rank_parameters import (
+    Owned,
+    embedding_owned,
+    head_owned,
+    layer_owned,
+)
+from planner.cost.parameters.states import (
     DataGroups,
     gather_time,
     optimizer_time,
     scatter_time,
     state_bytes,
 )
+from planner.cost.pricing import Pricing
+from planner.cost.time.columns import Context
+from planner.cost.time.ends import End, embedding_end, head_end
+from planner.cost.time.gradients import layer_pending_bytes, layer_weight_time
+from planner.cost.time.layers import layer_time
 from planner.cost.workload import Workload
-from planner.models.blocks import LayerKind
+from planner.models.layers.blocks import LayerKind
 from planner.schedules.placement import placement
-from planner.specs.layout import Layout
+from planner.specs.layouts.layout import Layout
 from planner.verify.idle import Idle
 from planner.verify.price import Price, blocks, nanoseconds, one
 from planner.verify.recompute import stage_kinds

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from planner.cost.modules import is_known, known_kinds
+from planner.cost.memory.recompute_modules import is_known, known_kinds
 from planner.cost.workload import Workload
 from planner.schedules.order import SPLIT
-from planner.specs.blocks import recomputed_block
-from planner.specs.layout import Layout, Stage
-from planner.specs.recompute import block_name
+from planner.specs.layouts.blocks import recomputed_block
+from planner.specs.layouts.layout import Layout, Stage
+from planner.specs.layouts.recompute import block_name
 
 Sentences = Iterator[str]
 NO_RECOMPUTE = "none"

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from planner.cost.workload import Workload
-from planner.specs.lacks import View
-from planner.specs.layout import Layout
+from planner.specs.frameworks.lacks import View
+from planner.specs.layouts.layout import Layout
 
 
 def writer_breaches(workload: Workload, layout: Layout) -> Iterator[str]:

@@ -19,9 +19,9 @@ sys.path.insert(0, str(LAUNCH))
 
 from deepspeed_plans import plan_file  # noqa: E402  # of the tests beside these
 
-from planner.evidence.logs import parse_log  # noqa: E402
+from planner.evidence.rows.logs import parse_log  # noqa: E402
 from planner.launch import PlanFile, emit, write_folder  # noqa: E402
-from planner.specs.layout import Layout  # noqa: E402
+from planner.specs.layouts.layout import Layout  # noqa: E402
 
 pytestmark = pytest.mark.frameworks
 STEPS = 5

@@ -17,12 +17,12 @@ from small_models import one_of_each_family, small_fields  # noqa: E402
 from test_megatron_launch import launched as on_megatron  # noqa: E402
 from test_torchtitan_launch import launched as on_torchtitan  # noqa: E402
 
+from planner.job.resolve import resolve  # noqa: E402
 from planner.launch import emit, read_plan, write_folder  # noqa: E402
-from planner.predict import predict  # noqa: E402
-from planner.resolve import resolve  # noqa: E402
+from planner.prediction.predict import predict  # noqa: E402
+from planner.specs.answer.result import Plan  # noqa: E402
 from planner.specs.job import JobSpec  # noqa: E402
-from planner.specs.layout import PartialLayout  # noqa: E402
-from planner.specs.result import Plan  # noqa: E402
+from planner.specs.layouts.layout import PartialLayout  # noqa: E402
 
 pytestmark = pytest.mark.frameworks
 RANKS = 2

@@ -24,7 +24,7 @@ from planner.frameworks.torchtitan.launch.settings import registered, registry  
 from planner.launch import emit, write_folder  # noqa: E402
 from planner.launch.read_plan import PlanFile, read_plan  # noqa: E402
 from planner.models.architecture import Architecture  # noqa: E402
-from planner.models.blocks import LatentAttention, Mlp, Moe  # noqa: E402
+from planner.models.layers.blocks import LatentAttention, Mlp, Moe  # noqa: E402
 
 pytestmark = pytest.mark.frameworks
 Run = Callable[..., subprocess.CompletedProcess[str]]

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from make_environments import python_of
 
-from planner.evidence.logs import parse_log
+from planner.evidence.rows.logs import parse_log
+from planner.job.resolve import resolve
 from planner.launch import emit, read_plan, write_folder
-from planner.predict import predict
-from planner.resolve import resolve
+from planner.prediction.predict import predict
+from planner.specs.answer.result import Plan
 from planner.specs.job import JobSpec
-from planner.specs.layout import PartialLayout
-from planner.specs.result import Plan
+from planner.specs.layouts.layout import PartialLayout
 
 pytestmark = pytest.mark.frameworks
 SCRIPTS = Path(__file__).parent / "torchtitan"

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from hardware import catalog
-from hardware.files import names
-from hardware.money import Price, parse_price
 from hardware.prices import gpu_prices, purchase, rental, running
+from hardware.reading.files import names
+from hardware.reading.money import Price, parse_price
 from hardware.reliability import checkpoints, interruptions
 
 QUOTED = [name for name in names("prices") if name != "running"]

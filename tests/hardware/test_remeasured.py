@@ -9,7 +9,7 @@ import pytest
 from each import each
 
 from hardware.calibration import calibration
-from hardware.files import CatalogError
+from hardware.reading.files import CatalogError
 from hardware.remeasured import remeasured
 
 H200 = calibration("h200-sxm-141gb")

@@ -6,7 +6,7 @@ import pytest
 from hugging_face import NAMES, ours, small, theirs, torch
 
 from planner.models import preset
-from planner.models.linears import linears
+from planner.models.layers.linears import linears
 
 pytestmark = pytest.mark.oracle
 

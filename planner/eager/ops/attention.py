@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from planner.eager.engine.storage import BF16, BOOL, F32, I64, Tensor
+from planner.eager.engine.tape import Tape, kept, needs
 from planner.eager.ops.pointwise import add, dropout, scale, softmax, tanh, to
 from planner.eager.ops.products import batched, cast
 from planner.eager.ops.views import contiguous, repeat_heads, transpose
-from planner.eager.storage import BF16, BOOL, F32, I64, Tensor
-from planner.eager.tape import Tape, kept, needs
 
 Grad = Tensor | None
 FLASH_HEAD = 256

@@ -8,8 +8,8 @@ all_gather_tensor, reduce_scatter_tensor).
 
 from __future__ import annotations
 
-from planner.eager.storage import Tensor
-from planner.eager.tape import kept
+from planner.eager.engine.storage import Tensor
+from planner.eager.engine.tape import kept
 
 
 def _gathered(x: Tensor, t: int) -> Tensor:

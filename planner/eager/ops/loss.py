@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.eager.storage import F32, Tensor
+from planner.eager.engine.storage import F32, Tensor
 
 Grad = Tensor | None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.eager.storage import BOOL, Tensor
+from planner.eager.engine.storage import BOOL, Tensor
 
 
 def causal_mask(embedded: Tensor, *, additive: bool) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planner.eager.engine.storage import F32, Tensor
 from planner.eager.ops.pointwise import (
     mean_last,
     mul,
@@ -10,7 +11,6 @@ from planner.eager.ops.pointwise import (
     shift,
     to,
 )
-from planner.eager.storage import F32, Tensor
 
 Grad = Tensor | None
 

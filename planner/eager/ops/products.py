@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
+from planner.eager.engine.storage import BF16, F32, Tensor
+from planner.eager.engine.tape import kept
 from planner.eager.ops.pointwise import to
 from planner.eager.ops.views import reshape
-from planner.eager.storage import BF16, F32, Tensor
-from planner.eager.tape import kept
 
 Grad = Tensor | None
 

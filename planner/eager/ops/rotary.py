@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from planner.eager.engine.storage import F32, Tensor
 from planner.eager.ops.pointwise import add, mul, scale, to
 from planner.eager.ops.views import cat, narrow
-from planner.eager.storage import F32, Tensor
 
 Angles = tuple[Tensor, Tensor]
 

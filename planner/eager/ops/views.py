@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.eager.storage import Shape, Tensor, view_strides
+from planner.eager.engine.storage import Shape, Tensor, view_strides
 
 Grad = Tensor | None
 

@@ -3,7 +3,7 @@
 from planner.frameworks.accelerate.limits import LIMITS
 from planner.frameworks.accelerate.recipe import RECIPE
 from planner.frameworks.profiles import read_options, read_profile, writers
-from planner.specs.framework import Framework
+from planner.specs.frameworks.framework import Framework
 
 FRAMEWORK = Framework(
     name="accelerate",

@@ -1,6 +1,6 @@
 """Layouts and formats that a launch file of accelerate can express."""
 
-from planner.specs.limits import Limits
+from planner.specs.frameworks.limits import Limits
 
 LIMITS = Limits(
     zero_stages=(0, 2, 3),

@@ -8,7 +8,7 @@ from planner.frameworks.profiles import (
     read_switches,
     writers,
 )
-from planner.specs.framework import Framework
+from planner.specs.frameworks.framework import Framework
 
 FRAMEWORK = Framework(
     name="deepspeed",

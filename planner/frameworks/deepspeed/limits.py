@@ -1,6 +1,6 @@
 """Layouts and formats that ds_config.json and its training script can express."""
 
-from planner.specs.limits import Limits
+from planner.specs.frameworks.limits import Limits
 
 LIMITS = Limits(
     zero_stages=(0, 1, 2, 3),

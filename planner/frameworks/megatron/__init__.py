@@ -9,7 +9,7 @@ from planner.frameworks.profiles import (
     read_switches,
     writers,
 )
-from planner.specs.framework import Framework
+from planner.specs.frameworks.framework import Framework
 
 FRAMEWORK = Framework(
     name="megatron",

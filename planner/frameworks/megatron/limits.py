@@ -1,8 +1,8 @@
 """Layouts and formats that Megatron-LM's arguments can express."""
 
 from planner.frameworks.profiles import read_modules
-from planner.specs.limits import Limits
-from planner.specs.recompute import combinations_of
+from planner.specs.frameworks.limits import Limits
+from planner.specs.layouts.recompute import combinations_of
 
 LIMITS = Limits(
     zero_stages=(0, 1),

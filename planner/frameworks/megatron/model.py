@@ -6,8 +6,8 @@ from planner.frameworks.megatron.families import activation_of, activations, fam
 from planner.frameworks.megatron.rotation import rotary_lacks
 from planner.models.architecture import Architecture
 from planner.models.asked import Asked
-from planner.models.blocks import LayerKind, Mlp, Moe
-from planner.specs.lacks import Lack
+from planner.models.layers.blocks import LayerKind, Mlp, Moe
+from planner.specs.frameworks.lacks import Lack
 
 
 def model_lacks(asked: Asked) -> Iterator[Lack]:

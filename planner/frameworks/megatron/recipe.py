@@ -1,9 +1,9 @@
 """States, activations and buffers that Megatron-Core keeps in memory."""
 
 from planner.frameworks.profiles import read_modules
-from planner.specs.framework import Recipe
-from planner.specs.recompute import SAVED_TENSORS, RecomputeKind
-from planner.specs.states import StateBytes
+from planner.specs.frameworks.framework import Recipe
+from planner.specs.frameworks.states import StateBytes
+from planner.specs.layouts.recompute import SAVED_TENSORS, RecomputeKind
 
 _EVERYTHING = dict.fromkeys(SAVED_TENSORS, 1.0)
 

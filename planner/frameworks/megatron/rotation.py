@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from planner.models.asked import Asked
-from planner.models.blocks import LatentAttention
-from planner.models.rotary import scaling_of
+from planner.models.layers.blocks import LatentAttention
+from planner.models.layers.rotary import scaling_of
 
 LLAMA3 = {
     "low_freq_factor": 1.0,

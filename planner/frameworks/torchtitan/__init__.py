@@ -9,7 +9,7 @@ from planner.frameworks.profiles import (
 )
 from planner.frameworks.torchtitan.limits import LIMITS
 from planner.frameworks.torchtitan.recipe import RECIPE
-from planner.specs.framework import Framework
+from planner.specs.frameworks.framework import Framework
 
 FRAMEWORK = Framework(
     name="torchtitan",

@@ -1,6 +1,6 @@
 """Layouts and formats that torchtitan's configuration can express."""
 
-from planner.specs.limits import Limits
+from planner.specs.frameworks.limits import Limits
 
 LIMITS = Limits(
     zero_stages=(2, 3),

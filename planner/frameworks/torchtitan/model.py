@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from planner.frameworks.torchtitan.families import Builder, families
 from planner.models.architecture import Architecture
 from planner.models.asked import Asked
-from planner.models.blocks import Attention, LatentAttention, LayerKind, Moe
-from planner.models.rotary import scaling_of
-from planner.specs.lacks import Lack
+from planner.models.layers.blocks import Attention, LatentAttention, LayerKind, Moe
+from planner.models.layers.rotary import scaling_of
+from planner.specs.frameworks.lacks import Lack
 
 
 def model_lacks(asked: Asked) -> Iterator[Lack]:

@@ -1,8 +1,8 @@
 """States, activations and buffers that torchtitan keeps in memory."""
 
-from planner.specs.framework import Recipe
-from planner.specs.recompute import SAVED_TENSORS, RecomputeKind
-from planner.specs.states import StateBytes
+from planner.specs.frameworks.framework import Recipe
+from planner.specs.frameworks.states import StateBytes
+from planner.specs.layouts.recompute import SAVED_TENSORS, RecomputeKind
 
 KINDS = {
     "none": RecomputeKind(name="none", keeps=dict.fromkeys(SAVED_TENSORS, 1.0)),

@@ -5,7 +5,7 @@ from typing import Any
 
 from planner.launch.brief import Brief, LaunchFile, Program
 from planner.launch.target import Launcher
-from planner.specs.escape import yaml_text
+from planner.specs.reading.escape import yaml_text
 
 TRAIN_JOB, JOB_SET = "trainjob.yaml", "jobset.yaml"
 RESOURCE = {

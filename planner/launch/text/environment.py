@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from hardware.catalog import Cluster
-from hardware.yaml_text import parse_yaml
+from hardware.reading.yaml_text import parse_yaml
 from planner.launch.brief import Brief, Program, Variable
 
 FILE = Path(__file__).with_name("environment.yaml")

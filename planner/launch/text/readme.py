@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from planner.launch.brief import Brief, LaunchFile, Program
 from planner.launch.target import Launcher, Target
 from planner.launch.text.render import render
-from planner.specs.layout_text import field_rows
+from planner.specs.layouts.layout_text import field_rows
 
 WHAT = {
     "launch.sh": "starts the ranks of one node",

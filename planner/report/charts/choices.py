@@ -12,8 +12,8 @@ from planner.report.charts.look import (
     rounded,
     wrapped,
 )
-from planner.specs.explanation import FrontPoint, Neighbour, Sensitivity
-from planner.specs.layout_text import short_layout
+from planner.specs.answer.explanation import FrontPoint, Neighbour, Sensitivity
+from planner.specs.layouts.layout_text import short_layout
 
 _TALLER = 8
 

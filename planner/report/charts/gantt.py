@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from planner.report.charts.look import Figure, Legend, Trace, axis, layout, rounded
-from planner.report.timeline import Span, Timeline, Wait
+from planner.report.charts.timeline import Span, Timeline, Wait
 
 MOST_DRAWN = 2_400
 """Operations of a step that is drawn whole. [1]"""

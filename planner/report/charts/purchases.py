@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from planner.comparison.answer import CandidateAnswer, Extra, FrontPoint
-from planner.comparison.words import days, money
+from planner.comparison.vocabulary import days, money
 from planner.report.charts.look import (
     ROW,
     Figure,
@@ -16,7 +16,7 @@ from planner.report.charts.look import (
     rounded,
     wrapped,
 )
-from planner.specs.estimate import Interval
+from planner.specs.answer.estimate import Interval
 
 PALETTE = (
     "compute",

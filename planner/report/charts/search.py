@@ -14,7 +14,7 @@ from planner.report.charts.look import (
     rounded,
     wrapped,
 )
-from planner.specs.result import Result
+from planner.specs.answer.result import Result
 
 TRAIL_LEGEND: Legend = (
     ("best step found", "compute"),

@@ -11,9 +11,14 @@ from planner.report.charts.look import (
     layout,
     rounded,
 )
+from planner.report.charts.timeline import Timeline, time_by_rank
 from planner.report.tables import CATEGORIES
-from planner.report.timeline import Timeline, time_by_rank
-from planner.specs.estimate import Estimate, MemoryEstimate, StageMemory, TimeBreakdown
+from planner.specs.answer.estimate import (
+    Estimate,
+    MemoryEstimate,
+    StageMemory,
+    TimeBreakdown,
+)
 
 SHORT = {
     "compute": "kernels",

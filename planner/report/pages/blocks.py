@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from planner.report.charts.look import Figure, Legend
-from planner.report.racks import Rack
-from planner.report.sheets import Sheet
+from planner.report.pages.racks import Rack
+from planner.report.pages.sheets import Sheet
 
 
 @dataclass

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from planner.comparison.answer import CandidateAnswer, Comparison
-from planner.comparison.words import days, money
+from planner.comparison.vocabulary import days, money
 from planner.report.charts.purchases import (
     NEXT_LEGEND,
     candidate_legend,
@@ -23,9 +23,9 @@ from planner.report.pages.blocks import (
     Table,
     Tile,
 )
+from planner.report.pages.sheets import Sheet
 from planner.report.run import run_rows
-from planner.report.sheets import Sheet
-from planner.specs.layout_text import short_layout
+from planner.specs.layouts.layout_text import short_layout
 
 _MEASURES = {
     "time": "Time to train",

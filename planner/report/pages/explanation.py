@@ -28,9 +28,9 @@ from planner.report.pages.parts import (
     tiles,
 )
 from planner.report.pages.plan import front_parts, tie_parts
-from planner.report.sheets import Sheet
-from planner.specs.explanation import Change, Explained, Judgement
-from planner.specs.layout_text import layout_rows, short_layout
+from planner.report.pages.sheets import Sheet
+from planner.specs.answer.explanation import Change, Explained, Judgement
+from planner.specs.layouts.layout_text import layout_rows, short_layout
 
 
 def explanation_page(answer: Explained, workload: Workload, title: Heading) -> Page:

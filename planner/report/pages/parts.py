@@ -12,6 +12,7 @@ from planner.report.charts.shares import (
     step_causes,
     waterfall,
 )
+from planner.report.charts.timeline import Timeline, timeline, too_long
 from planner.report.heading import Heading
 from planner.report.pages.blocks import (
     Block,
@@ -24,15 +25,21 @@ from planner.report.pages.blocks import (
     Table,
     Tile,
 )
-from planner.report.racks import Ranks, hosted, level_names, picture, reaches, shares
-from planner.report.sheets import Sheet
-from planner.report.sources import constants_sheet, source_sheets
+from planner.report.pages.racks import (
+    Ranks,
+    hosted,
+    level_names,
+    picture,
+    reaches,
+    shares,
+)
+from planner.report.pages.sheets import Sheet
+from planner.report.pages.sources import constants_sheet, source_sheets
 from planner.report.tables import CATEGORIES, verdict_line
-from planner.report.timeline import Timeline, timeline, too_long
-from planner.specs.estimate import Estimate, MemoryEstimate, Verdict
-from planner.specs.layout import Layout
-from planner.specs.layout_text import layout_rows
-from planner.specs.result import RankedPlan
+from planner.specs.answer.estimate import Estimate, MemoryEstimate, Verdict
+from planner.specs.answer.result import RankedPlan
+from planner.specs.layouts.layout import Layout
+from planner.specs.layouts.layout_text import layout_rows
 
 MOODS: dict[Verdict, str] = {"fits": "good", "at-risk": "warn", "oom": "bad"}
 """Verdict to the colour of its tile. [text]"""

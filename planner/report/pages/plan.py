@@ -28,12 +28,12 @@ from planner.report.pages.parts import (
     plan_sections,
     tiles,
 )
-from planner.report.sheets import Sheet
+from planner.report.pages.sheets import Sheet
 from planner.report.text import certificate
 from planner.report.ties import tie_sentences
-from planner.specs.explanation import FrontPoint
-from planner.specs.layout_text import plan_difference, short_layout
-from planner.specs.result import RankedPlan, Result, Tie
+from planner.specs.answer.explanation import FrontPoint
+from planner.specs.answer.result import RankedPlan, Result, Tie
+from planner.specs.layouts.layout_text import plan_difference, short_layout
 
 
 @dataclass(frozen=True)

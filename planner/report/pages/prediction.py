@@ -11,8 +11,8 @@ from planner.report.pages.parts import (
     plan_sections,
     tiles,
 )
-from planner.specs.layout_text import short_layout
-from planner.specs.result import RankedPlan
+from planner.specs.answer.result import RankedPlan
+from planner.specs.layouts.layout_text import short_layout
 
 
 def prediction_page(

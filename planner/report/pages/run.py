@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from planner.report.pages.blocks import Block, Facts, Notes, Page, Section, Table, Tile
+from planner.report.pages.sheets import Sheet
 from planner.report.run import PARTS, run_rows, stretch_rows
-from planner.report.sheets import Sheet
-from planner.specs.run import Run
+from planner.specs.answer.run import Run
 
 _DAY = 86400.0
 

@@ -7,10 +7,10 @@ from strategies import small_job
 
 from benchmarks.search.growth import AXES, GPUS, LAYERS, cases, exponent, point
 from planner.cost.workload import Workload
-from planner.resolve import resolve
+from planner.job.resolve import resolve
 from planner.search.incumbents import Incumbents
 from planner.search.variant import BestFirst
-from planner.specs.read import read_spec
+from planner.specs.reading.read import read_spec
 from planner.specs.search import SearchSpec
 
 NODES = (2, 8, 32)

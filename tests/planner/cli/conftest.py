@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.specs.estimate import (
+from planner.specs.answer.estimate import (
     ByConvention,
     Estimate,
     Interval,
@@ -10,15 +10,15 @@ from planner.specs.estimate import (
     StageMemory,
     TimeBreakdown,
 )
-from planner.specs.layout import Layout, Stage
-from planner.specs.result import (
+from planner.specs.answer.result import (
     Explanation,
     Objective,
     RankedPlan,
     Result,
     SearchReport,
 )
-from planner.specs.uncertainty import Band
+from planner.specs.answer.uncertainty import Band
+from planner.specs.layouts.layout import Layout, Stage
 
 BREAKDOWN = TimeBreakdown(compute=6.0, tp_comm=1.5, bubble=1.0, dp_comm=0.5)
 

@@ -14,7 +14,7 @@ from typer.testing import Result as Run
 from planner import __version__
 from planner.cli import app
 from planner.errors import InfeasibleError, PlannerError, UnsupportedPlanError
-from planner.specs.result import Plan, Result
+from planner.specs.answer.result import Plan, Result
 
 JOB = "llama-3.1-405b-16k-h100"
 
@@ -32,7 +32,7 @@ def searched(monkeypatch: pytest.MonkeyPatch, result: Result) -> dict[str, Any]:
         asked.update(options, workloads=workloads)
         return asked.get("answer", result)
 
-    monkeypatch.setattr("planner.cli.plan.optimize", optimize)
+    monkeypatch.setattr("planner.cli.commands.plan.optimize", optimize)
     return asked
 
 
@@ -45,7 +45,7 @@ def priced(monkeypatch: pytest.MonkeyPatch, result: Result) -> list[Any]:
         asked.extend(arguments)
         return result.plans[1]
 
-    monkeypatch.setattr("planner.cli.predict.price", price)
+    monkeypatch.setattr("planner.cli.commands.predict.price", price)
     return asked
 
 
@@ -146,7 +146,7 @@ def test_an_error_has_its_exit_code(
     def optimize(*_: object, **__: object) -> Result:
         raise error
 
-    monkeypatch.setattr("planner.cli.plan.optimize", optimize)
+    monkeypatch.setattr("planner.cli.commands.plan.optimize", optimize)
     done = run("plan", JOB)
     assert done.exit_code == code
     assert said in done.stderr
@@ -155,7 +155,7 @@ def test_an_error_has_its_exit_code(
 
 def test_a_traceback_is_there_for_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLANNER_DEBUG", "1")
-    monkeypatch.setattr("planner.cli.plan.optimize", None)
+    monkeypatch.setattr("planner.cli.commands.plan.optimize", None)
     assert "Traceback" in run("plan", JOB).stderr
 
 

@@ -11,7 +11,7 @@ from typer.testing import Result as Run
 
 from planner.cli import app
 from planner.comparison.entries import purchases
-from planner.specs.read import read_mapping
+from planner.specs.reading.read import read_mapping
 
 BAD_INPUT, OUT_OF_TIME = 2, 4
 FIXED = [{**candidate, "nodes": 1} for candidate in CANDIDATES]

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from planner.cli import app
-from planner.specs.explanation import Explained
+from planner.specs.answer.explanation import Explained
 
 CARDS = "configs/jobs/llama-2-7b-4-rtx-4090.yaml"
 """Full training of 7B on four cards of 24 GiB; nothing fits."""

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from planner import case
 from planner.cli.app import app
 from planner.cli.jobs import load
 from planner.cli.phases import phases_of
 from planner.cost.workload import Workload
+from planner.job import case
 
 ROOT = Path(__file__).resolve().parents[3]
 JOB = ROOT / "configs" / "jobs" / "tiny-llama-2-a6000.yaml"

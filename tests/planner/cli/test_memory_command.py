@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from typer.testing import Result as Run
 
 from planner.cli import app
-from planner.cost.table import CostTable, fill_table
+from planner.cost.table.table import CostTable, fill_table
 
 LORA = {
     "model": "llama-3.1-8b",
@@ -148,7 +148,7 @@ def test_an_answer_prices_few_tables(
         filled.append(len(args[1]))
         return fill_table(*args, **kwargs)
 
-    for module in ("planner.frugal", "planner.cost.mixed"):
+    for module in ("planner.capacity.leanest", "planner.cost.table.mixed"):
         monkeypatch.setattr(f"{module}.fill_table", counted)
     file = job if isinstance(job, str) else written(tmp_path, job)
     done = CliRunner().invoke(app, ["memory", file, "--json", "-"])

@@ -8,10 +8,10 @@ from typer.testing import CliRunner
 
 from planner.cli.app import app
 from planner.errors import UnsupportedPlanError
+from planner.job.resolve import resolve
 from planner.launch import emit_own, plan_file, read_plan
-from planner.predict import predict
-from planner.resolve import resolve
-from planner.specs.read import read_spec
+from planner.prediction.predict import predict
+from planner.specs.reading.read import read_spec
 
 ROOT = Path(__file__).resolve().parents[3]
 JOB = str(ROOT / "configs" / "jobs" / "tiny-llama-2-a6000.yaml")

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from typer.testing import Result as Run
 
 from planner.cli import app
-from planner.specs.result import Result
+from planner.specs.answer.result import Result
 
 JOB = "llama-3.1-405b-16k-h100"
 
@@ -26,7 +26,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, result: Result) -> dict[str, Any]:
         options.update(given)
         return result
 
-    monkeypatch.setattr("planner.cli.plan.optimize", optimize)
+    monkeypatch.setattr("planner.cli.commands.plan.optimize", optimize)
     return options
 
 

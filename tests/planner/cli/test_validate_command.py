@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 from typer.testing import Result as Run
 
 from planner.cli import app
-from planner.evidence.outcome import Outcome
-from planner.evidence.validation import Validation, validation
+from planner.evidence.accuracy.outcome import Outcome
+from planner.evidence.accuracy.validation import Validation, validation
 
 LOG = """
  iteration 1/ 9 | elapsed time per iteration (ms): 90000.0 |
@@ -38,7 +38,9 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> Validation:
             )
         ]
     )
-    monkeypatch.setattr("planner.cli.validate.price_rows", lambda *_, **__: made)
+    monkeypatch.setattr(
+        "planner.cli.commands.validate.price_rows", lambda *_, **__: made
+    )
     return made
 
 

@@ -8,10 +8,10 @@ import pytest
 from purchases import JOB, up_to, written
 
 from planner.comparison.answer import Comparison, Effort
-from planner.comparison.choice import choose
+from planner.comparison.candidates.known import Counts
+from planner.comparison.candidates.plan_cache import Planned
+from planner.comparison.choice.choice import choose
 from planner.comparison.flow import compare
-from planner.comparison.known import Counts
-from planner.comparison.planned import Planned
 from planner.comparison.read import Asking, Sweep, read_sweep
 from planner.comparison.store import Store
 from planner.errors import BadInputError

@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 from purchases import JOB, written
 
 from planner.comparison.answer import CandidateAnswer, Effort
-from planner.comparison.candidate import plan_candidate
-from planner.comparison.counts import sensible_counts
-from planner.comparison.known import Counts
-from planner.comparison.least import Floor
+from planner.comparison.candidates.candidate import plan_candidate
+from planner.comparison.candidates.counts import sensible_counts
+from planner.comparison.candidates.known import Counts
+from planner.comparison.candidates.least import Floor
+from planner.comparison.candidates.task import Task
 from planner.comparison.read import Asking, read_sweep
-from planner.comparison.task import Task
 from planner.economics import Planned as Phase
 from planner.economics import run_of
 from planner.errors import BadInputError
-from planner.optimize import optimize
+from planner.planning.optimize import optimize
+from planner.specs.answer.run import Run
 from planner.specs.job import JobSpec
-from planner.specs.run import Run
 
 MOST = 9
 BATCH = 512

@@ -8,15 +8,15 @@ from strategies import small_job
 from whole_fleet import groups_on
 
 from hardware.nccl import nccl
-from planner.cost.collectives import (
+from planner.cost.meshes import Floats, Groups, Ints
+from planner.cost.network.collectives import (
     Fabric,
     all_gather_time,
     all_reduce_time,
     all_to_all_time,
     fabric,
 )
-from planner.cost.meshes import Floats, Groups, Ints
-from planner.cost.tuner import ring_latency, tree_latency
+from planner.cost.network.tuner import ring_latency, tree_latency
 from planner.specs.search import SearchSpec
 
 TIMES = (all_gather_time, all_reduce_time, all_to_all_time)

@@ -6,16 +6,21 @@ from dataclasses import replace
 import pytest
 from strategies import framework, small_job
 
-from planner.cost.estimate import flops_per_token
 from planner.cost.meshes import Meshes
-from planner.cost.owned import Owned, embedding_owned, head_owned, layer_owned
+from planner.cost.parameters.rank_parameters import (
+    Owned,
+    embedding_owned,
+    head_owned,
+    layer_owned,
+)
+from planner.cost.parameters.states import state_bytes
 from planner.cost.pricing import Pricing
-from planner.cost.states import state_bytes
-from planner.methods import frozen_model
+from planner.estimate.estimate import flops_per_token
+from planner.job.methods import frozen_model
 from planner.models import preset
-from planner.predict import predict
-from planner.specs.estimate import Estimate
-from planner.specs.layout import PartialLayout
+from planner.prediction.predict import predict
+from planner.specs.answer.estimate import Estimate
+from planner.specs.layouts.layout import PartialLayout
 from planner.specs.search import SearchSpec
 from planner.specs.training import TrainingSpec
 from planner.verify.plan import violations

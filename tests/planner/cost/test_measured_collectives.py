@@ -10,14 +10,14 @@ import yaml
 from strategies import small_job
 from whole_fleet import groups_on
 
-from planner.cost.collectives import (
+from planner.cost.meshes import Floats, Groups
+from planner.cost.network.collectives import (
     Fabric,
     all_gather_time,
     all_reduce_time,
     all_to_all_time,
     fabric,
 )
-from planner.cost.meshes import Floats, Groups
 from planner.specs.search import SearchSpec
 
 CURVES: list[dict[str, Any]] = yaml.safe_load(

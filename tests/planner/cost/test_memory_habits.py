@@ -6,26 +6,26 @@ import numpy as np
 import pytest
 from strategies import framework, small_job
 
-from planner.cost.activations import saved_bytes, score_bytes
-from planner.cost.context import Context
-from planner.cost.ends import embedding_end
-from planner.cost.meshes import Meshes
-from planner.cost.optimizers import moment_bytes
-from planner.cost.owned import layer_owned, padded_vocab
-from planner.cost.pricing import Pricing
-from planner.cost.room import (
+from planner.cost.memory.activations import saved_bytes, score_bytes
+from planner.cost.memory.buffers import (
     buffer_bytes,
     device_bytes,
     head_buffers,
     layer_buffers,
     root_bytes,
 )
-from planner.cost.states import (
+from planner.cost.meshes import Meshes
+from planner.cost.parameters.optimizers import moment_bytes
+from planner.cost.parameters.rank_parameters import layer_owned, padded_vocab
+from planner.cost.parameters.states import (
     held_bytes,
     optimizer_time,
     state_bytes,
 )
-from planner.cost.weights import linear_weights, newton_schulz_flops
+from planner.cost.parameters.weights import linear_weights, newton_schulz_flops
+from planner.cost.pricing import Pricing
+from planner.cost.time.columns import Context
+from planner.cost.time.ends import embedding_end
 from planner.frameworks.stacks import with_stack
 from planner.models import preset
 from planner.specs.search import SearchSpec

@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 from strategies import framework, small_job
 
-from planner.cost.hosts import host_update_time
+from planner.cost.network.offload_copies import host_update_time
 from planner.cost.pricing import Pricing
 from planner.errors import BadInputError
 from planner.frameworks.stacks import with_stack
-from planner.predict import predict
-from planner.specs.estimate import Estimate, StageMemory
-from planner.specs.layout import Offload, PartialLayout
+from planner.prediction.predict import predict
+from planner.specs.answer.estimate import Estimate, StageMemory
+from planner.specs.layouts.layout import Offload, PartialLayout
 from planner.specs.search import SearchSpec
 from planner.specs.training import TrainingSpec
 from planner.verify.plan import violations

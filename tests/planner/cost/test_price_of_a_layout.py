@@ -9,12 +9,12 @@ import pytest
 
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
-from planner.predict import complete
-from planner.report.sources import source_sheets
-from planner.resolve import resolve
-from planner.specs.formats import CommDtype
+from planner.job.resolve import resolve
+from planner.prediction.predict import complete
+from planner.report.pages.sources import source_sheets
 from planner.specs.job import JobSpec
-from planner.specs.layout import Layout, Offload, PartialLayout
+from planner.specs.layouts.formats import CommDtype
+from planner.specs.layouts.layout import Layout, Offload, PartialLayout
 
 FLEET = {
     "pools": [

@@ -6,20 +6,20 @@ import numpy as np
 import pytest
 from strategies import small_job
 
-from planner.cost.activations import kept_bytes, transient_bytes
-from planner.cost.context import Context
-from planner.cost.estimate import _again
-from planner.cost.exchange import tensor_exchange
-from planner.cost.experts import expert_exchange
 from planner.cost.kernels import memory_time
-from planner.cost.layers import gemm_times, layer_time
+from planner.cost.memory.activations import kept_bytes, transient_bytes
+from planner.cost.memory.recompute_modules import combinations, is_known
 from planner.cost.meshes import Meshes
-from planner.cost.modules import combinations, is_known
 from planner.cost.pricing import Pricing
-from planner.cost.recompute import launch_share
+from planner.cost.time.columns import Context
+from planner.cost.time.exchange import tensor_exchange
+from planner.cost.time.experts import expert_exchange
+from planner.cost.time.layers import gemm_times, layer_time
+from planner.cost.time.recompute import launch_share
+from planner.estimate.estimate import _again
 from planner.models import preset
-from planner.models.blocks import LayerKind
-from planner.specs.recompute import combination, combinations_of
+from planner.models.layers.blocks import LayerKind
+from planner.specs.layouts.recompute import combination, combinations_of
 from planner.specs.search import SearchSpec
 from planner.specs.training import TrainingSpec
 

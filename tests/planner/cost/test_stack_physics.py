@@ -8,9 +8,6 @@ import pytest
 from strategies import small_job
 from whole_fleet import groups_on
 
-from planner.cost.collectives import all_gather_time, fabric
-from planner.cost.context import Context, Parts
-from planner.cost.exchange import GemmTimes, core_times, tensor_exchange
 from planner.cost.kernels import (
     cast_time,
     gemm_rate,
@@ -19,16 +16,19 @@ from planner.cost.kernels import (
     stream_rate,
     unfused_time,
 )
-from planner.cost.launch import launched
-from planner.cost.layers import gemm_times, layer_time
 from planner.cost.meshes import Meshes
-from planner.cost.owned import Owned, layer_owned
+from planner.cost.network.collectives import all_gather_time, fabric
+from planner.cost.parameters.rank_parameters import Owned, layer_owned
+from planner.cost.parameters.states import DataGroups, gather_time
 from planner.cost.pricing import Pricing
-from planner.cost.states import DataGroups, gather_time
-from planner.cost.transfers import sharded_parts
+from planner.cost.time.columns import Context, Parts
+from planner.cost.time.exchange import GemmTimes, core_times, tensor_exchange
+from planner.cost.time.host_launch import launched
+from planner.cost.time.layers import gemm_times, layer_time
+from planner.cost.time.transfers import sharded_parts
 from planner.models import preset
-from planner.predict import predict
-from planner.specs.layout import PartialLayout
+from planner.prediction.predict import predict
+from planner.specs.layouts.layout import PartialLayout
 from planner.specs.search import SearchSpec
 from planner.specs.training import LoraSpec, TrainingSpec
 

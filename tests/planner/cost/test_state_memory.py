@@ -10,11 +10,11 @@ from strategies import framework, small_job
 from tiny_models import TINY_MIXTRAL
 
 from planner.cost.meshes import Meshes
-from planner.cost.owned import Owned, layer_owned
+from planner.cost.parameters.rank_parameters import Owned, layer_owned
+from planner.cost.parameters.states import state_bytes
 from planner.cost.pricing import Pricing
-from planner.cost.states import state_bytes
+from planner.specs.frameworks.states import StateBytes
 from planner.specs.search import SearchSpec
-from planner.specs.states import StateBytes
 
 GB = 1e9
 ZERO_PAPER = {

@@ -9,21 +9,21 @@ from hypothesis import given, settings
 from strategies import framework, jobs, small_job
 from tiny_models import FAMILIES
 
-from planner.cost.context import Context
-from planner.cost.ends import embedding_end, head_end
-from planner.cost.gradients import (
+from planner.cost.kernels import gemm_rate, gemm_time
+from planner.cost.meshes import Meshes
+from planner.cost.pricing import Pricing
+from planner.cost.table.table import fill_table
+from planner.cost.time.columns import Context
+from planner.cost.time.ends import embedding_end, head_end
+from planner.cost.time.gradients import (
     gemm_shape,
     layer_pending_bytes,
     layer_weight_time,
 )
-from planner.cost.kernels import gemm_rate, gemm_time
-from planner.cost.layers import layer_time
-from planner.cost.meshes import Meshes
-from planner.cost.pricing import Pricing
-from planner.cost.table import fill_table
-from planner.methods import frozen_model
+from planner.cost.time.layers import layer_time
+from planner.job.methods import frozen_model
 from planner.models import preset
-from planner.search.space import enumerate_space
+from planner.search.space.space import enumerate_space
 from planner.specs.search import SearchSpec
 from planner.specs.training import TrainingSpec
 

@@ -1,5 +1,7 @@
 """Which reshapes are views and which copy."""
 
+from planner.eager.engine.storage import BF16, Tensor
+from planner.eager.engine.tape import Tape
 from planner.eager.ops.attention import sdpa
 from planner.eager.ops.views import (
     cat,
@@ -10,8 +12,6 @@ from planner.eager.ops.views import (
     split,
     transpose,
 )
-from planner.eager.storage import BF16, Tensor
-from planner.eager.tape import Tape
 
 
 def heads(tape: Tape, batch: int, count: int = 4) -> Tensor:

@@ -6,7 +6,7 @@ import pytest
 
 from planner.cli.jobs import load
 from planner.economics import Stretch
-from planner.predict import predict
+from planner.prediction.predict import predict
 
 
 def priced(job: str, *assignments: str) -> Stretch:

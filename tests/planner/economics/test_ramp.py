@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from planner.cli.jobs import load
-from planner.cost.estimate import estimate
 from planner.economics import Planned, run_of, stretches_of
 from planner.errors import BadInputError
-from planner.predict import predict
+from planner.estimate.estimate import estimate
+from planner.prediction.predict import predict
 from planner.specs.economics import EconomicsSpec
-from planner.specs.layout import Offload, PartialLayout
-from planner.specs.read import read_layout, read_spec
+from planner.specs.layouts.layout import Offload, PartialLayout
+from planner.specs.reading.read import read_layout, read_spec
 
 JOB = Path("llama-3-8b-8-a100")
 LAYOUT = read_layout("tp=2,dp=4,micro_batch=1,zero_stage=1,recompute=full")

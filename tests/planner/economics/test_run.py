@@ -5,11 +5,15 @@ from dataclasses import replace
 import pytest
 
 from hardware.reliability import interruptions
-from planner.cost.goodput import effective_share, lost_fraction, young_daly_interval
 from planner.economics import Stretch, run_terms, whole_run
+from planner.economics.goodput import (
+    effective_share,
+    lost_fraction,
+    young_daly_interval,
+)
+from planner.specs.answer.estimate import Interval
+from planner.specs.answer.run import Run
 from planner.specs.economics import EconomicsSpec
-from planner.specs.estimate import Interval
-from planner.specs.run import Run
 
 DAY, HOUR = 86_400, 3_600
 CARRIED = ("time_to_train_s", "gpu_hours", "energy_mwh", "carbon_t", "interruptions")

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from measured_rows import SAMPLE, MakeRow, changed
 
-from planner.evidence.rows import Reading, Row, read_rows
+from planner.evidence.rows.rows import Reading, Row, read_rows
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from measured_rows import SAMPLE, changed
 from typer.testing import CliRunner
 
 from planner.cli.app import app
-from planner.evidence.blocks import SoftwareBlock
-from planner.evidence.rows import Reading, Row, read_rows
+from planner.evidence.rows.blocks import SoftwareBlock
+from planner.evidence.rows.rows import Reading, Row, read_rows
 
 Read = Callable[..., Reading]
 SOUND = changed(id="sound")
@@ -196,7 +196,7 @@ def test_a_key_with_two_letters_swapped_is_never_kept(
         block = block.setdefault(name, {})
     value = block.pop(key, 1)
     block[odd] = value
-    from planner.evidence.rows import _row  # noqa: PLC0415
+    from planner.evidence.rows.rows import _row  # noqa: PLC0415
 
     told = _row(Path("mine.yaml"), 1, row)
     assert not isinstance(told, Row), odd

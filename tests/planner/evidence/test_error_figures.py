@@ -7,11 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.evidence.accuracy import Errors, accuracy, macro_accuracy
-from planner.evidence.outcome import Outcome
-from planner.evidence.ranking import kendall_tau, macro_ranking, ranking, sweeps
-from planner.evidence.summary import OomCounts, oom_counts, summarise
-from planner.evidence.validation import validation
+from planner.evidence.accuracy.errors import Errors, accuracy, macro_accuracy
+from planner.evidence.accuracy.outcome import Outcome
+from planner.evidence.accuracy.ranking import (
+    kendall_tau,
+    macro_ranking,
+    ranking,
+    sweeps,
+)
+from planner.evidence.accuracy.summary import OomCounts, oom_counts, summarise
+from planner.evidence.accuracy.validation import validation
 
 
 def row(name: str, predicted: float | None = None, **fields: object) -> Outcome:

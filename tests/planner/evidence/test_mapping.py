@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 from measured_rows import MakeRow
 
-from planner.evidence.architectures import architecture_of
-from planner.evidence.cases import Case, case_of
-from planner.evidence.gpus import gpu_named
-from planner.evidence.recompute import stages_of
-from planner.evidence.rows import Row
-from planner.evidence.unsupported import UnsupportedError
-from planner.evidence.words import RecomputeWords
-from planner.models.blocks import LatentAttention, Moe
-from planner.specs.layout import Stage
+from planner.evidence.mapping.architectures import architecture_of
+from planner.evidence.mapping.cases import Case, case_of
+from planner.evidence.mapping.gpus import gpu_named
+from planner.evidence.notes.recompute import stages_of
+from planner.evidence.rows.rows import Row
+from planner.evidence.rows.unsupported import UnsupportedError
+from planner.evidence.rows.vocabulary import RecomputeWords
+from planner.models.layers.blocks import LatentAttention, Moe
+from planner.specs.layouts.layout import Stage
 
 
 @pytest.mark.parametrize(

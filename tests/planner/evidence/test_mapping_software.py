@@ -3,11 +3,11 @@
 import pytest
 from measured_rows import MakeRow
 
-from planner.evidence.cases import case_of
-from planner.evidence.software import stack_rule, table
+from planner.evidence.mapping.cases import case_of
+from planner.evidence.mapping.software import stack_rule, table
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import stack_names
-from planner.specs.framework import Framework
+from planner.specs.frameworks.framework import Framework
 
 
 @pytest.mark.parametrize(

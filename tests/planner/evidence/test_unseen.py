@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from measured_rows import MakeRow
 
-from planner.evidence.cases import Case, case_of
-from planner.evidence.gpus import gpu_named
-from planner.evidence.normalise import normalised
-from planner.evidence.price import price_row
-from planner.evidence.software import stack_rule
+from planner.evidence.accuracy.price import price_row
+from planner.evidence.mapping.cases import Case, case_of
+from planner.evidence.mapping.gpus import gpu_named
+from planner.evidence.mapping.software import stack_rule
+from planner.evidence.rows.normalise import normalised
 
 
 def software(make_row: MakeRow, framework: str, **blocks: Any) -> str:

@@ -7,20 +7,20 @@ from typing import Any
 import pytest
 from strategies import framework, small_job
 
-from planner.cost.activations import counted_bytes, kept_bytes
+from planner.cost.memory.activations import counted_bytes, kept_bytes
+from planner.cost.memory.buffers import head_buffers, root_bytes
 from planner.cost.meshes import Meshes
-from planner.cost.optimizers import moment_bytes
-from planner.cost.owned import layer_owned
+from planner.cost.parameters.optimizers import moment_bytes
+from planner.cost.parameters.rank_parameters import layer_owned
+from planner.cost.parameters.states import late_gradients, state_bytes, waiting_bytes
 from planner.cost.pricing import Pricing
-from planner.cost.room import head_buffers, root_bytes
-from planner.cost.states import late_gradients, state_bytes, waiting_bytes
 from planner.errors import BadInputError
 from planner.frameworks.stacks import with_stack
+from planner.job.resolve import resolve
 from planner.models import preset
-from planner.predict import predict
-from planner.resolve import resolve
+from planner.prediction.predict import predict
 from planner.specs.job import JobSpec
-from planner.specs.layout import PartialLayout
+from planner.specs.layouts.layout import PartialLayout
 from planner.specs.search import SearchSpec
 from planner.specs.training import TrainingSpec
 

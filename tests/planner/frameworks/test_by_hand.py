@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from planner.cost.pricing import Pricing
-from planner.cost.stack import stack_in_force
-from planner.predict import predict
-from planner.resolve import resolve
+from planner.estimate.stack import stack_in_force
+from planner.job.resolve import resolve
+from planner.prediction.predict import predict
 from planner.specs.job import JobSpec
-from planner.specs.read import read_layout, read_spec
+from planner.specs.reading.read import read_layout, read_spec
 
 JOBS = sorted(Path("configs/jobs").glob("*.yaml"))
 

@@ -9,9 +9,9 @@ from tiny_models import TINY_MIXTRAL
 
 from planner.cost.pricing import Pricing
 from planner.frameworks.stacks import with_stack
-from planner.search.space import enumerate_space
-from planner.specs.layout import Offload
-from planner.specs.limits import chosen
+from planner.search.space.space import enumerate_space
+from planner.specs.frameworks.limits import chosen
+from planner.specs.layouts.layout import Offload
 from planner.specs.search import SearchSpec
 
 ROOM = framework("deepspeed")

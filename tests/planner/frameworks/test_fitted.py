@@ -18,8 +18,8 @@ from planner.frameworks.fitted import (
 )
 from planner.frameworks.megatron import FRAMEWORK
 from planner.frameworks.stacks import stack_names
-from planner.specs.deviation import Deviation
-from planner.specs.uncertainty import UNMEASURED, WAITING
+from planner.specs.answer.uncertainty import UNMEASURED, WAITING
+from planner.specs.frameworks.deviation import Deviation
 
 WHOLE = Group(low=0.7, high=1.4, rows=100, sources=9)
 OWN = Group(low=0.9, high=1.1, rows=20, sources=3)

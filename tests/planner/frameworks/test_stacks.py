@@ -7,7 +7,7 @@ import pytest
 from planner.errors import BadInputError
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import read_stack, stack_names, with_stack
-from planner.specs.framework import Framework
+from planner.specs.frameworks.framework import Framework
 
 EVERY = [(room, name) for room in FRAMEWORKS for name in stack_names(room.name)]
 

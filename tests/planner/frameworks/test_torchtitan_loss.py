@@ -8,9 +8,9 @@ from planner.cost.workload import Workload
 from planner.frameworks.stacks import with_stack
 from planner.frameworks.torchtitan import FRAMEWORK
 from planner.frameworks.torchtitan.loss import loss_of
-from planner.resolve import resolve
+from planner.job.resolve import resolve
 from planner.specs.job import JobSpec
-from planner.specs.read import read_spec
+from planner.specs.reading.read import read_spec
 
 JOBS = sorted((Path(__file__).resolve().parents[3] / "configs/jobs").glob("*.yaml"))
 WIDTHS = {"whole": 12, "compiled": 4, "chunked": 1.5}

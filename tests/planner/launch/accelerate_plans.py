@@ -11,13 +11,13 @@ from golden_folders import ROOT
 from pydantic import ValidationError
 
 from planner.frameworks.accelerate.launch.gaps import gaps
+from planner.job.resolve import resolve
 from planner.launch.brief import Brief, Gap
 from planner.launch.read_plan import PlanFile, read_plan
-from planner.predict import predict
-from planner.resolve import resolve
+from planner.prediction.predict import predict
+from planner.specs.answer.result import Plan
 from planner.specs.job import JobSpec
-from planner.specs.layout import Layout, PartialLayout
-from planner.specs.result import Plan
+from planner.specs.layouts.layout import Layout, PartialLayout
 from planner.verify.legality import rule_violations
 
 MODEL = {

@@ -6,12 +6,12 @@ from typing import Any
 
 from many_plans import drawn_stages, many_plans
 
+from planner.job.resolve import resolve
 from planner.launch import PlanFile, read_plan
-from planner.predict import predict
-from planner.resolve import resolve
+from planner.prediction.predict import predict
+from planner.specs.answer.result import Plan
 from planner.specs.job import JobSpec
-from planner.specs.layout import PartialLayout
-from planner.specs.result import Plan
+from planner.specs.layouts.layout import PartialLayout
 
 MODEL: dict[str, Any] = {
     "name": "tiny",

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from planner.launch import read_plan
 from planner.launch.read_plan import PlanFile
-from planner.specs.layout import Layout, even_layers
+from planner.specs.layouts.layout import Layout, even_layers
 from planner.verify.legality import rule_violations
 
 DRAWS = 6000

@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.errors import BadInputError
+from planner.job.resolve import resolve
 from planner.launch.emit import emit
 from planner.launch.importing import read_texts
 from planner.launch.read_plan import PlanFile
 from planner.launch.registry import TARGETS
-from planner.predict import predict
-from planner.resolve import resolve
+from planner.prediction.predict import predict
+from planner.specs.answer.result import Plan
 from planner.specs.job import JobSpec
-from planner.specs.layout import PartialLayout
-from planner.specs.result import Plan
+from planner.specs.layouts.layout import PartialLayout
 
 LAYERS = {"num_hidden_layers": 4, "num_key_value_heads": 4}
 MODELS: dict[str, dict[str, Any]] = {

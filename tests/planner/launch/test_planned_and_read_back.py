@@ -14,16 +14,16 @@ import yaml
 
 from planner.cli.jobs import Job, load
 from planner.errors import BadInputError
+from planner.job.resolve import resolve
 from planner.launch import emit_own, read_plan
 from planner.launch.emit import CHECK, PLAN, README
 from planner.launch.importing import Told, import_spec, read_texts
 from planner.launch.read_plan import PlanFile
-from planner.optimize import optimize
-from planner.predict import complete
-from planner.resolve import resolve
+from planner.planning.optimize import optimize
+from planner.prediction.predict import complete
+from planner.specs.answer.result import Plan
 from planner.specs.job import JobSpec
-from planner.specs.layout import PartialLayout
-from planner.specs.result import Plan
+from planner.specs.layouts.layout import PartialLayout
 
 FRAMEWORKS = ("megatron", "torchtitan", "accelerate", "deepspeed", "any")
 MODELS = (

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import yaml
 
+from planner.job.resolve import resolve
 from planner.launch import emit, read_plan
 from planner.models import preset, preset_names, read_preset
-from planner.predict import predict
-from planner.resolve import resolve
+from planner.prediction.predict import predict
+from planner.specs.answer.result import Plan
 from planner.specs.job import JobSpec
-from planner.specs.layout import PartialLayout
-from planner.specs.result import Plan
+from planner.specs.layouts.layout import PartialLayout
 
 MEANING: dict[str, list[str]] = yaml.safe_load(
     Path(__file__).with_name("meaning.yaml").read_text()

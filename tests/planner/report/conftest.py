@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from planner.cost.workload import Workload
-from planner.predict import predict
-from planner.report.timeline import Timeline, timeline
-from planner.resolve import resolve
-from planner.specs.read import read_layout, read_spec
-from planner.specs.result import RankedPlan
+from planner.job.resolve import resolve
+from planner.prediction.predict import predict
+from planner.report.charts.timeline import Timeline, timeline
+from planner.specs.answer.result import RankedPlan
+from planner.specs.reading.read import read_layout, read_spec
 
 JOB = Path(__file__).parents[3] / "configs/jobs/llama-3-8b-8-a100.yaml"
 LAYOUTS = {

@@ -15,12 +15,12 @@ from planner.comparison.answer import (
     Point,
     Question,
 )
-from planner.comparison.front import front, marked
+from planner.comparison.choice.front import front, marked
 from planner.report.charts.purchases import side_by_side, time_cost
 from planner.report.pages import comparison_page, page_html
-from planner.specs.estimate import Interval
-from planner.specs.result import RankedPlan
-from planner.specs.run import Run, RunCheckpoint, RunCost, RunNodes
+from planner.specs.answer.estimate import Interval
+from planner.specs.answer.result import RankedPlan
+from planner.specs.answer.run import Run, RunCheckpoint, RunCost, RunNodes
 
 DAY = 86400.0
 

@@ -11,8 +11,10 @@ from rich.console import Console
 
 from planner.cost.workload import Workload
 from planner.report import heading
+from planner.report.charts.plots import plots
 from planner.report.charts.search import Moment
 from planner.report.charts.shares import waterfall
+from planner.report.charts.timeline import Timeline, timeline
 from planner.report.pages import (
     Extras,
     Page,
@@ -22,9 +24,7 @@ from planner.report.pages import (
     plan_page,
     prediction_page,
 )
-from planner.report.plots import plots
-from planner.report.timeline import Timeline, timeline
-from planner.specs.explanation import (
+from planner.specs.answer.explanation import (
     Binding,
     Explained,
     FrontPoint,
@@ -34,7 +34,7 @@ from planner.specs.explanation import (
     Relaxation,
     Sensitivity,
 )
-from planner.specs.result import (
+from planner.specs.answer.result import (
     Explanation,
     Objective,
     RankedPlan,

@@ -3,8 +3,7 @@
 import pytest
 
 from planner.report.ties import tie_sentences
-from planner.specs.layout import Layout, Stage
-from planner.specs.result import (
+from planner.specs.answer.result import (
     Explanation,
     Objective,
     Result,
@@ -12,6 +11,7 @@ from planner.specs.result import (
     Tie,
     TiedPlan,
 )
+from planner.specs.layouts.layout import Layout, Stage
 
 
 def plan(rank: int | None, slower: float) -> TiedPlan:

@@ -8,16 +8,16 @@ import pytest
 from plotly.graph_objects import Figure
 from rich.console import Console
 
-from planner.evidence.outcome import Outcome
-from planner.evidence.validation import Validation, validation
-from planner.report.figures import (
+from planner.evidence.accuracy.outcome import Outcome
+from planner.evidence.accuracy.validation import Validation, validation
+from planner.report.pages.figures import (
     error_boxes,
     error_histogram,
     memory_scatter,
     step_scatter,
 )
+from planner.report.pages.validation import validation_page
 from planner.report.validation import validation_report
-from planner.report.validation_page import validation_page
 
 
 def outcome(name: str, **fields: object) -> Outcome:

@@ -11,9 +11,9 @@ from strategies import small_job
 from tiny_models import TINY_MIXTRAL
 
 from planner.cost.pricing import Pricing
+from planner.job.variants import variants
 from planner.search.best_first import search_all
 from planner.specs.search import SearchSpec
-from planner.variants import variants
 
 ROOT = Path(__file__).resolve().parents[3]
 SURROUNDINGS = (

@@ -7,8 +7,8 @@ from strategies import small_job
 from planner.cost.pricing import Pricing
 from planner.search import first_tier
 from planner.search.best_first import search_all
-from planner.search.part import FROM_GPUS, parts_of
 from planner.search.stop import Stop
+from planner.search.warm_start import FROM_GPUS, parts_of
 from planner.specs.search import SearchSpec
 
 
@@ -28,7 +28,7 @@ def test_the_part_is_the_default_space(
     job: Pricing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same job but for its space."""
-    monkeypatch.setattr("planner.search.part.FROM_GPUS", 1)
+    monkeypatch.setattr("planner.search.warm_start.FROM_GPUS", 1)
 
     (part,) = parts_of([job])
 
@@ -92,7 +92,7 @@ def test_what_the_part_found_stands_where_time_ends(
     job: Pricing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No time is left for the whole space: its bound, and the part's plans."""
-    monkeypatch.setattr("planner.search.part.FROM_GPUS", 1)
+    monkeypatch.setattr("planner.search.warm_start.FROM_GPUS", 1)
     monkeypatch.setattr("planner.search.best_first.Together.run", only_parts_run())
 
     whole, _, part = search_all([job])

@@ -10,8 +10,8 @@ from memory_by_hand import blocks_at, idle_of, peak_of, peaks_of
 from ortools.sat.python import cp_model as cp
 from strategies import inner_problems, shapes, small_problem
 
-from planner.cost.in_flight import least_in_flight, peak_columns
-from planner.cost.memory_rows import (
+from planner.pipeline.in_flight import least_in_flight, peak_columns
+from planner.pipeline.memory_rows import (
     MemoryRow,
     fits,
     idle_rows,
@@ -19,25 +19,25 @@ from planner.cost.memory_rows import (
     passing_rows,
     rank_blocks,
 )
-from planner.cost.pipeline import Counts, stages_by_rank
+from planner.pipeline.splits import Counts, stages_by_rank
 from planner.schedules import SPLIT, V_SHAPED
-from planner.search.constraints import Constraints
+from planner.search.bounds.memory_bounds import most_layers
 from planner.search.exhaustive import splits
-from planner.search.memory import most_layers
-from planner.search.variables import Variables
+from planner.search.solver.constraints import Constraints
+from planner.search.solver.variables import Variables
 from planner.specs.table import StageCosts
 
 ROOT = Path(__file__).resolve().parents[3]
 READERS = {
-    "planner/cost/in_flight.py": {"Peak", "peaks"},
-    "planner/cost/memory_rows.py": {"PeakColumns", "peak_columns"},
-    "planner/search/bounds.py": {"least_in_flight"},
+    "planner/pipeline/in_flight.py": {"Peak", "peaks"},
+    "planner/pipeline/memory_rows.py": {"PeakColumns", "peak_columns"},
+    "planner/search/bounds/bounds.py": {"least_in_flight"},
 }
 """Modules that read how many micro-batches are in flight, and what they read.
 
 The first tier of bounds has closed forms of many schedules, none of them unrolled.
 """
-SOURCES = ("planner.schedules.inflight", "planner.cost.in_flight")
+SOURCES = ("planner.schedules.inflight", "planner.pipeline.in_flight")
 FACADE = "planner/schedules/__init__.py"
 
 

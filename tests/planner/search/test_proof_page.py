@@ -10,8 +10,8 @@ from rules_in_code import rules
 from whole_jobs import whole_jobs
 
 from planner.cost.pricing import Pricing
+from planner.job.variants import variants
 from planner.search.best_first import search_all
-from planner.variants import variants
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "proof.md").read_text()

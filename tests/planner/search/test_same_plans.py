@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from planner.cost.meshes import Meshes
-from planner.resolve import resolve
+from planner.job.resolve import resolve
+from planner.job.variants import variants
 from planner.search.best_first import search_all
 from planner.search.incumbents import Found
 from planner.search.outcome import SearchOutcome
-from planner.specs.read import read_spec
-from planner.variants import variants
+from planner.specs.reading.read import read_spec
 
 ROOT = Path(__file__).resolve().parents[3]
 GOLDEN = ROOT / "tests" / "golden" / "plans.json"

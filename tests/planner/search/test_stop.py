@@ -11,10 +11,11 @@ from whole_jobs import whole_jobs
 
 from planner.cost.pricing import Pricing
 from planner.frameworks import FRAMEWORKS
-from planner.optimize import optimize
+from planner.job.variants import variants
+from planner.planning.optimize import optimize
 from planner.search import stop as limits
+from planner.search.bounds.floor import step_floor
 from planner.search.first_tier import bounded, first_tier
-from planner.search.floor import step_floor
 from planner.search.stop import (
     INTERRUPTED,
     OUT_OF_MEMORY,
@@ -27,7 +28,6 @@ from planner.search.stop import (
     under,
 )
 from planner.specs.search import SearchSpec
-from planner.variants import variants
 
 NAMES = [framework.name for framework in FRAMEWORKS]
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from planner.specs.layout import Offload, PartialLayout
-from planner.specs.offload import (
+from planner.specs.layouts.layout import Offload, PartialLayout
+from planner.specs.layouts.offload import (
     CATEGORIES,
     offload_text,
     parts_of,

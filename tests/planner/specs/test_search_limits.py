@@ -3,7 +3,7 @@
 import pytest
 from strategies import small_job
 
-from planner.search.space import enumerate_space
+from planner.search.space.space import enumerate_space
 from planner.specs.search import IntLimit, SearchSpec, Span
 
 WIDE = {"num_attention_heads": 64, "num_key_value_heads": 64, "hidden_size": 4096}

@@ -12,25 +12,25 @@ import pytest
 from hardware.calibration import calibration
 from hardware.catalog import resolve_cluster
 from hardware.fleets import ClusterSpec
-from hardware.topology import ClusterTopology
-from planner.cost.communicators import communication_bytes
-from planner.cost.memory_rows import passing_rows, rank_blocks
-from planner.cost.meshes import ORDERS
-from planner.cost.pricing import Pricing
-from planner.cost.room import (
+from hardware.graph.topology import ClusterTopology
+from planner.cost.memory.buffers import (
     buffer_bytes,
     context_bytes,
     device_bytes,
 )
+from planner.cost.memory.communicators import communication_bytes
+from planner.cost.meshes import ORDERS
+from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 from planner.frameworks import FRAMEWORKS
 from planner.models import Architecture, from_config
+from planner.pipeline.memory_rows import passing_rows, rank_blocks
 from planner.search.best_first import search
 from planner.search.incumbents import Found
 from planner.search.outcome import SearchOutcome
 from planner.search.priced import stage_costs
-from planner.specs.context import CP_KINDS
-from planner.specs.layout import Layout, RecomputeRange, Stage
+from planner.specs.layouts.context import CP_KINDS
+from planner.specs.layouts.layout import Layout, RecomputeRange, Stage
 from planner.specs.search import SearchSpec
 from planner.specs.table import BLOCK, StageCosts
 from planner.specs.training import TrainingSpec

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from planner.specs.layout import Layout, Offload, RecomputeRange, Stage
+from planner.specs.layouts.layout import Layout, Offload, RecomputeRange, Stage
 
 DENSE: dict[str, Any] = {
     "tp": 2,

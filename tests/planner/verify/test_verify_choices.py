@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from layouts import DENSE, FLAT, ON_HOST, SHARDS_ON_HOST, TITAN, kept, layout
 
-from planner.specs.layout import Offload
+from planner.specs.layouts.layout import Offload
 from planner.verify import violations
 
 BROKEN: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {

@@ -16,8 +16,8 @@ from planner.schedules import (
     pipeline_graph,
     placement,
 )
-from planner.specs.layout import Layout
-from planner.verify.clock import Clocks, time_violations
+from planner.specs.layouts.layout import Layout
+from planner.verify.clocks.clock import Clocks, time_violations
 
 NAMES = ("forward", "backward", "gather", "scatter", "optimizer", "weight")
 TIMES = st.integers(0, 50)

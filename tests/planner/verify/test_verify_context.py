@@ -8,12 +8,12 @@ import pytest
 
 from hardware.catalog import resolve_cluster
 from hardware.fleets import ClusterSpec
-from hardware.topology import ClusterTopology
+from hardware.graph.topology import ClusterTopology
 from planner.cost import meshes as axes
-from planner.cost.context import Context
 from planner.cost.meshes import Meshes
 from planner.cost.pricing import Pricing
-from planner.specs.layout import Layout
+from planner.cost.time.columns import Context
+from planner.specs.layouts.layout import Layout
 from planner.verify.placement import placement_violations
 
 STRADDLING = [

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from test_verify_clock import NAMES, prices
 
 from planner.schedules import SCHEDULES, V_SHAPED, operations, placement
-from planner.specs.layout import Layout
-from planner.verify import orders as orders_module
-from planner.verify.clock import Clocks
+from planner.specs.layouts.layout import Layout
+from planner.verify.clocks import orders as orders_module
+from planner.verify.clocks.clock import Clocks
+from planner.verify.clocks.orders import orders_of
+from planner.verify.clocks.recurrence import Recurrence
 from planner.verify.memory import _replay
-from planner.verify.orders import orders_of
-from planner.verify.recurrence import Recurrence
 
 FOLDED = [name for name in SCHEDULES if name != "gpipe"]
 

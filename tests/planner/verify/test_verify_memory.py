@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.schedules import SCHEDULES, V_SHAPED, peaks, placement
-from planner.specs.layout import Layout
+from planner.specs.layouts.layout import Layout
 from planner.verify import memory
 from planner.verify.idle import Idle
 from planner.verify.memory import peak_blocks

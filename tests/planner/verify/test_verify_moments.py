@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 from each import each
 
-from planner.cost.memory_rows import idle_moment_rows, rank_blocks
-from planner.cost.meshes import Meshes
-from planner.cost.moments import (
+from planner.cost.memory.memory_moments import (
     BACKWARD_END,
     RESUME,
     SAVE,
@@ -19,9 +17,11 @@ from planner.cost.moments import (
     Moment,
     moments_of,
 )
-from planner.cost.pipeline import Counts
-from planner.cost.table import fill_table
-from planner.specs.layout import Layout, RecomputeRange, Stage
+from planner.cost.meshes import Meshes
+from planner.cost.table.table import fill_table
+from planner.pipeline.memory_rows import idle_moment_rows, rank_blocks
+from planner.pipeline.splits import Counts
+from planner.specs.layouts.layout import Layout, RecomputeRange, Stage
 from planner.specs.table import StageCosts
 from planner.verify.memory import peak_blocks
 from planner.verify.moments import idle_moments
@@ -159,7 +159,7 @@ def test_a_dropped_moment_is_objected_to(
     def without(*given: Any) -> tuple[Moment, ...]:
         return tuple(m for m in moments_of(*given) if m.name != name)
 
-    monkeypatch.setattr("planner.cost.table.moments_of", without)
+    monkeypatch.setattr("planner.cost.table.table.moments_of", without)
     assert peak(workload, layout) < whole == verified(workload, layout)
 
 

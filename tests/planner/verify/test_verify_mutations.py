@@ -9,15 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hardware.topology import ClusterTopology
-from planner.cost import memory_rows, pipeline, states, table, transfers, units
-from planner.cost.context import Parts
-from planner.cost.ends import End
-from planner.cost.layers import layer_time
+from hardware.graph.topology import ClusterTopology
 from planner.cost.meshes import Meshes
+from planner.cost.parameters import states
+from planner.cost.table import table, units
+from planner.cost.time import transfers
+from planner.cost.time.columns import Parts
+from planner.cost.time.ends import End
+from planner.cost.time.layers import layer_time
+from planner.pipeline import memory_rows
+from planner.pipeline import splits as pipeline
 from planner.schedules import pipeline_graph
-from planner.search.constraints import Constraints
-from planner.search.space import Enumerator
+from planner.search.solver.constraints import Constraints
+from planner.search.space.space import Enumerator
 
 MEGATRON = {"tp": 2, "pp": 2, "zero_stage": 1, "micro_batch": 1, "sp": True}
 ZERO_2 = {

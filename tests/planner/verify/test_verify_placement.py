@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hardware.fabric import Fabric
-from hardware.placement import group_view, point_to_point_view
-from hardware.topology import ClusterTopology
+from hardware.graph.fabric import Fabric
+from hardware.graph.placement import group_view, point_to_point_view
+from hardware.graph.topology import ClusterTopology
 from planner.cost import meshes as axes
-from planner.specs.layout import Layout
+from planner.specs.layouts.layout import Layout
 from planner.verify.placement import (
     _levels,
     _pair_rate,

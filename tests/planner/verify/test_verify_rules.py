@@ -19,7 +19,7 @@ from layouts import (
     layout,
 )
 
-from planner.specs.layout import Offload, RecomputeRange, Stage
+from planner.specs.layouts.layout import Offload, RecomputeRange, Stage
 from planner.verify import violations
 from planner.verify.legality import rule_violations
 from planner.verify.recompute import stage_kinds

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from planner.specs.layout import Layout, Stage
+from planner.specs.layouts.layout import Layout, Stage
 from planner.verify import violations
-from planner.verify.clock import Clocks
+from planner.verify.clocks.clock import Clocks
 from planner.verify.price import NANO
 from planner.verify.prices import Prices
 

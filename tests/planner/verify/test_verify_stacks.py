@@ -11,11 +11,11 @@ from planner.cost.pricing import Pricing
 from planner.errors import BadInputError
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import stack_names
-from planner.optimize import optimize
-from planner.predict import predict
-from planner.resolve import resolve
+from planner.job.resolve import resolve
+from planner.planning.optimize import optimize
+from planner.prediction.predict import predict
 from planner.specs.job import JobSpec
-from planner.specs.layout import PartialLayout
+from planner.specs.layouts.layout import PartialLayout
 
 NODES = ("dgx-a100-80gb", "dgx-h100", "azure-nd96isr-mi300x-v5")
 """Nodes of which a stack's kernels are measured on one at least. [text]"""

@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-from hardware.documents import DocumentError, plain_json
-from hardware.yaml_text import parse_yaml
+from hardware.reading.documents import DocumentError, plain_json
+from hardware.reading.yaml_text import parse_yaml
 from planner.errors import BadInputError
 from planner.frameworks.accelerate.launch.known import keys
 from planner.frameworks.accelerate.launch.trainer import (

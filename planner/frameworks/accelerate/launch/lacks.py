@@ -18,9 +18,9 @@ from planner.frameworks.accelerate.stack import (
 )
 from planner.frameworks.transformers import attention, attention_lacks
 from planner.models.asked import Asked
-from planner.models.blocks import Moe
-from planner.models.linears import linears
-from planner.specs.lacks import Lack, Writer
+from planner.models.layers.blocks import Moe
+from planner.models.layers.linears import linears
+from planner.specs.frameworks.lacks import Lack, Writer
 from planner.specs.training import FreezeSpec
 
 GEMMS = {"qkv": ("qkv",), "proj": ("attention_out",), "fc1": ("fc1",), "fc2": ("fc2",)}

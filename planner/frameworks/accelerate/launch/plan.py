@@ -3,7 +3,7 @@
 from planner.frameworks.accelerate import stack as room
 from planner.frameworks.transformers import attention as word_for
 from planner.launch.brief import Brief
-from planner.specs.layout import Layout
+from planner.specs.layouts.layout import Layout
 
 
 def stack(brief: Brief) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from hardware.yaml_text import parse_yaml
+from hardware.reading.yaml_text import parse_yaml
 from planner.errors import BadInputError
 from planner.frameworks.accelerate.launch.known import keys, unknown_arguments
 from planner.launch.shell import Script, fill_words, refuse_unset, unset

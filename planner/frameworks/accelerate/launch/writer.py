@@ -32,7 +32,7 @@ from planner.launch.brief import (
     Variable,
 )
 from planner.launch.text.render import render
-from planner.specs.escape import yaml_text
+from planner.specs.reading.escape import yaml_text
 
 SCRIPT, PLACES = "train.py", "accelerate.yaml"
 TRAINING, RUN, MODEL = "training.yaml", "run.yaml", "config.json"

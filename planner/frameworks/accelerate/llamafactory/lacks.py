@@ -10,7 +10,7 @@ from planner.frameworks.accelerate.llamafactory.known import (
 )
 from planner.frameworks.accelerate.stack import deepspeed, option, stack
 from planner.models.asked import Asked
-from planner.specs.lacks import Lack, Writer
+from planner.specs.frameworks.lacks import Lack, Writer
 
 PRECISIONS = ("bf16", "fp16")
 STORED = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}

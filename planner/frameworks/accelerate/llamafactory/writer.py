@@ -24,7 +24,7 @@ from planner.frameworks.accelerate.llamafactory.known import (
     VERSION,
 )
 from planner.launch.brief import Brief, LaunchFile, Program, Starter, Variable
-from planner.specs.escape import yaml_text
+from planner.specs.reading.escape import yaml_text
 
 TRAIN, MODEL = "train.yaml", "config.json"
 HEAD = "Arguments of `llamafactory-cli train`; name=value behind the file changes one."

@@ -6,8 +6,8 @@ from planner.frameworks.deepspeed.launch.known import VERSION
 from planner.frameworks.deepspeed.limits import LIMITS
 from planner.frameworks.transformers import attention_lacks
 from planner.models.asked import Asked
-from planner.models.blocks import Attention
-from planner.specs.lacks import Lack, Writer
+from planner.models.layers.blocks import Attention
+from planner.specs.frameworks.lacks import Lack, Writer
 from planner.specs.training import FreezeSpec
 
 OPTIMIZERS = {"adamw": "AdamW", "sgd": "SGD", "sgd-momentum": "SGD"}

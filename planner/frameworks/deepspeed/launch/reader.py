@@ -7,8 +7,8 @@ from typing import Any
 
 import yaml
 
-from hardware.documents import DocumentError, plain_json
-from hardware.yaml_text import parse_yaml
+from hardware.reading.documents import DocumentError, plain_json
+from hardware.reading.yaml_text import parse_yaml
 from planner.errors import BadInputError
 from planner.frameworks.accelerate.launch.trainer import (
     LENGTHS,
@@ -27,7 +27,7 @@ from planner.frameworks.deepspeed.launch.known import (
 from planner.frameworks.transformers import WORDS
 from planner.launch.brief import Reading
 from planner.launch.sizes import HUGGING_FACE, sizes_of
-from planner.specs.layout import Stage
+from planner.specs.layouts.layout import Stage
 
 Fields = Mapping[str, Any]
 AUTO = "auto"

@@ -10,7 +10,7 @@ from planner.frameworks.transformers import attention
 from planner.launch.brief import Brief, LaunchFile, Program, Starter, Variable
 from planner.launch.switches import is_on
 from planner.launch.text.render import render
-from planner.specs.layout import Layout
+from planner.specs.layouts.layout import Layout
 
 CONFIG, MODEL, HOSTS, SCRIPT = "ds_config.json", "config.json", "hostfile", "train.py"
 DRIVES = "/local_nvme"

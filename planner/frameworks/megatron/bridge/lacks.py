@@ -6,7 +6,7 @@ from planner.errors import did_you_mean
 from planner.frameworks.megatron.bridge.known import VERSION, fields
 from planner.frameworks.megatron.launch.lacks import core
 from planner.models.asked import Asked
-from planner.specs.lacks import Lack, Writer
+from planner.specs.frameworks.lacks import Lack, Writer
 
 MODULES = {
     "qkv": "linear_qkv",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from hardware.yaml_text import parse_yaml
+from hardware.reading.yaml_text import parse_yaml
 from planner.frameworks.megatron.bridge.known import fields
 
 _FOLDER = Path(__file__).parent

@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from hardware.yaml_text import parse_yaml
+from hardware.reading.yaml_text import parse_yaml
 from planner.errors import BadInputError
 from planner.frameworks.megatron.bridge.lacks import MODULES
 from planner.frameworks.megatron.bridge.paths import options, paths, unknown_fields

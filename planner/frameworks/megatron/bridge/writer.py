@@ -12,7 +12,7 @@ from planner.frameworks.megatron.launch.model import dispatcher
 from planner.frameworks.megatron.launch.writer import core_environment
 from planner.launch.brief import BY_TORCHRUN, Brief, LaunchFile, Program, Variable
 from planner.launch.text.render import render
-from planner.specs.escape import yaml_text
+from planner.specs.reading.escape import yaml_text
 
 TRAIN, OVERRIDES, CONFIG = "train.py", "overrides.yaml", "model/config.json"
 PRECISIONS = {

@@ -13,7 +13,7 @@ from planner.frameworks.megatron.launch.rotation import Argument
 from planner.frameworks.megatron.launch.stages import is_even, stage_layout
 from planner.launch.brief import Brief
 from planner.launch.switches import is_on
-from planner.specs.layout import Layout
+from planner.specs.layouts.layout import Layout
 
 CP_TYPES = {"ring": "p2p", "all-gather": "all_gather", "ulysses": "a2a"}
 """--cp-comm-type by kind of context parallelism. [text]"""

@@ -6,10 +6,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from hardware.yaml_text import parse_yaml
+from hardware.reading.yaml_text import parse_yaml
 from planner.frameworks.megatron.launch.known import VERSIONS, declared
 
-FILE = Path(__file__).with_name("harmless.yaml")
+FILE = Path(__file__).parent / "lists" / "harmless.yaml"
 
 
 class _File(BaseModel):

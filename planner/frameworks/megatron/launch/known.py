@@ -11,7 +11,7 @@ VERSIONS = ("0.16.1", "0.19.0")
 """Releases whose arguments are known, oldest first. [text]"""
 VERSION = VERSIONS[0]
 """Release that scripts are written for. [text]"""
-_FOLDER = Path(__file__).parent
+_FOLDER = Path(__file__).parent / "lists"
 _TYPES = {"int": int, "float": float}
 
 

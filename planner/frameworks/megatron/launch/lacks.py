@@ -9,9 +9,9 @@ from planner.frameworks.megatron.launch.known import VERSION
 from planner.frameworks.megatron.limits import LIMITS
 from planner.frameworks.megatron.model import model_lacks
 from planner.models.asked import Asked
-from planner.models.blocks import Moe
-from planner.specs.lacks import Lack, Writer
-from planner.specs.recompute import parts_of_kind
+from planner.models.layers.blocks import Moe
+from planner.specs.frameworks.lacks import Lack, Writer
+from planner.specs.layouts.recompute import parts_of_kind
 from planner.specs.training import FreezeSpec
 
 OPTIMIZERS = {"adamw": "adam", "sgd": "sgd", "sgd-momentum": "sgd", "muon": "muon"}

@@ -10,7 +10,7 @@ from planner.frameworks.megatron.launch.rotation import Argument, rotary_argumen
 from planner.frameworks.megatron.model import dense_of
 from planner.launch.brief import Brief
 from planner.models.architecture import Architecture
-from planner.models.blocks import Attention, LatentAttention, Moe
+from planner.models.layers.blocks import Attention, LatentAttention, Moe
 
 GROUPS = {
     "n_group": "--moe-router-num-groups",

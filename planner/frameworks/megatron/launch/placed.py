@@ -7,8 +7,8 @@ from planner.errors import BadInputError
 from planner.frameworks.megatron.launch.arguments import CP_TYPES
 from planner.frameworks.megatron.launch.recompute import MODULES
 from planner.frameworks.megatron.launch.stages import counts_of, plain_stages
-from planner.specs.context import mixed_kind
-from planner.specs.layout import even_layers
+from planner.specs.layouts.context import mixed_kind
+from planner.specs.layouts.layout import even_layers
 
 Given = Mapping[str, Any]
 KINDS = {theirs: ours for ours, theirs in CP_TYPES.items()}

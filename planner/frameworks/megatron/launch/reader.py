@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from hardware.yaml_text import parse_yaml
+from hardware.reading.yaml_text import parse_yaml
 from planner.errors import BadInputError
 from planner.frameworks.megatron.launch.described import OTHERS, SIZES, described
 from planner.frameworks.megatron.launch.harmless import is_harmless

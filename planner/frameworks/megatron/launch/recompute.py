@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from math import isclose
 
 from planner.launch.brief import Gap
-from planner.specs.layout import Layout, Stage
+from planner.specs.layouts.layout import Layout, Stage
 
 Argument = tuple[str, object]
 MODULES = (

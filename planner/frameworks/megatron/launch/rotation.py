@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from planner.frameworks.megatron.families import families
 from planner.launch.brief import Brief
-from planner.models.blocks import LatentAttention
-from planner.models.rotary import scaling_of
+from planner.models.layers.blocks import LatentAttention
+from planner.models.layers.rotary import scaling_of
 
 Argument = tuple[str, object]
 

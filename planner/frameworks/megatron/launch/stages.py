@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from planner.errors import BadInputError
-from planner.specs.layout import Layout, Stage
+from planner.specs.layouts.layout import Layout, Stage
 
 EMBEDDING, DECODER, MTP, LOSS = "E", "t", "m", "L"
 LONGEST, DIGITS = 1 << 16, 5

@@ -8,7 +8,7 @@ from planner.frameworks.megatron.launch.known import VERSION
 from planner.frameworks.megatron.launch.rotation import base_of
 from planner.frameworks.megatron.recipe import RECIPE
 from planner.launch.brief import BY_TORCHRUN, Brief, LaunchFile, Program, Variable
-from planner.specs.escape import shell_words, yaml_text
+from planner.specs.reading.escape import shell_words, yaml_text
 
 SCRIPT, YAML_FILE = "arguments.sh", "arguments.yaml"
 

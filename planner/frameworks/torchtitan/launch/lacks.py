@@ -7,8 +7,8 @@ from planner.frameworks.torchtitan.limits import LIMITS
 from planner.frameworks.torchtitan.loss import CHUNKED, CHUNKS, COMPILED, loss_of
 from planner.frameworks.torchtitan.model import model_lacks
 from planner.models.asked import Asked
-from planner.models.blocks import Moe
-from planner.specs.lacks import Lack, Writer
+from planner.models.layers.blocks import Moe
+from planner.specs.frameworks.lacks import Lack, Writer
 
 SCHEDULES = {
     "1f1b": "1F1B",

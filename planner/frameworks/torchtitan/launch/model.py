@@ -14,8 +14,8 @@ from planner.frameworks.torchtitan.families import (
 from planner.frameworks.torchtitan.model import module_of
 from planner.launch.brief import Brief
 from planner.models.architecture import Architecture
-from planner.models.blocks import Attention, LatentAttention, Mlp, Moe
-from planner.models.rotary import scaling_of
+from planner.models.layers.blocks import Attention, LatentAttention, Mlp, Moe
+from planner.models.layers.rotary import scaling_of
 
 Fields = Mapping[str, Any]
 LLAMA3 = (

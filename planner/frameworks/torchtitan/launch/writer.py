@@ -17,7 +17,7 @@ from planner.frameworks.torchtitan.loss import CHUNKED, COMPILED, loss_of
 from planner.launch.brief import BY_TORCHRUN, Brief, LaunchFile, Program, Variable
 from planner.launch.switches import is_on
 from planner.launch.text.render import render
-from planner.specs.layout import Layout
+from planner.specs.layouts.layout import Layout
 
 CONFIG, DATA, MODEL = "plan_config.py", "random_tokens.py", "own_model.py"
 KINDS = {"none": "None", "selective": "SelectiveAC.Config()", "full": "FullAC.Config()"}

@@ -9,10 +9,10 @@ from golden_folders import ROOT
 
 from planner.cost.pricing import Pricing
 from planner.frameworks.accelerate.launch.gaps import gaps
+from planner.job.resolve import resolve
 from planner.launch.brief import Brief
 from planner.launch.read_plan import PlanFile, read_plan
-from planner.resolve import resolve
-from planner.specs.layout import Layout
+from planner.specs.layouts.layout import Layout
 
 LORA: dict[str, Any] = {"method": "lora", "lora": {"rank": 4}}
 FSDP = {"zero_stage": 3}

@@ -12,9 +12,9 @@ from planner.frameworks.accelerate.launch.reader import read, reads
 from planner.launch import emit
 from planner.launch.emit import CHECK, PLAN, README
 from planner.launch.read_plan import PlanFile
-from planner.predict import complete
+from planner.prediction.predict import complete
 from planner.specs.job import JobSpec
-from planner.specs.layout import PartialLayout
+from planner.specs.layouts.layout import PartialLayout
 
 COUNT = 8
 

@@ -16,8 +16,8 @@ from planner.launch import emit
 from planner.launch.emit import CHECK, PLAN, README
 from planner.launch.importing import read_texts
 from planner.launch.read_plan import PlanFile
-from planner.predict import complete
-from planner.specs.layout import Offload, PartialLayout
+from planner.prediction.predict import complete
+from planner.specs.layouts.layout import Offload, PartialLayout
 
 COUNT = 8
 ADAPTERS: dict[str, Any] = {"method": "lora", "lora": {"rank": 4, "precision": "fp32"}}

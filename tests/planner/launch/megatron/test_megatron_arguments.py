@@ -14,7 +14,7 @@ from planner.frameworks.megatron.launch.placed import USED
 from planner.frameworks.megatron.launch.reader import OTHERS, SIZES, TRAINED, UNPRICED
 from planner.launch import read_plan
 from planner.launch.brief import Brief
-from planner.specs.layout import Layout
+from planner.specs.layouts.layout import Layout
 
 DENSE = ROOT / "megatron" / "llama-3.1-70b-32-h100" / "plan.json"
 

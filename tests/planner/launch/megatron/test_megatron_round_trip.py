@@ -10,8 +10,8 @@ from planner.frameworks.megatron.launch.reader import read
 from planner.launch import emit
 from planner.launch.emit import CHECK, PLAN, README
 from planner.launch.read_plan import PlanFile
-from planner.predict import complete
-from planner.specs.layout import PartialLayout
+from planner.prediction.predict import complete
+from planner.specs.layouts.layout import PartialLayout
 
 COUNT = 12
 

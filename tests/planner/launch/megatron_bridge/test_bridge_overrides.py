@@ -20,8 +20,8 @@ from planner.launch import emit, read_plan
 from planner.launch.brief import Brief
 from planner.launch.emit import CHECK, PLAN, README
 from planner.launch.read_plan import PlanFile
-from planner.predict import complete
-from planner.specs.layout import PartialLayout
+from planner.prediction.predict import complete
+from planner.specs.layouts.layout import PartialLayout
 
 LORA = ROOT / "megatron-bridge" / "llama-3.1-8b-lora-8-a100" / "plan.json"
 

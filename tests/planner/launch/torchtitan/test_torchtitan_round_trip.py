@@ -11,18 +11,18 @@ from many_plans import jobs
 from torchtitan_plans import torchtitan_plans
 
 from planner.cost.pricing import Pricing
-from planner.cost.stack import stack_in_force
+from planner.estimate.stack import stack_in_force
 from planner.frameworks.torchtitan.launch.gaps import gaps
 from planner.frameworks.torchtitan.launch.reader import read
 from planner.frameworks.torchtitan.launch.writer import write
+from planner.job.resolve import resolve
 from planner.launch import emit
 from planner.launch.emit import CHECK, PLAN, README
 from planner.launch.read_plan import PlanFile
 from planner.models.architecture import Architecture
 from planner.models.registry import from_config
-from planner.predict import complete
-from planner.resolve import resolve
-from planner.specs.layout import PartialLayout
+from planner.prediction.predict import complete
+from planner.specs.layouts.layout import PartialLayout
 
 COUNT = 12
 STACKS: tuple[dict[str, Any], ...] = (

@@ -1,0 +1,1 @@
+"""Topology graph of a cluster, and placement of ranks on it."""

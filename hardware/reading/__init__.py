@@ -1,0 +1,1 @@
+"""YAML and JSON with units, names and one clear error."""

@@ -1,0 +1,1 @@
+"""The flow of `planner memory`: the most that fits, and what does."""

@@ -1,0 +1,235 @@
+"""A job under other methods: what fits, the largest model, the fewest GPUs."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from planner.capacity.leanest import Held, fewest_gpus, most_frugal, weigh
+from planner.cost.memory.buffers import context_bytes
+from planner.cost.meshes import Meshes
+from planner.cost.parameters.states import unsaved_bytes
+from planner.cost.pricing import Pricing
+from planner.cost.workload import Workload
+from planner.errors import BadInputError
+from planner.estimate.checkpoint import saved_bytes
+from planner.job.methods import check_method, frozen_model
+from planner.job.variants import with_settings
+from planner.models import Architecture, preset, preset_sizes
+from planner.specs.answer.memory import MethodAnswer
+from planner.specs.layouts.layout import (
+    Layout,
+    Offload,
+    RecomputeRange,
+    Stage,
+    even_layers,
+)
+from planner.specs.layouts.offload import unions
+from planner.verify.legality import rule_violations
+
+METHODS = (
+    ("full", "adamw", False),
+    ("full", "adamw", True),
+    ("full", "adamw-8bit", False),
+    ("lora", "adamw", False),
+    ("qlora", "adamw", False),
+)
+"""Methods that are compared beside the job's own: (method, optimizer, offloaded)."""
+LEAST_FROZEN = {"full": 0.0, "lora": 2.0, "qlora": 0.5}
+"""Fewest bytes of a parameter that does not train: 16-bit, and NF4. [B]"""
+ROUNDED = 0.9
+"""Least ratio of a published count to the true count, as names are rounded. [1]"""
+
+Place = Callable[[Pricing], Held | None]
+"""Finds a layout for a job, with its memory; None where no layout is legal."""
+
+
+def method_answers(workload: Pricing, given: Layout | None) -> tuple[MethodAnswer, ...]:
+    """Memory of the job under each method, the job's own method first.
+
+    Args:
+        workload: The job. [-]
+        given: The given layout, or None: each method takes its most frugal layout. [-]
+
+    Returns:
+        One answer for each method, shape (methods,). [-]
+    """
+    training = workload.training
+    own = (training.method, training.optimizer, bool(workload.offload.optimizer))
+    allowed = [way for way in METHODS if not way[2] or _may_offload(workload)]
+    others = [way for way in allowed if way != own]
+    return tuple(_answer(workload, given, *way) for way in (own, *others))
+
+
+def _may_offload(workload: Pricing) -> bool:
+    """True where the framework can offload optimizer states and the job allows it."""
+    able = any("optimizer" in group for group in workload.framework.limits.offload)
+    return able and workload.search.offload is None and workload.offload == Offload()
+
+
+def _least_offload(workload: Workload) -> Offload:
+    """The fewest categories, optimizer among them, that the framework can offload."""
+    sets = unions(workload.framework.limits.offload)
+    least = min((parts for parts in sets if "optimizer" in parts), key=len)
+    return Offload(**dict.fromkeys(least, 1.0))
+
+
+def _answer(
+    workload: Pricing,
+    given: Layout | None,
+    method: str,
+    optimizer: str,
+    offloaded: bool,  # noqa: FBT001
+) -> MethodAnswer:
+    """Answers for one method, or the reason why there are none."""
+    change: dict[str, object] = {"method": method, "optimizer": optimizer}
+    answer = MethodAnswer(method=method, optimizer=optimizer, offloaded=offloaded)
+    if offloaded and not workload.offload.optimizer:
+        workload = replace(workload, offload=_least_offload(workload))
+        given = given and given.model_copy(update={"offload": workload.offload})
+    try:
+        changed = with_settings(workload, change)
+        check_method(changed.training, workload.model, workload.gpu)
+        return _with_memory(changed, given, answer)
+    except BadInputError as error:
+        return answer.model_copy(update={"reason": str(error)})
+
+
+def _with_memory(
+    workload: Pricing, given: Layout | None, answer: MethodAnswer
+) -> MethodAnswer:
+    place = _placing(given)
+    held, fewest = _judged(workload, given), fewest_gpus(workload)
+    found = {
+        "verdict": held and held.memory.verdict,
+        "device_gib": held and held.memory.peak_device_gib.value,
+        "largest_model": largest_model(workload, place),
+        "gpus_needed": fewest and fewest.layout.gpus,
+        "nodes_needed": fewest and nodes_of(workload, fewest.layout.gpus),
+        "layout": fewest and fewest.layout,
+        "reason": "" if fewest else "no number of these GPUs holds it",
+    }
+    return answer.model_copy(update=found)
+
+
+def nodes_of(workload: Workload, gpus: int) -> int:
+    """Nodes of the job's cluster that a number of GPUs takes.
+
+    Args:
+        workload: The job. [-]
+        gpus: Number of GPUs. [1]
+
+    Returns:
+        Nodes; the last node may be in use only in part. [1]
+    """
+    return -(-gpus // workload.topology.cluster.node.gpus_per_node)
+
+
+def _judged(workload: Pricing, given: Layout | None) -> Held | None:
+    """The layout that a method is judged by."""
+    return most_frugal(workload) if given is None else _as_given(workload, given)
+
+
+def _placing(given: Layout | None) -> Place:
+    """Way to find a layout for a job: the given layout, or the most frugal."""
+    if given is None:
+        return lambda workload: most_frugal(workload, enough=True)
+    return lambda workload: _as_given(workload, given)
+
+
+def _as_given(workload: Pricing, given: Layout) -> Held | None:
+    """The given layout with its memory; even stages for a model of other depth."""
+    layout = given
+    if sum(layout.layers_per_stage) != workload.model.layers:
+        layers = even_layers(workload.model.layers, given.pp * given.vpp)
+        kind = _usual_recompute(given)
+        stages = tuple(_stage(count, kind) for count in layers)
+        layout = given.model_copy(update={"stages": stages})
+    if rule_violations(workload, layout):
+        return None
+    return Held(layout, weigh(workload, layout))
+
+
+def _stage(layers: int, kind: str) -> Stage:
+    ranges = (RecomputeRange(start=0, stop=layers, kind=kind),) if layers else ()
+    return Stage(layers=layers, recompute=ranges)
+
+
+def _usual_recompute(layout: Layout) -> str:
+    """The recompute kind of most layers. [text]."""
+    layers: Counter[str] = Counter()
+    for stage in layout.stages:
+        for part in stage.recompute:
+            layers[part.kind] += part.stop - part.start
+    return max(layers, key=lambda kind: layers[kind], default="none")
+
+
+def largest_model(workload: Pricing, place: Place) -> str | None:
+    """The largest preset that fits in the place of the job's model.
+
+    Tries presets downward by published parameters, from the largest whose states
+    could lie on these GPUs. Passes over presets that the layout cannot split.
+
+    Args:
+        workload: The job: method, sequences, GPUs. [-]
+        place: Finds a layout for a job. [-]
+
+    Returns:
+        Name of the preset, None where not even the smallest fits. [text]
+    """
+    for model in _candidates(workload):
+        held = _tried(workload, model, place)
+        if held is not None and held.fits:
+            return model.name
+    return None
+
+
+def _tried(workload: Pricing, model: Architecture, place: Place) -> Held | None:
+    """A preset in the place of the job's model, None where it cannot be trained so."""
+    training = workload.training
+    try:
+        check_method(training, model, workload.gpu)
+        return place(replace(workload, model=frozen_model(training, model)))
+    except BadInputError:
+        return None
+
+
+def _candidates(workload: Pricing) -> Iterator[Architecture]:
+    """Presets that are not ruled out by their states alone, largest first.
+
+    A preset is checked by its published count, which is rounded, then by the true one.
+    """
+    sizes = preset_sizes()
+    each = _least_bytes(workload)
+    room = (workload.gpu.memory_capacity - context_bytes(workload)) * workload.gpus
+    for name in sorted(sizes, key=lambda name: (-sizes[name], name)):
+        if ROUNDED * sizes[name] * each <= room:
+            model = preset(name)
+            if model.parameters * each <= room:
+                yield model
+
+
+def _least_bytes(workload: Pricing) -> float:
+    """Fewest bytes that a parameter takes on GPUs, however it is divided. [B].
+
+    At the end of a backward pass, gradients lie beside weights, master copy and
+    moments. An optimizer that runs in the backward pass keeps no gradients.
+    """
+    offload, training = workload.offload, workload.training
+    if training.frozen:
+        return 0.0 if offload.parameters else LEAST_FROZEN[training.method]
+    stages = workload.framework.limits.zero_stages
+    return min(_stage_bytes(workload, stage) for stage in stages)
+
+
+def _stage_bytes(workload: Pricing, stage: int) -> float:
+    """Bytes that a trained parameter takes on GPUs at one ZeRO stage. [B]."""
+    offload, saved = workload.offload, saved_bytes(workload, stage)
+    alone = Meshes.of_layout(Layout(zero_stage=stage))
+    each = float(unsaved_bytes(workload, alone).gradients[0])
+    kept = not workload.training.optimizer_in_backward
+    here = (
+        (1.0 - offload.parameters) * saved.weights
+        + (1.0 - offload.optimizer) * saved.optimizer
+        + kept * (1.0 - offload.gradients) * each * saved.parameters
+    )
+    return here / workload.model.trained_parameters

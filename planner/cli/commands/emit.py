@@ -1,0 +1,76 @@
+"""`planner emit`: a plan becomes a folder of launch files."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from planner.cli.guard import guarded
+from planner.cli.options import Calibration, Hardware, lay_over
+from planner.cli.output import show
+from planner.job.calibration_file import read_calibration
+from planner.launch import check_folder, priced, read_plan, write_folder
+from planner.launch import emit as launch_files
+
+PlanPath = Annotated[
+    Path,
+    typer.Argument(
+        metavar="PLAN.json",
+        help="A plan, or a result: then its first plan.",
+        show_default=False,
+    ),
+]
+Target = Annotated[
+    str,
+    typer.Option(
+        "--target",
+        metavar="NAME",
+        help="A name of `planner catalog targets`; slurm, torchrun or kubernetes start "
+        "the plan's own framework.",
+        show_default=False,
+    ),
+]
+Out = Annotated[
+    Path,
+    typer.Option("--out", metavar="DIR", help="New folder.", show_default=False),
+]
+Force = Annotated[
+    bool,
+    typer.Option(
+        "--force",
+        help="Replace a folder that holds a plan of ours; write a plan that does not "
+        "fit the memory (refused with exit code 3 otherwise).",
+    ),
+]
+
+
+@guarded
+def emit(
+    plan: PlanPath,
+    *,
+    target: Target,
+    out: Out,
+    force: Force = False,
+    hardware: Hardware = None,
+    calibration: Calibration = None,
+) -> None:
+    """Write the launch files of a plan, priced anew under the target's stack.
+
+    Args:
+        plan: JSON of a plan or of a result. [-]
+        target: A framework, or a launcher of the plan's own framework. [text]
+        out: The folder. [-]
+        force: Replace a plan in the folder, and write a plan that does not fit. [-]
+        hardware: Folder of hardware laid over ours. [-]
+        calibration: File of what the user measured. [-]
+    """
+    check_folder(out, force=force)
+    lay_over(hardware)
+    own = None if calibration is None else read_calibration(calibration)
+    found = priced(read_plan(plan, own), target, force=force)
+    files = launch_files(found, target)
+    write_folder(out, files, force=force)
+    lines = [f"{out}: {len(files)} files for {target}"]
+    lines += [f"  {file.name}" for file in files]
+    show(Text("\n".join([*lines, *found.told])))

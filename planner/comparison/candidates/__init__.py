@@ -1,0 +1,1 @@
+"""Price of one purchase candidate, by count of nodes."""

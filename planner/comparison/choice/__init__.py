@@ -1,0 +1,1 @@
+"""Choice of a purchase among candidates of known or open price."""

@@ -1,0 +1,1 @@
+"""Bytes that the passes, the buffers and the optimizer step take."""

@@ -1,0 +1,385 @@
+"""Bytes that a layer keeps for its backward pass, and what it needs beside them."""
+
+from typing import cast
+
+import numpy as np
+
+from planner.cost.kernels import ELEMENT, NARROW, is_unfused
+from planner.cost.memory.context_buffers import context_buffers
+from planner.cost.memory.eager_bytes import replayed_block
+from planner.cost.memory.recompute_modules import (
+    ATTENTION_TENSORS,
+    kept_share,
+    rebuilt,
+    runs_norm_again,
+)
+from planner.cost.meshes import Floats, Meshes
+from planner.cost.parameters.adapters import (
+    adapter_widths,
+    copied_bytes,
+    is_frozen,
+    is_kept,
+)
+from planner.cost.parameters.weights import keeps_quantised, linear_weights
+from planner.cost.pricing import Pricing
+from planner.cost.workload import Workload
+from planner.models.layers.blocks import Attention, LayerKind, Mlp, Moe
+from planner.models.layers.parts import SavedTensor
+from planner.specs.layouts.recompute import RecomputeKind
+
+FP32 = 4
+"""Bytes of one fp32 number. [B]"""
+WIDE = ("fp32", "tf32")
+"""Formats whose activations are kept in 32 bits. [text]"""
+STAGED_LAYERS = 2
+"""Layers whose offloaded activations are back on the GPU at one time. [1]"""
+NARROW_INPUTS = frozenset(
+    {
+        "attention_norm_output",
+        "attention_output",
+        "ffn_norm_output",
+        "activation",
+        "expert_input",
+        "expert_activation",
+        "shared_activation",
+    }
+)
+"""Inputs of GEMMs, which a linear below half precision keeps in its format."""
+
+
+def tokens(workload: Workload, meshes: Meshes) -> Floats:
+    """Tokens of one micro-batch on a rank before tensor splits, ``b s / c``.
+
+    Args:
+        workload: The job.
+        meshes: Any meshes.
+
+    Returns:
+        Tokens. [token], shape (meshes,)
+    """
+    return meshes.micro_batch * workload.training.seq_len / meshes.cp
+
+
+def sequence_split(meshes: Meshes) -> Floats:
+    """Share of the tokens outside tensor-parallel regions: 1/t with sp, else 1.
+
+    Args:
+        meshes: Any meshes.
+
+    Returns:
+        The share. [1], shape (meshes,)
+    """
+    return np.where(meshes.sp > 0, 1.0 / meshes.tp, 1.0)
+
+
+def expert_tokens(workload: Pricing, meshes: Meshes) -> Floats:
+    """Tokens that a rank's experts see per copy, on the busiest rank.
+
+    Dispatch spreads the tokens of the ep ranks; expert tensor ranks see the
+    same tokens: ``tau_r x iota``.
+
+    Args:
+        workload: The job: the stack's imbalance factor.
+        meshes: Any meshes.
+
+    Returns:
+        Tokens before the top-k copies. [token], shape (meshes,)
+    """
+    routed = tokens(workload, meshes) * sequence_split(meshes)
+    unbalanced = np.where(meshes.ep > 1, workload.profile.expert_imbalance, 1.0)
+    return routed * meshes.etp * unbalanced
+
+
+def saved_bytes(
+    workload: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
+) -> Floats:
+    """Bytes that one layer keeps on the GPU per micro-batch.
+
+    The bytes kept at all, less the share that is offloaded to the host.
+
+    Args:
+        workload: The job, with what its layout offloads.
+        layer: Kind of layer.
+        kind: Kind of recompute.
+        meshes: Any meshes.
+
+    Returns:
+        Memory. [B], shape (meshes,)
+    """
+    here = 1.0 - workload.offload.activations
+    return here * kept_bytes(workload, layer, kind, meshes)
+
+
+def kept_bytes(
+    workload: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
+) -> Floats:
+    """Bytes that one layer keeps per micro-batch under a kind of recompute.
+
+    Replayed where the framework's eager operators are known, else
+    :func:`counted_bytes`.
+
+    Args:
+        workload: The job.
+        layer: Kind of layer.
+        kind: Kind of recompute.
+        meshes: Any meshes.
+
+    Returns:
+        Memory. [B], shape (meshes,)
+    """
+    replayed, _ = replayed_block(workload, layer, kind.name, meshes)
+    known = ~np.isnan(replayed)
+    if known.all():
+        return replayed
+    return np.where(known, replayed, counted_bytes(workload, layer, kind, meshes))
+
+
+def counted_bytes(
+    workload: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
+) -> Floats:
+    """Bytes that one layer keeps per micro-batch, by formula.
+
+    The sum over the layer's saved tensors of width x element size x the rank's
+    share of tokens or columns. Each tensor counts by the share that the recompute
+    kind keeps; a layer below all that trains keeps nothing. Fused dense blocks
+    without recompute keep
+    ``8 h tau sigma + [2 (a+2g) d + 2 a d + 4 a + 2 n_m f] tau / t``. Dropout adds
+    its masks; frozen linears drop the inputs that no adapter reads; autocast keeps a
+    16-bit copy of every weight.
+
+    Args:
+        workload: The job.
+        layer: Kind of layer.
+        kind: Kind of recompute.
+        meshes: Any meshes.
+
+    Returns:
+        Memory. [B], shape (meshes,)
+
+    References:
+        Korthikanti et al., arXiv:2205.05198, section 4.
+    """
+    total = np.zeros(len(meshes))
+    if layer.role == "below":
+        return total
+    for tensor in layer.saved():
+        keep = kept_share(kind, layer, tensor.name)
+        if kind.drops_key and tensor.name == "qkv":
+            keep *= 1.0 - key_share(layer)
+        if keep:
+            total += keep * _tensor_bytes(workload, layer, tensor, kind, meshes)
+    if kind.keeps_output:
+        total += ELEMENT * layer.hidden * tokens(workload, meshes)
+    if workload.replay == "amp_bf16" and not kind.rebuilds_layer:
+        total += (meshes.zero == 0) * ELEMENT * linear_weights(layer, meshes)
+    return total + _beside_bytes(workload, layer, kind, meshes)
+
+
+def _tensor_bytes(
+    workload: Pricing,
+    layer: LayerKind,
+    tensor: SavedTensor,
+    kind: RecomputeKind,
+    meshes: Meshes,
+) -> "Floats | float":
+    """Bytes of one saved tensor on a rank, all of the tensor. [B]."""
+    width = tensor.width * _element(workload, layer, tensor, kind)
+    width += copied_bytes(workload, layer, tensor.name)
+    return width * _share(workload, tensor, kind, meshes)
+
+
+def _beside_bytes(
+    workload: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
+) -> Floats:
+    """Bytes of dropout masks, adapters' columns, repeated K and V, and scores. [B].
+
+    Masks are kept with the norms' inputs.
+    """
+    local = tokens(workload, meshes)
+    masks = kind.keeps.get("ffn_norm_input", 0.0) * workload.recipe.dropout_bytes
+    halves = min(layer.norms, 2)
+    total = masks * halves * layer.hidden * local * sequence_split(meshes)
+    keeps_all = kept_share(kind, layer, "qkv")
+    columns = adapter_widths(workload, layer) + _repeated(workload, layer)
+    inner = keeps_all * ELEMENT * columns
+    scores = kind.keeps.get("logsumexp", 0.0) * score_bytes(workload, layer)
+    return total + (inner + scores) * local / meshes.tp
+
+
+def _repeated(workload: Pricing, layer: LayerKind) -> float:
+    """Columns that repeated keys and values add: ``2 (a - g) d``, else none. [1]."""
+    attention = layer.attention
+    if not workload.recipe.repeats_kv or not isinstance(attention, Attention):
+        return 0.0
+    return 2.0 * (attention.heads - attention.kv_heads) * attention.head_dim
+
+
+def score_bytes(workload: Pricing, layer: LayerKind) -> float:
+    """Bytes per token of the explicit scores that an unfused attention keeps.
+
+    The softmax's output, ``2 a s``; with dropout also the dropout's output and mask,
+    ``5 a s`` in all.
+
+    Args:
+        workload: The job: kernel, sequence length.
+        layer: Kind of layer.
+
+    Returns:
+        Memory over all tensor ranks, zero for fused kernels. [B]
+
+    References:
+        Korthikanti et al., arXiv:2205.05198, section 4.1.
+    """
+    if not is_unfused(workload):
+        return 0.0
+    attention = layer.attention
+    keys = attention.attended(workload.training.seq_len, causal=False)
+    each = ELEMENT + (ELEMENT + 1) * (workload.recipe.dropout_bytes > 0)
+    return float(each * attention.heads * keys * (attention.out_width > 0))
+
+
+def key_share(layer: LayerKind) -> float:
+    """Share of the fused QKV width that is the keys. [1]."""
+    attention = layer.attention
+    if not isinstance(attention, Attention):
+        return 0.0
+    return attention.kv_heads / (attention.heads + 2 * attention.kv_heads)
+
+
+def _share(
+    workload: Pricing, tensor: SavedTensor, kind: RecomputeKind, meshes: Meshes
+) -> "Floats | float":
+    """Tokens of one saved tensor on a rank, times the share of its columns."""
+    if tensor.split == "expert":
+        return expert_tokens(workload, meshes) / _columns(tensor, meshes)
+    local = tokens(workload, meshes)
+    if tensor.split == "tensor":
+        return local / meshes.tp
+    gathered = (
+        workload.profile.gathered_inputs == "saved"
+        and tensor.name in ("attention_norm_output", "ffn_norm_output")
+        and not kind.rebuilds_layer
+    )
+    return local * (1.0 if gathered else sequence_split(meshes))
+
+
+def _columns(tensor: SavedTensor, meshes: Meshes) -> "Floats | float":
+    """Ranks that share an expert's columns: etp, but 1 for the expert input. [1]."""
+    return 1.0 if tensor.name == "expert_input" else cast("Floats", meshes.etp * 1.0)
+
+
+def _element(
+    workload: Pricing, layer: LayerKind, tensor: SavedTensor, kind: RecomputeKind
+) -> float:
+    """Bytes per element of a saved tensor as the stack keeps it. [B].
+
+    A frozen norm keeps no normalised 16-bit copy for its weight's gradient; a norm
+    that runs again keeps its input alone; an input that only a weight's gradient
+    needs is not there without that gradient.
+    """
+    profile, frozen = workload.profile, is_frozen(workload, layer)
+    if tensor.precision == "fp32" or workload.training.precision in WIDE:
+        return FP32
+    kept = is_kept(workload, layer, tensor.name)
+    if keeps_quantised(workload) and tensor.name in workload.recipe.formats_kept:
+        return workload.recipe.formats_kept[tensor.name]
+    if keeps_quantised(workload) and tensor.name in NARROW_INPUTS:
+        # The attention kernel's own backward reads its output in 16 bits.
+        own = ELEMENT if tensor.name == "attention_output" else 0
+        return own + kept * NARROW[workload.training.precision]
+    is_input = tensor.name.endswith("norm_input")
+    if is_input and not runs_norm_again(kind, layer, tensor.name):
+        copies = frozen and profile.norm_input_bytes > FP32
+        return profile.norm_input_bytes - ELEMENT * copies
+    if tensor.name.endswith("activation"):
+        return max(profile.activation_bytes - ELEMENT * (not kept), 0.0)
+    return ELEMENT * kept
+
+
+def transient_bytes(
+    workload: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
+) -> Floats:
+    """Bytes that the backward of one layer needs beside the saved activations.
+
+    Two gathered inputs with sp, and the larger of the layer's two halves. The
+    feed-forward half has the gradients of the inner activations. The attention half
+    has the gradients of Q, K, V, the fp32 query accumulator and what context ranks
+    exchange. Each half adds what recomputed modules build again; a rebuilt layer adds
+    all of the layer's activations. Below all that trains there is no backward.
+    Replayed where the eager operators are known.
+
+    Args:
+        workload: The job.
+        layer: Kind of layer.
+        kind: Kind of recompute.
+        meshes: Any meshes.
+
+    Returns:
+        Memory. [B], shape (meshes,)
+
+    Leaves out workspaces inside kernels other than the query accumulator; where it is
+    replayed that one too.
+    """
+    _, replayed = replayed_block(workload, layer, kind.name, meshes)
+    known = ~np.isnan(replayed)
+    peak = replayed
+    if not known.all():
+        peak = np.where(known, peak, _counted_transient(workload, layer, kind, meshes))
+    if workload.offload.activations:
+        staged = STAGED_LAYERS * workload.offload.activations
+        peak = peak + staged * kept_bytes(workload, layer, kind, meshes)
+    return peak
+
+
+def _counted_transient(
+    workload: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
+) -> Floats:
+    """Bytes that the backward of one layer needs by formula, without offload. [B]."""
+    if layer.role == "below":
+        return np.zeros(len(meshes))
+    local = tokens(workload, meshes)
+    gathered = np.where(meshes.sp > 0, 2.0 * ELEMENT * layer.hidden * local, 0.0)
+    ffn = _ffn_gradients(workload, layer, meshes)
+    width = sum(t.width for t in layer.saved() if t.name == "qkv")
+    out = sum(t.width for t in layer.saved() if t.name == "attention_output")
+    scores = score_bytes(workload, layer)
+    # Unfused: gradients of scores and probabilities, and the rebuilt ones.
+    fused = FP32 * out if not scores else ELEMENT * out
+    lost = 1.0 - kind.keeps.get("logsumexp", 0.0) * (not kind.rebuilds_layer)
+    again = 0.0 if kind.rebuilds_layer else lost * scores
+    pair = 2 * ELEMENT * layer.attention.heads * workload.training.seq_len
+    beside = again + pair * (scores > 0) + context_buffers(layer, meshes)
+    attention = (ELEMENT * width + fused + beside) * local / meshes.tp
+    again_bytes = _rebuilt_bytes(workload, layer, kind, meshes)
+    peak = gathered + np.maximum(ffn + again_bytes[1], attention + again_bytes[0])
+    if kind.rebuilds_layer:
+        none = workload.recipe.kind("none")
+        kept = counted_bytes(workload, layer, kind, meshes)
+        peak = peak + counted_bytes(workload, layer, none, meshes) - kept
+    return peak
+
+
+def _rebuilt_bytes(
+    workload: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
+) -> tuple[Floats, Floats]:
+    """Bytes that recomputed modules build again: attention half, other half. [B]."""
+    halves = np.zeros(len(meshes)), np.zeros(len(meshes))
+    names = rebuilt(kind, layer) if kind.modules else frozenset()
+    for tensor in layer.saved():
+        if tensor.name in names:
+            whole = _tensor_bytes(workload, layer, tensor, kind, meshes)
+            halves[tensor.name not in ATTENTION_TENSORS][:] += whole
+    return halves
+
+
+def _ffn_gradients(workload: Pricing, layer: LayerKind, meshes: Meshes) -> Floats:
+    """Gradients of a feed-forward half's inner tensors, alive together."""
+    ffn = layer.ffn
+    if isinstance(ffn, Mlp):
+        inner = ELEMENT * (ffn.ffn + ffn.inner_width)
+        return inner * tokens(workload, meshes) / meshes.tp
+    assert isinstance(ffn, Moe)
+    copies = expert_tokens(workload, meshes) * ffn.top_k
+    inner = ELEMENT * (ffn.ffn + ffn.expert.inner_width)
+    buffers = 2 * ELEMENT * ffn.hidden
+    return copies * (inner / meshes.etp + buffers)

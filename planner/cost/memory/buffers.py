@@ -1,0 +1,285 @@
+"""Memory of a rank that depends on no stage split: what is left to divide."""
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.cost.kernels import ELEMENT
+from planner.cost.memory.activations import sequence_split, tokens
+from planner.cost.memory.communicators import communication_bytes
+from planner.cost.memory.eager_bytes import is_replayed
+from planner.cost.meshes import Floats, Meshes
+from planner.cost.parameters.quantised import dequantised_bytes, gather_width
+from planner.cost.parameters.rank_parameters import Owned, layer_owned
+from planner.cost.parameters.weights import largest_weight
+from planner.cost.pricing import Pricing
+from planner.cost.workload import Workload
+from planner.models.layers.blocks import LayerKind
+
+GB = 1e9
+MIB = 2**20
+
+
+def context_bytes(workload: Workload) -> float:
+    """CUDA context and workspaces of a rank.
+
+    Args:
+        workload: The job.
+
+    Returns:
+        Memory. [B]
+    """
+    return workload.framework.profile.context_gb * GB
+
+
+def _dummy_weights(layer: LayerKind, meshes: Meshes) -> Floats:
+    """Bytes of one bf16 gradient per distinct weight shape of a layer. [B]."""
+    shapes = {(g.inputs, g.outputs, g.split) for g in layer.gemms()}
+    total = np.zeros(len(meshes))
+    for inputs, outputs, split in shapes:
+        share = meshes.etp if split.startswith("expert") else meshes.tp
+        total += ELEMENT * inputs * outputs / np.where(split == "replicated", 1, share)
+    return total
+
+
+def _stage_messages(workload: Workload, meshes: Meshes) -> Floats:
+    """Bytes of an activation sent and a gradient received, with a pipeline. [B]."""
+    width = ELEMENT * workload.model.hidden
+    message = width * tokens(workload, meshes) * sequence_split(meshes)
+    return np.where(meshes.pp > 1, 2.0 * message, 0.0)
+
+
+def buffer_bytes(workload: Pricing, meshes: Meshes) -> Floats:
+    """Buffers that a framework keeps whatever the split.
+
+    The libraries' workspaces, messages between stages, a bucket of gradients, and
+    TransformerEngine's cached dummy weight gradients. The weight that is dequantised,
+    unless a replay has it among a block's own bytes.
+
+    Args:
+        workload: The job.
+        meshes: Any meshes.
+
+    Returns:
+        Memory. [B], shape (meshes,)
+    """
+    recipe = workload.recipe
+    total = np.full(len(meshes), recipe.workspace_mib.get(workload.gpu.arch, 0.0) * MIB)
+    room, counted = total, ~is_replayed(workload, meshes)
+    for kind in workload.kinds:
+        passing = counted * dequantised_bytes(workload, kind, meshes)
+        total = np.maximum(total, room + passing)
+    total = total + _stage_messages(workload, meshes)
+    if recipe.reduced_parameters is not None:
+        bucketed = (meshes.zero == 1) | (meshes.zero == 2)
+        bucket = recipe.gradient_bytes * recipe.reduced_parameters
+        total = total + np.where(bucketed, bucket, 0.0)
+    if recipe.dummy_weight_gradients and not workload.training.frozen:
+        total = total + np.maximum.reduce(
+            [_dummy_weights(kind, meshes) for kind in workload.kinds]
+        )
+    return total
+
+
+def layer_buffers(workload: Pricing, layer: LayerKind, meshes: Meshes) -> Floats:
+    """Bytes of sharded states that the backward of a layer has whole.
+
+    Under ZeRO-3 ``w_g n_g + (w_r + 2) n_r``: parameters of the layers that are
+    gathered, gradients as they are made and as they are reduced. Where linears are
+    gathered one by one, at most a limit, or the largest linear where that is more.
+    Under ZeRO-2 ``w_r n_r``: the buffer that a layer's gradients are made and reduced
+    in. A rank of few layers thus holds more than under ZeRO-1. One gradient of the
+    layer where the optimizer runs inside the backward.
+
+    Args:
+        workload: The job.
+        layer: Kind of layer.
+        meshes: Any meshes.
+
+    Returns:
+        Memory. [B], shape (meshes,)
+
+    References:
+        PyTorch FSDP2 as its memory tracker sees it; DeepSpeed's
+        stage3_max_live_parameters and reduce_bucket_size; Megatron-LM issue 6314.
+    """
+    recipe, owned = workload.recipe, layer_owned(workload, layer, meshes)
+    trained = owned.dense + owned.expert
+    whole = recipe.gather_buffers * (trained + owned.packed[0] + owned.packed[1])
+    largest = largest_weight(layer, meshes)
+    gathered = _limited(whole, recipe.live_parameters, largest)
+    reduced = _limited(
+        recipe.reduce_buffers * trained,
+        recipe.reduced_parameters,
+        np.minimum(largest, trained),
+    )
+    each = recipe.gradient_bytes + ELEMENT
+    sharded = recipe.gather_bytes * gathered + each * reduced
+    inside = ELEMENT * trained * workload.training.optimizer_in_backward
+    making = (meshes.zero == 2) & (not recipe.accumulates_unsharded)
+    unit = np.where(making, _reduced_unit(workload, owned), 0.0)
+    return np.where(meshes.zero == 3, sharded, unit) + inside
+
+
+def _reduced_unit(workload: Pricing, owned: Owned) -> Floats:
+    """Buffers that ZeRO-2 reduces a unit's whole gradients from. [B]."""
+    recipe = workload.recipe
+    count = recipe.reduces_units * recipe.reduce_buffers
+    return count * recipe.gradient_bytes * (owned.dense + owned.expert)
+
+
+def working_bytes(
+    workload: Pricing, layer: LayerKind, meshes: Meshes, saved: Floats, own: Floats
+) -> Floats:
+    """Bytes of a layer beside its saved activations while it is at work.
+
+    The backward's own buffers and the sharded states that are whole. Where gradients
+    accumulate whole, ZeRO-2 copies them into a buffer once the layer's activations
+    are gone: ``max(own, w_r n_r - saved)``.
+
+    Args:
+        workload: The job.
+        layer: Kind of layer.
+        meshes: Any meshes.
+        saved: Bytes that the layer keeps per micro-batch. [B], shape (meshes,)
+        own: Bytes that the layer's operators need. [B], shape (meshes,)
+
+    Returns:
+        Memory. [B], shape (meshes,)
+
+    References:
+        PyTorch FSDP2, ``_fsdp_collectives.foreach_reduce``.
+    """
+    beside = own + layer_buffers(workload, layer, meshes)
+    after = (meshes.zero == 2) & workload.recipe.accumulates_unsharded
+    copied = _reduced_unit(workload, layer_owned(workload, layer, meshes)) - saved
+    return np.where(after, np.maximum(beside, copied), beside)
+
+
+def _limited(whole: Floats, limit: float | None, largest: Floats) -> Floats:
+    """Size, at most a limit, or the largest piece where that is above the limit."""
+    if limit is None:
+        return whole
+    return np.minimum(whole, np.maximum(limit, largest))
+
+
+def head_buffers(workload: Pricing, meshes: Meshes) -> Floats:
+    """Bytes of ZeRO-3 shards that are whole while the loss has its backward.
+
+    The layer whose parameters are gathered ahead, and the head with its gradient.
+    A head that stays whole for the entire step is counted with the states. A replayed
+    loss has the head's gradient already, and is over when a layer is gathered.
+
+    Args:
+        workload: The job.
+        meshes: Any meshes.
+
+    Returns:
+        Memory. [B], shape (meshes,)
+    """
+    recipe = workload.recipe
+    units = [layer_owned(workload, kind, meshes) for kind in workload.kinds]
+    ahead = np.maximum.reduce(
+        [unit.dense + unit.expert + unit.packed[0] + unit.packed[1] for unit in units]
+    )
+    if recipe.live_parameters is not None:
+        ahead = np.zeros(len(meshes))
+    total = recipe.gather_bytes * ahead
+    apart, replayed = not recipe.head_stays_whole, is_replayed(workload, meshes)
+    total = np.where(replayed, 0.0, total)
+    total = total + apart * head_bytes(workload, meshes, made=replayed)
+    return np.where(meshes.zero == 3, total, 0.0)
+
+
+def root_bytes(workload: Pricing, meshes: Meshes) -> tuple[Floats, Floats]:
+    """Bytes of embedding and head that ZeRO-3 leaves whole from forward to backward.
+
+    The gathered tables, ``w_g V h / t`` each, and the head's whole gradient; a tied
+    head on the embedding's stage is the same table.
+
+    Args:
+        workload: The job.
+        meshes: Any meshes.
+
+    Returns:
+        Memory on the first stage and on the last; zero below ZeRO-3, and where both
+        ends are units like all others. [B], shape (meshes,) each
+
+    References:
+        PyTorch FSDP2: the root's units are not resharded after forward, and
+        their gradients wait for the root's post-backward.
+    """
+    model = workload.model
+    whole = (meshes.zero == 3) & workload.recipe.head_stays_whole
+    apart = (meshes.pp > 1) | (not model.tied_embeddings)
+    width = gather_width(workload, linears=False)
+    table = width * model.vocab * model.hidden / meshes.tp
+    kept = whole & apart & workload.recipe.embedding_stays_whole
+    embedding = np.where(kept, table, 0.0)
+    return embedding, np.where(whole, head_bytes(workload, meshes), 0.0)
+
+
+def head_bytes(
+    workload: Pricing, meshes: Meshes, *, made: "npt.NDArray[np.bool_] | bool" = False
+) -> Floats:
+    """Bytes of the whole head as gathered, and of its gradient if it has one.
+
+    Args:
+        workload: The job.
+        meshes: Any meshes.
+        made: True where the gradient is counted with the loss. [-]
+
+    Returns:
+        Memory. [B], shape (meshes,)
+    """
+    head = workload.model.vocab * workload.model.hidden / meshes.tp
+    trained = workload.training.trains_head
+    gradient = ELEMENT * trained * np.logical_not(made)
+    return head * (gather_width(workload, linears=False) + gradient)
+
+
+def budget_bytes(workload: Pricing, meshes: Meshes) -> Floats:
+    """Memory left on a rank for states and activations.
+
+    ``(capacity - context - NCCL) phi - buffers`` with phi the packing that the
+    allocator reaches when it must; negative where nothing is left.
+
+    Args:
+        workload: The job.
+        meshes: Any meshes.
+
+    Returns:
+        Memory. [B], shape (meshes,)
+    """
+    left = (
+        workload.gpu.memory_capacity
+        - context_bytes(workload)
+        - communication_bytes(workload, meshes)
+    )
+    return left * workload.profile.packing - buffer_bytes(workload, meshes)
+
+
+def device_bytes(
+    workload: Pricing, allocated: float, fixed: float, scale: float = 1.0
+) -> float:
+    """Memory that the driver reports of a rank.
+
+    ``max(A / phi_0 + F, min(A / phi + F, capacity))``. While there is room, the
+    allocator keeps what it has freed, A / phi in all. Before it fails, it gives memory
+    back, down to A / phi_0.
+
+    Args:
+        workload: The job: GPU, fragmentation phi and packing phi_0.
+        allocated: Memory A in tensors at its peak. [B]
+        fixed: Context and communication F. [B]
+        scale: Factor on both sums, to price the bounds of an interval. [1]
+
+    Returns:
+        Memory; above the capacity only where the run cannot fit. [B]
+
+    References:
+        PyTorch's CUDACachingAllocator: release_cached_blocks before an error.
+    """
+    profile = workload.profile
+    roomy = allocated / profile.fragmentation + fixed
+    packed = allocated / profile.packing + fixed
+    return max(packed * scale, min(roomy * scale, workload.gpu.memory_capacity))

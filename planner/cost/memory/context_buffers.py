@@ -1,0 +1,78 @@
+"""Columns that context ranks exchange, and the buffers that the exchange needs."""
+
+import numpy as np
+
+from planner.cost.kernels import ELEMENT
+from planner.cost.meshes import Floats, Meshes
+from planner.models.layers.blocks import Attention, LayerKind
+from planner.specs.layouts.context import PLAIN
+
+RING_BUFFERS = 6
+"""Buffers of a ring beside a rank's own 16-bit keys and values: two chunks of
+neighbours, and two of gradients in fp32. [1]"""
+DEAL_BUFFERS = 2
+"""Copies of what Ulysses sends: as sent, and as received. [1]"""
+WHOLE = PLAIN.index("all-gather")
+"""Index of the kind that gathers keys whole. [1]"""
+
+
+def key_width(layer: LayerKind, meshes: Meshes) -> Floats:
+    """Columns of keys and values on all tensor ranks: ``2 max(g, t u) d``.
+
+    No rank has less than one head. Heads are copied where the tensor ranks times the
+    ranks that Ulysses deals to, ``t u``, are more than g. Latent attention sends its
+    decompressed heads.
+
+    Args:
+        layer: Kind of layer. [-]
+        meshes: Any meshes. [-]
+
+    Returns:
+        Columns. [1], shape (meshes,)
+    """
+    attention = layer.attention
+    if not isinstance(attention, Attention):
+        return np.full(len(meshes), float(attention.query_width + attention.out_width))
+    if not attention.heads:
+        return np.zeros(len(meshes))
+    heads = np.maximum(attention.kv_heads, meshes.tp * meshes.ulysses)
+    return np.asarray(2.0 * heads * attention.head_dim)
+
+
+def dealt_width(layer: LayerKind, meshes: Meshes) -> Floats:
+    """Columns that Ulysses deals out: queries, keys, values and the output.
+
+    Args:
+        layer: Kind of layer. [-]
+        meshes: Any meshes. [-]
+
+    Returns:
+        ``2 a d + 2 max(g, t u) d``. [1], shape (meshes,)
+    """
+    attention = layer.attention
+    out = attention.out_width
+    queries = out if isinstance(attention, Attention) else attention.query_width
+    return queries + out + key_width(layer, meshes)
+
+
+def context_buffers(layer: LayerKind, meshes: Meshes) -> Floats:
+    """Bytes per local token that the exchange needs in a layer's backward.
+
+    With K bytes of keys and values a token, a ring has ``6 K`` beside the rank's own.
+    An all-gather has the ``c K`` of the whole sequence. Ulysses has two copies of what
+    it deals out; Ulysses inside a ring has the buffers of both.
+
+    Args:
+        layer: Kind of layer. [-]
+        meshes: Any meshes. [-]
+
+    Returns:
+        Memory over all tensor ranks, zero without context ranks. [B/token],
+        shape (meshes,)
+    """
+    keys = ELEMENT * key_width(layer, meshes)
+    around = meshes.cp // meshes.ulysses > 1
+    whole = meshes.cp_kind == WHOLE
+    ring = np.where(whole, meshes.cp, RING_BUFFERS) * keys
+    dealt = DEAL_BUFFERS * ELEMENT * dealt_width(layer, meshes)
+    return np.where(around, ring, 0.0) + np.where(meshes.ulysses > 1, dealt, 0.0)

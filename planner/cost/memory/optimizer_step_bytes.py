@@ -1,0 +1,227 @@
+"""Bytes that a framework takes to step, gather, save and load one unit."""
+
+import numpy as np
+
+from planner.cost.kernels import ELEMENT
+from planner.cost.meshes import Floats, Meshes
+from planner.cost.network.offload_copies import kept_share
+from planner.cost.parameters.optimizers import moment_bytes
+from planner.cost.parameters.quantised import HALF, gather_width
+from planner.cost.parameters.rank_parameters import Owned, padded_vocab
+from planner.cost.pricing import Pricing
+from planner.cost.workload import Workload
+
+ADAM = frozenset({"adamw", "lamb"})
+"""Optimizers that divide by the root of a moment: one more number a parameter."""
+ORTHOGONAL_LONG = 3
+"""Forms of a matrix in Newton-Schulz beside its gradient: the momentum's mean, the
+iterate and its successor. [1]"""
+ORTHOGONAL_SHORT = 3
+"""Products of the iterate with itself: Gram matrix, its square, their mix. [1]"""
+SQUARES = 2
+"""fp32 forms of one gradient in Adafactor: its squares, and the update. [1]"""
+SINGLE = 4
+"""Bytes of an fp32 number. [B]"""
+
+
+def unit_bytes(workload: Pricing, owned: Owned) -> Floats:
+    """Bytes of a unit's whole parameters as they are gathered: ``w_g n``.
+
+    Args:
+        workload: The job.
+        owned: Parameters of the unit on a rank.
+
+    Returns:
+        Memory. [B], shape (meshes,)
+    """
+    held = owned.dense + owned.expert + owned.frozen + owned.frozen_expert
+    return gather_width(workload, linears=owned.matrices) * held
+
+
+def _updated(owned: Owned, meshes: Meshes) -> Floats:
+    """Parameters of a unit that one rank updates. [1], shape (meshes,)."""
+    sharded = meshes.zero > 0
+    dense = owned.dense / np.where(sharded, meshes.dp_shard, 1)
+    return dense + owned.expert / np.where(sharded, meshes.expert_shard, 1)
+
+
+def step_copies(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
+    """Bytes that an optimizer step copies of all parameters at once: ``w n / S``.
+
+    Adam over lists of tensors makes the roots of all second moments before it
+    divides. That is one number a parameter, in the format of the moments. DeepSpeed
+    makes an fp32 copy of its gradients. Fused kernels and loops over tensors make
+    neither.
+
+    Args:
+        workload: The job.
+        owned: Parameters of the unit on a rank.
+        meshes: Any meshes.
+
+    Returns:
+        Memory. [B], shape (meshes,)
+
+    References:
+        torch.optim.adam, ``_multi_tensor_adam``; DeepSpeed stage_1_and_2.py.
+    """
+    training, recipe = workload.training, workload.recipe
+    here = kept_share(workload, meshes)["moments"]
+    each = recipe.step_gradient_bytes
+    if recipe.optimizer_kernel == "foreach" and training.optimizer in ADAM:
+        each = each + moment_bytes(workload, owned) / 2
+    stays = here * (not training.optimizer_in_backward)
+    return each * stays * _updated(owned, meshes)
+
+
+def step_working(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
+    """Bytes that an optimizer step makes of one tensor, the unit's largest.
+
+    A loop of Adam: one number in the format of the moments. Adafactor: two fp32
+    forms. Muon, with r <= q the sides of a matrix: ``2 (3 r q + 3 r^2)``.
+
+    Args:
+        workload: The job.
+        owned: Parameters of the unit on a rank.
+        meshes: Any meshes.
+
+    Returns:
+        Memory. [B], shape (meshes,)
+
+    Leaves out adapters, whose tensors are small.
+
+    References:
+        torch.optim: ``_single_tensor_adam``, ``Adafactor``, ``Muon``.
+    """
+    training, recipe = workload.training, workload.recipe
+    nothing = np.zeros(len(meshes))
+    away = workload.offload.optimizer >= 1
+    if away or training.frozen or training.optimizer_in_backward:
+        return nothing
+    if training.optimizer == "muon" and owned.matrices:
+        short, long = owned.largest
+        return ELEMENT * (
+            ORTHOGONAL_LONG * short * long + ORTHOGONAL_SHORT * short**2 + nothing
+        )
+    shards = np.where(meshes.zero > 0, meshes.dp_shard, 1)
+    tensor = owned.largest[0] * owned.largest[1] / shards
+    if training.optimizer == "adafactor":
+        squares: Floats = SQUARES * SINGLE * tensor
+        return squares
+    if recipe.optimizer_kernel == "for-loop" and training.optimizer in ADAM:
+        one: Floats = moment_bytes(workload, owned) / 2 * tensor
+        return one
+    return nothing
+
+
+def load_copies(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
+    """Bytes of moments that a resume loads beside the optimizer's own moments.
+
+    Args:
+        workload: The job.
+        owned: Parameters of the unit on a rank.
+        meshes: Any meshes.
+
+    Returns:
+        Memory. [B], shape (meshes,)
+
+    References:
+        Megatron-LM issues 1509 and 2339; Megatron-Bridge pull request 4936.
+    """
+    here = kept_share(workload, meshes)["moments"]
+    each = workload.recipe.resume_copies * moment_bytes(workload, owned)
+    return each * here * _updated(owned, meshes)
+
+
+def save_staging(
+    workload: Pricing, owned: Owned, meshes: Meshes
+) -> tuple[Floats, Floats]:
+    """Bytes of ZeRO-3 shards that a checkpoint makes whole.
+
+    Args:
+        workload: The job.
+        owned: Parameters of the unit on a rank.
+        meshes: Any meshes.
+
+    Returns:
+        Bytes of all units at once, and of a unit at a time; both zero where every
+        rank writes its shards. [B], shape (meshes,) each
+    """
+    form = workload.recipe.checkpoint
+    whole = np.where(meshes.zero == 3, unit_bytes(workload, owned), 0.0)
+    nothing = np.zeros(len(meshes))
+    if form == "model":
+        return whole, nothing
+    return nothing, whole if form == "units" else nothing
+
+
+def quantising_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
+    """Bytes of a 16-bit linear beside its 4-bit form while a model is loaded.
+
+    Args:
+        workload: The job.
+        owned: Parameters of the unit on a rank.
+        meshes: Any meshes.
+
+    Returns:
+        Memory. [B], shape (meshes,)
+    """
+    nothing = np.zeros(len(meshes))
+    if workload.training.method != "qlora" or not owned.matrices:
+        return nothing
+    return HALF * owned.largest[0] * owned.largest[1] + nothing
+
+
+def tied_gradient(workload: Pricing, meshes: Meshes) -> Floats:
+    """Bytes of a tied head's gradient, to which the embedding's is added.
+
+    Args:
+        workload: The job.
+        meshes: Any meshes.
+
+    Returns:
+        ``2 V h / t``, zero where the head has a table of its own. [B], shape (meshes,)
+
+    References:
+        PyTorch autograd: gradients of one tensor are summed before they are kept.
+    """
+    tied = workload.model.tied_embeddings and not workload.training.frozen
+    table = padded_vocab(workload, meshes) * workload.model.hidden / meshes.tp
+    return np.where(tied & (meshes.pp == 1), ELEMENT * table, 0.0)
+
+
+def embedding_temporaries(workload: Pricing, meshes: Meshes) -> tuple[Floats, Floats]:
+    """Bytes that the embedding's backward makes beside its gradient's own room.
+
+    The 16-bit gradient, ``2 V h / t``, or 2 V h where the gradient of a table split
+    over its rows is made whole. With one tensor rank, freed gradients of a
+    single backward are that room itself. A tied head's gradient is ``2 V h / t`` more.
+    Over several tensor ranks, the sum with a whole gradient is as much again. ZeRO-3
+    then reduces the root's gradients in one piece, ``w_r V h / t`` for each table.
+
+    Args:
+        workload: The job.
+        meshes: Any meshes.
+
+    Returns:
+        Memory on the first stage and on the last. [B], shape (meshes,) each
+
+    References:
+        DTensor's embedding over ``Shard(0)`` has a replicated gradient; FSDP2
+        reduces a group's gradients as one; PyTorch's input buffer sums in place
+        what nothing else holds, but no subclass of a tensor.
+    """
+    training, recipe, model = workload.training, workload.recipe, workload.model
+    nothing = np.zeros(len(meshes))
+    if training.frozen:
+        return nothing, nothing
+    table = padded_vocab(workload, meshes) * model.hidden
+    part = table / meshes.tp
+    made = ELEMENT * (table if recipe.whole_embedding_gradient else part)
+    once = (meshes.zero == 0) & (meshes.micro_batches == 1)
+    kept = recipe.gradients_freed & once & (not training.optimizer_in_backward)
+    tied = tied_gradient(workload, meshes)
+    sums = 1.0 + ((meshes.tp > 1) & recipe.whole_embedding_gradient)
+    first = np.where(kept & (meshes.tp == 1), 0.0, made) + sums * tied
+    root = (meshes.zero == 3) & recipe.head_stays_whole
+    reduced = np.where(root, recipe.gradient_bytes * part, 0.0)
+    return first + reduced, np.where(tied > 0, 0.0, reduced)

@@ -1,0 +1,1 @@
+"""Time on links: collectives between GPUs, and copies to the host."""

@@ -1,0 +1,278 @@
+"""Time of collectives: measured curves inside a domain, NCCL's model outside."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hardware.calibration import NetworkCalibration, network
+from hardware.graph.domains import domain_calibration
+from hardware.nccl import NcclConstants, nccl
+from planner.cost.meshes import Floats, Groups
+from planner.cost.network.tuner import message_latency, ring_latency, tree_latency
+from planner.cost.pricing import Pricing
+
+CURVE_RANKS = 8
+"""Ranks of the measured all-reduce curves. [1]"""
+CURVE_PASSES = 2 * (CURVE_RANKS - 1) / CURVE_RANKS
+"""Bytes that a rank of the curves moves per byte of message: two ring passes. [1]"""
+
+
+@dataclass(frozen=True)
+class Fabric:
+    """Measured rates of one cluster's links."""
+
+    ring: float
+    """Bus bandwidth of a large ring inside a domain. [B/s]"""
+    nvls: float
+    """Bus bandwidth of a large in-switch all-reduce; 0 without it. [B/s]"""
+    nvls_ranks: int
+    """Fewest ranks for which NCCL reduces in the switch. [1]"""
+    all_to_all: float
+    """Rate at which a rank sends inside a domain, all at once. [B/s]"""
+    sizes: Floats
+    """Messages of the measured all-reduce curve. [B]"""
+    times: Floats
+    """Times of the curve's messages, made never to fall. [s]"""
+    plateau: float
+    """Bus bandwidth of the curve's largest message. [B/s]"""
+    network: NetworkCalibration
+    tuner: NcclConstants
+    line_rate: float
+    """Datasheet rate of the scale-up links. [B/s]"""
+    exit_rate: float
+    """Line rate at which one collective can leave a domain. [B/s]"""
+
+
+def fabric(workload: Pricing) -> Fabric:
+    """Collect the measured rates that the cluster of a job needs.
+
+    Args:
+        workload: The job.
+
+    Returns:
+        Rates of the cluster's links and network.
+    """
+    topology = workload.topology
+    links = domain_calibration(topology.cluster, workload.calibration)
+    curve = np.array(links.all_reduce_curve, dtype=np.float64)
+    cluster = topology.cluster
+    assert cluster.nic.fabric is not None
+    return Fabric(
+        ring=links.ring_bandwidth,
+        nvls=links.nvls_all_reduce_bandwidth or 0.0,
+        nvls_ranks=links.nvls_min_ranks or 0,
+        all_to_all=links.all_to_all_bandwidth,
+        sizes=curve[:, 0],
+        times=np.maximum.accumulate(CURVE_PASSES * curve[:, 0] / curve[:, 1]),
+        plateau=float(curve[-1, 1]),
+        network=_slowed(network(cluster.nic.fabric), workload.profile.network),
+        tuner=nccl(),
+        line_rate=topology.fabric.full_bandwidth,
+        exit_rate=cluster.nic.bandwidth if workload.profile.single_nic else np.inf,
+    )
+
+
+def _slowed(measured: NetworkCalibration, factor: float) -> NetworkCalibration:
+    """A network with the stack's factor on every bandwidth."""
+    return measured.model_copy(
+        update={
+            "efficiency": measured.efficiency * factor,
+            "all_to_all_efficiency": measured.all_to_all_efficiency * factor,
+            "p2p_efficiency": measured.p2p_efficiency * factor,
+        }
+    )
+
+
+def _inside(
+    links: Fabric,
+    message: Floats,
+    group: Groups,
+    plateau: Floats,
+    switch: npt.NDArray[np.bool_],
+) -> Floats:
+    """Time of one pass inside a domain, at the curve's rate for an equal chunk. [s].
+
+    A ring moves chunks of ``message / n``; the measured curve is read at the
+    message that has an equal chunk on the curve's eight ranks. To a switch that
+    reduces, each rank sends the message itself, however many ranks there are.
+    """
+    n = np.maximum(group.size, 1)
+    alike = np.where(switch, message, message * CURVE_RANKS / n)
+    same_chunk = np.maximum(alike, 1.0)
+    log_time = np.interp(np.log(same_chunk), np.log(links.sizes), np.log(links.times))
+    ideal = CURVE_PASSES * same_chunk / links.plateau
+    share = np.minimum(ideal / np.exp(log_time), 1.0)
+    return (n - 1) / n * message / (plateau * share * group.inside_share)
+
+
+def _crossing_rate(links: Fabric, group: Groups) -> Floats:
+    """Bus bandwidth of a large ring that leaves its domain. [B/s]."""
+    inside = links.ring * group.inside_share
+    return np.minimum(_line_rate(links, group) * links.network.efficiency, inside)
+
+
+def _line_rate(links: Fabric, group: Groups) -> Floats:
+    """Line rate of a ring or a tree between domains. [B/s]."""
+    return np.minimum(group.ring_bandwidth, links.exit_rate)
+
+
+def _outside(links: Fabric, message: Floats, group: Groups, *, passes: int) -> Floats:
+    """Time of ring passes across domains: the faster of LL128 and Simple. [s]."""
+    n, q = group.size, group.domains
+    volume = passes * (n - 1) / n * message / _crossing_rate(links, group)
+    slower = links.network.latency_factor
+    lines = ring_latency(links.tuner, "ll128", n, q, passes, slower)
+    simple = ring_latency(links.tuner, "simple", n, q, passes, slower)
+    return np.minimum(lines + volume / links.tuner.protocol.ring_ll128, simple + volume)
+
+
+def all_gather_time(links: Fabric, message: Floats, group: Groups) -> Floats:
+    """Time to gather a tensor of *message* bytes, or to reduce-scatter one.
+
+    Inside a domain ``(n-1)/n S / B(S)``, with B(S) the plateau of a ring times
+    the shape of the measured all-reduce curve; across domains
+    ``base + hops + (n-1)/n S / B``, the best of NCCL's ring protocols.
+
+    Args:
+        links: Measured rates.
+        message: The whole (gathered) tensor. [B], shape (meshes,)
+        group: Groups of ranks that take part. shape (meshes,)
+
+    Returns:
+        Time, zero for groups of one rank. [s], shape (meshes,)
+
+    References:
+        NCCL src/graph/tuning.cc; nccl-tests doc/PERFORMANCE.md.
+    """
+    nowhere = np.zeros(len(group.size), dtype=np.bool_)
+    ring = np.full(len(group.size), links.ring)
+    inside = _inside(links, message, group, ring, nowhere)
+    outside = _outside(links, message, group, passes=1)
+    return np.where(group.size > 1, np.where(group.intra, inside, outside), 0.0)
+
+
+def turn_latency(links: Fabric, group: Groups) -> Floats:
+    """Latency of a reduction to, or a broadcast from, one rank of a group.
+
+    NCCL has only a ring for these: ``base + (n - q) intra + (q - 1) net``.
+
+    Args:
+        links: Measured rates.
+        group: Groups of ranks that take part. shape (meshes,)
+
+    Returns:
+        Time, zero for groups of one rank. [s], shape (meshes,)
+
+    References:
+        NCCL src/graph/tuning.cc.
+    """
+    slower = links.network.latency_factor
+    time = ring_latency(links.tuner, "simple", group.size, group.domains, 1, slower)
+    return np.where(group.size > 1, time, 0.0)
+
+
+def all_reduce_time(links: Fabric, message: Floats, group: Groups) -> Floats:
+    """Time to all-reduce a tensor of *message* bytes.
+
+    Inside a domain the switch reduces (NVLS) from a few ranks on, else a ring
+    makes two passes; across domains a ring, or NCCL's double tree when faster.
+
+    Args:
+        links: Measured rates.
+        message: The tensor on each rank. [B], shape (meshes,)
+        group: Groups of ranks that take part. shape (meshes,)
+
+    Returns:
+        Time, zero for groups of one rank. [s], shape (meshes,)
+    """
+    switch = (links.nvls > 0) & (group.size >= links.nvls_ranks)
+    plateau = np.where(switch, links.nvls, links.ring)
+    inside = 2 * _inside(links, message, group, plateau, switch)
+    ring = _outside(links, message, group, passes=2)
+    outside = np.minimum(ring, _tree(links, message, group))
+    return np.where(group.size > 1, np.where(group.intra, inside, outside), 0.0)
+
+
+def _tree(links: Fabric, message: Floats, group: Groups) -> Floats:
+    """Time of NCCL's double binary tree over domains, chains or the switch inside.
+
+    Of two domains each is a leaf once and a root once, so that the message crosses
+    once each way; of more, an inner node sends it twice. Before the pipeline is
+    full, one chunk climbs the tree and comes down.
+    """
+    q, nic = group.domains, _line_rate(links, group) * links.network.efficiency
+    switch = (links.nvls > 0) & (group.ranks_per_domain >= max(links.nvls_ranks, 1))
+    inside = np.where(switch, links.nvls, links.ring) * group.inside_share
+    own = np.where(switch, 1.0, links.tuner.protocol.tree)
+    rate = np.minimum(np.where(q == 2, 2.0, 1.0) * nic, inside) * own
+    slower = links.network.latency_factor
+    latency = tree_latency(links.tuner, "simple", group.size, q, slower)
+    chunk = np.minimum(links.tuner.tree_chunk, message)
+    fill = 2 * np.log2(q) * chunk / rate
+    return np.asarray(latency + fill + 2 * message / rate, dtype=np.float64)
+
+
+def all_to_all_time(links: Fabric, sent: Floats, group: Groups) -> Floats:
+    """Time of an all-to-all in which every rank sends *sent* bytes in total.
+
+    Bytes for the own domain and bytes that leave it travel at the same time::
+
+        T = base + log2(n) hop + max(inside / B_nv, outside / (B_nic eta))
+
+    Args:
+        links: Measured rates.
+        sent: Bytes that a rank sends, its own share included. [B], shape (meshes,)
+        group: Groups of ranks that take part. shape (meshes,)
+
+    Returns:
+        Time, zero for groups of one rank. [s], shape (meshes,)
+    """
+    n = np.maximum(group.size, 1)
+    leaving = group.off_domain * (n - 1) / n
+    inside = np.maximum((n - 1) / n - leaving, 0.0)
+    return dispatch_time(links, inside * sent, leaving * sent, group)
+
+
+def dispatch_time(
+    links: Fabric, inside: Floats, outside: Floats, group: Groups
+) -> Floats:
+    """Time in which every rank sends to many others, inside its domain and out of it.
+
+    Args:
+        links: Measured rates.
+        inside: Bytes that a rank sends by the domain's own link. [B], shape (meshes,)
+        outside: Bytes that it sends to other domains. [B], shape (meshes,)
+        group: Groups of ranks that take part. shape (meshes,)
+
+    Returns:
+        Time, zero for groups of one rank. [s], shape (meshes,)
+    """
+    n = np.maximum(group.size, 1)
+    slow = group.all_to_all_bandwidth * links.network.all_to_all_efficiency
+    beyond = np.divide(outside, slow, out=np.zeros(len(n)), where=slow > 0)
+    slower = links.network.latency_factor
+    latency = message_latency(links.tuner, group.intra, slower) * np.log2(n)
+    rate = links.all_to_all * group.inside_share
+    time = latency + np.maximum(inside / rate, beyond)
+    return np.where(group.size > 1, time, 0.0)
+
+
+def send_time(
+    links: Fabric, message: Floats, line_rate: Floats, crosses: npt.NDArray[np.bool_]
+) -> Floats:
+    """Time to send *message* bytes to one other rank, all pairs at once.
+
+    Args:
+        links: Measured rates.
+        message: Bytes sent. [B], shape (meshes,)
+        line_rate: Slowest link on the way, shared. [B/s], shape (meshes,)
+        crosses: True where the pair lies in two domains. shape (meshes,)
+
+    Returns:
+        Time. [s], shape (meshes,)
+    """
+    inside = links.ring / links.line_rate
+    share = np.where(crosses, links.network.p2p_efficiency, inside)
+    latency = message_latency(links.tuner, ~crosses, links.network.latency_factor)
+    return latency + message / (line_rate * share)

@@ -1,0 +1,1 @@
+"""Parameters that a rank holds, and the bytes of their states."""

@@ -1,0 +1,389 @@
+"""Low-rank adapters beside frozen linears: their parameters, GEMMs and inputs."""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+
+import numpy as np
+
+from planner.cost.kernels import ELEMENT, gemm_rate, gemm_time, memory_time
+from planner.cost.meshes import Floats, Meshes
+from planner.cost.parameters.quantised import HALF, element_bytes, is_quantised
+from planner.cost.pricing import Pricing
+from planner.cost.workload import Workload
+from planner.models.layers.blocks import LayerKind, Moe
+from planner.models.layers.linears import linear_names, linears
+from planner.models.layers.parts import Gemm
+from planner.specs.training import LoraSpec
+
+MEGATRON_TARGETS = {
+    "qkv": ("qkv", "q", "q_a", "q_b", "kv_a", "kv_b"),
+    "proj": ("attention_out",),
+    "fc1": ("fc1", "shared_fc1", "expert_fc1"),
+    "fc2": ("fc2", "shared_fc2", "expert_fc2"),
+}
+"""GEMMs that a target under Megatron's names covers, each with one adapter."""
+_INPUTS = {
+    "attention_norm_output": ("qkv", "q", "q_a", "kv_a"),
+    "latents": ("q_b", "kv_b"),
+    "attention_output": ("attention_out",),
+    "ffn_norm_output": ("fc1", "shared_fc1"),
+    "activation": ("fc2",),
+    "shared_activation": ("shared_fc2",),
+    "expert_input": ("expert_fc1",),
+    "expert_activation": ("expert_fc2",),
+}
+"""Saved tensors that linears read, and the GEMMs that read them."""
+_KEPT_ANYWAY = frozenset({"latents", "attention_output"})
+"""Saved tensors that the backward of a norm or of the attention needs."""
+SINGLE = 4
+"""Bytes of an fp32 number. [B]"""
+MASK = 1
+"""Bytes per element of a dropout's mask. [B]"""
+
+
+@cache
+def adapter_outputs(
+    lora: LoraSpec, layer: LayerKind, family: str
+) -> Mapping[str, tuple[int, ...]]:
+    """Adapters beside each GEMM of a layer, by their output columns.
+
+    Megatron's names give one adapter to a fused GEMM; the names of transformers one
+    to each linear layer that the model's code has in its place.
+
+    Args:
+        lora: The adapters' block. [-]
+        layer: Kind of layer. [-]
+        family: Hugging Face model type. [text]
+
+    Returns:
+        Output columns of every adapter, by GEMM. [1]
+
+    References:
+        Megatron-Bridge, peft/lora.py; peft, tuners/lora/layer.py.
+    """
+    found: dict[str, tuple[int, ...]] = {}
+    names = set(lora.modules) if lora.modules else set(linear_names(family))
+    for gemm in layer.gemms():
+        if any(gemm.name in MEGATRON_TARGETS.get(name, ()) for name in names):
+            found[gemm.name] = (gemm.outputs,)
+    for linear in linears(layer, family):
+        if linear.name in names - MEGATRON_TARGETS.keys():
+            found[linear.gemm] = (*found.get(linear.gemm, ()), linear.outputs)
+    return found
+
+
+def adapters_beside(workload: Workload, layer: LayerKind, name: str) -> tuple[int, ...]:
+    """Adapters beside one GEMM, by their output columns.
+
+    Args:
+        workload: The job. [-]
+        layer: Kind of layer; a frozen layer carries none. [-]
+        name: Name of the GEMM. [text]
+
+    Returns:
+        Output columns of every adapter. [1]
+    """
+    training = workload.training
+    if not training.frozen or layer.role != "trained":
+        return ()
+    family = workload.model.family
+    return adapter_outputs(training.lora, layer, family).get(name, ())
+
+
+def is_frozen(workload: Workload, layer: LayerKind) -> bool:
+    """Tell if a layer's own weights stay as they are.
+
+    Args:
+        workload: The job. [-]
+        layer: Kind of layer. [-]
+
+    Returns:
+        True with adapters, and for the layers that the job freezes. [-]
+    """
+    return workload.training.frozen or layer.role != "trained"
+
+
+def carries(workload: Workload, layer: LayerKind, name: str) -> bool:
+    """Tell if a GEMM trains something: its weight, or an adapter beside it.
+
+    Args:
+        workload: The job. [-]
+        layer: Kind of layer. [-]
+        name: Name of the GEMM. [text]
+
+    Returns:
+        True for every GEMM of a full training. [-]
+    """
+    if not is_frozen(workload, layer):
+        return True
+    return bool(adapters_beside(workload, layer, name))
+
+
+def is_kept(workload: Workload, layer: LayerKind, tensor: str) -> bool:
+    """Tell if a saved tensor is kept where weights are frozen.
+
+    The input gradient of a frozen linear needs its weight alone. An input is thus
+    kept only where an adapter reads it as it is. The inputs of norms, attention and
+    activations stay.
+
+    Args:
+        workload: The job. [-]
+        layer: Kind of layer. [-]
+        tensor: Name of the saved tensor. [text]
+
+    Returns:
+        True for everything in a full training. [-]
+    """
+    if not is_frozen(workload, layer) or tensor in _KEPT_ANYWAY:
+        return True
+    if tensor not in _INPUTS:
+        return True
+    return not _copy_bytes(workload) and any(
+        carries(workload, layer, gemm.name) for gemm in _readers(layer, tensor)
+    )
+
+
+def copied_bytes(workload: Workload, layer: LayerKind, tensor: str) -> float:
+    """Bytes per token that adapters keep beside a tensor that they read.
+
+    For each adapter: with dropout the dropped input and a mask, 2 + 1 B an element;
+    in fp32 a copy of 4 B, or 4 + 1 B dropped.
+
+    Args:
+        workload: The job. [-]
+        layer: Kind of layer. [-]
+        tensor: Name of the saved tensor. [text]
+
+    Returns:
+        Memory over all tensor ranks. [B]
+
+    References:
+        peft, tuners/lora/layer.py: lora_B(lora_A(dropout(x)));
+        PyTorch, native_dropout keeps a boolean mask.
+    """
+    each = _copy_bytes(workload)
+    if not each or not is_frozen(workload, layer):
+        return 0.0
+    return each * sum(
+        len(adapters_beside(workload, layer, gemm.name)) * gemm.inputs * gemm.calls
+        for gemm in _readers(layer, tensor)
+    )
+
+
+def _copy_bytes(workload: Workload) -> int:
+    """Bytes per element of an adapter's own copy of its input."""
+    lora = workload.training.lora
+    wide = SINGLE if lora.precision == "fp32" else HALF
+    if lora.dropout:
+        return wide + MASK
+    return wide if wide == SINGLE else 0
+
+
+def _readers(layer: LayerKind, tensor: str) -> list[Gemm]:
+    """GEMMs of a layer that read one of its saved tensors."""
+    names = _INPUTS.get(tensor, ())
+    if tensor == "attention_norm_output" and layer.parallel and layer.norms == 1:
+        names = (*names, *_INPUTS["ffn_norm_output"])
+    return [gemm for gemm in layer.gemms() if gemm.name in names]
+
+
+def adapter_parameters(
+    workload: Workload, layer: LayerKind, meshes: Meshes
+) -> tuple[Floats, Floats]:
+    """Adapters of one layer on a rank: ``rho (i + o) / t`` for each linear.
+
+    Both factors are split over the tensor group of their linear.
+
+    Args:
+        workload: The job. [-]
+        layer: Kind of layer. [-]
+        meshes: Any meshes. [-]
+
+    Returns:
+        Dense and expert parameters. [1], shape (meshes,)
+
+    References:
+        Hu et al. 2021, arXiv 2106.09685; Megatron-Bridge's ParallelLinearAdapter.
+    """
+    dense, expert = np.zeros(len(meshes)), np.zeros(len(meshes))
+    for gemm, size in _sizes(workload, layer, workload.training.lora.rank):
+        if gemm.split.startswith("expert"):
+            assert isinstance(layer.ffn, Moe)
+            expert = expert + layer.ffn.experts * size / (meshes.ep * meshes.etp)
+        else:
+            dense = dense + size / meshes.tp
+    return dense, expert
+
+
+def adapter_sums(
+    workload: Workload, layer: LayerKind, meshes: Meshes
+) -> tuple[Floats, Floats]:
+    """Rows and columns of a layer's adapters on a rank, as Adafactor keeps them.
+
+    ``(rho + i) + (o + rho)`` for each pair of factors; the inner width is whole on
+    every tensor rank.
+
+    Args:
+        workload: The job. [-]
+        layer: Kind of layer. [-]
+        meshes: Any meshes. [-]
+
+    Returns:
+        Elements of dense and of expert adapters. [1], shape (meshes,)
+    """
+    dense, expert = np.zeros(len(meshes)), np.zeros(len(meshes))
+    inner = 2.0 * workload.training.lora.rank
+    for gemm, size in _sizes(workload, layer, 1):
+        pairs = len(adapters_beside(workload, layer, gemm.name))
+        if gemm.split.startswith("expert"):
+            assert isinstance(layer.ffn, Moe)
+            each = size / meshes.etp + pairs * inner
+            expert = expert + layer.ffn.experts / meshes.ep * each
+        else:
+            dense = dense + size / meshes.tp + pairs * inner
+    return dense, expert
+
+
+def _sizes(
+    workload: Workload, layer: LayerKind, rank: int
+) -> Iterator[tuple[Gemm, float]]:
+    """GEMMs that carry adapters, each with ``rho (i + o)`` of one copy. [1]."""
+    for gemm in layer.gemms():
+        outputs = adapters_beside(workload, layer, gemm.name)
+        if outputs:
+            yield gemm, float(rank * (len(outputs) * gemm.inputs + sum(outputs)))
+
+
+def adapter_widths(workload: Workload, layer: LayerKind) -> float:
+    """Columns per token that adapters keep between their two factors.
+
+    Args:
+        workload: The job. [-]
+        layer: Kind of layer. [-]
+
+    Returns:
+        Columns over all tensor ranks, in 16-bit numbers. [1]
+    """
+    lora = workload.training.lora
+    calls = sum(
+        gemm.calls * len(adapters_beside(workload, layer, gemm.name))
+        for gemm in layer.gemms()
+    )
+    wide = SINGLE / HALF if lora.precision == "fp32" else 1.0
+    return float(lora.rank * calls * wide)
+
+
+def adapter_times(
+    workload: Pricing,
+    layer: LayerKind,
+    gemm: Gemm,
+    shape: tuple[Floats, Floats, Floats],
+) -> tuple[Floats, Floats]:
+    """Time of one frozen linear beside its own two GEMMs.
+
+    Forward, the adapters' two GEMMs and one addition; backward, the adapters' four
+    GEMMs and one addition; the dropped or widened copy of the input; for quantised
+    weights the dequantisation of both passes.
+
+    Args:
+        workload: The job. [-]
+        layer: Kind of layer. [-]
+        gemm: The linear. [-]
+        shape: Tokens of the linear, and its columns and inputs on a rank. [1],
+            shape (meshes,) each
+
+    Returns:
+        Forward and backward. [s], shape (meshes,)
+
+    Leaves out that products in fp32 run below the rate of those in 16 bits.
+    """
+    rows, outputs, inputs = shape
+    forward, backward = np.zeros(len(rows)), np.zeros(len(rows))
+    if is_quantised(workload, gemm):
+        moved = (element_bytes(workload) + HALF) * inputs * outputs
+        once = memory_time(workload, moved, 1)
+        forward, backward = forward + once, backward + once
+    for columns in adapters_beside(workload, layer, gemm.name):
+        share = columns / gemm.outputs * outputs
+        ahead, behind = _pair_times(workload, rows, share, inputs)
+        forward, backward = forward + ahead, backward + behind
+    return forward, backward
+
+
+def adapter_weight_times(
+    workload: Pricing,
+    layer: LayerKind,
+    gemm: Gemm,
+    shape: tuple[Floats, Floats, Floats],
+) -> Floats:
+    """Weight gradients of the adapters beside one frozen linear.
+
+    Args:
+        workload: The job. [-]
+        layer: Kind of layer. [-]
+        gemm: The linear. [-]
+        shape: Tokens, columns and inputs, as for :func:`adapter_times`. [1],
+            shape (meshes,) each
+
+    Returns:
+        A part of the backward of :func:`adapter_times`. [s], shape (meshes,)
+    """
+    rows, outputs, inputs = shape
+    time = np.zeros(len(rows))
+    for columns in adapters_beside(workload, layer, gemm.name):
+        share = columns / gemm.outputs * outputs
+        time = time + _pair_weight_time(workload, rows, share, inputs)
+    return time
+
+
+def adapter_width(
+    workload: Workload, layer: LayerKind, gemm: Gemm, outputs: Floats
+) -> Floats:
+    """Outputs per token of the factors of the adapters beside one frozen linear.
+
+    Args:
+        workload: The job. [-]
+        layer: Kind of layer. [-]
+        gemm: The linear. [-]
+        outputs: Outputs of the linear on a rank. [1], shape (meshes,)
+
+    Returns:
+        Columns, none where no adapter is. [1], shape (meshes,)
+    """
+    beside = adapters_beside(workload, layer, gemm.name)
+    inner = float(workload.training.lora.rank * len(beside))
+    return inner + sum(beside) / gemm.outputs * outputs
+
+
+def _pair_weight_time(
+    workload: Pricing, rows: Floats, outputs: Floats, inputs: Floats
+) -> Floats:
+    """Weight gradients of one adapter's two factors. [s], shape (meshes,)."""
+    rate = gemm_rate(workload, narrow=False)
+    inner = np.full(len(rows), float(workload.training.lora.rank))
+    outer = gemm_time(rate, inner, outputs, rows, wgrad=True)
+    return outer + gemm_time(rate, inputs, inner, rows, wgrad=True)
+
+
+def _pair_times(
+    workload: Pricing, rows: Floats, outputs: Floats, inputs: Floats
+) -> tuple[Floats, Floats]:
+    """Forward and backward of one adapter's two factors. [s], shape (meshes,)."""
+    rate = gemm_rate(workload, narrow=False)
+    inner = np.full(len(rows), float(workload.training.lora.rank))
+    forward = (
+        gemm_time(rate, rows, inner, inputs)
+        + gemm_time(rate, rows, outputs, inner)
+        + memory_time(workload, 3.0 * ELEMENT * rows * outputs, 1)
+    )
+    backward = (
+        gemm_time(rate, rows, inner, outputs)
+        + gemm_time(rate, rows, inputs, inner)
+        + _pair_weight_time(workload, rows, outputs, inputs)
+        + memory_time(workload, 3.0 * ELEMENT * rows * inputs, 1)
+    )
+    copied = _copy_bytes(workload)
+    if copied:
+        moved = memory_time(workload, (ELEMENT + copied) * rows * inputs, 1)
+        forward, backward = forward + moved, backward + moved
+    return forward, backward

@@ -1,0 +1,214 @@
+"""Parameters of one unit, a layer, the embedding or the head, on a rank."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner.cost.meshes import Floats, Meshes
+from planner.cost.parameters.adapters import adapter_parameters, adapter_sums, is_frozen
+from planner.cost.parameters.quantised import HALF, quantised_savings
+from planner.cost.parameters.shapes import factored_elements
+from planner.cost.parameters.weights import (
+    largest_matrix,
+    linear_weights,
+    newton_schulz_flops,
+)
+from planner.cost.parameters.whole_tensors import tensors_of
+from planner.cost.pricing import Pricing
+from planner.cost.workload import Workload
+from planner.models.layers.blocks import LayerKind
+
+
+@dataclass(frozen=True)
+class Owned:
+    """Parameters of one unit (a layer, the embedding, the head) on one rank."""
+
+    dense: Floats
+    """Parameters divided by tp, or replicated. [1], shape (meshes,)"""
+    expert: Floats
+    """Parameters of the local experts. [1], shape (meshes,)"""
+    frozen: Floats | float = 0.0
+    """Dense parameters that are held but never updated. [1], shape (meshes,)"""
+    frozen_expert: Floats | float = 0.0
+    """Expert parameters that are held but never updated. [1], shape (meshes,)"""
+    quantised: Floats | float = 0.0
+    """Weights of linears, of which a quantised form may be kept. [1]"""
+    matrices: bool = True
+    """True where Muon updates the weights; embedding and head are left to Adam."""
+    orthogonal: Floats | float = 0.0
+    """Work of Muon's Newton-Schulz iterations. [FLOP], shape (meshes,)"""
+    tensors: int = 1
+    """Tensors that states are divided by where they stay whole. [1]"""
+    largest: tuple[Floats | float, Floats | float] = (0.0, 0.0)
+    """Shorter and longer side of the largest matrix. [1], shape (meshes,) each"""
+    saved: Floats | float = 0.0
+    """Bytes that quantisation saves over 16 bits, dense. [B], shape (meshes,)"""
+    saved_expert: Floats | float = 0.0
+    """Bytes that quantisation saves over 16 bits, experts. [B], shape (meshes,)"""
+    factored: Floats | float = 0.0
+    """Rows, columns and vectors of dense weights that train. [1], shape (meshes,)"""
+    factored_expert: Floats | float = 0.0
+    """Rows, columns and vectors of local experts that train. [1], shape (meshes,)"""
+    passes_back: bool = True
+    """True where a backward passes, and needs the parameters again."""
+
+    @property
+    def packed(self) -> tuple[Floats | float, Floats | float]:
+        """Frozen parameters, dense and of experts, by what 16 bits would hold. [1]."""
+        return self.frozen - self.saved / HALF, (
+            self.frozen_expert - self.saved_expert / HALF
+        )
+
+
+def layer_owned(workload: Workload, layer: LayerKind, meshes: Meshes) -> Owned:
+    """Parameters of one layer on a rank: ``P_s / t + P_r`` and ``P_e / (e x)``.
+
+    With adapters the parameters of the layer are frozen, and the adapters train.
+
+    Args:
+        workload: The job.
+        layer: Kind of layer.
+        meshes: Any meshes.
+
+    Returns:
+        Parameters. [1], shape (meshes,)
+    """
+    dense = layer.sharded_parameters / meshes.tp + layer.replicated_parameters
+    expert = layer.expert_parameters / (meshes.ep * meshes.etp)
+    linears = linear_weights(layer, meshes)
+    largest = largest_matrix(layer, meshes)
+    if is_frozen(workload, layer):
+        saved = quantised_savings(workload, layer, meshes)
+        sums = adapter_sums(workload, layer, meshes)
+        return Owned(
+            *adapter_parameters(workload, layer, meshes),
+            dense,
+            expert,
+            linears,
+            saved=saved[0],
+            saved_expert=saved[1],
+            factored=sums[0],
+            factored_expert=sums[1],
+            passes_back=layer.role != "below",
+            largest=largest,
+        )
+    work = newton_schulz_flops(layer, meshes)
+    sums = factored_elements(layer, meshes)
+    return Owned(
+        dense,
+        expert,
+        quantised=linears,
+        orthogonal=work,
+        tensors=tensors_of(layer),
+        factored=sums[0],
+        factored_expert=sums[1],
+        largest=largest,
+    )
+
+
+def _unlayered(
+    workload: Workload, table: Floats, vectors: float, *, trains: bool
+) -> Owned:
+    """Parameters of a table and the vectors beside it, frozen or not.
+
+    With adapters a table that trains is a copy of the frozen one, and the vectors
+    stay frozen (peft, ModulesToSaveWrapper).
+    """
+    none, hidden = np.zeros(len(table)), workload.model.hidden
+    sums = np.where(table > 0, table / hidden + hidden, 0.0)
+    sides = (np.minimum(hidden, table / hidden), np.maximum(hidden, table / hidden))
+    held = table + vectors
+    if not trains:
+        return Owned(none, none, held, none, matrices=False, largest=sides)
+    if workload.training.frozen:
+        return Owned(
+            table, none, held, none, matrices=False, factored=sums, largest=sides
+        )
+    return Owned(held, none, matrices=False, factored=sums + vectors, largest=sides)
+
+
+def padded_vocab(workload: Pricing, meshes: Meshes) -> Floats:
+    """Rows of the embedding: V rounded up to the framework's multiple times tp.
+
+    Args:
+        workload: The job.
+        meshes: Any meshes.
+
+    Returns:
+        Rows over all tensor ranks. [1], shape (meshes,)
+
+    References:
+        Megatron-LM ``--make-vocab-size-divisible-by`` 128.
+    """
+    multiple = workload.recipe.vocab_multiple * meshes.tp
+    vocab = workload.model.vocab
+    if workload.recipe.vocab_multiple == 1:
+        return np.full(len(meshes), float(vocab))
+    padded: Floats = np.ceil(vocab / multiple) * multiple
+    return padded
+
+
+def embedding_owned(workload: Pricing, meshes: Meshes) -> Owned:
+    """Parameters of the embedding on a rank: ``V h / t`` and the positions.
+
+    Args:
+        workload: The job.
+        meshes: Any meshes.
+
+    Returns:
+        Parameters. [1], shape (meshes,)
+    """
+    model = workload.model
+    table = padded_vocab(workload, meshes) * model.hidden / meshes.tp
+    trains = workload.training.trains_embedding
+    return _unlayered(workload, table + model.position_parameters, 0.0, trains=trains)
+
+
+def head_owned(workload: Pricing, meshes: Meshes) -> Owned:
+    """Parameters of final norm, head and MTP modules on a rank.
+
+    A tied head costs a second copy of the table where it lies on another stage.
+
+    Args:
+        workload: The job.
+        meshes: Any meshes.
+
+    Returns:
+        Parameters. [1], shape (meshes,)
+    """
+    model = workload.model
+    copies = np.where((meshes.pp > 1) | (not model.tied_embeddings), 1.0, 0.0)
+    table = copies * padded_vocab(workload, meshes) * model.hidden / meshes.tp
+    vectors, trains = model.final_norm_parameters, workload.training.trains_head
+    head = _unlayered(workload, table, vectors, trains=trains)
+    return _with_modules(workload, head, meshes) if model.mtp_layers else head
+
+
+def _with_modules(workload: Workload, head: Owned, meshes: Meshes) -> Owned:
+    """The head with the modules of multi-token prediction beside it."""
+    model = workload.model
+    module, depth = model.mtp_kind, model.mtp_layers
+    each = module.sharded_parameters / meshes.tp + module.replicated_parameters
+    projection = 2.0 * model.hidden**2 / meshes.tp + 3 * model.final_norm_parameters
+    dense = depth * (each + projection)
+    expert = depth * module.expert_parameters / (meshes.ep * meshes.etp)
+    linears = depth * linear_weights(module, meshes)
+    if workload.training.frozen:
+        saved = [depth * s for s in quantised_savings(workload, module, meshes)]
+        return replace(
+            head,
+            frozen=head.frozen + dense,
+            frozen_expert=expert,
+            quantised=linears,
+            saved=saved[0],
+            saved_expert=saved[1],
+        )
+    sums = [depth * s for s in factored_elements(module, meshes)]
+    return replace(
+        head,
+        dense=head.dense + dense,
+        expert=expert,
+        quantised=linears,
+        factored=head.factored + sums[0],
+        factored_expert=sums[1],
+    )

@@ -1,0 +1,397 @@
+"""Bytes of the states of parameters, and what data parallelism sends."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.cost import meshes as axes
+from planner.cost.kernels import gemm_rate, stream_rate
+from planner.cost.meshes import Floats, Groups, Ints, Meshes
+from planner.cost.network import collectives as wire
+from planner.cost.network.collectives import Fabric
+from planner.cost.network.offload_copies import (
+    fetch_time,
+    host_update_time,
+    kept_share,
+    paging_time,
+)
+from planner.cost.parameters.optimizers import rank_moments, shard_traffic
+from planner.cost.parameters.quantised import HALF, gather_width
+from planner.cost.parameters.rank_parameters import Owned
+from planner.cost.parameters.weights import (
+    keeps_quantised,
+    weight_copies,
+)
+from planner.cost.parameters.whole_tensors import owner_turns
+from planner.cost.pricing import Pricing
+from planner.specs.frameworks.states import StateBytes
+
+FP32_ADAPTERS = {
+    0: StateBytes(weights=4, gradients=4),
+    1: StateBytes(weights=4, gradients=4),
+    2: StateBytes(weights=4, sharded_gradients=4),
+    3: StateBytes(sharded_weights=4, sharded_gradients=4),
+}
+"""Bytes per parameter of fp32 adapters, which need no master copy. [B]"""
+LOCAL_TRAFFIC = 12.0
+"""HBM bytes per parameter of a whole gradient buffer: zeroing and scaling. [B]"""
+
+
+@dataclass(frozen=True)
+class States:
+    """Bytes of one unit's states on one rank. [B], shape (meshes,)."""
+
+    weights: Floats
+    gradients: Floats
+    optimizer: Floats
+
+    @property
+    def total(self) -> Floats:
+        """Sum of weights, gradients and optimizer states. [B], shape (meshes,)."""
+        return self.weights + self.gradients + self.optimizer
+
+
+def state_bytes(workload: Pricing, owned: Owned, meshes: Meshes) -> States:
+    """Bytes of weights, gradients and optimizer states of one unit.
+
+    ``P (whole + divided / S)`` with S the shard group of the class: D_c for
+    dense parameters, the copies of an expert for expert ones.
+
+    Args:
+        workload: The job.
+        owned: Parameters of the unit on a rank.
+        meshes: Any meshes.
+
+    Returns:
+        Bytes by category. [B], shape (meshes,)
+
+    References:
+        Rajbhandari et al., arXiv:1910.02054; Megatron-LM dist_optimizer.md.
+    """
+    parts, shares = [], kept_share(workload, meshes)
+    for name in ("weights", "gradients", "optimizer"):
+        whole, divided = (
+            _by_stage(workload, meshes, prefix + name) for prefix in ("", "sharded_")
+        )
+        if name == "gradients":
+            lasting = ~appears_late(workload, meshes)
+            whole, divided = lasting * whole, lasting * divided
+            whole = whole + _replica_buckets(workload, meshes)
+        parts.append(
+            shares[name]
+            * (
+                owned.dense * (whole + divided / meshes.dp_shard)
+                + owned.expert * (whole + divided / meshes.expert_shard)
+            )
+        )
+    weights, gradients, optimizer = parts
+    held = shares["weights"] * held_bytes(workload, owned, meshes)
+    moments = shares["moments"] * rank_moments(workload, owned, meshes)
+    return States(weights + held, gradients, optimizer + moments)
+
+
+def appears_late(workload: Pricing, meshes: Meshes) -> npt.NDArray[np.bool_]:
+    """Tell where gradients are not there yet when the activations are.
+
+    Gradients freed after every step are made one by one in the only backward of the
+    next. They take the room of the activations that go. They are never kept where the
+    optimizer runs inside the backward. Shards are made on a stream of their own. The
+    allocator lends its blocks to no other stream until it has to give caches back. A
+    recipe says if shards are counted as kept or as freed.
+
+    Args:
+        workload: The job.
+        meshes: Any meshes.
+
+    Returns:
+        True where gradients are no part of the states. [-], shape (meshes,)
+    """
+    recipe = workload.recipe
+    freed = recipe.gradients_freed & ((meshes.zero == 0) | recipe.shards_freed)
+    late = freed & (meshes.micro_batches == 1)
+    return np.asarray(late | workload.training.optimizer_in_backward)
+
+
+def late_gradients(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
+    """Gradients of a unit that take the place of its activations.
+
+    Args:
+        workload: The job.
+        owned: Parameters of the unit on a rank.
+        meshes: Any meshes.
+
+    Returns:
+        Memory, zero where gradients are part of the states. [B], shape (meshes,)
+    """
+    whole = _by_stage(workload, meshes, "gradients")
+    divided = _by_stage(workload, meshes, "sharded_gradients")
+    late = appears_late(workload, meshes)
+    kept = late & (not workload.training.optimizer_in_backward)
+    each = owned.dense * (whole + divided / meshes.dp_shard)
+    each = each + owned.expert * (whole + divided / meshes.expert_shard)
+    return np.where(kept, each, 0.0)
+
+
+def _replica_buckets(workload: Pricing, meshes: Meshes) -> Floats:
+    """Buckets beside the gradients, in which replicas reduce them. [B]."""
+    return _by_stage(workload, meshes, "replica_buckets") * (meshes.dp > 1)
+
+
+def waiting_bytes(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
+    """Bytes of a unit's whole gradients that wait for their reduce-scatter.
+
+    ``w P``, at the ZeRO stages where the framework lets them wait; under ZeRO-3 only
+    while there is another micro-batch to wait for.
+
+    Args:
+        workload: The job.
+        owned: Parameters of the unit on a rank.
+        meshes: Any meshes.
+
+    Returns:
+        Memory. [B], shape (meshes,)
+    """
+    recipe = workload.recipe
+    waits = np.isin(meshes.zero, recipe.accumulates_at) & recipe.accumulates_unsharded
+    waits &= (meshes.zero < 3) | (meshes.micro_batches > 1)
+    whole = recipe.accumulator_bytes * (owned.dense + owned.expert)
+    return np.where(waits, whole, 0.0)
+
+
+def unsaved_bytes(workload: Pricing, meshes: Meshes) -> States:
+    """Bytes of a parameter that no checkpoint holds: copies and gradients.
+
+    Args:
+        workload: The job.
+        meshes: Any meshes.
+
+    Returns:
+        Bytes by category. [B], shape (meshes,)
+    """
+    names = ("computing", "gradients", "sharded_gradients", "step_gradients")
+    copies, whole, shards, step = (_by_stage(workload, meshes, n) for n in names)
+    return States(copies, whole + shards, step)
+
+
+def _by_stage(workload: Pricing, meshes: Meshes, name: str) -> Floats:
+    """Bytes per parameter of one entry of the recipe, by each mesh's ZeRO stage."""
+    states = workload.states
+    if workload.training.frozen and workload.training.lora.precision == "fp32":
+        states = states | FP32_ADAPTERS
+    values = np.zeros(max(states) + 1)
+    for stage, entry in states.items():
+        values[stage] = getattr(entry, name)
+    return values[meshes.zero]
+
+
+def held_bytes(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
+    """Bytes of frozen weights, and of weights kept in a quantised form.
+
+    Frozen: 2 B beside adapters, less in linears that are quantised; as the framework
+    keeps its weights where parts of the model are frozen. Under fp8 a linear that
+    keeps its quantised weight adds 1 B. A transposed 1 B comes on top on GPUs whose
+    tensor cores read one layout only; 2 B go where no 16-bit copy stays.
+
+    Args:
+        workload: The job.
+        owned: Parameters of the unit on a rank.
+        meshes: Any meshes.
+
+    Returns:
+        Memory. [B], shape (meshes,)
+
+    References:
+        Dettmers et al. 2023, arXiv 2305.14314 (NF4); TransformerEngine's
+        Float8Tensor, MXFP8Tensor and NVFP4Tensor: one copy for each direction.
+    """
+    dense, expert = (
+        _divisor(meshes, shards) for shards in (meshes.dp_shard, meshes.expert_shard)
+    )
+    saved = owned.saved / dense + owned.saved_expert / expert
+    frozen = _frozen_bytes(workload, owned, meshes) - saved
+    if not keeps_quantised(workload):
+        return np.zeros(len(meshes)) + frozen
+    copies = np.full(len(meshes), float(weight_copies(workload)))
+    if workload.recipe.fp8_primary:
+        copies -= HALF * (workload.training.frozen | (meshes.zero > 0))
+    return frozen + copies * owned.quantised / dense
+
+
+def _frozen_bytes(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
+    """Frozen weights: 2 B beside adapters, else as the framework keeps weights."""
+    whole, divided = np.full(len(meshes), float(HALF)), np.zeros(len(meshes))
+    if workload.training.frozen:
+        whole, divided = np.where(meshes.zero == 3, [divided, whole], [whole, divided])
+    else:
+        whole = _by_stage(workload, meshes, "weights")
+        divided = _by_stage(workload, meshes, "sharded_weights")
+    return owned.frozen * (whole + divided / meshes.dp_shard) + owned.frozen_expert * (
+        whole + divided / meshes.expert_shard
+    )
+
+
+def _divisor(meshes: Meshes, shards: Ints) -> Ints:
+    """Ranks that share weights: the shard group under ZeRO-3, else one."""
+    return np.where(meshes.zero == 3, shards, 1)
+
+
+@dataclass(frozen=True)
+class DataGroups:
+    """The groups and rates of gradient and parameter collectives."""
+
+    workload: Pricing
+    meshes: Meshes
+    links: Fabric
+    shard: Groups
+    replica: Groups
+    expert: Groups
+    timed: bool = True
+    """True where times are wanted; else times are zero, and memory is as it is."""
+
+    @classmethod
+    def of(cls, workload: Pricing, meshes: Meshes, links: Fabric) -> "DataGroups":
+        """Look up the data-parallel groups once.
+
+        Args:
+            workload: The job.
+            meshes: Any meshes.
+            links: Measured rates.
+
+        Returns:
+            Groups and rates.
+        """
+        topology = workload.topology
+        return cls(
+            workload,
+            meshes,
+            links,
+            axes.shard_groups(topology, meshes),
+            axes.replica_groups(topology, meshes),
+            axes.expert_data_groups(topology, meshes),
+        )
+
+
+def gather_time(data: DataGroups, owned: Owned) -> Floats:
+    """Time to gather one unit's parameters from their shards.
+
+    Args:
+        data: Groups and rates.
+        owned: Parameters of the unit on a rank.
+
+    Returns:
+        Time. [s], shape (meshes,)
+    """
+    workload, meshes = data.workload, data.meshes
+    width = gather_width(workload, linears=owned.matrices)
+    sharded = meshes.zero == 3
+    turns = _turns(data, owned)
+    frozen, frozen_expert = owned.packed
+    held = owned.dense + np.where(sharded, frozen, 0.0)
+    held_expert = owned.expert + np.where(sharded, frozen_expert, 0.0)
+    dense = _bucketed(data, held, width, data.shard)
+    time = turns + dense + _bucketed(data, held_expert, width, data.expert)
+    if not workload.offload.parameters:
+        return time
+    shards = held / meshes.dp_shard + held_expert / meshes.expert_shard
+    return time + np.where(sharded, fetch_time(workload, shards), 0.0)
+
+
+def scatter_time(data: DataGroups, owned: Owned) -> Floats:
+    """Time to reduce one unit's gradients on to their shards.
+
+    Without shards (ZeRO 0) an all-reduce; with hybrid sharding the shards are
+    then all-reduced between the replicas.
+
+    Args:
+        data: Groups and rates.
+        owned: Parameters of the unit on a rank.
+
+    Returns:
+        Time. [s], shape (meshes,)
+    """
+    width = data.workload.recipe.gradient_bytes
+    whole = data.meshes.zero == 0
+    dense = np.where(
+        whole,
+        _bucketed(data, owned.dense, width, data.shard, reduce=True),
+        _bucketed(data, owned.dense, width, data.shard)
+        + _bucketed(
+            data, owned.dense / data.meshes.dp_shard, width, data.replica, reduce=True
+        ),
+    )
+    expert = np.where(
+        whole,
+        _bucketed(data, owned.expert, width, data.expert, reduce=True),
+        _bucketed(data, owned.expert, width, data.expert),
+    )
+    return dense + expert + _turns(data, owned)
+
+
+def _turns(data: DataGroups, owned: Owned) -> Floats:
+    """Time that the owners of whole tensors add by taking turns. [s]."""
+    times = owner_turns(data.workload, data.links, data.shard, owned.tensors)
+    return np.where((data.meshes.zero == 1) | (data.meshes.zero == 2), times, 0.0)
+
+
+def _bucketed(
+    data: DataGroups,
+    parameters: Floats,
+    width: float,
+    group: Groups,
+    *,
+    reduce: bool = False,
+) -> Floats:
+    """Time of a unit's share of collectives that each move one bucket. [s].
+
+    Under ZeRO-3 the unit is its own bucket, or several where its tensors travel
+    apart: ``k T(P / k)``, k times the latency.
+    """
+    profile = data.workload.profile
+    apart = np.where(data.meshes.zero == 3, profile.collectives_per_unit, 1)
+    bucket = parameters / apart
+    if profile.bucket_parameters is not None:
+        per_rank = profile.bucket_parameters_per_rank * group.size
+        bucket = np.maximum(profile.bucket_parameters, per_rank)
+    message = bucket * width
+    time = (
+        wire.all_reduce_time(data.links, message, group)
+        if reduce
+        else wire.all_gather_time(data.links, message, group)
+    )
+    share = np.divide(parameters, bucket, out=np.zeros(len(time)), where=bucket > 0)
+    return np.where(parameters > 0, time * share, 0.0)
+
+
+def optimizer_time(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
+    """Time of one unit's optimizer step.
+
+    ``(42 P / S + 12 P [whole gradients]) / (eta W)`` for Adam; what the host keeps
+    it updates itself; paged moments come and go; Muon adds its Newton-Schulz
+    iterations at the GEMM rate.
+
+    Args:
+        workload: The job.
+        owned: Parameters of the unit on a rank.
+        meshes: Any meshes.
+
+    Returns:
+        Time. [s], shape (meshes,)
+
+    References:
+        SimuMax's count of Adam's reads and writes.
+    """
+    shards = np.where(meshes.zero > 0, meshes.dp_shard, 1)
+    expert_shards = np.where(meshes.zero > 0, meshes.expert_shard, 1)
+    updated = owned.dense / shards + owned.expert / expert_shards
+    whole = np.where(meshes.zero < 2, owned.dense + owned.expert, 0.0)
+    here = 1.0 - workload.offload.optimizer
+    moved = here * shard_traffic(workload, owned, updated) + LOCAL_TRAFFIC * whole
+    time = moved / stream_rate(workload)
+    if workload.offload.optimizer:
+        time = time + host_update_time(workload, updated)
+    if workload.training.paged:
+        time = time + paging_time(workload, rank_moments(workload, owned, meshes))
+    if workload.training.optimizer == "muon" and not workload.training.frozen:
+        time = time + owned.orthogonal / shards / gemm_rate(workload).flops
+    return time

@@ -1,0 +1,121 @@
+"""Weights of a layer's linears: number, bytes by format, and Muon's work on them."""
+
+import numpy as np
+
+from planner.cost.kernels import NARROW
+from planner.cost.meshes import Floats, Meshes
+from planner.cost.parameters.shapes import weight_shapes
+from planner.cost.pricing import Pricing
+from planner.models.layers.blocks import LayerKind
+
+NEWTON_SCHULZ = 5
+"""Iterations of Muon's orthogonalisation. [1]"""
+ONE_LAYOUT = frozenset({"ada", "hopper"})
+"""Architectures whose fp8 tensor cores read one layout: both layouts are kept."""
+
+
+def linear_weights(layer: LayerKind, meshes: Meshes) -> Floats:
+    """Weights of a layer's linears on a rank, the router's left out.
+
+    Args:
+        layer: Kind of layer. [-]
+        meshes: Any meshes. [-]
+
+    Returns:
+        Weights. [1], shape (meshes,)
+    """
+    total = np.zeros(len(meshes))
+    for gemm, inputs, outputs, copies in weight_shapes(layer, meshes):
+        if gemm.name != "router":
+            total = total + copies * inputs * outputs
+    return total
+
+
+def largest_matrix(layer: LayerKind, meshes: Meshes) -> tuple[Floats, Floats]:
+    """Sides of a layer's largest linear on a rank.
+
+    Args:
+        layer: Kind of layer. [-]
+        meshes: Any meshes. [-]
+
+    Returns:
+        The shorter and the longer side. [1], shape (meshes,) each
+    """
+    short, long = np.zeros(len(meshes)), np.zeros(len(meshes))
+    for _, inputs, outputs, _ in weight_shapes(layer, meshes):
+        larger = inputs * outputs > short * long
+        short = np.where(larger, np.minimum(inputs, outputs), short)
+        long = np.where(larger, np.maximum(inputs, outputs), long)
+    return short, long
+
+
+def largest_weight(layer: LayerKind, meshes: Meshes) -> Floats:
+    """Weights of a layer's largest linear on a rank.
+
+    Args:
+        layer: Kind of layer. [-]
+        meshes: Any meshes. [-]
+
+    Returns:
+        Weights of one copy. [1], shape (meshes,)
+    """
+    short, long = largest_matrix(layer, meshes)
+    return short * long
+
+
+def newton_schulz_flops(layer: LayerKind, meshes: Meshes) -> Floats:
+    """Work of Muon on a rank's part of one layer.
+
+    ``5 (4 r^2 q + 2 r^3)`` for a matrix of r <= q, each tensor rank its own part.
+
+    Args:
+        layer: Kind of layer. [-]
+        meshes: Any meshes. [-]
+
+    Returns:
+        Work. [FLOP], shape (meshes,)
+
+    References:
+        Jordan et al. 2024, Muon; five iterations of a quintic polynomial.
+    """
+    total = np.zeros(len(meshes))
+    for _, inputs, outputs, copies in weight_shapes(layer, meshes):
+        short, long = np.minimum(inputs, outputs), np.maximum(inputs, outputs)
+        each = NEWTON_SCHULZ * (4 * short**2 * long + 2 * short**3)
+        total = total + copies * each
+    return total
+
+
+def keeps_quantised(workload: Pricing) -> bool:
+    """Tell if linears keep quantised weights and inputs for their backward.
+
+    Args:
+        workload: The job. [-]
+
+    Returns:
+        False in 16-bit formats, and where the stack quantises again. [-]
+    """
+    return workload.recipe.keeps_fp8 and workload.training.precision in NARROW
+
+
+def weight_copies(workload: Pricing) -> float:
+    """Bytes of the quantised forms of one weight.
+
+    Block scales run along one direction, so both directions are kept. fp8 with one
+    scale is kept twice only where the tensor cores need the transpose. For a frozen
+    weight that is stored in fp8, only the backward makes the transpose, each time.
+
+    Args:
+        workload: The job. [-]
+
+    Returns:
+        Memory. [B]
+
+    References:
+        Megatron-Core's ``disable_parameter_transpose_cache``.
+    """
+    precision = workload.training.precision
+    stored = workload.training.frozen and workload.recipe.fp8_primary
+    cached = workload.gpu.arch in ONE_LAYOUT and not stored
+    twice = precision != "fp8" or cached
+    return NARROW[precision] * (2 if twice else 1)

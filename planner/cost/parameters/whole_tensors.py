@@ -1,0 +1,53 @@
+"""States that are divided by whole tensors, and what their owners' turns cost."""
+
+import numpy as np
+
+from planner.cost.meshes import Floats, Groups
+from planner.cost.network.collectives import Fabric, turn_latency
+from planner.cost.pricing import Pricing
+from planner.models.layers.blocks import LayerKind, Mlp
+
+
+def tensors_of(layer: LayerKind) -> int:
+    """Weights of a layer, gate and up apart, and its norms.
+
+    Args:
+        layer: Kind of layer.
+
+    Returns:
+        Tensors. [1]
+
+    Leaves out biases, which travel with their weights.
+    """
+    dense = layer.ffn if isinstance(layer.ffn, Mlp) else layer.ffn.shared
+    return len(layer.gemms()) + dense.gated + layer.norms
+
+
+def owner_turns(
+    workload: Pricing, links: Fabric, group: Groups, tensors: int
+) -> Floats:
+    """Latency of a unit's reductions to, or broadcasts from, the owners in turn.
+
+    A collective with one root has only a ring, and an owner joins its own tensors::
+
+        T = tensors min(1, n / all tensors) ring latency
+
+    Args:
+        workload: The job. [-]
+        links: Measured rates. [-]
+        group: Ranks that share one copy of the states. shape (meshes,)
+        tensors: Tensors of the unit. [1]
+
+    Returns:
+        Time, zero where a stack divides states evenly. [s], shape (meshes,)
+
+    References:
+        InternEvo, solver/optimizer/hybrid_zero_optim.py: whole parameters are dealt
+        to ranks, reduced to their owner and broadcast from it.
+    """
+    if not workload.profile.whole_tensors:
+        return np.zeros(len(group.size))
+    kinds = workload.kinds
+    everything = sum(count * tensors_of(kinds[kind]) for kind, count in workload.runs)
+    turns = tensors * np.minimum(1.0, group.size / everything)
+    return turns * turn_latency(links, group)

@@ -1,0 +1,1 @@
+"""One table of integers that search and verifier read."""

@@ -1,0 +1,128 @@
+"""Costs of a layer or an end beside its passes, in whole ns and blocks."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.cost.meshes import Floats, Ints
+from planner.cost.parameters.rank_parameters import Owned
+from planner.cost.parameters.states import (
+    DataGroups,
+    optimizer_time,
+    state_bytes,
+    waiting_bytes,
+)
+from planner.cost.time.transfers import contention_time, twin_time, unit_transfers
+from planner.errors import BadInputError
+from planner.specs.table import BLOCK
+
+NANO = 1e9
+"""Nanoseconds in a second. [1]"""
+LONGEST = 1e6
+"""Time of a part of a step beyond which an input is wrong. [s]"""
+LARGEST = 1e16
+"""Size of a part of a GPU's memory beyond which an input is wrong. [B]"""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Costs of one unit that no recompute changes, shape (meshes,). ns and blocks."""
+
+    static: Ints
+    accumulated: Ints
+    gather: Ints
+    scatter: Ints
+    optimizer: Ints
+    weight: Ints
+    pending: Ints
+    twin: Ints
+    """Time to add gradients to a copy's gradients, where the model has a copy. [ns]"""
+
+    def at(self, row: int, copies: int) -> dict[str, int]:
+        """The costs of one mesh by name. [ns] and [block]."""
+        found = {name: int(column[row]) for name, column in vars(self).items()}
+        found["optimizer"] += found.pop("twin") * (copies > 1)
+        return found
+
+
+def nanoseconds(time: Floats) -> Ints:
+    """Round times to whole nanoseconds, once.
+
+    Args:
+        time: Times of parts of a step. [s]
+
+    Returns:
+        Times. [ns]
+
+    Raises:
+        BadInputError: A part takes longer than any step: a rate or a length is wrong.
+    """
+    longest = np.max(time, initial=0.0)
+    if not longest <= LONGEST:
+        raise BadInputError(
+            f"a part of a step, as one layer's forward, would take {longest:.3g} s",
+            field="hardware or training.seq_len",
+            allowed=f"at most {LONGEST:g} s: look at the rates of the GPU, its memory "
+            "and its links, and at the sequence length",
+        )
+    return np.rint(time * NANO).astype(np.int64)
+
+
+def blocks(size: Floats) -> Ints:
+    """Round sizes up to whole allocator blocks, once.
+
+    Args:
+        size: Sizes. [B]
+
+    Returns:
+        Sizes. [block]
+
+    Raises:
+        BadInputError: A part is larger than any memory: an input is wrong.
+    """
+    largest = np.max(size, initial=0.0)
+    if not largest <= LARGEST:
+        raise BadInputError(
+            f"a part of the memory of one GPU would be {largest:.3g} B",
+            field="stack.recipe or training.seq_len",
+            allowed=f"at most {LARGEST:g} B: look at what the stack keeps of a number "
+            "and at the sequence length",
+        )
+    return np.ceil(size / BLOCK).astype(np.int64)
+
+
+def unit_costs(data: DataGroups, owned: Owned, weight: Floats, pending: Floats) -> Unit:
+    """Round the costs of one unit beside its passes.
+
+    Args:
+        data: Data-parallel groups, and if times are wanted.
+        owned: Parameters of the unit on a rank.
+        weight: Weight gradients, a part of the backward. [s], shape (meshes,)
+        pending: Bytes that wait for the weight gradients. [B], shape (meshes,)
+
+    Returns:
+        The costs. [ns] and [block], shape (meshes,)
+    """
+    workload, meshes = data.workload, data.meshes
+    gather, scatter, optimizer, twin = _times(data, owned)
+    return Unit(
+        static=blocks(state_bytes(workload, owned, meshes).total),
+        accumulated=blocks(waiting_bytes(workload, owned, meshes)),
+        gather=nanoseconds(gather),
+        scatter=nanoseconds(scatter),
+        optimizer=nanoseconds(optimizer),
+        weight=nanoseconds(weight * data.timed),
+        pending=blocks(pending),
+        twin=nanoseconds(twin),
+    )
+
+
+def _times(data: DataGroups, owned: Owned) -> tuple[Floats, Floats, Floats, Floats]:
+    """Gather, scatter, optimizer step and exchange with a copy, where wanted. [s]."""
+    if not data.timed:
+        none = np.zeros(len(data.meshes))
+        return none, none, none, none
+    gather, scatter = unit_transfers(data, owned)
+    update = optimizer_time(data.workload, owned, data.meshes)
+    step = update + contention_time(data, gather, scatter)
+    return gather, scatter, step, twin_time(data, owned)

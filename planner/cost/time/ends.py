@@ -1,0 +1,177 @@
+"""Time and memory of the embedding and of the head with its loss."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.cost.kernels import ELEMENT, gemm_rate, gemm_time, memory_time
+from planner.cost.memory.activations import saved_bytes
+from planner.cost.memory.eager_bytes import replayed_ends
+from planner.cost.meshes import Floats
+from planner.cost.parameters.rank_parameters import padded_vocab
+from planner.cost.time.columns import Context, Parts
+from planner.cost.time.exchange import input_exchange
+from planner.cost.time.gradients import layer_pending_bytes, layer_weight_time
+from planner.cost.time.host_launch import launched
+from planner.cost.time.layers import layer_time
+
+TOKEN_ID = 8
+"""Bytes of one token id. [B]"""
+EMBEDDING_KERNELS = 0.3
+"""Kernels of the embedding over a layer's: look-ups, sum, dropout of 16. [1]"""
+HEAD_KERNELS = 0.6
+"""Kernels of norm, head and loss over a layer's: 10 of 16. [1]"""
+LOSS_FORWARD = 0.4
+"""Share of the loss's traffic that the forward moves: 4 of 10 bytes, fused. [1]"""
+
+
+@dataclass(frozen=True)
+class End:
+    """One end of the model on its stage."""
+
+    forward: Parts
+    backward: Parts
+    saved: Floats
+    """Bytes held per micro-batch in flight. [B], shape (meshes,)"""
+    transient: Floats
+    """Bytes alive while the end's own backward runs. [B], shape (meshes,)"""
+    weight: Floats
+    """Part of the backward that makes weight gradients. [s], shape (meshes,)"""
+    pending: Floats
+    """Bytes held per micro-batch that waits for its W. [B], shape (meshes,)"""
+
+
+def embedding_end(context: Context) -> End:
+    """Time and memory of the embedding: a look-up, and one exchange over tensor ranks.
+
+    Moves ``4 h`` bytes a token forward and ``8 h`` backward.
+
+    Args:
+        context: Shared columns.
+
+    Returns:
+        Time and memory of the first stage's extra work. A sent output that stays is
+        counted here: later stages hold fewer micro-batches.
+    """
+    workload = context.workload
+    hidden, rows = workload.model.hidden, context.local * context.sigma
+    stays = workload.recipe.keeps_stage_outputs & (context.meshes.pp > 1)
+    sent = np.where(stays, ELEMENT * hidden * rows, 0.0)
+    ahead = memory_time(workload, 4.0 * hidden * rows, 1)
+    behind = memory_time(workload, 8.0 * hidden * rows, 1)
+    behind = behind * workload.training.trains_embedding
+    _, once = input_exchange(context, hidden, gathers=1)
+    masks = workload.recipe.dropout_bytes * hidden * rows
+    forward = Parts().plus("compute", ahead).plus("tp_comm", once)
+    backward = Parts().plus("compute", behind).plus("tp_comm", once)
+    return End(
+        *launched(context, forward, backward, share=EMBEDDING_KERNELS),
+        TOKEN_ID * context.local + masks + sent + _constants(context),
+        np.zeros(len(context.meshes)),
+        weight=behind,
+        pending=ELEMENT * hidden * rows * workload.training.trains_embedding,
+    )
+
+
+def _constants(context: Context) -> Floats:
+    """Bytes that all blocks share, where eager operators are replayed. [B]."""
+    constants = replayed_ends(context.workload, context.meshes).constants
+    return np.where(np.isnan(constants), 0.0, constants)
+
+
+def head_end(context: Context) -> End:
+    """Time and memory of final norm, head GEMM, cross-entropy and any MTP modules.
+
+    The logits live only from the forward to the backward of one micro-batch:
+    ``kappa tau V / t``, beside the gathered input of the head; or as the framework's
+    eager operators are replayed.
+
+    Args:
+        context: Shared columns.
+
+    Returns:
+        Time and memory of the last stage's extra work.
+
+    Leaves out recompute of an MTP layer, which is priced as if kept.
+    """
+    workload, meshes = context.workload, context.meshes
+    model = workload.model
+    passes = 1 + model.mtp_layers
+    forward, backward = _head_pass(context)
+    parts = [
+        Parts({cause: passes * time for cause, time in side.by_cause.items()})
+        for side in (forward, backward)
+    ]
+    rows = context.local * context.sigma
+    # The norm's input, and its output, which only the head's own gradient reads.
+    inputs = 2 if workload.training.trains_head else 1
+    kept = inputs * ELEMENT * model.hidden * rows
+    vocab = padded_vocab(workload, meshes)
+    logits = workload.recipe.logits_bytes * context.local * vocab / meshes.tp
+    gathered = np.where(meshes.sp > 0, ELEMENT * model.hidden * context.local, 0.0)
+    if model.mtp_layers:
+        kind = workload.recipe.kind("none")
+        extra = layer_time(context, model.mtp_kind, kind)
+        for index, side in enumerate(extra):
+            for cause, time in side.by_cause.items():
+                parts[index] = parts[index].plus(cause, model.mtp_layers * time)
+        kept = kept + model.mtp_layers * saved_bytes(
+            workload, model.mtp_kind, kind, meshes
+        )
+    loss = replayed_ends(workload, meshes).loss
+    known = ~np.isnan(loss)
+    weight, pending = _head_gradients(context)
+    return End(
+        parts[0],
+        parts[1],
+        np.where(known, 0.0, kept),
+        np.where(known, loss, logits + gathered),
+        weight,
+        pending,
+    )
+
+
+def _head_gradients(context: Context) -> tuple[Floats, Floats]:
+    """Weight gradients of the head and of MTP modules [s], what waits for them [B]."""
+    workload, meshes = context.workload, context.meshes
+    model = workload.model
+    time = pending = np.zeros(len(meshes))
+    if workload.training.trains_head:
+        logits = context.local * padded_vocab(workload, meshes) / meshes.tp
+        passes = 1 + model.mtp_layers
+        time, pending = passes * _head_weight_time(context), passes * ELEMENT * logits
+    if model.mtp_layers:
+        kind = model.mtp_kind
+        time = time + model.mtp_layers * layer_weight_time(context, kind)
+        pending = pending + model.mtp_layers * layer_pending_bytes(context, kind)
+    return time, pending
+
+
+def _head_weight_time(context: Context) -> Floats:
+    """Weight gradient of one head GEMM. [s], shape (meshes,)."""
+    workload, meshes = context.workload, context.meshes
+    rate = gemm_rate(workload, narrow=False)
+    inputs = np.full(len(meshes), float(workload.model.hidden))
+    outputs = padded_vocab(workload, meshes) / meshes.tp
+    return gemm_time(rate, inputs, outputs, context.local, wgrad=True)
+
+
+def _head_pass(context: Context) -> tuple[Parts, Parts]:
+    """Time of one norm, gather, head GEMM and cross-entropy, forward and backward."""
+    workload, meshes = context.workload, context.meshes
+    model, rate = workload.model, gemm_rate(workload, narrow=False)
+    rows, inputs = context.local, np.full(len(meshes), float(model.hidden))
+    outputs = padded_vocab(workload, meshes) / meshes.tp
+    ahead = gemm_time(rate, rows, outputs, inputs)
+    behind = gemm_time(rate, rows, inputs, outputs)
+    if workload.training.trains_head:
+        behind = behind + _head_weight_time(context)
+    logits = context.local * outputs
+    norm = model.hidden * context.local * context.sigma
+    loss = workload.profile.loss_traffic * logits
+    ahead = ahead + memory_time(workload, LOSS_FORWARD * loss + 4.0 * norm, 3)
+    behind = behind + memory_time(workload, (1 - LOSS_FORWARD) * loss + 5.0 * norm, 3)
+    _, once = input_exchange(context, model.hidden, gathers=1)
+    forward = Parts().plus("compute", ahead).plus("tp_comm", once)
+    backward = Parts().plus("compute", behind).plus("tp_comm", once)
+    return launched(context, forward, backward, share=HEAD_KERNELS)

@@ -1,0 +1,208 @@
+"""The attention core, and exposed time of the collectives over tensor ranks."""
+
+import numpy as np
+
+from planner.cost.kernels import (
+    ELEMENT,
+    QUERY_BLOCK,
+    attention_time,
+    is_unfused,
+    unfused_time,
+)
+from planner.cost.memory.activations import expert_tokens
+from planner.cost.meshes import Floats
+from planner.cost.network import collectives as wire
+from planner.cost.parameters.adapters import carries, is_frozen
+from planner.cost.time.columns import Context
+from planner.models.layers.blocks import LatentAttention, LayerKind, Moe
+
+GemmTimes = tuple[Floats, Floats]
+"""Forward and backward of some GEMMs. [s], shape (meshes,)"""
+
+
+def core_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
+    """Forward and backward time of the attention core.
+
+    Causal work is shared evenly by the context ranks (zig-zag chunks).
+
+    Args:
+        context: Shared columns.
+        layer: Kind of layer.
+
+    Returns:
+        Forward and backward. [s], shape (meshes,)
+    """
+    meshes, attention = context.meshes, layer.attention
+    if is_unfused(context.workload):
+        return _score_times(context, layer)
+    keys = attention.attended(context.workload.training.span, causal=True)
+    flops = attention.core_flops(keys) * context.local / meshes.tp
+    blocks = attention.heads / meshes.tp * context.local / QUERY_BLOCK
+    return attention_time(
+        context.workload,
+        flops=flops,
+        query_blocks=np.maximum(blocks, 1.0),
+        head_dim=_query_dim(layer),
+    )
+
+
+def _query_dim(layer: LayerKind) -> int:
+    """Size of a query head. [1]."""
+    attention = layer.attention
+    if isinstance(attention, LatentAttention):
+        return attention.nope_dim + attention.rope_dim
+    return attention.head_dim
+
+
+def _score_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
+    """Forward and backward time of the core by all explicit scores. [s]."""
+    attention, workload = layer.attention, context.workload
+    keys = attention.attended(workload.training.span, causal=False)
+    share = context.local / context.meshes.tp
+    return unfused_time(
+        workload,
+        flops=attention.core_flops(keys) * share,
+        scores=attention.heads * keys * share,
+        head_dim=_query_dim(layer),
+    )
+
+
+def input_exchange(
+    context: Context, hidden: int, *, gathers: int
+) -> tuple[Floats, Floats]:
+    """Time of the tensor ranks to exchange the input of a layer.
+
+    Args:
+        context: Shared columns.
+        hidden: Width of the input. [1]
+        gathers: All-gathers and reduce-scatters of an exchange with sp. [1]
+
+    Returns:
+        One all-gather, as long as a reduce-scatter; and the exchange, one all-reduce
+        without sp. [s], shape (meshes,)
+    """
+    message = ELEMENT * hidden * context.local
+    gather = wire.all_gather_time(context.links, message, context.tensor)
+    reduce = wire.all_reduce_time(context.links, message, context.tensor)
+    return gather, np.where(context.meshes.sp > 0, gathers * gather, reduce)
+
+
+def tensor_exchange(
+    context: Context, layer: LayerKind, beside: dict[str, GemmTimes]
+) -> tuple[Floats, Floats]:
+    """Exposed tensor-parallel time, forward and backward.
+
+    With sp an all-gather and a reduce-scatter around each half that is there,
+    without it one all-reduce; parallel halves share one. Expert halves exchange
+    over the expert tensor group instead. The backward may gather once more.
+
+    Args:
+        context: Shared columns.
+        layer: Kind of layer.
+        beside: Forward and backward of the layer's GEMMs by half and split. [s]
+
+    Returns:
+        Forward and backward. [s], shape (meshes,)
+    """
+    meshes, profile = context.meshes, context.workload.profile
+    gather, half = input_exchange(context, layer.hidden, gathers=2)
+    once = (1 - profile.hidden_tp) * _split_halves(layer) * half
+    again = profile.gathered_inputs == "regathered"
+    open_share = again * (1 - profile.hidden_regather)
+    regather = open_share * _trained_halves(context, layer) * gather
+    back = once + np.where(meshes.sp > 0, regather, 0.0)
+    if profile.tp_overlap:
+        pieces = _in_pieces(context, layer, gather, beside)
+        beside_gemms = context.workload.takes("tp_overlap", meshes)
+        once = np.where(beside_gemms, pieces[0], once)
+        back = np.where(beside_gemms, pieces[1], back)
+    if isinstance(layer.ffn, Moe):
+        routed = _expert_tensor_exchange(context, layer)
+        once, back = once + routed, back + routed
+    return once, back
+
+
+def _in_pieces(
+    context: Context,
+    layer: LayerKind,
+    exchange: Floats,
+    beside: dict[str, GemmTimes],
+) -> tuple[Floats, Floats]:
+    """Exposed time of exchanges that run beside their GEMM in t pieces.
+
+    A pair lasts ``max(g + kappa min(g, c), c) + min(g, c) / t``: the first piece
+    has nothing to run beside. Forward, the gather runs beside the column-split
+    GEMMs of a half and the scatter beside the row-split ones; backward each runs
+    beside one of the two products, and a third gather beside the other. An adapter
+    reads the gathered input itself, so that its gather runs beside nothing
+    (TransformerEngine, LayerNormLinear: not with return_layernorm_output).
+    """
+    meshes, profile = context.meshes, context.workload.profile
+    again = profile.gathered_inputs == "regathered"
+    frozen = is_frozen(context.workload, layer)
+    products = 1 if frozen else 2
+
+    def shown(gemm: Floats) -> Floats:
+        less = np.minimum(gemm, exchange)
+        whole = np.maximum(gemm + profile.tp_contention * less, exchange)
+        return whole + less / meshes.tp - gemm
+
+    ahead, behind = np.zeros(len(meshes)), np.zeros(len(meshes))
+    for region in _exchanging(layer):
+        column, row = (_of(beside, region, split) for split in ("column", "row"))
+        trained = _is_trained(context, layer, region)
+        adapted = trained and frozen
+        ahead = ahead + (exchange if adapted else shown(column[0])) + shown(row[0])
+        times = 1 + again * trained
+        behind = behind + times * shown(column[1] / products)
+        behind = behind + shown(row[1] / products)
+    return ahead, behind
+
+
+def _exchanging(layer: LayerKind) -> tuple[str, ...]:
+    """Halves with an exchange of their own; parallel halves share one."""
+    if layer.parallel:
+        return ("",)
+    dense = layer.ffn.shared_ffn if isinstance(layer.ffn, Moe) else layer.ffn.ffn
+    there = {"attention": layer.attention.out_width > 0, "ffn": dense > 0}
+    return tuple(region for region, is_there in there.items() if is_there)
+
+
+def _is_trained(context: Context, layer: LayerKind, region: str) -> bool:
+    """Tell if a weight gradient reads the gathered input of a half."""
+    return any(
+        carries(context.workload, layer, gemm.name)
+        for gemm in layer.gemms()
+        if gemm.split == "column" and gemm.region.startswith(region)
+    )
+
+
+def _trained_halves(context: Context, layer: LayerKind) -> int:
+    """Halves whose gathered input a weight gradient reads. [1]."""
+    return sum(_is_trained(context, layer, half) for half in _exchanging(layer))
+
+
+def _of(beside: dict[str, GemmTimes], region: str, split: str) -> GemmTimes:
+    """Times of the GEMMs of one half, or of both, under one tensor split. [s]."""
+    chosen = [
+        times
+        for key, times in beside.items()
+        if key.startswith(region) and key.endswith(f" {split}")
+    ]
+    zero = np.zeros(1)
+    return sum((c[0] for c in chosen), zero), sum((c[1] for c in chosen), zero)
+
+
+def _split_halves(layer: LayerKind) -> int:
+    """Halves that the tensor group splits and exchanges around. [1]."""
+    return len(_exchanging(layer))
+
+
+def _expert_tensor_exchange(context: Context, layer: LayerKind) -> Floats:
+    """Time to gather and reduce-scatter tokens over the expert tensor group. [s]."""
+    assert isinstance(layer.ffn, Moe)
+    meshes = context.meshes
+    copies = np.where(meshes.ep > 1, layer.ffn.top_k, 1)
+    rows = expert_tokens(context.workload, meshes) * copies
+    message = ELEMENT * layer.hidden * rows
+    return 2 * wire.all_gather_time(context.links, message, context.expert_tensor)

@@ -1,0 +1,174 @@
+"""Time of routed experts beside their products: exchanges, waits and launches."""
+
+from math import comb
+
+import numpy as np
+
+from planner.cost.kernels import ELEMENT, NARROW
+from planner.cost.meshes import Floats, Ints
+from planner.cost.network import collectives as wire
+from planner.cost.time.columns import Context
+from planner.models.layers.blocks import LayerKind, Moe
+
+PRODUCTS = 2, 4
+"""Products of one expert, forward and backward. [1]"""
+CASTS = 6, 6
+"""Kernels that cast one expert's inputs below half precision: maximum, scale and
+cast of two tensors each way. [1]"""
+WAITING_GRAPHS = frozenset({"none", "dense"})
+"""Kinds of CUDA graphs that leave the experts to the host."""
+
+
+def expert_exchange(context: Context, layer: LayerKind) -> Floats:
+    """Time of one dispatch and one combine on the busiest rank.
+
+    Every rank sends ``tau_r k h`` numbers each way: to the experts in the stack's own
+    format, back in 16 bits. Deduplicated, a token goes once to each rank that holds
+    one of its experts. It crosses once to each domain, whose own links pass it on.
+    Routing limited to few groups of experts reaches fewer ranks and domains. Sent copy
+    by copy, limited routing moves as much as free routing.
+
+    Args:
+        context: Shared columns.
+        layer: Kind of layer.
+
+    Returns:
+        Time, zero for dense layers. [s], shape (meshes,)
+
+    References:
+        DeepEP, github.com/deepseek-ai/DeepEP; HybridEP of Megatron-Core.
+    """
+    if not isinstance(layer.ffn, Moe):
+        return np.zeros(len(context.meshes))
+    profile, group = context.workload.profile, context.expert
+    rows = context.local * context.sigma * profile.expert_imbalance
+    time = np.zeros(len(context.meshes))
+    for width in (profile.dispatch_bytes, ELEMENT):
+        token = width * layer.hidden * rows
+        if profile.expert_dispatch == "deduplicated":
+            inside = token * parts_reached(layer.ffn, group.size)
+            outside = token * parts_reached(layer.ffn, group.domains)
+            time = time + wire.dispatch_time(context.links, inside, outside, group)
+        else:
+            copies = token * layer.ffn.top_k
+            time = time + wire.all_to_all_time(context.links, copies, group)
+    return (1 - profile.hidden_ep) * time
+
+
+def parts_reached(ffn: Moe, parts: Ints) -> Floats:
+    """Mean number of other parts of the experts that a token's k distinct ones hit.
+
+    ``(n - 1) (1 - P)`` with P the chance to miss a part, for even routing. Free
+    routing draws from all E experts. Routing limited to M of G groups draws from
+    ``S = M E / G``. A part that lies in one group is in these M times in G. A part of
+    g groups has j of them chosen as in a draw without replacement. Parts that groups
+    do not tile are taken under free routing, which reaches more parts.
+
+    Args:
+        ffn: Routed experts.
+        parts: Equal parts of the experts: ranks, or domains. [1], shape (meshes,)
+
+    Returns:
+        Parts beside a token's own. [1], shape (meshes,)
+
+    References:
+        DeepSeek-V2, arXiv:2405.04434, section 2.2.2: device-limited routing.
+    """
+    held, k = ffn.experts / parts, ffn.top_k
+    missed = _missed(ffn.experts, held, k)
+    if ffn.groups > 1:
+        groups, chosen = ffn.groups, ffn.top_groups
+        pool = chosen * ffn.experts // groups
+        within = 1.0 - chosen / groups * (1.0 - _missed(pool, held, k))
+        missed = np.where(parts % groups == 0, within, missed)
+        several = (groups % parts == 0) & (parts < groups)
+        missed = np.where(several, _missed_groups(ffn, parts), missed)
+    reached: Floats = (parts - 1) * (1.0 - missed)
+    return reached
+
+
+def _missed(experts: float, held: Floats, drawn: int) -> Floats:
+    """Chance that distinct experts of a pool all lie outside those held. [1].
+
+    ``prod_{i < k} (1 - held / (E - i))``.
+    """
+    missed = np.ones(len(held))
+    for already in range(drawn):
+        missed = missed * np.maximum(1.0 - held / (experts - already), 0.0)
+    return missed
+
+
+def _missed_groups(ffn: Moe, parts: Ints) -> Floats:
+    """Chance to miss a part of ``g = G / n`` whole groups, of which j are chosen. [1].
+
+    ``sum_j C(g, j) C(G - g, M - j) / C(G, M) prod_{i < k} (1 - j (E / G) / (S - i))``.
+    """
+    groups, chosen = ffn.groups, ffn.top_groups
+    pool, each = chosen * ffn.experts // groups, ffn.experts // groups
+    missed = np.zeros(len(parts))
+    for mine in range(chosen + 1):
+        ways = [comb(g, mine) * comb(groups - g, chosen - mine) for g in range(groups)]
+        share = np.array(ways)[groups // parts % groups] / comb(groups, chosen)
+        held = np.full(len(parts), float(mine * each))
+        missed = missed + share * _missed(pool, held, ffn.top_k)
+    return missed
+
+
+def shown_exchange(context: Context, dealt: Floats, passes: Floats) -> Floats:
+    """Exposed time of a dispatch and a combine each way beside another micro-batch.
+
+    Of an exchange ``d`` each way and passes ``f + b`` of compute, where it overlaps::
+
+        max(2 d - (f + b), 0) / 2 + kappa min(2 d, f + b) / 2
+
+    Args:
+        context: Shared columns.
+        dealt: Dispatch and combine of one pass. [s], shape (meshes,)
+        passes: Forward and backward without exchanges. [s], shape (meshes,)
+
+    Returns:
+        Exposed time of one pass. [s], shape (meshes,)
+
+    References:
+        Megatron-Core, ``overlap_moe_expert_parallel_comm``: the forward of one
+        micro-batch runs beside the backward of another.
+    """
+    profile, group = context.workload.profile, context.expert
+    if not profile.ep_overlap:
+        return dealt
+    both = 2 * dealt
+    shown = np.maximum(both - passes, 0.0)
+    shown = shown + profile.overlap_contention * np.minimum(both, passes)
+    hides = context.workload.takes("ep_overlap", context.meshes) & ~group.intra
+    return np.where(hides, shown / 2, dealt)
+
+
+def expert_waits(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
+    """Idle time of a GPU whose host steers the experts, forward and backward.
+
+    The host reads how many tokens each expert got, so that it cannot run ahead. Then
+    it launches every expert's kernels one by one: ``w + n E / ep l``.
+
+    Args:
+        context: Shared columns.
+        layer: Kind of layer.
+
+    Returns:
+        Forward and backward; zero for dense layers and under graphs that hold the
+        experts. [s], shape (meshes,)
+
+    Leaves out what the GPU does of the experts' work meanwhile.
+
+    References:
+        TransformerEngine, GroupedLinear: one product and one cast per expert.
+    """
+    zero, profile = np.zeros(len(context.meshes)), context.workload.profile
+    if not isinstance(layer.ffn, Moe) or profile.cuda_graphs not in WAITING_GRAPHS:
+        return zero, zero
+    narrow = context.workload.training.precision in NARROW
+    each = profile.expert_launch * layer.ffn.experts / context.meshes.ep
+    ahead, behind = (
+        profile.expert_wait + (products + narrow * casts) * each
+        for products, casts in zip(PRODUCTS, CASTS, strict=True)
+    )
+    return profile.latency * ahead, profile.latency * behind

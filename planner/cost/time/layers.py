@@ -1,0 +1,196 @@
+"""Time of one layer on one rank, by cause, for every mesh at once."""
+
+import numpy as np
+
+from planner.cost.kernels import cast_time, gemm_rate, gemm_time
+from planner.cost.memory.activations import kept_bytes, key_share
+from planner.cost.meshes import Floats
+from planner.cost.network.offload_copies import exposed_copies
+from planner.cost.parameters.adapters import adapter_times, is_frozen
+from planner.cost.pricing import Pricing
+from planner.cost.time.columns import Context, Parts
+from planner.cost.time.context_parallel import context_exchange
+from planner.cost.time.exchange import GemmTimes, core_times, tensor_exchange
+from planner.cost.time.experts import expert_exchange, expert_waits, shown_exchange
+from planner.cost.time.gradients import HALF_PRECISION, gemm_shape, gemm_weight_time
+from planner.cost.time.host_launch import launched
+from planner.cost.time.operators import operator_times
+from planner.cost.time.recompute import launch_share, module_time
+from planner.models.layers.blocks import LayerKind, Moe
+from planner.models.layers.parts import Gemm
+from planner.specs.layouts.recompute import RecomputeKind
+
+
+def layer_time(
+    context: Context, layer: LayerKind, kind: RecomputeKind
+) -> tuple[Parts, Parts]:
+    """Forward and backward time of one layer under a kind of recompute.
+
+    GEMMs, attention core and memory-bound operators add up; collectives add
+    what is not hidden; recompute adds its share of the forward. Each pass lasts
+    at least as long as the host takes to launch it. A layer below all that trains
+    has no backward.
+
+    Args:
+        context: Shared columns.
+        layer: Kind of layer.
+        kind: Kind of recompute.
+
+    Returns:
+        Forward and backward, by cause. [s], shape (meshes,)
+    """
+    forward, backward, again = Parts(), Parts(), np.zeros(len(context.meshes))
+    beside: dict[str, GemmTimes] = {}
+    for gemm in layer.gemms():
+        ahead, behind = gemm_times(context, layer, gemm)
+        _collect(beside, gemm, ahead, behind)
+        forward, backward = (
+            forward.plus("compute", ahead),
+            backward.plus("compute", behind),
+        )
+        again = again + _gemm_again(kind, layer, gemm) * ahead
+    ahead, behind = core_times(context, layer)
+    again = again + kind.core * ahead
+    forward = forward.plus("compute", ahead)
+    backward = backward.plus("compute", behind)
+    ahead, behind = operator_times(context, layer)
+    again = again + kind.memory_ops * ahead
+    forward = forward.plus("compute", ahead)
+    backward = backward.plus("compute", behind)
+    exchange = tensor_exchange(context, layer, beside)
+    forward, backward, repeated = _communicate(
+        context, layer, exchange, forward, backward
+    )
+    again = again + kind.collectives * repeated
+    if kind.modules:
+        again = again + module_time(context, layer, kind, beside)
+    backward = backward.plus("recompute", again)
+    routed = isinstance(layer.ffn, Moe)
+    share = launch_share(layer, kind)
+    passes = launched(context, forward, backward, routed=routed, again=share)
+    if routed:
+        waits = expert_waits(context, layer)
+        passes = passes[0].plus("other", waits[0]), passes[1].plus("other", waits[1])
+    if layer.role == "below":
+        return passes[0], Parts().plus("compute", np.zeros(len(context.meshes)))
+    if not context.workload.offload.activations:
+        return passes
+    return _with_copies(context, layer, kind, passes)
+
+
+def _with_copies(
+    context: Context, layer: LayerKind, kind: RecomputeKind, passes: tuple[Parts, Parts]
+) -> tuple[Parts, Parts]:
+    """Add the exposed time of copies to the host and back."""
+    saved = kept_bytes(context.workload, layer, kind, context.meshes)
+    forward, backward = (
+        parts.plus("other", exposed_copies(context.workload, saved, parts.total))
+        for parts in passes
+    )
+    return forward, backward
+
+
+def _gemm_again(kind: RecomputeKind, layer: LayerKind, gemm: Gemm) -> float:
+    """Share of a GEMM's forward that the recompute kind runs again."""
+    share = kind.gemms.get(gemm.name, kind.gemms.get("*", 0.0))
+    if kind.drops_key and gemm.name == "qkv":
+        return key_share(layer)
+    return share
+
+
+def gemm_times(context: Context, layer: LayerKind, gemm: Gemm) -> tuple[Floats, Floats]:
+    """Forward and backward (input and weight gradient) time of one GEMM.
+
+    Args:
+        context: Shared columns.
+        layer: The layer, for its experts.
+        gemm: Shape and split.
+
+    Returns:
+        Forward and backward. [s], shape (meshes,)
+    """
+    if gemm.split.startswith("expert"):
+        return _expert_times(context, layer, gemm)
+    rows, outputs, inputs = shape = gemm_shape(context, gemm)
+    workload = context.workload
+    narrow = gemm.name not in HALF_PRECISION
+    rate = gemm_rate(workload, narrow=narrow)
+    casts = [
+        narrow * (ours + theirs)
+        for ours, theirs in zip(
+            _casts(workload, rows, outputs, inputs),
+            _weight_casts(workload, outputs * inputs),
+            strict=True,
+        )
+    ]
+    forward = gemm_time(rate, rows, outputs, inputs)
+    backward = gemm_time(rate, rows, inputs, outputs)
+    forward, backward = forward + casts[0], backward + casts[1]
+    if is_frozen(workload, layer):
+        extra = adapter_times(workload, layer, gemm, shape)
+        return forward + extra[0], backward + extra[1]
+    return forward, backward + gemm_weight_time(context, layer, gemm)
+
+
+def _casts(
+    workload: Pricing, rows: Floats, outputs: Floats, inputs: Floats
+) -> tuple[Floats, Floats]:
+    """Time to cast a GEMM's input forward, its output's gradient backward. [s]."""
+    return cast_time(workload, rows * inputs), cast_time(workload, rows * outputs)
+
+
+def _weight_casts(workload: Pricing, weights: Floats) -> tuple[Floats, Floats]:
+    """Time to cast a GEMM's weight each way, where none is kept quantised. [s]."""
+    kept = workload.recipe.keeps_fp8
+    once = weights * 0.0 if kept else cast_time(workload, weights)
+    return once, once
+
+
+def _expert_times(
+    context: Context, layer: LayerKind, gemm: Gemm
+) -> tuple[Floats, Floats]:
+    """Forward and backward time of a routed GEMM: one launch over the local experts.
+
+    Work and activations are of all copies; the weights of every local
+    expert are read once.
+    """
+    assert isinstance(layer.ffn, Moe)
+    local_experts = layer.ffn.experts / context.meshes.ep
+    copies, outputs, inputs = shape = gemm_shape(context, gemm)
+    rate = gemm_rate(context.workload, grouped=True)
+    casts = _casts(context.workload, copies, outputs, inputs)
+    weights = rate.element * (local_experts - 1) * outputs * inputs / rate.bandwidth
+    forward = gemm_time(rate, copies, outputs, inputs) + weights
+    backward = gemm_time(rate, copies, inputs, outputs) + weights
+    forward, backward = forward + casts[0], backward + casts[1]
+    if is_frozen(context.workload, layer):
+        extra = adapter_times(context.workload, layer, gemm, shape)
+        return forward + extra[0], backward + extra[1]
+    return forward, backward + gemm_weight_time(context, layer, gemm)
+
+
+def _collect(
+    beside: dict[str, GemmTimes], gemm: Gemm, ahead: Floats, behind: Floats
+) -> None:
+    """Add a GEMM to the GEMMs of its half and split, which exchanges run beside."""
+    key = f"{gemm.region} {gemm.split}"
+    sofar = beside.get(key, (np.zeros(len(ahead)), np.zeros(len(ahead))))
+    beside[key] = (sofar[0] + ahead, sofar[1] + behind)
+
+
+def _communicate(
+    context: Context,
+    layer: LayerKind,
+    exchange: tuple[Floats, Floats],
+    forward: Parts,
+    backward: Parts,
+) -> tuple[Parts, Parts, Floats]:
+    """Add exposed collectives; also give the time that a full recompute repeats."""
+    once, back = exchange
+    ahead, behind = context_exchange(context, layer)
+    forward = forward.plus("tp_comm", once).plus("cp_comm", ahead)
+    backward = backward.plus("tp_comm", back).plus("cp_comm", behind)
+    dealt = expert_exchange(context, layer)
+    shown = shown_exchange(context, dealt, forward.total + backward.total)
+    forward = forward.plus("ep_comm", shown)
+    return forward, backward.plus("ep_comm", shown), once + ahead + dealt

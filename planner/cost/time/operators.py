@@ -1,0 +1,99 @@
+"""Memory-bound operators of a layer: the bytes they move and the time they take."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from planner.cost.kernels import memory_time
+from planner.cost.memory.activations import expert_tokens
+from planner.cost.meshes import Floats
+from planner.cost.time.columns import Context
+from planner.models.layers.blocks import Attention, LayerKind, Mlp
+
+NORM_AGAIN = 4.0
+"""Bytes per element of a norm alone, without the residual that is added. [B]"""
+
+
+class Operator(NamedTuple):
+    """One memory-bound operator of a layer."""
+
+    name: str
+    split: str
+    """Split of the tokens or columns: `sequence`, `tensor` or `expert`. [text]"""
+    forward: float
+    """Bytes that the forward moves. [B/token]"""
+    backward: float
+
+
+def operators(layer: LayerKind) -> Iterator[Operator]:
+    """Fused memory-bound operators of a layer with the bytes that they move.
+
+    Residual-add and norm: 8 h forward, 10 h backward for each norm; rotation
+    4 (a+g) d; SwiGLU 6 f and 10 f, GeLU 4 f and 6 f; permute and unpermute
+    4 h (1 + k).
+
+    Args:
+        layer: Kind of layer.
+
+    Yields:
+        Operators, within a split in the order in which they add up. [B/token]
+    """
+    h, attention, ffn = layer.hidden, layer.attention, layer.ffn
+    rotated = (
+        attention.heads + attention.kv_heads
+        if isinstance(attention, Attention)
+        else 2 * attention.heads
+    )
+    rope = 4.0 * rotated * (attention.out_width / attention.heads)
+    dense = ffn if isinstance(ffn, Mlp) else ffn.shared
+    ahead, behind = (6.0, 10.0) if dense.gated else (4.0, 6.0)
+    yield Operator("norms", "sequence", 8.0 * h * layer.norms, 10.0 * h * layer.norms)
+    yield Operator("rotation", "tensor", rope, rope)
+    yield Operator("activation", "tensor", ahead * dense.ffn, behind * dense.ffn)
+    if isinstance(ffn, Mlp):
+        return
+    permute = 4.0 * h * (1 + ffn.top_k)
+    yield Operator("permute", "sequence", permute, permute)
+    rows = ahead * ffn.ffn * ffn.top_k, behind * ffn.ffn * ffn.top_k
+    yield Operator("expert_activation", "expert", *rows)
+
+
+def shares(context: Context) -> dict[str, Floats]:
+    """Tokens, or share of the columns of all tokens, on a rank for every split.
+
+    Args:
+        context: Shared columns.
+
+    Returns:
+        Tokens by split. [token], shape (meshes,)
+    """
+    meshes = context.meshes
+    return {
+        "sequence": context.local * context.sigma,
+        "tensor": context.local / meshes.tp,
+        "expert": expert_tokens(context.workload, meshes) / meshes.etp,
+    }
+
+
+def operator_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
+    """Forward and backward time of norms, rotations, activations, permutes.
+
+    Args:
+        context: Shared columns.
+        layer: Kind of layer.
+
+    Returns:
+        Forward and backward. [s], shape (meshes,)
+    """
+    share, profile = shares(context), context.workload.profile
+    moved: dict[str, tuple[float, float]] = {}
+    for each in operators(layer):
+        ahead, behind = moved.get(each.split, (0.0, 0.0))
+        moved[each.split] = ahead + each.forward, behind + each.backward
+    forward = np.sum([moved[key][0] * share[key] for key in moved], axis=0)
+    backward = np.sum([moved[key][1] * share[key] for key in moved], axis=0)
+    return (
+        memory_time(context.workload, forward, profile.forward_operators),
+        memory_time(context.workload, backward, profile.backward_operators),
+    )

@@ -1,0 +1,110 @@
+"""Time that the backward of a layer takes to run recomputed modules again."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from planner.cost.kernels import memory_time
+from planner.cost.memory.recompute_modules import at_work, rebuilt
+from planner.cost.meshes import Floats
+from planner.cost.time.columns import Context
+from planner.cost.time.exchange import GemmTimes, tensor_exchange
+from planner.cost.time.experts import expert_exchange
+from planner.cost.time.operators import NORM_AGAIN, Operator, operators, shares
+from planner.models.layers.blocks import Attention, LayerKind, Moe
+from planner.specs.layouts.recompute import RecomputeKind
+
+NORM_OUTPUTS = ("attention_norm_output", "ffn_norm_output")
+"""Saved tensors that a norm makes. [text]"""
+
+
+def module_time(
+    context: Context,
+    layer: LayerKind,
+    kind: RecomputeKind,
+    beside: dict[str, GemmTimes],
+) -> Floats:
+    """Time of the operators and collectives that recomputed modules run again.
+
+    Products of the modules and the attention core come on top. Operators move the bytes
+    of their forward; a norm moves 4 h, without the residual that is added. Operators
+    take their share of the forward's launches, collectives their exposed time there.
+
+    Args:
+        context: Shared columns.
+        layer: Kind of layer.
+        kind: Kind of recompute, of modules.
+        beside: Forward and backward of the layer's GEMMs by half and split. [s]
+
+    Returns:
+        Time. [s], shape (meshes,)
+
+    Leaves out waits for the host inside recomputed experts.
+    """
+    again, share = _operators_again(layer, kind), shares(context)
+    moved = np.zeros(len(context.meshes))
+    for each in again:
+        moved = moved + each.forward * share[each.split]
+    every = sum(1 for _ in operators(layer))
+    kernels = context.workload.profile.forward_operators * len(again) / every
+    time = memory_time(context.workload, moved, kernels)
+    return time + _exchanges_again(context, layer, kind, beside)
+
+
+def launch_share(layer: LayerKind, kind: RecomputeKind) -> float:
+    """Share of a layer's forward kernels that its backward launches again.
+
+    Of modules: products, core and memory-bound operators by number.
+
+    Args:
+        layer: Kind of layer.
+        kind: Kind of recompute.
+
+    Returns:
+        The share. [1]
+    """
+    if not kind.modules:
+        return kind.memory_ops
+    gemms = [gemm.name for gemm in layer.gemms()]
+    every = len(gemms) + 1 + sum(1 for _ in operators(layer))
+    products = sum(kind.gemms.get(name, 0.0) for name in gemms)
+    return (products + kind.core + len(_operators_again(layer, kind))) / every
+
+
+def _operators_again(layer: LayerKind, kind: RecomputeKind) -> list[Operator]:
+    """Memory-bound operators that run again, norms of dropped outputs among them."""
+    names = {name for module in at_work(kind, layer) for name in module.operators}
+    again = [each for each in operators(layer) if each.name in names]
+    norms = len(rebuilt(kind, layer).intersection(NORM_OUTPUTS))
+    if norms:
+        moved = NORM_AGAIN * layer.hidden * norms
+        again.append(Operator("norms", "sequence", moved, 0.0))
+    return again
+
+
+def _exchanges_again(
+    context: Context,
+    layer: LayerKind,
+    kind: RecomputeKind,
+    beside: dict[str, GemmTimes],
+) -> Floats:
+    """Exposed time of the collectives that run again; tensor ranks' by half. [s]."""
+    names = {name for module in at_work(kind, layer) for name in module.exchanges}
+    time = np.zeros(len(context.meshes))
+    if "experts" in names:
+        half = _ffn_alone(layer)
+        once, _ = tensor_exchange(context, half, beside)
+        return time + once + expert_exchange(context, layer)
+    if "ffn" in names:
+        half = _ffn_alone(layer)
+        if isinstance(half.ffn, Moe):
+            half = replace(half, ffn=half.ffn.shared)
+        once, _ = tensor_exchange(context, half, beside)
+        return time + once
+    return time
+
+
+def _ffn_alone(layer: LayerKind) -> LayerKind:
+    """The layer without its attention half."""
+    nothing = Attention(layer.hidden, layer.attention.heads, layer.attention.heads, 0)
+    return replace(layer, attention=nothing)

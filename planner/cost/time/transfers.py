@@ -1,0 +1,209 @@
+"""Time that data parallelism, stage borders and stragglers add around the layers."""
+
+import numpy as np
+
+from planner.cost import meshes as axes
+from planner.cost.kernels import ELEMENT, stream_rate
+from planner.cost.memory.activations import sequence_split, tokens
+from planner.cost.meshes import Floats, Ints, Meshes
+from planner.cost.network import collectives as wire
+from planner.cost.parameters.rank_parameters import Owned
+from planner.cost.parameters.states import DataGroups, gather_time, scatter_time
+from planner.cost.pricing import Pricing
+from planner.cost.time.columns import Context, Parts
+
+
+def sharded_parts(
+    data: DataGroups, owned: Owned, forward: Parts, backward: Parts
+) -> tuple[Parts, Parts]:
+    """Add the exposed time of ZeRO-3's collectives beside a unit's passes.
+
+    Gathered parameters arrive in one buffer and are copied into place on the compute
+    stream, gradients into their buffer. That time, ``c P / (eta W)``, hides behind
+    nothing.
+
+    Args:
+        data: Data-parallel groups.
+        owned: Parameters of the unit on a rank.
+        forward: Forward of the unit by cause.
+        backward: Backward of the unit by cause.
+
+    Returns:
+        Forward and backward, unchanged below ZeRO-3. [s], shape (meshes,)
+    """
+    sharded = data.meshes.zero == 3
+    if not sharded.any():
+        return forward, backward
+    gather, scatter = gather_time(data, owned), scatter_time(data, owned)
+    again = gather * owned.passes_back
+    profile = data.workload.profile
+    kappa = profile.overlap_contention
+    there, back = _copies(data, owned, profile.gather_copy, profile.scatter_copy)
+
+    def shown(moved: Floats, beside: Floats, copied: Floats) -> Floats:
+        exposed = np.maximum(moved - beside, 0.0) + kappa * np.minimum(moved, beside)
+        return np.where(sharded, exposed + copied, 0.0)
+
+    return (
+        forward.plus("dp_comm", shown(gather, forward.total, there)),
+        backward.plus(
+            "dp_comm",
+            shown(again + scatter, backward.total, there * owned.passes_back + back),
+        ),
+    )
+
+
+def _copies(
+    data: DataGroups, owned: Owned, gathered: float, reduced: float
+) -> tuple[Floats, Floats]:
+    """Time of copies out of a gather's, and into a reduce-scatter's, buffer. [s]."""
+    rate = stream_rate(data.workload)
+    trained = owned.dense + owned.expert
+    held = trained + owned.frozen + owned.frozen_expert
+    return gathered * held / rate, reduced * trained / rate
+
+
+def unit_transfers(data: DataGroups, owned: Owned) -> tuple[Floats, Floats]:
+    """Per-step gather and reduce-scatter of one unit outside the layers.
+
+    ZeRO-0 gathers nothing; ZeRO-3 does both inside its layers.
+
+    Args:
+        data: Groups and rates.
+        owned: Parameters of the unit on a rank.
+
+    Returns:
+        Gather and scatter. [s], shape (meshes,)
+    """
+    zero = data.meshes.zero
+    gather = np.where((zero == 1) | (zero == 2), gather_time(data, owned), 0.0)
+    return gather, np.where(zero < 3, scatter_time(data, owned), 0.0)
+
+
+def contention_time(data: DataGroups, gather: Floats, scatter: Floats) -> Floats:
+    """Compute lost to collectives that run beside it, once per step.
+
+    Args:
+        data: Groups and rates.
+        gather: Gather of the unit. [s], shape (meshes,)
+        scatter: One reduce-scatter of the unit. [s], shape (meshes,)
+
+    Returns:
+        Time. [s], shape (meshes,)
+    """
+    profile = data.workload.profile
+    groups = -(-data.meshes.micro_batches // scatter_every(data.workload, data.meshes))
+    job, meshes = data.workload, data.meshes
+    beside = gather * job.takes("overlap_param_gather", meshes)
+    beside = beside + groups * scatter * job.takes("overlap_grad_reduce", meshes)
+    return profile.overlap_contention * beside
+
+
+def edge_transfers(data: DataGroups, owned: list[Owned]) -> tuple[Floats, Floats]:
+    """Gather before the first forward and scatter after the last backward.
+
+    Args:
+        data: Groups and rates.
+        owned: Parameters of each layer kind on a rank.
+
+    Returns:
+        One layer's gather and scatter, the smallest kind's. [s], shape (meshes,)
+    """
+    zero = data.meshes.zero
+    gathers = np.minimum.reduce([gather_time(data, own) for own in owned])
+    scatters = np.minimum.reduce([scatter_time(data, own) for own in owned])
+    return np.where(zero > 0, gathers, 0.0), scatters
+
+
+def scatter_every(workload: Pricing, meshes: Meshes) -> Ints:
+    """Micro-batches per gradient reduce-scatter.
+
+    All micro-batches of the step, unless the framework keeps gradients sharded
+    between: then a group of p.
+
+    Args:
+        workload: The job.
+        meshes: Any meshes.
+
+    Returns:
+        Micro-batches. [1], shape (meshes,)
+    """
+    grouped = workload.recipe.gradients_reduced_per_group & (meshes.zero == 2)
+    every = np.where(grouped, meshes.pp, meshes.micro_batches)
+    return np.minimum(every, meshes.micro_batches)
+
+
+def stage_transfer(context: Context, joint: Floats | None = None) -> Floats:
+    """Time to hand one micro-batch's activations to the next stage.
+
+    ``2 h tau sigma`` bytes; the tensor ranks send side by side. A stack that
+    scatters sends ``2 h tau / t`` from each, and gathers on the next stage.
+
+    Args:
+        context: Shared columns.
+        joint: Line rate of the border, for a transfer to another pool. [B/s],
+            shape (meshes,)
+
+    Returns:
+        Time, zero without a pipeline. [s], shape (meshes,)
+
+    References:
+        Narayanan et al., arXiv:2104.04473, section 4.1: scatter/gather.
+    """
+    workload, meshes = context.workload, context.meshes
+    rate, crosses = axes.stage_bandwidth(workload.topology, meshes)
+    if joint is not None:
+        rate, crosses = joint, np.ones(len(meshes), dtype=bool)
+    whole = ELEMENT * workload.model.hidden * tokens(workload, meshes)
+    split = sequence_split(meshes)
+    scattered = workload.profile.stage_scatter & (split == 1) & (meshes.tp > 1)
+    share = np.where(scattered, 1.0 / meshes.tp, split)
+    time = wire.send_time(context.links, whole * share, rate, crosses)
+    gather = wire.all_gather_time(context.links, whole, context.tensor)
+    time = time + np.where(scattered, gather, 0.0)
+    return np.where(meshes.pp > 1, time, 0.0)
+
+
+def twin_time(data: DataGroups, owned: Owned) -> Floats:
+    """Time to add one unit's gradients to its copy's on another stage.
+
+    In DualPipe two copies of the model each see half of the batch. Each rank sends
+    what it has reduced, ``g P / S``, to the rank that holds the same part of the copy.
+    It gets as much, at the rate of neighbouring stages.
+
+    Args:
+        data: Groups and rates.
+        owned: Parameters of the unit on a rank.
+
+    Returns:
+        Time, zero without a pipeline. [s], shape (meshes,)
+
+    Leaves out that the two ranks may be further apart than neighbouring stages. Leaves
+    out that they could share one optimizer's states: each copy has its own.
+    """
+    workload, meshes = data.workload, data.meshes
+    dense = np.where(meshes.zero > 0, meshes.dp_shard, 1)
+    expert = np.where(meshes.zero > 0, meshes.expert_shard, 1)
+    reduced = owned.dense / dense + owned.expert / expert
+    rate, crosses = axes.stage_bandwidth(workload.topology, meshes)
+    message = workload.recipe.gradient_bytes * reduced
+    time = wire.send_time(data.links, message, rate, crosses)
+    return np.where((meshes.pp > 1) & (reduced > 0), time, 0.0)
+
+
+def straggler_factor(workload: Pricing, meshes: Meshes) -> Floats:
+    """Slowest of n replicas over their mean: ``1 + sigma sqrt(2 ln n)``.
+
+    Replicas that wait for each other: the data axis, at most one per node.
+
+    Args:
+        workload: The job.
+        meshes: Any meshes.
+
+    Returns:
+        Factor on the step. [1], shape (meshes,)
+    """
+    per_node = workload.topology.cluster.node.gpus_per_node
+    replicas = np.minimum(meshes.dp, np.maximum(meshes.gpus // per_node, 1))
+    spread = np.sqrt(2.0 * np.log(replicas))
+    return 1.0 + workload.profile.straggler * spread

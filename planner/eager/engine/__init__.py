@@ -1,0 +1,1 @@
+"""Strided autograd over storages with lifetimes."""

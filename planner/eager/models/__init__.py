@@ -1,0 +1,1 @@
+"""Model families as eager PyTorch builds them."""

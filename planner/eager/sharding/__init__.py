@@ -1,0 +1,1 @@
+"""Sharded runs: FSDP2, DTensor and their groups."""

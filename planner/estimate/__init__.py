@@ -1,0 +1,1 @@
+"""Estimate of one complete layout: time by cause, memory by rank."""

@@ -1,0 +1,174 @@
+"""Breakdown of the step time: exposed time of the busiest rank by cause."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from planner.cost.parameters.rank_parameters import (
+    embedding_owned,
+    head_owned,
+    layer_owned,
+)
+from planner.cost.parameters.states import DataGroups, optimizer_time
+from planner.cost.table.table import CostTable, layer_parts
+from planner.cost.table.units import nanoseconds
+from planner.cost.time.columns import Context, Parts
+from planner.cost.time.ends import embedding_end, head_end
+from planner.cost.time.transfers import sharded_parts
+from planner.pipeline.splits import (
+    Counts,
+    durations,
+    graph_of,
+    stage_vectors,
+    stages_of,
+)
+from planner.schedules.simulator import makespan
+from planner.schedules.slots import Slots
+from planner.specs.answer.estimate import TimeBreakdown
+from planner.specs.table import StageCosts
+
+
+def time_breakdown(
+    table: CostTable, costs: StageCosts, counts: Counts
+) -> TimeBreakdown:
+    """Split the step of one layout by cause.
+
+    The busiest rank's own work is known by cause. Transfers between stages add the
+    step less the step with free transfers. Data parallelism outside the layers adds
+    the step less the step without it, with the compute that it slows down. The rest
+    of the rank's time is bubble. Without a pipeline the rest is compute that rounding
+    to whole nanoseconds left.
+
+    Args:
+        table: Table of the layout's one mesh.
+        costs: Inner problem of the mesh.
+        counts: Layers by stage, kind and menu entry. [1]
+
+    Returns:
+        Times that add up to the step. [s]
+    """
+    graph = graph_of(costs)
+    x = durations(costs, stage_vectors(costs, counts))
+    whole = makespan(graph, x, costs.p2p)
+    without_p2p = makespan(graph, x, 0)
+    bare = _without_data_parallel(costs, x)
+    alone = makespan(graph, bare, 0)
+    causes = _busiest(table, costs, counts)
+    slots = Slots(costs.pp, costs.vpp)
+    last = max(range(costs.pp), key=lambda rank: x[slots.opt(rank)])
+    part = table.each[costs.pool(last)]
+    update = _update_ns(part, counts, list(stages_of(costs, last)))
+    causes["optimizer"] += update
+    causes["dp_comm"] += x[slots.opt(last)] - update - costs.overhead
+    causes["other"] += costs.overhead
+    causes["pp_comm"] += whole - without_p2p
+    causes["dp_comm"] += without_p2p - alone
+    rest = whole - sum(causes.values())
+    causes["bubble" if costs.pp > 1 else "compute"] += rest
+    factor = own_factor(table)
+    seconds = {cause: factor * time / 1e9 for cause, time in causes.items()}
+    straggler = whole * (costs.slowdown - factor) / 1e9
+    return TimeBreakdown(**seconds, straggler=straggler)
+
+
+def own_factor(table: CostTable) -> float:
+    """Factor on the step that the user's own runs gave, the largest of several pools.
+
+    Args:
+        table: Table of a layout. [-]
+
+    Returns:
+        1 without a calibration. [1]
+    """
+    return max(part.workload.profile.step_factor for part in table.each)
+
+
+def _update_ns(table: CostTable, counts: Counts, stages: list[int]) -> float:
+    """Optimizer step of one rank without the contention of its collectives. [ns]."""
+    workload, meshes = table.workload, table.meshes
+    layers = counts[stages].sum(axis=(0, 2))
+    units = [
+        (layer_owned(workload, k, meshes), n)
+        for k, n in zip(workload.kinds, layers, strict=True)
+    ]
+    if 0 in stages:
+        units.append((embedding_owned(workload, meshes), 1))
+    if len(counts) - 1 in stages:
+        units.append((head_owned(workload, meshes), 1))
+    return sum(
+        int(count) * float(nanoseconds(optimizer_time(workload, own, meshes))[0])
+        for own, count in units
+    )
+
+
+def _without_data_parallel(costs: StageCosts, x: Sequence[int]) -> list[int]:
+    """Durations with free gathers and scatters. [ns]."""
+    slots = Slots(costs.pp, costs.vpp)
+    bare = list(x)
+    for stage in range(slots.stages):
+        for slot in (slots.gather, slots.scatter, slots.first, slots.last):
+            bare[slot(stage)] = 0
+    return bare
+
+
+def _busiest(table: CostTable, costs: StageCosts, counts: Counts) -> dict[str, float]:
+    """Work of the rank that computes longest, by cause. [ns]."""
+    ranks = work_by_rank(table, costs, counts)
+    return max(ranks, key=lambda causes: sum(causes.values()))
+
+
+def work_by_rank(
+    table: CostTable, costs: StageCosts, counts: Counts
+) -> list[dict[str, float]]:
+    """Time of the forwards and backwards of every pipeline rank, by cause.
+
+    Args:
+        table: Table of the layout's one mesh.
+        costs: Inner problem of the mesh.
+        counts: Layers by stage, kind and menu entry. [1]
+
+    Returns:
+        Time of all micro-batches by cause. [ns], shape (pp,)
+    """
+    ranks: list[dict[str, float]] = []
+    for pool, part in enumerate(table.each):
+        context = Context.of(part.workload, part.meshes)
+        data = DataGroups.of(part.workload, part.meshes, context.links)
+        here = (rank for rank in range(costs.pp) if costs.pool(rank) == pool)
+        ranks += [_rank_causes(data, context, costs, counts, rank) for rank in here]
+    return ranks
+
+
+def _rank_causes(
+    data: DataGroups,
+    context: Context,
+    costs: StageCosts,
+    counts: Counts,
+    rank: int,
+) -> dict[str, float]:
+    """Time of all micro-batches of one rank, by cause. [ns]."""
+    workload, meshes = data.workload, data.meshes
+    causes: dict[str, float] = defaultdict(float)
+    stages = stages_of(costs, rank)
+    for kind, layer in enumerate(workload.kinds):
+        owned = layer_owned(workload, layer, meshes)
+        for entry, name in enumerate(costs.menu):
+            layers = int(counts[list(stages), kind, entry].sum())
+            if layers:
+                for parts in layer_parts(context, data, layer, owned, name):
+                    _add(causes, parts, layers * costs.passes)
+    ends = (
+        (0, embedding_end, embedding_owned),
+        (costs.stages - 1, head_end, head_owned),
+    )
+    for stage, end, owned_by in ends:
+        if stage in stages:
+            priced, owned = end(context), owned_by(workload, meshes)
+            passes = sharded_parts(data, owned, priced.forward, priced.backward)
+            for parts in passes:
+                _add(causes, parts, costs.passes)
+    return causes
+
+
+def _add(causes: dict[str, float], parts: Parts, times: int) -> None:
+    for cause, seconds in parts.by_cause.items():
+        causes[cause] += times * float(seconds[0]) * 1e9

@@ -1,0 +1,314 @@
+"""The estimate of one complete layout: time by cause, memory by rank."""
+
+from dataclasses import dataclass
+
+from planner.cost.memory.buffers import device_bytes
+from planner.cost.meshes import Meshes
+from planner.cost.pricing import Pricing
+from planner.cost.table.mixed import price_meshes
+from planner.cost.table.table import CostTable
+from planner.cost.workload import Workload
+from planner.estimate.breakdown import time_breakdown
+from planner.estimate.footprint import stage_memories
+from planner.estimate.host_memory import host_assumptions, host_memory
+from planner.estimate.layouts import counts_of, recompute_kinds
+from planner.estimate.stack import set_by_hand, stack_in_force
+from planner.models.architecture import AttentionConvention
+from planner.models.layers.blocks import LayerKind
+from planner.pipeline.splits import Counts, step_ns
+from planner.specs.answer.estimate import (
+    ByConvention,
+    Estimate,
+    Interval,
+    MemoryEstimate,
+    StageMemory,
+)
+from planner.specs.layouts.layout import Layout
+from planner.specs.table import StageCosts
+
+GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Priced:
+    """One layout with its row of the table."""
+
+    workload: Pricing
+    layout: Layout
+    table: CostTable
+    costs: StageCosts
+    counts: Counts
+
+    @property
+    def step_s(self) -> float:
+        """Simulated step, straggler factor included. [s]."""
+        return step_ns(self.costs, self.counts) * self.costs.slowdown / 1e9
+
+
+def price(workload: Workload, layout: Layout, *, timed: bool = True) -> Priced:
+    """Fill the table for one layout.
+
+    Args:
+        workload: The job.
+        layout: A complete layout.
+        timed: True for times and memory, False for memory alone.
+
+    Returns:
+        The layout's integers.
+    """
+    menu, pricing = recompute_kinds(layout), Pricing.of(workload, layout)
+    table = price_meshes(pricing, Meshes.of_layout(layout), menu, timed=timed)
+    costs = table.stage_costs(
+        0,
+        schedule=layout.schedule,
+        vpp=layout.vpp,
+        menu=tuple(range(len(menu))),
+        hosting=tuple(len(pool.stages) for pool in layout.pools),
+    )
+    return Priced(pricing, layout, table, costs, counts_of(pricing, layout, menu))
+
+
+def estimate(workload: Workload, layout: Layout) -> Estimate:
+    """Predict time and memory of one layout.
+
+    Args:
+        workload: The job.
+        layout: A complete layout.
+
+    Returns:
+        The estimate, with stack and assumptions.
+    """
+    priced = price(workload, layout)
+    pricing, step = priced.workload, priced.step_s
+    tokens = workload.sequences * workload.training.seq_len / step
+    flops = _model_tflops(workload, tokens / layout.gpus)
+    peak = _mean_peak(pricing, layout) / 1e12
+    breakdown = time_breakdown(priced.table, priced.costs, priced.counts)
+    band = pricing.uncertainty.step(breakdown.other / step)
+    memory = memory_estimate(priced)
+    return Estimate(
+        step_time_s=Interval.around(step, band),
+        tokens_per_s_per_gpu=tokens / layout.gpus,
+        tokens_per_s=tokens,
+        model_tflops_per_gpu=flops,
+        mfu=ByConvention(
+            full_attention=flops.full_attention / peak,
+            causal_attention=flops.causal_attention / peak,
+        ),
+        hfu=_hardware_tflops(priced, tokens / layout.gpus) / peak,
+        time_breakdown_s=breakdown,
+        memory=memory,
+        stack=stack_in_force(pricing),
+        assumptions=(
+            *idle_nodes(pricing, layout),
+            *assumptions(pricing),
+            *host_assumptions(priced.table, memory),
+        ),
+    )
+
+
+def _mean_peak(workload: Pricing, layout: Layout) -> float:
+    """Dense peak of the GPUs used, their mean where pools differ. [FLOP/s]."""
+    if not workload.mixed:
+        return workload.peak_flops
+    pairs = zip(workload.parts, layout.pools, strict=True)
+    total = sum(part.peak_flops * layout.gpus_on(pool) for part, pool in pairs)
+    return total / layout.gpus
+
+
+def _model_tflops(workload: Workload, tokens_per_s: float) -> ByConvention:
+    """Model FLOPs of so many tokens under both attention conventions. [TFLOP/s]."""
+    per_gpu = tokens_per_s / 1e12
+    return ByConvention(
+        full_attention=per_gpu * flops_per_token(workload, "full"),
+        causal_attention=per_gpu * flops_per_token(workload, "causal"),
+    )
+
+
+def flops_per_token(workload: Workload, attention: AttentionConvention) -> float:
+    """Training FLOPs per token: ``6 N_mm + 3 F_core``, or ``4 N_mm + 3 F_core``.
+
+    A frozen linear has no weight gradient: a third of its work is not there; a
+    layer below all that trains has its forward alone, ``2 N_mm + F_core``.
+
+    Args:
+        workload: The job. [-]
+        attention: "full" counts every score, "causal" those the mask leaves.
+
+    Returns:
+        FLOPs per token. [FLOP]
+
+    Leaves out the adapters, below one per cent, and recomputation.
+    """
+    seq_len, model = workload.training.seq_len, workload.model
+    flops = model.model_flops_per_token(seq_len, attention)
+    head = 2.0 * model.vocab * model.hidden
+    if workload.training.frozen:
+        flops -= 2.0 * model.matmul_parameters - head
+    if not workload.training.trains_head:
+        flops -= head
+    return flops - _frozen_flops(workload, attention)
+
+
+def _frozen_flops(workload: Workload, attention: AttentionConvention) -> float:
+    """FLOPs per token that layers which do not train leave out. [FLOP]."""
+    model, adapted = workload.model, workload.training.frozen
+    total = 0.0
+    for kind, count in model.runs:
+        weights = 0.0 if adapted else 2.0 * kind.matmul_parameters
+        whole = model.layer_flops(kind, workload.training.seq_len, attention)
+        passed = 2.0 * whole - 2.0 * kind.matmul_parameters * adapted
+        left = {"trained": 0.0, "passed": weights, "below": passed}
+        total += count * left[kind.role]
+    return total
+
+
+def _hardware_tflops(priced: Priced, tokens_per_s: float) -> float:
+    """Full-attention FLOPs with recomputed forwards counted. [TFLOP/s]."""
+    workload = priced.workload
+    per_token = flops_per_token(workload, "full")
+    for kind, layer in enumerate(workload.kinds):
+        for entry, name in enumerate(priced.costs.menu):
+            layers = int(priced.counts[:, kind, entry].sum())
+            per_token += layers * _again(workload, layer, name)
+    return per_token * tokens_per_s / 1e12
+
+
+def _again(workload: Pricing, layer: LayerKind, name: str) -> float:
+    """FLOPs per token that one layer runs again under a recompute kind."""
+    kind = workload.recipe.kind(name)
+    keys = layer.attention.attended(workload.training.seq_len, causal=False)
+    everything = kind.gemms.get("*", 0.0)
+    gemms = sum(
+        kind.gemms.get(gemm.name, everything) * 2 * gemm.weights_per_token
+        for gemm in layer.gemms()
+    )
+    return gemms + kind.core * layer.attention.core_flops(keys)
+
+
+def memory_estimate(priced: Priced) -> MemoryEstimate:
+    """Peak memory over the ranks and the verdict.
+
+    Args:
+        priced: The layout's integers.
+
+    Returns:
+        Memory by rank and category. [GiB]
+    """
+    stages = stage_memories(priced.table, priced.costs, priced.counts)
+    parts = priced.workload.parts
+
+    def home(stage: StageMemory) -> Pricing:
+        return parts[priced.costs.pool(stage.stage)]
+
+    def fullness(stage: StageMemory) -> tuple[float, float]:
+        capacity = home(stage).gpu.memory_capacity
+        return stage.device / capacity, stage.allocated / capacity
+
+    worst: StageMemory = max(stages, key=fullness)
+    bands = priced.workload.uncertainty
+    device = _device_interval(home(worst), worst)
+    capacity = home(worst).gpu.memory_capacity / GIB
+    return MemoryEstimate(
+        peak_allocated_gib=Interval.around(
+            max(stage.allocated for stage in stages), bands.memory
+        ),
+        peak_reserved_gib=max(
+            stage.allocated + stage.fragmentation for stage in stages
+        ),
+        peak_device_gib=device,
+        capacity_gib=capacity,
+        verdict=device.verdict(capacity),
+        stages=stages,
+        host=host_memory(priced.table, priced.costs, priced.counts, priced.layout),
+    )
+
+
+def _device_interval(workload: Pricing, stage: StageMemory) -> Interval:
+    """Device memory under both bounds of its band, states at least. [GiB].
+
+    Parameters times bytes are counted: no band makes them less.
+    """
+    fixed = (stage.communication + stage.context) * GIB
+    band = workload.uncertainty.memory
+    low, high = (
+        device_bytes(workload, stage.allocated * GIB, fixed, scale) / GIB
+        for scale in (band.low, band.high)
+    )
+    found = Interval(value=stage.device, low=low, high=high)
+    return found.at_least(stage.counted)
+
+
+def idle_nodes(workload: Pricing, layout: Layout) -> tuple[str, ...]:
+    """Describe the GPUs in service that a layout leaves idle.
+
+    Args:
+        workload: The job.
+        layout: A complete layout.
+
+    Returns:
+        A sentence, none where every GPU in service is used. [text]
+    """
+    used, there = layout.gpus, workload.fleet_gpus
+    mixed = ["MFU is of the summed peak of the GPUs used"] if workload.mixed else []
+    if used == there:
+        return tuple(mixed)
+    return (
+        f"uses {used:,} of {there:,} GPUs in service, {idle_words(workload, layout)}: "
+        "rates per GPU and MFU are over the GPUs used",
+        *mixed,
+    )
+
+
+def idle_words(workload: Workload, layout: Layout) -> str:
+    """Count the nodes, or GPUs, of each pool that a layout leaves idle, in words.
+
+    Args:
+        workload: The job.
+        layout: A complete layout.
+
+    Returns:
+        A phrase. [text]
+    """
+    hosted = {pool.pool: layout.gpus_on(pool) for pool in layout.pools}
+    fleet = [(pool.topology, pool.name) for pool in workload.pools]
+    parts = []
+    for topology, name in fleet or [(workload.topology, "")]:
+        idle = topology.gpus - (hosted.get(name, 0) if fleet else layout.gpus)
+        nodes = idle // topology.cluster.node.gpus_per_node
+        what = f"{nodes:,} nodes" if nodes else f"{idle} GPUs"
+        parts += [f"{what} of {name}" if fleet else what] if idle else []
+    return " and ".join(parts) + " idle"
+
+
+def assumptions(workload: Pricing) -> tuple[str, ...]:
+    """List what an estimate rests on and what it leaves out, in words.
+
+    Args:
+        workload: The job.
+
+    Returns:
+        Sentences. [text]
+    """
+    profile = workload.profile
+    borrowed = [
+        f"{section} of {part.gpu.name}"
+        f"{' (never measured on it)' * (section in part.calibration.borrowed)}: {why}"
+        for part in workload.parts
+        for section, why in part.calibration.transferred.items()
+    ]
+    nics = [part.topology.cluster.nic.fabric or "" for part in workload.parts]
+    fabric = " and ".join(dict.fromkeys(nics))
+    routed = workload.model.expert_parameters > 0
+    return (
+        *set_by_hand(workload),
+        workload.uncertainty.why,
+        f"network efficiencies of {fabric} are defaults, not measured on this cluster",
+        *borrowed,
+        *(
+            [f"busiest expert rank carries {profile.expert_imbalance:g} times the mean"]
+            if routed
+            else []
+        ),
+        "left out: data loading, logging, evaluation, checkpoints, first iterations",
+    )

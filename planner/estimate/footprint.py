@@ -1,0 +1,243 @@
+"""Memory of every rank at its peak and at every other moment, by category."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.cost.memory.buffers import (
+    buffer_bytes,
+    context_bytes,
+    device_bytes,
+    root_bytes,
+)
+from planner.cost.memory.communicators import communication_bytes
+from planner.cost.memory.memory_moments import (
+    BACKWARD,
+    LOSS,
+    ORDER,
+    STEADY,
+    Addend,
+    Amount,
+    Moment,
+)
+from planner.cost.meshes import Floats
+from planner.cost.parameters.rank_parameters import (
+    embedding_owned,
+    head_owned,
+    layer_owned,
+)
+from planner.cost.parameters.states import States, state_bytes
+from planner.cost.pricing import Pricing
+from planner.cost.table.table import CostTable
+from planner.pipeline.memory_rows import (
+    ACCUMULATED,
+    PENDING,
+    SAVED,
+    MemoryRows,
+    passing_rows,
+)
+from planner.pipeline.splits import Counts, stages_by_rank, stages_of
+from planner.specs.answer.estimate import MomentMemory, StageMemory
+from planner.specs.table import BLOCK, StageCosts
+
+GIB = 2**30
+CATEGORIES = ("weights", "gradients", "optimizer", "activations", "transient")
+"""Categories that add up to allocated memory. [text]"""
+Named = tuple[str, dict[str, float]]
+"""A moment and its categories. [B]"""
+
+
+def stage_memories(
+    table: CostTable, costs: StageCosts, counts: Counts
+) -> tuple[StageMemory, ...]:
+    """Break the peak of every pipeline rank down.
+
+    Args:
+        table: Table of the layout's one mesh.
+        costs: Inner problem of the mesh.
+        counts: Layers by stage, kind and menu entry. [1]
+
+    Returns:
+        One entry per pipeline rank. [GiB], shape (pp,)
+    """
+    if costs.hosts:
+        pairs = zip(table.each, costs.hosts, strict=True)
+        each = [stage_memories(part, host, counts) for part, host in pairs]
+        return tuple(each[costs.pool(rank)][rank] for rank in range(costs.pp))
+    states = _states_by_rank(table, costs, counts)
+    (passes,) = passing_rows(costs)
+    busy = list(_busy(passes, costs, counts))
+    workload, meshes = table.workload, table.meshes
+    idle = _idle(table, costs, counts, states)
+    beside = Beside(
+        workload,
+        float(buffer_bytes(workload, meshes)[0]),
+        float(communication_bytes(workload, meshes)[0]),
+    )
+    return tuple(
+        _rank_memory(beside, rank, states, busy, idle[rank]) for rank in range(costs.pp)
+    )
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Buffers and communication memory at every moment of every rank. [B]."""
+
+    workload: Pricing
+    buffers: float
+    communication: float
+
+
+def _states_by_rank(
+    table: CostTable, costs: StageCosts, counts: Counts
+) -> dict[str, Floats]:
+    """Weights, gradients and optimizer states of every rank. [B], shape (pp,)."""
+    workload, meshes = table.workload, table.meshes
+    per_kind: list[States] = [
+        state_bytes(workload, layer_owned(workload, kind, meshes), meshes)
+        for kind in workload.kinds
+    ]
+    ends = [
+        state_bytes(workload, owned(workload, meshes), meshes)
+        for owned in (embedding_owned, head_owned)
+    ]
+    layers = counts.sum(axis=2)
+    totals: dict[str, Floats] = {}
+    for name in ("weights", "gradients", "optimizer"):
+        each = np.array([getattr(states, name)[0] for states in per_kind])
+        by_stage = layers @ each
+        by_stage[0] += getattr(ends[0], name)[0]
+        by_stage[-1] += getattr(ends[1], name)[0]
+        if name == "weights":
+            first, last = root_bytes(workload, meshes)
+            by_stage[0] += first[0]
+            by_stage[-1] += last[0]
+        totals[name] = by_stage[stages_by_rank(costs)].sum(axis=1)
+    return totals
+
+
+def _rank_memory(
+    beside: Beside,
+    rank: int,
+    states: dict[str, Floats],
+    busy: Sequence[tuple[int, Named]],
+    idle: Sequence[Named],
+) -> StageMemory:
+    """Memory of one rank at every moment, and at the fullest again. [GiB]."""
+    held = {name: float(values[rank]) for name, values in states.items()}
+    passes = [(name, held | parts) for at, (name, parts) in busy if at == rank]
+    moments = [
+        _with_device(beside, name, parts)
+        for name, parts in _fullest([*passes, *idle], ORDER)
+    ]
+    top = max(moments, key=lambda moment: moment.allocated)
+    return StageMemory(stage=rank, moments=tuple(moments), **top.model_dump())
+
+
+def _busy(
+    rows: MemoryRows, costs: StageCosts, counts: Counts
+) -> Iterator[tuple[int, Named]]:
+    """Ranks at the moments of the passes: what is in flight, the unit at work. [B].
+
+    On the head's stage the loss and the layers each have a moment.
+    """
+    terms, largest = rows.by_term(counts), rows.largest_layer(counts).tolist()
+    in_flight = (terms[SAVED] + terms[PENDING]).tolist()
+    waiting = terms[ACCUMULATED].tolist()
+    at_work = rows.working[:, 0].tolist()
+    for row, (rank, at) in enumerate(zip(rows.rank.tolist(), at_work, strict=True)):
+        layer = largest[at]
+        works = {STEADY: layer if at else max(layer, costs.embedding.transient)}
+        if at == costs.stages - 1:
+            works[LOSS] = costs.head.transient
+        for name, working in works.items():
+            activations = float(in_flight[row] * BLOCK)
+            transient = float((waiting[row] + working) * BLOCK)
+            yield rank, (name, {"activations": activations, "transient": transient})
+
+
+def _idle(
+    table: CostTable, costs: StageCosts, counts: Counts, states: dict[str, Floats]
+) -> list[list[Named]]:
+    """Idle moments of every rank, by category. [B], shape (pp, moments)."""
+    menu = [table.menu.index(name) for name in costs.menu]
+    return [
+        [
+            (moment.name, _idle_parts(moment, costs, counts, rank, states, menu))
+            for moment in table.moments
+            if _applies(moment)
+        ]
+        for rank in range(costs.pp)
+    ]
+
+
+def _applies(moment: Moment) -> bool:
+    """Tell if a moment applies: steady and backward only where they hold memory."""
+    cells = [cell for row in moment.layers for cell in row]
+    units = [*cells, moment.embedding, moment.head]
+    whole = moment.name not in (STEADY, BACKWARD)
+    return whole or any(np.any(unit.held) or np.any(unit.beside) for unit in units)
+
+
+def _idle_parts(
+    moment: Moment,
+    costs: StageCosts,
+    counts: Counts,
+    rank: int,
+    states: dict[str, Floats],
+    menu: Sequence[int],
+) -> dict[str, float]:
+    """States and addends of one rank's units at an idle moment. [B]."""
+    units = list(_units(moment, costs, counts, rank, menu))
+    parts = dict.fromkeys(CATEGORIES, 0.0) | {
+        k: float(v[rank]) for k, v in states.items()
+    }
+    for name in CATEGORIES:
+        parts[name] += sum(n * _value(getattr(unit, name)) for n, unit in units)
+    parts["transient"] += max((_value(unit.beside) for _, unit in units), default=0.0)
+    return parts
+
+
+def _units(
+    moment: Moment, costs: StageCosts, counts: Counts, rank: int, menu: Sequence[int]
+) -> Iterator[tuple[int, Addend]]:
+    """Units of one rank: their number, and the addend of each. [B]."""
+    for stage in stages_of(costs, rank):
+        for kind, entry in np.argwhere(counts[stage] > 0).tolist():
+            yield int(counts[stage, kind, entry]), moment.entry(kind, menu[entry])
+        if stage == 0:
+            yield 1, moment.embedding
+        if stage == costs.stages - 1:
+            yield 1, moment.head
+
+
+def _value(amount: Amount) -> float:
+    """The amount on the table's one mesh. [B]."""
+    return float(np.asarray(amount).reshape(-1)[0])
+
+
+def _fullest(moments: Iterable[Named], order: Sequence[str]) -> list[Named]:
+    """The fullest moment of every name, in the order of a run."""
+    best: dict[str, dict[str, float]] = {}
+    for name, parts in moments:
+        known = best.get(name)
+        if known is None or sum(parts.values()) > sum(known.values()):
+            best[name] = parts
+    return sorted(best.items(), key=lambda named: order.index(named[0]))
+
+
+def _with_device(beside: Beside, name: str, parts: dict[str, float]) -> MomentMemory:
+    """Add buffers, and what the driver sees beside the allocator. [GiB]."""
+    workload, communication = beside.workload, beside.communication
+    parts = parts | {"transient": parts["transient"] + beside.buffers}
+    context = context_bytes(workload)
+    fixed, allocated = communication + context, sum(parts.values())
+    spread = device_bytes(workload, allocated, fixed) - allocated - fixed
+    return MomentMemory(
+        moment=name,
+        **{category: value / GIB for category, value in parts.items()},
+        communication=communication / GIB,
+        fragmentation=spread / GIB,
+        context=context / GIB,
+    )

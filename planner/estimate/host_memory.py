@@ -1,0 +1,198 @@
+"""Bytes that a node keeps for its GPUs in host memory and on drives."""
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from hardware.host import staging
+from planner.cost.meshes import Floats, Meshes
+from planner.cost.parameters.rank_parameters import (
+    Owned,
+    embedding_owned,
+    head_owned,
+    layer_owned,
+)
+from planner.cost.parameters.states import States, state_bytes
+from planner.cost.pricing import Pricing
+from planner.cost.table.table import CostTable, fill_table
+from planner.estimate.footprint import GIB, stage_memories
+from planner.pipeline.splits import Counts, stages_by_rank
+from planner.specs.answer.estimate import HostMemory, MemoryEstimate
+from planner.specs.layouts.layout import Layout, Offload
+from planner.specs.table import StageCosts
+
+SINGLE, HALF = 4, 2
+"""Bytes of an fp32 and of a 16-bit number. [B]"""
+
+
+def host_memory(
+    table: CostTable, costs: StageCosts, counts: Counts, layout: Layout
+) -> HostMemory | None:
+    """Memory that the fullest node needs for what its GPUs do not keep.
+
+    The node's ranks add offloaded states, activations at their peak, moments of a
+    paged optimizer, and pinned buffers before NVMe.
+
+    Args:
+        table: Table of the layout's one mesh.
+        costs: Inner problem of the mesh.
+        counts: Layers by stage, kind and menu entry. [1]
+        layout: The layout, for its rank order.
+
+    Returns:
+        Memory needed and available, or none where all stays on the GPUs. [GiB]
+
+    References:
+        Ren et al. 2021, arXiv 2101.06840, section 4: master copy, moments and
+        gradients of a shard on its host; Rajbhandari et al. 2021, arXiv 2104.07857.
+
+    Leaves out the operating system, the processes and their data loaders. Leaves out
+    that PyTorch rounds pinned allocations up to powers of two.
+    """
+    workload = table.workload
+    if workload.offload.model_copy(update={"device": "cpu"}) == Offload() and (
+        not workload.training.paged
+    ):
+        return None
+    memory, drives = _ranks_states(table, costs, counts)
+    if workload.offload.activations:
+        memory = memory + _ranks_activations(table, costs, counts)
+    node = workload.topology.cluster.node
+    holds = _stages_of_ranks(layout)
+    return HostMemory(
+        needed_gib=_fullest(memory[holds], node.gpus_per_node) / GIB,
+        available_gib=_gib(node.host_memory),
+        nvme_needed_gib=_fullest(drives[holds], node.gpus_per_node) / GIB,
+        nvme_available_gib=_gib(node.nvme_capacity),
+    )
+
+
+def host_assumptions(table: CostTable, memory: MemoryEstimate) -> tuple[str, ...]:
+    """List what the host's share of an estimate rests on, in words.
+
+    Args:
+        table: Table of the layout's one mesh.
+        memory: Memory of the layout.
+
+    Returns:
+        Sentences, none where all stays on the GPUs. [text]
+    """
+    workload, needed = table.workload, memory.host
+    if needed is None:
+        return ()
+    node = workload.topology.cluster.node
+    told = []
+    if needed.available_gib is None:
+        told.append(
+            f"host memory of {node.name} is not known; a node needs "
+            f"{needed.needed_gib:,.0f} GiB beside its system and processes"
+        )
+    if needed.nvme_needed_gib and node.nvme_drives is None:
+        told.append(f"one NVMe drive is assumed in each {node.name}")
+    if workload.training.paged:
+        told.append(
+            "paged moments lie in host memory and cross its link twice a step; the GPU "
+            "holds one tensor's at a time, after the activations are gone"
+        )
+    return tuple(told)
+
+
+def _gib(size: float | None) -> float | None:
+    """Bytes in GiB, where known."""
+    return None if size is None else size / GIB
+
+
+def _fullest(ranks: Floats, gpus_per_node: int) -> float:
+    """Sum over the ranks of a node, on the node with most. [B]."""
+    missing = -len(ranks) % gpus_per_node
+    nodes = np.append(ranks, np.zeros(missing)).reshape(-1, gpus_per_node)
+    return float(nodes.sum(axis=1).max())
+
+
+def _stages_of_ranks(layout: Layout) -> npt.NDArray[np.int64]:
+    """Pipeline rank of every rank. [1], shape (ranks,)."""
+    ranks = np.arange(layout.gpus)
+    outer = layout.order == "tp-cp-ep-dp-pp"
+    inside = layout.tp * layout.cp * (layout.dp if outer else 1)
+    return ranks // inside % layout.pp
+
+
+def at_home(workload: Pricing) -> Pricing:
+    """Job with everything on its GPUs.
+
+    Args:
+        workload: The job. [-]
+
+    Returns:
+        The job without offload, under the optimizer that is not paged. [-]
+    """
+    plain = workload.training.optimizer.removeprefix("paged-")
+    training = workload.training.model_copy(update={"optimizer": plain})
+    return replace(workload, offload=Offload(), training=training)
+
+
+def _ranks_states(
+    table: CostTable, costs: StageCosts, counts: Counts
+) -> tuple[Floats, Floats]:
+    """States of every pipeline rank in host memory, on drives. [B], shape (pp,)."""
+    workload, meshes = table.workload, table.meshes
+    layers = np.array(
+        [
+            _away(workload, layer_owned(workload, k, meshes), meshes)
+            for k in workload.kinds
+        ]
+    )
+    by_stage = counts.sum(axis=2) @ layers
+    by_stage[0] += _away(workload, embedding_owned(workload, meshes), meshes)
+    by_stage[-1] += _away(workload, head_owned(workload, meshes), meshes)
+    by_rank: Floats = by_stage[stages_by_rank(costs)].sum(axis=1)
+    if workload.offload.device == "nvme":
+        by_rank[:, 0] += _buffers(table, costs, counts)
+    return by_rank[:, 0], by_rank[:, 1]
+
+
+def _away(workload: Pricing, owned: Owned, meshes: Meshes) -> tuple[float, float]:
+    """States of a unit that its rank keeps in host memory, and on drives. [B]."""
+    home = state_bytes(at_home(workload), owned, meshes)
+    here = state_bytes(workload, owned, meshes)
+    weights, gradients, optimizer = (
+        float((getattr(home, name) - getattr(here, name))[0])
+        for name in States.__dataclass_fields__
+    )
+    if workload.offload.device == "cpu":
+        return weights + gradients + optimizer, 0.0
+    paged = optimizer if workload.training.paged else 0.0
+    return gradients + paged, weights + optimizer - paged
+
+
+def _buffers(table: CostTable, costs: StageCosts, counts: Counts) -> Floats:
+    """Pinned buffers of every pipeline rank before NVMe. [B], shape (pp,)."""
+    workload, meshes, sizes = table.workload, table.meshes, staging()
+    each = np.array(
+        [
+            float((o.dense / meshes.dp_shard + o.expert / meshes.expert_shard)[0])
+            for o in (layer_owned(workload, k, meshes) for k in workload.kinds)
+        ]
+    )
+    shard = (counts.sum(axis=2) @ each)[stages_by_rank(costs)].sum(axis=1)
+    total = np.zeros(costs.pp)
+    if workload.offload.optimizer:
+        states = np.minimum(shard, sizes.optimizer_parameters)
+        total = total + SINGLE * sizes.optimizer_buffers * states
+    if workload.offload.parameters:
+        total = total + HALF * sizes.parameter_buffers * sizes.parameters
+    return total
+
+
+def _ranks_activations(table: CostTable, costs: StageCosts, counts: Counts) -> Floats:
+    """Offloaded activations of every pipeline rank at its peak. [B], shape (pp,)."""
+    share = table.workload.offload.activations
+    kept = table.workload.offload.model_copy(update={"activations": 0.0})
+    here = replace(table.workload, offload=kept)
+    whole = fill_table(here, table.meshes, table.menu)
+    inner = whole.stage_costs(
+        0, schedule=costs.schedule, vpp=costs.vpp, menu=tuple(range(len(costs.menu)))
+    )
+    stages = stage_memories(whole, inner, counts)
+    return share * GIB * np.array([stage.activations for stage in stages])

@@ -1,0 +1,1 @@
+"""Errors of predictions over measured rows."""

@@ -1,0 +1,66 @@
+"""A training log beside the prediction of the job that wrote it."""
+
+from pathlib import Path
+
+from planner.cost.workload import Workload
+from planner.errors import BadInputError
+from planner.evidence.accuracy.outcome import Outcome
+from planner.evidence.accuracy.price import peak_memory
+from planner.evidence.rows.logs import Log
+from planner.prediction.predict import predict
+from planner.specs.layouts.layout import PartialLayout
+from planner.specs.layouts.layout_text import packed_layout
+
+
+def logged_outcome(
+    workload: Workload, given: PartialLayout, log: Log, *, file: Path
+) -> Outcome:
+    """Price a job under a layout, and put what its log says beside it.
+
+    Args:
+        workload: The job. [-]
+        given: The layout that it ran under; what is absent is filled in. [-]
+        log: Readings of the log. [-]
+        file: Path of the log. [path]
+
+    Returns:
+        One outcome, named after the log. [-]
+
+    Raises:
+        BadInputError: The layout is not legal, or the log states no time.
+    """
+    training = workload.training
+    measured = log.step_time(
+        global_batch=training.sequences, seq_len=training.seq_len, gpus=workload.gpus
+    )
+    if measured is None:
+        raise BadInputError("the log states no step time or speed", file=str(file))
+    plan = predict(workload, given)
+    step, memory = plan.estimate.step_time_s, plan.estimate.memory
+    band = workload.uncertainty.memory
+    peak = peak_memory(plan.estimate, log.memory_counter, "max")
+    return Outcome(
+        id=file.stem,
+        file=str(file),
+        source=file.stem,
+        status="ok",
+        model=workload.model.name,
+        gpu=workload.gpu.name,
+        gpus=workload.gpus,
+        framework=workload.framework.name,
+        stack=workload.framework.profile.name,
+        moe=workload.model.expert_parameters > 0,
+        seq_len=training.seq_len,
+        precision=training.precision,
+        layout=packed_layout(plan.layout),
+        predicted_step_s=step.value,
+        step_low_s=step.low,
+        step_high_s=step.high,
+        predicted_memory_gib=peak,
+        memory_low_gib=peak * band.low,
+        memory_high_gib=peak * band.high,
+        verdict=memory.verdict,
+        measured_step_s=measured,
+        measured_memory_gib=log.memory_gib,
+        memory_counter=log.memory_counter,
+    )

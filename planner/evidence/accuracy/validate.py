@@ -1,0 +1,105 @@
+"""Prices every measured row of files and folders, and compares with measurements."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from joblib import Parallel, delayed
+
+from hardware.catalog import overlay
+from planner.errors import BadInputError
+from planner.evidence.accuracy.outcome import Outcome
+from planner.evidence.accuracy.price import invalid_outcome, price_row
+from planner.evidence.accuracy.validation import Validation, validation
+from planner.evidence.rows.rows import Reading, Row, read_rows
+from planner.job.calibration_file import CalibrationFile
+
+Progress = Callable[[int, int], None]
+"""Called with the number of rows that are done, and the number of all rows."""
+
+_CHUNK = 8
+"""Rows that a worker gets at a time. [1]"""
+_ALONE = 64
+"""Rows that one process prices faster than several can start. [1]"""
+_SHOWN = 5
+
+
+def validate(
+    paths: Iterable[Path],
+    *,
+    hardware: Path | None = None,
+    calibration: CalibrationFile | None = None,
+    workers: int = -1,
+    progress: Progress | None = None,
+) -> Validation:
+    """Predict every measured row, and compare with what was measured.
+
+    The answer does not depend on the number of workers.
+
+    Args:
+        paths: Files of rows, or folders of such files. [path]
+        hardware: Folder laid over our hardware, for the workers. [path]
+        calibration: The user's calibration, laid over ours. [-]
+        workers: Processes; -1 takes every core. [1]
+        progress: Told after every few rows. [-]
+
+    Returns:
+        Rows in the order of listing, invalid rows last, and their summary. [-]
+
+    Raises:
+        BadInputError: A path does not exist, or no row could be read.
+    """
+    given = list(paths)
+    reading = read_rows(given)
+    _require_rows(reading, given)
+    total, outcomes = len(reading.rows), list[Outcome]()
+    for priced in _outcomes_by_chunk(reading.rows, calibration, hardware, workers):
+        outcomes.extend(priced)
+        if progress is not None:
+            progress(len(outcomes), total)
+    return validation([*outcomes, *map(invalid_outcome, reading.invalid)])
+
+
+def _require_rows(reading: Reading, paths: Sequence[Path]) -> None:
+    if reading.rows:
+        return
+    first = reading.invalid[:_SHOWN]
+    reasons = "; ".join(row.reason for row in first)
+    more = len(reading.invalid) - len(first)
+    raise BadInputError(
+        f"no row could be read: {reasons or 'the files hold none'}"
+        + (f"; and {more} more" if more else ""),
+        file=", ".join(map(str, paths)),
+    )
+
+
+def _outcomes_by_chunk(
+    rows: Sequence[Row],
+    own: CalibrationFile | None,
+    hardware: Path | None,
+    workers: int,
+) -> Iterator[Sequence[Outcome]]:
+    chunks = [rows[start : start + _CHUNK] for start in range(0, len(rows), _CHUNK)]
+    processes = 1 if len(rows) <= _ALONE else workers
+    if processes == 1:
+        yield from (_price(chunk, own) for chunk in chunks)
+        return
+    parallel = Parallel(n_jobs=processes, return_as="generator", batch_size=1)
+    yield from parallel(delayed(_price_over)(chunk, own, hardware) for chunk in chunks)
+
+
+def _price(rows: Sequence[Row], own: CalibrationFile | None) -> list[Outcome]:
+    return [price_row(row, own) for row in rows]
+
+
+def _price_over(
+    rows: Sequence[Row], own: CalibrationFile | None, hardware: Path | None
+) -> list[Outcome]:
+    """Price in another process, which has its own layer of hardware."""
+    _lay_over(hardware)
+    return _price(rows, own)
+
+
+@lru_cache(maxsize=1)
+def _lay_over(hardware: Path | None) -> None:
+    overlay(hardware)

@@ -1,0 +1,1 @@
+"""Fits of stack constants to measured rows."""

@@ -1,0 +1,343 @@
+"""Fits the deviation of a stack on one GPU to a user's own measured steps.
+
+One to three rows tell one factor on the step, the median of measured over predicted.
+From four rows on constants are freed too, where rows that are left out say that it
+helps. The fit is least squares with a soft-L1 loss and bounds, around the shipped
+constants::
+
+    min over a, c   sum_i rho((log measured_i - log T_i(c) - a) / NOISE)
+                    + sum_k ((c_k - c_k0) / width_k)^2
+
+A constant stays at its default unless the rows say clearly more than its prior.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from planner.errors import BadInputError
+from planner.evidence.fitting.fit_columns import Floats
+from planner.evidence.fitting.hierarchy import NOISE, ridge
+from planner.evidence.fitting.sensitivity import DOCUMENTED, Run, gradient, nudged
+from planner.job.calibration_file import most
+from planner.specs.frameworks.deviation import CONSTANTS, SECONDS, Constant, Deviation
+from planner.specs.frameworks.profile import Profile
+
+WIDTHS: dict[Constant, float] = {
+    "clock": 0.15,
+    "attention_rate": 0.2,
+    "memory_traffic": 0.3,
+    "latency": 0.5,
+    "network": 0.3,
+    "step_overhead": 0.05,
+}
+"""Width of the prior about each shipped constant: log factor [1], or [s]."""
+FARTHEST = 4.0
+"""Widths at which a fit stops. [1]"""
+NARROWED = 0.7
+"""Posterior over prior width above which rows say too little of a constant. [1]"""
+ROUNDS = 3
+"""Times that the model is made linear anew and solved. [1]"""
+TINY = 1e-9
+"""Room below a start that lies on its bound, which the solver wants. [s]"""
+ENOUGH = 4
+"""Rows from which constants may be freed beside the factor. [1]"""
+WORTH = 0.01
+"""Error of rows left out, with the factor alone, below which none is freed. [1]"""
+GAIN = 0.75
+"""Largest share of the factor's error that freed constants may leave. [1]"""
+FOLDS = 10
+"""Parts of which each is left out once. [1]"""
+MAD = 1.48
+"""Standard deviation over the median distance, of a normal error. [1]"""
+CONFIDENCE_90 = 1.645
+"""Half width of a 90 % interval. [standard deviations]"""
+
+
+@dataclass(frozen=True)
+class Constancy:
+    """Fit of one constant, or the reason against a fit.
+
+    Attributes:
+        name: The constant. [text]
+        default: Shipped value of the constant. [1] or [s]
+        value: Fitted; the default where it was refused. [1] or [s]
+        low: Lower end of the 90 % confidence interval. [1] or [s]
+        high: Upper end of the 90 % confidence interval. [1] or [s]
+        refused: Reason why it was not fitted; empty if it was. [text]
+    """
+
+    name: Constant
+    default: float
+    value: float
+    low: float
+    high: float
+    refused: str = ""
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """The fit of one stack on one GPU.
+
+    Attributes:
+        factor: Measured over predicted step, with the constants below. [1]
+        low: Lower end of the factor's 90 % confidence interval. [1]
+        high: Upper end of the factor's 90 % confidence interval. [1]
+        constants: All six, in the order of CONSTANTS. [-]
+        rows: Measured steps. [1]
+        before: Median relative error as shipped. [1]
+        residual: Median relative error as fitted. [1]
+    """
+
+    factor: float
+    low: float
+    high: float
+    constants: tuple[Constancy, ...]
+    rows: int
+    before: float
+    residual: float
+
+    @property
+    def fitted(self) -> dict[Constant, float]:
+        """The constants that were not refused. [1] or [s]."""
+        return {one.name: one.value for one in self.constants if not one.refused}
+
+
+def solver() -> Any:
+    """scipy's optimizers, which the base install does without.
+
+    Returns:
+        scipy.optimize. [-]
+
+    Raises:
+        BadInputError: The extra is not installed.
+    """
+    try:
+        import scipy.optimize  # noqa: PLC0415  # an extra, for this command only
+    except ImportError as error:
+        raise BadInputError(
+            "calibrate needs scipy: pip install 'planner[calibrate]'"
+        ) from error
+    return scipy.optimize
+
+
+def calibrate(runs: Sequence[Run], shipped: Profile) -> Calibrated:
+    """Fit the factor, and the constants that some runs of one stack can tell.
+
+    Args:
+        runs: At least one run, each workload on the shipped constants. [-]
+        shipped: The stack's profile without the settings of single runs. [-]
+
+    Returns:
+        The fit, with confidence intervals. [-]
+
+    Raises:
+        BadInputError: scipy is not installed.
+    """
+    before = np.array([run.log_ratio(DOCUMENTED) for run in runs])
+    free, refused = _freed(runs, before)
+    logs, spread = _solve(runs, free) if free else (np.empty(0), np.empty(0))
+    at = _deviation(free, logs)
+    left = np.array([run.log_ratio(at) for run in runs])
+    centre = float(np.median(left))
+    half = CONFIDENCE_90 * max(NOISE, _scatter(left - centre)) / len(runs) ** 0.5
+    default = {name: float(getattr(shipped, name)) for name in CONSTANTS}
+    own = {
+        name: (float(log), float(width))
+        for name, log, width in zip(free, logs, spread, strict=True)
+    }
+    factor, low, high = (float(np.exp(centre + s * half)) for s in (0, -1, 1))
+    return Calibrated(
+        factor,
+        low,
+        high,
+        constants=tuple(
+            _constancy(
+                name, default[name], own.get(name, (0.0, 0.0)), refused.get(name, "")
+            )
+            for name in CONSTANTS
+        ),
+        rows=len(runs),
+        before=_error(before),
+        residual=_error(left - centre),
+    )
+
+
+def _error(left: Floats) -> float:
+    """Median relative error of predictions, from the errors of their logs. [1]."""
+    return float(np.median(np.abs(np.expm1(-left))))
+
+
+def _scatter(left: Floats) -> float:
+    return MAD * float(np.median(np.abs(left)))
+
+
+def _freed(
+    runs: Sequence[Run], before: Floats
+) -> tuple[tuple[Constant, ...], dict[Constant, str]]:
+    """Constants that rows left out ask for, and why the others stay."""
+    alone = _left_out(np.empty((len(runs), 0)), before, np.empty(0))
+    why = ""
+    if len(runs) < ENOUGH:
+        why = f"{len(runs)} of the {ENOUGH} rows that it needs"
+    elif alone < WORTH:
+        why = f"the factor alone leaves {alone:.1%} of rows left out"
+    if why:
+        return (), dict.fromkeys(CONSTANTS, why)
+    jacobian = np.array([gradient(run, DOCUMENTED) for run in runs])
+    free, refused = _identified(jacobian)
+    columns = jacobian[:, [CONSTANTS.index(name) for name in free]]
+    left = _left_out(columns, before, np.array([WIDTHS[name] for name in free]))
+    if free and left <= GAIN * alone:
+        return free, refused
+    why = f"rows left out are no better for it: {left:.1%}, {alone:.1%} without"
+    return (), {**dict.fromkeys(CONSTANTS, why), **refused}
+
+
+def _left_out(columns: Floats, target: Floats, widths: Floats) -> float:
+    """Median error of rows that a factor and constants were fitted without. [1]."""
+    rows = len(target)
+    fold = np.arange(rows) % FOLDS
+    errors: Floats = np.zeros(rows)
+    for part in range(min(rows, FOLDS) if rows > 1 else 0):
+        out, kept = fold == part, fold != part
+        matrix = np.column_stack([np.ones(rows), columns])
+        every = np.concatenate([[np.inf], widths])
+        values = ridge(matrix[kept], target[kept], np.ones(kept.sum()), every)
+        values[0] += np.median(target[kept] - matrix[kept] @ values)
+        errors[out] = np.abs(target[out] - matrix[out] @ values)
+    return float(np.median(errors))
+
+
+def _constancy(
+    name: Constant, default: float, fitted: tuple[float, float], refused: str
+) -> Constancy:
+    """A constant in its own unit."""
+    log, spread = fitted
+    half = CONFIDENCE_90 * spread
+    if name == SECONDS:
+        value, low, high = (
+            max(default + log + side * half, 0.0) for side in (0, -1, 1)
+        )
+    else:
+        value, low, high = (
+            default * float(np.exp(log + side * half)) for side in (0, -1, 1)
+        )
+    return Constancy(name, default, value, low, high, refused)
+
+
+def _identified(
+    jacobian: Floats,
+) -> tuple[tuple[Constant, ...], dict[Constant, str]]:
+    """Constants that the runs narrow beside the factor, and why the others stay."""
+    free, refused = list(CONSTANTS), dict[Constant, str]()
+    while free:
+        picked = [CONSTANTS.index(name) for name in free]
+        columns = np.column_stack([np.ones(len(jacobian)), jacobian[:, picked]])
+        widths = np.array([np.inf, *(WIDTHS[name] for name in free)])
+        share = (posterior(columns, widths, NOISE) / widths)[1:]
+        worst = int(np.argmax(share))
+        if share[worst] <= NARROWED and len(free) + 1 < len(jacobian):
+            break
+        name = free.pop(worst)
+        condition = np.linalg.cond(columns[:, 1:] * widths[1:])
+        refused[name] = (
+            f"rows narrow it to {share[worst]:.0%} of what was known "
+            f"(condition number {condition:.0f})"
+        )
+    return tuple(free), refused
+
+
+def posterior(columns: Floats, widths: Floats, noise: float) -> Floats:
+    """Standard deviations of constants after some rows.
+
+    ::
+
+        sqrt(diag((J' J / noise^2 + diag(1 / width^2))^-1))
+
+    Args:
+        columns: J, shape (rows, constants). [1] or [1/s]
+        widths: Widths of the priors, shape (constants,). [1] or [s]
+        noise: Scatter of a row. [1]
+
+    Returns:
+        Standard deviations, shape (constants,). [1] or [s]
+    """
+    information = columns.T @ columns / noise**2 + np.diag(widths**-2.0)
+    spread: Floats = np.sqrt(np.diag(np.linalg.inv(information)))
+    return spread
+
+
+def _deviation(free: Sequence[Constant], logs: Floats) -> Deviation:
+    return nudged(dict(zip(free, (float(value) for value in logs), strict=True)))
+
+
+def _solve(runs: Sequence[Run], free: Sequence[Constant]) -> tuple[Floats, Floats]:
+    """Gauss-Newton with a bounded robust solve inside, and the spreads at the end.
+
+    The first unknown is the factor, which has no prior.
+    """
+    optimize = solver()
+    widths = np.array([np.inf, *(WIDTHS[name] for name in free)])
+    picked = [CONSTANTS.index(name) for name in free]
+    logs = np.zeros(len(widths))
+    columns = np.empty((len(runs), len(widths)))
+    for _ in range(ROUNDS):
+        at = _deviation(free, logs[1:])
+        slopes = np.array([gradient(run, at) for run in runs])[:, picked]
+        columns = np.column_stack([np.ones(len(runs)), slopes])
+        ratio = np.array([run.log_ratio(at) for run in runs])
+        logs = optimize.least_squares(
+            _misfit(columns, ratio + slopes @ logs[1:], widths),
+            logs,
+            bounds=_bounds(runs, free),
+            loss=_loss(len(runs)),
+        ).x
+    left = np.array([run.log_ratio(_deviation(free, logs[1:])) for run in runs])
+    noise = max(NOISE, _scatter(left - np.median(left)))
+    return logs[1:], posterior(columns, widths, noise)[1:]
+
+
+def _bounds(runs: Sequence[Run], free: Sequence[Constant]) -> tuple[Floats, Floats]:
+    """Bounds of every unknown: the factor has none, a constant its legal range."""
+    profile = runs[0].workload.framework.profile
+    ends = [(-np.inf, np.inf)]
+    for name in free:
+        far, here = FARTHEST * WIDTHS[name], getattr(profile, name)
+        down = here + TINY if name == SECONDS else far
+        up = far if name == SECONDS else float(np.log(most(name) / here))
+        ends.append((-min(far, down), max(min(far, up), TINY)))
+    low, high = np.array(ends).T
+    return low, high
+
+
+def _misfit(
+    columns: Floats, target: Floats, widths: Floats
+) -> Callable[[Floats], Floats]:
+    """Residuals of the rows, then of the priors."""
+
+    def residuals(logs: Floats) -> Floats:
+        rows = (target - columns @ logs) / NOISE
+        return np.concatenate([rows, logs / widths])
+
+    return residuals
+
+
+def _loss(rows: int) -> Callable[[Floats], Floats]:
+    """Soft L1 on the rows, plain squares on the priors: rho, rho', rho''."""
+
+    def rho(squares: Floats) -> Floats:
+        root = np.sqrt(1 + squares)
+        values = np.array([2 * (root - 1), 1 / root, -0.5 / root**3])
+        values[:, rows:] = np.array(
+            [
+                squares[rows:],
+                np.ones_like(squares[rows:]),
+                np.zeros_like(squares[rows:]),
+            ]
+        )
+        return values
+
+    return rho

@@ -1,0 +1,1 @@
+"""From a measured row to a job, a cluster and a layout."""

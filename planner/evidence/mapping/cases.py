@@ -1,0 +1,140 @@
+"""A measured row as a job that the cost model prices."""
+
+from dataclasses import dataclass, replace
+
+from pydantic import ValidationError
+
+from hardware.calibration import calibration
+from hardware.catalog import Cluster
+from hardware.graph.topology import ClusterTopology
+from hardware.reading.files import CatalogError, UnknownNameError
+from planner.cost.workload import Workload
+from planner.errors import BadInputError
+from planner.evidence.accuracy.logged_job import planned_job
+from planner.evidence.mapping.architectures import architecture_of, latent_assumed
+from planner.evidence.mapping.clusters import hardware_of
+from planner.evidence.mapping.fill_unstated import settled
+from planner.evidence.mapping.frameworks import software_of
+from planner.evidence.mapping.jobs import training_of
+from planner.evidence.mapping.layouts import layout_of
+from planner.evidence.mapping.measurements import Measured, Scale, measured_of
+from planner.evidence.mapping.parts import hardware_block
+from planner.evidence.mapping.software import stack_rule, year_of
+from planner.evidence.rows.rows import Row
+from planner.evidence.rows.unsupported import UnsupportedError
+from planner.job.calibrated import calibrated
+from planner.job.calibration_file import CalibrationFile
+from planner.specs.frameworks.framework import Framework
+from planner.specs.layouts.layout import PartialLayout
+
+
+@dataclass(frozen=True)
+class Case:
+    """A row with the job and the layout that stand for it."""
+
+    row: Row
+    workload: Workload
+    """The job: of a planned run as predicted, else on the stack as documented. `under`
+    gives the job of either as predicted. [-]"""
+    layout: PartialLayout
+    measured: Measured
+    stack: str
+    """Name of the software stack. [text]"""
+    flags: tuple[str, ...]
+    """Assumptions that the row needed. [text]"""
+
+    def under(self, own: CalibrationFile | None) -> "Case":
+        """The case as `planner predict` prices its job.
+
+        Args:
+            own: The user's calibration, or None. [-]
+
+        Returns:
+            The case with the calibration of the stack applied once. [-]
+        """
+        if self.row.spec is None:
+            return replace(self, workload=calibrated(self.workload, own))
+        return replace(self, workload=planned_job(self.row, own)[0])
+
+
+def case_of(row: Row) -> Case:
+    """The job that a row ran, as far as the row tells.
+
+    What a row leaves open that decides memory or time is settled by the prediction
+    alone, never by the measurement.
+
+    Args:
+        row: The measured row. [-]
+
+    Returns:
+        The case.
+
+    Raises:
+        UnsupportedError: No catalogue entry, or no price, for something it names.
+    """
+    try:
+        return _planned(row) if row.spec else settled(_stated(row))
+    except (BadInputError, CatalogError, UnknownNameError) as error:
+        raise UnsupportedError(str(error)) from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise UnsupportedError(f"{where}: {first['msg']}") from error
+
+
+def _planned(row: Row) -> Case:
+    """The case of a run whose job is known to the last field."""
+    workload, layout = planned_job(row)
+    scale = _scale(row, workload, workload.topology.cluster)
+    return Case(
+        row=row,
+        workload=workload,
+        layout=layout,
+        measured=measured_of(row, workload.model, scale),
+        stack=workload.framework.profile.name,
+        flags=(),
+    )
+
+
+def _stated(row: Row) -> Case:
+    """The case with unknown recomputation read as none."""
+    hardware = hardware_of(hardware_block(row), row.normalised.fabric)
+    cluster = hardware.cluster
+    achieved = calibration(cluster.gpu.name)
+    rule = stack_rule(row, cluster.gpu.arch)
+    software = software_of(row, rule, cluster.gpu, achieved, hardware.clock)
+    model = architecture_of(row.model, row.job.seq_len)
+    placed = layout_of(row, model.layers, rule, cluster.node.gpus_per_node)
+    workload = Workload(
+        model=model,
+        training=training_of(row, placed.layout, rule),
+        framework=_from_scratch(software.framework),
+        topology=ClusterTopology(cluster),
+        calibration=achieved,
+    )
+    latent = ("latent ranks assumed",) if latent_assumed(row.model) else ()
+    scale = _scale(row, workload, cluster)
+    return Case(
+        row=row,
+        workload=workload,
+        layout=placed.layout,
+        measured=measured_of(row, model, scale),
+        stack=rule.stack,
+        flags=(*hardware.flags, *software.flags, *placed.flags, *latent),
+    )
+
+
+def _from_scratch(framework: Framework) -> Framework:
+    """Framework of a run neither resumed nor saved while its memory was read."""
+    recipe = replace(framework.recipe, resume_copies=0.0, checkpoint="shards")
+    return replace(framework, recipe=recipe)
+
+
+def _scale(row: Row, workload: Workload, cluster: Cluster) -> Scale:
+    return Scale(
+        sequences=workload.sequences,
+        gpus=row.hardware.gpus,
+        year=year_of(row, cluster.gpu.arch),
+        full_recompute=row.normalised.recompute.kind == "full",
+        peak_tflops=workload.peak_flops / 1e12,
+    )

@@ -1,0 +1,232 @@
+"""The cluster of a measured row, built from its words around a catalogue GPU."""
+
+import re
+from dataclasses import dataclass
+
+from hardware import catalog
+from hardware.catalog import Cluster
+from hardware.fleets import ClusterSpec
+from hardware.specs import GB, FabricKind, GpuSpec, LinkSpec, NodeSpec
+from planner.evidence.mapping.gpus import gpu_named
+from planner.evidence.notes.rules import rules
+from planner.evidence.rows.blocks import HardwareBlock
+from planner.evidence.rows.vocabulary import FabricWord
+
+_SOURCES = {"*": "the measured row"}
+_SAME = 0.05
+"""Relative difference of two memory sizes that only units explain. [1]"""
+_ONE_DIE = 1.5
+"""Stated memory over a die's from which on the module of two is meant. [1]"""
+_HOSTS = 1.2
+"""Memory in a superchip's name over its GPU's from which on it is the CPU's. [1]"""
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """A cluster, and what the row says beyond the datasheet."""
+
+    cluster: Cluster
+    clock: float
+    """Rate of the power-capped part over the nominal part's rate. [1]"""
+    flags: tuple[str, ...]
+    """Assumptions that the row needed. [text]"""
+
+
+def hardware_of(block: HardwareBlock, fabric: FabricWord) -> Hardware:
+    """The cluster that a row's hardware block describes.
+
+    Fewer GPUs than a node are one partial node; a count that is no whole number of
+    nodes is split into equal smaller ones. A scale-up domain that does not divide the
+    count is used in equal segments, as schedulers place jobs on racks.
+
+    Args:
+        block: GPUs and links as stated. [-]
+        fabric: Kind of the network between nodes. [text]
+
+    Returns:
+        The cluster, the clock of its power cap, and flags.
+
+    Raises:
+        UnsupportedError: The catalogue has no such GPU.
+    """
+    gpu = gpu_named(block.gpu, block.gpu_memory_gb, block.intra_node or "")
+    known = _catalogue_node(gpu, block)
+    wanted = block.gpus_per_node or _node_size(gpu, known)
+    size = _equal_part(block.gpus, wanted)
+    domain = _domain(block, known, size)
+    fabric = _fabric_named(block) or fabric
+    nic, assumed = _nic(block, gpu, fabric, alone=block.gpus <= domain)
+    scale_up = _scale_up(block, gpu, known, max(wanted, domain))
+    node = NodeSpec(
+        name="measured",
+        gpu=gpu.name,
+        gpus_per_node=size,
+        scale_up=scale_up.name,
+        scale_up_domain=domain,
+        nic=nic.name,
+        nics_per_node=size,
+        host_memory=_host_memory(known),
+        sources=_SOURCES,
+    )
+    uneven = size < wanted and block.gpus > wanted
+    flags = (f"nodes of {size}, not {wanted}: {block.gpus} GPUs",) if uneven else ()
+    cluster = _cluster(_as_stated(gpu, block), node, scale_up, nic, block.gpus)
+    return Hardware(cluster, _clock(block, gpu), (*flags, *assumed))
+
+
+def _cluster(
+    gpu: GpuSpec, node: NodeSpec, scale_up: LinkSpec, nic: LinkSpec, gpus: int
+) -> Cluster:
+    return Cluster(
+        spec=ClusterSpec(
+            name=f"{gpus} {gpu.name}",
+            node=node.name,
+            nodes=gpus // node.gpus_per_node,
+            partial=True,
+        ),
+        node=node,
+        gpu=gpu,
+        scale_up=scale_up,
+        nic=nic,
+        host_link=catalog.link(gpu.host_link),
+    )
+
+
+def _catalogue_node(gpu: GpuSpec, block: HardwareBlock) -> NodeSpec | None:
+    """A node of the catalogue with this GPU, the nearest in size to the stated."""
+    nodes = [catalog.node(name) for name in catalog.names("nodes")]
+    own = [node for node in nodes if node.gpu == gpu.name] or [
+        node for node in nodes if catalog.gpu(node.gpu).nvlink == gpu.nvlink
+    ]
+    wanted = block.gpus_per_node or block.gpus
+    return min(own, key=lambda n: abs(n.gpus_per_node - wanted), default=None)
+
+
+def _node_size(gpu: GpuSpec, node: NodeSpec | None) -> int:
+    return node.gpus_per_node if node and node.gpu == gpu.name else 8
+
+
+def _equal_part(gpus: int, most: int) -> int:
+    """Largest node that the GPUs fill in whole numbers."""
+    return next(size for size in range(min(most, gpus), 0, -1) if gpus % size == 0)
+
+
+def _domain(block: HardwareBlock, node: NodeSpec | None, size: int) -> int:
+    """GPUs of a scale-up domain: stated, or the domain of the catalogue's node."""
+    stated = block.nvlink_domain
+    racks = re.search(r"nvl ?(\d+)", block.text("intra_node"))
+    if stated is None and racks:
+        stated = int(racks[1])
+    if stated is None and node and node.scale_up_domain > node.gpus_per_node:
+        stated = node.scale_up_domain
+    most = max(min(stated or size, block.gpus), size)
+    whole = range(most - most % size, 0, -size)
+    return next((d for d in whole if block.gpus % d == 0), size)
+
+
+def _scale_up(
+    block: HardwareBlock, gpu: GpuSpec, node: NodeSpec | None, whole: int
+) -> LinkSpec:
+    """Link of the GPUs of a whole domain: NVLink, an NVLink mesh, or PCIe alone."""
+    text = block.text("intra_node")
+    if "pcie" in text and not re.search(r"nvlink|infinity|xgmi", text):
+        return catalog.link(gpu.host_link.replace("x16", "bus"))
+    own = catalog.link(node.scale_up if node and node.gpu == gpu.name else gpu.nvlink)
+    to_mesh = own.topology == "switch" and re.search(r"mesh|no nvswitch", text)
+    other_size = own.topology == "mesh" and whole != (own.links or 0) + 1
+    return _meshed(own, whole) if whole > 1 and (to_mesh or other_size) else own
+
+
+def _meshed(link: LinkSpec, domain: int) -> LinkSpec:
+    """A link spread evenly over the peers of a domain."""
+    peers = domain - 1
+    return LinkSpec(
+        name=f"{link.name}-mesh-{domain}",
+        kind="scale-up",
+        topology="mesh",
+        bandwidth=f"{link.bandwidth / GB} GB/s",
+        links=peers,
+        per_link=f"{link.bandwidth / GB / peers} GB/s",
+        sources=_SOURCES,
+    )
+
+
+def _nic(
+    block: HardwareBlock, gpu: GpuSpec, fabric: FabricWord, *, alone: bool
+) -> tuple[LinkSpec, tuple[str, ...]]:
+    """One NIC per GPU with its share of the line rate; rules fill what is open."""
+    rule = rules().fabric
+    kind = _kind(fabric) or rule.kind
+    usual = rule.gbps.get(gpu.arch, rule.other_gbps)
+    gbps = block.per_gpu_inter_gbps or min(usual, rule.most.get(kind, usual))
+    flags = []
+    if not alone and block.per_gpu_inter_gbps is None:
+        flags.append(f"network rate assumed, {gbps:g} Gb/s per GPU")
+    if not alone and _kind(fabric) is None:
+        flags.append(f"network kind assumed, {kind}")
+    nic = LinkSpec(
+        name=f"{kind}-{gbps:g}",
+        kind="scale-out",
+        fabric=kind,
+        bandwidth=f"{gbps} Gb/s",
+        sources=_SOURCES,
+    )
+    return nic, tuple(flags)
+
+
+def _fabric_named(block: HardwareBlock) -> FabricWord | None:
+    """Fabric that the row's text names and the row's fixed words often lack."""
+    text = block.text("inter_node").replace(" ", "-")
+    for word in ("omni-path", "slingshot", "tcpxo"):
+        if word in text:
+            return word
+    return None
+
+
+def _kind(fabric: FabricWord) -> FabricKind | None:
+    """The fabric of a word; of two kinds the first, None where nothing is known."""
+    if fabric in {"none", "unknown"}:
+        return None
+    return "infiniband" if fabric == "infiniband-or-roce" else fabric  # type: ignore[return-value]
+
+
+def _as_stated(gpu: GpuSpec, block: HardwareBlock) -> GpuSpec:
+    """The datasheet with the memory that the row states."""
+    changed: dict[str, float] = {}
+    label = (gpu.memory_label or gpu.memory_capacity) / GB
+    stated = block.gpu_memory_gb
+    if stated and abs(stated / label - 1) > _SAME and not _is_hosts(gpu, stated):
+        usable = gpu.memory_capacity * stated / label
+        changed |= {"memory_label": stated * GB, "memory_capacity": usable}
+        changed |= _both_dies(gpu, stated / label)
+    if block.hbm_tb_s:
+        changed["memory_bandwidth"] = block.hbm_tb_s * 1e12
+    return gpu.model_copy(update=changed)
+
+
+def _both_dies(gpu: GpuSpec, times: float) -> dict[str, float]:
+    """Rates and power of a module of two dies, where a row counts modules as GPUs."""
+    if not (gpu.name.endswith("-gcd") and times > _ONE_DIE):
+        return {}
+    names = ("peak_bf16", "peak_fp16", "peak_fp32", "memory_bandwidth", "sm_count")
+    return {name: 2 * (getattr(gpu, name) or 0) for name in (*names, "tdp")}
+
+
+def _is_hosts(gpu: GpuSpec, stated: float) -> bool:
+    """True where the memory in a superchip's name is the CPU's: `GH200 480GB`."""
+    label = (gpu.memory_label or gpu.memory_capacity) / GB
+    return gpu.host_link == "nvlink-c2c" and stated > _HOSTS * label
+
+
+def _clock(block: HardwareBlock, gpu: GpuSpec) -> float:
+    """Sustained rate under the power cap: min(1, (W / W_nominal) ** exponent)."""
+    if block.power_limit_w is None:
+        return 1.0
+    share = min(block.power_limit_w / gpu.tdp, 1.0)
+    return float(share ** rules().power.exponent)
+
+
+def _host_memory(node: NodeSpec | None) -> str | None:
+    if node is None or node.host_memory is None:
+        return None
+    return f"{node.host_memory / GB} GB"

@@ -1,0 +1,270 @@
+"""The framework of a measured row: its stack, and the row's own settings."""
+
+import re
+from dataclasses import dataclass, replace
+
+from hardware.calibration import GpuCalibration
+from hardware.specs import GpuSpec
+from planner.evidence.mapping.software import StackRule, year_of
+from planner.evidence.notes.recompute import MODULES_KIND, module_kind
+from planner.evidence.notes.rules import rules
+from planner.evidence.notes.techniques import with_techniques
+from planner.evidence.rows.rows import Row
+from planner.frameworks import FRAMEWORKS
+from planner.frameworks.stacks import read_stack, with_stack
+from planner.specs.frameworks.framework import Framework, Recipe, RecipeOverrides
+from planner.specs.frameworks.limits import Limits
+from planner.specs.frameworks.profile import Profile
+from planner.specs.frameworks.states import StateBytes
+from planner.specs.layouts.axes import ORDERS
+from planner.specs.layouts.context import FAMILIES
+
+ANY_ZERO = (0, 1, 2, 3)
+UNFUSED = "unfused"
+WIDE_STATES = {
+    0: StateBytes(weights=4, gradients=4),
+    1: StateBytes(weights=4, gradients=4),
+    2: StateBytes(weights=4, sharded_gradients=4),
+    3: StateBytes(sharded_weights=4, sharded_gradients=4),
+}
+"""Training in fp32 needs no copy of the weights. [B]"""
+TP_OVERLAP_ON = r"\btp\b[^;.]*overlap(ped)?( is| are)? on\b|--tp-comm-overlap"
+"""Pattern of notes which say that tensor-parallel exchanges overlap."""
+
+
+@dataclass(frozen=True)
+class Software:
+    """A framework as a row ran it."""
+
+    framework: Framework
+    flags: tuple[str, ...]
+    """Assumptions that the row needed. [text]"""
+
+
+def software_of(
+    row: Row, rule: StackRule, gpu: GpuSpec, calibration: GpuCalibration, clock: float
+) -> Software:
+    """A stack with the row's own settings, and limits that refuse nothing that ran.
+
+    Args:
+        row: The measured row. [-]
+        rule: The rule that chose the row's stack. [-]
+        gpu: GPU of the row. [-]
+        calibration: Calibration of that GPU. [-]
+        clock: Rate under the power cap over the nominal rate. [1]
+
+    Returns:
+        The framework, and flags.
+    """
+    room = next(framework for framework in FRAMEWORKS if framework.name == rule.room)
+    stacked = with_techniques(row, room, with_stack(room, rule.stack))
+    kernel, flags = _kernel(row, room.profile, stacked.profile, gpu, calibration)
+    changed = {
+        **_overlap(row, rule),
+        **_launch(row),
+        **_experts(row),
+        **_scaling(row),
+        "attention_kernel": kernel,
+        "clock": stacked.profile.clock * clock,
+    }
+    unknown = ("unknown framework",) if rule.unknown else ()
+    recipe = _recipe(row, rule, stacked.recipe)
+    framework = replace(
+        stacked,
+        profile=stacked.profile.model_copy(update=changed),
+        recipe=recipe,
+        limits=_widened(stacked.limits, room.limits, recipe),
+    )
+    return Software(framework, (*unknown, *flags))
+
+
+def _widened(limits: Limits, room: Limits, recipe: Recipe) -> Limits:
+    """Limits that leave only the laws of arithmetic: what ran was legal."""
+    return replace(
+        limits,
+        zero_stages=ANY_ZERO,
+        schedules=tuple(dict.fromkeys((*limits.schedules, *room.schedules))),
+        cp_kinds=FAMILIES,
+        ulysses_copies_keys=True,
+        orders=ORDERS,
+        recompute=tuple(recipe.kinds),
+        recompute_scope="virtual-stage",
+        hybrid_sharding=True,
+        sequence_parallel=(True, False),
+        expert_tensor=True,
+        experts_need_sp=False,
+        pipeline=True,
+        expert_parallel=True,
+        context_parallel=True,
+        shards_need_ranks=False,
+        split_replicas_need_shards=False,
+        apart=(),
+    )
+
+
+def _recipe(row: Row, rule: StackRule, recipe: Recipe) -> Recipe:
+    """The stack's memory habits, with the row's loss and recomputed modules."""
+    words, sharding = row.normalised.recompute, row.normalised.sharding
+    if sharding and sharding.kind == "zero3":
+        recipe = _under_deepspeed(recipe)
+    if re.search(r"fp8[_ -]param|stored frozen|parameter all-gather", _detail(row)):
+        recipe = replace(recipe, fp8_primary=True)
+    if re.search(r"\bpure\b", row.job.precision.lower()) and rule.room != "megatron":
+        recipe = _pure(recipe)
+    if is_wide(row):
+        recipe = replace(recipe, states=WIDE_STATES, fp16_states=None)
+    if re.search(rules().fused_loss.chunks, _said(row)):
+        recipe = replace(recipe, logits_bytes=rules().fused_loss.chunked)
+    elif row.job.loss_fusion:
+        recipe = replace(recipe, logits_bytes=rules().fused_loss.logits_bytes)
+    if words.kind == "selective" and words.modules:
+        kind = module_kind(words.modules)
+        recipe = replace(recipe, kinds={**recipe.kinds, MODULES_KIND: kind})
+    return recipe
+
+
+def is_wide(row: Row) -> bool:
+    """Tell if a row computes in 32 bits, where no fused attention exists.
+
+    Args:
+        row: The measured row. [-]
+
+    Returns:
+        True for fp32 and tf32.
+    """
+    text = row.job.precision.lower()
+    return bool(re.search(r"fp32|tf32|float32", text)) and "16" not in text
+
+
+def _pure(recipe: Recipe) -> Recipe:
+    """Weights, gradients and moments in 16 bits, as torchtune keeps them."""
+    theirs = read_stack("torchtitan", "torchtune").recipe
+    return RecipeOverrides(
+        states=theirs.states,
+        state_bits=theirs.state_bits,
+        gradient_bytes=theirs.gradient_bytes,
+    ).on(recipe)
+
+
+def _said(row: Row) -> str:
+    """Everything that may name a kernel: software, details, notes. [text]."""
+    parts = (row.job.framework, row.job.framework_version, _detail(row), row.notes)
+    return " | ".join(filter(None, parts)).lower()
+
+
+def _under_deepspeed(recipe: Recipe) -> Recipe:
+    """Recipe with the parameters that DeepSpeed's ZeRO-3 has whole at one time."""
+    theirs = read_stack("torchtitan", "deepspeed-zero3").recipe
+    return RecipeOverrides(
+        live_parameters=theirs.live_parameters,
+        reduced_parameters=theirs.reduced_parameters,
+        head_stays_whole=theirs.head_stays_whole,
+    ).on(recipe)
+
+
+def _overlap(row: Row, rule: StackRule) -> dict[str, object]:
+    """Settings of the overlap of communication with compute, as the row has them."""
+    lay = row.layout
+    said: dict[str, object] = {}
+    sharding = row.normalised.sharding
+    deepspeed = rules().deepspeed_zero3
+    if sharding and sharding.kind == "zero3" and rule.stack not in deepspeed.own:
+        said["overlap_contention"] = deepspeed.overlap_contention
+        said["fragmentation"] = deepspeed.fragmentation
+    if row.normalised.schedule.overlap == "none":
+        said |= {"hidden_tp": 0.0, "hidden_regather": 0.0, "tp_overlap": False}
+        said |= {"overlap_grad_reduce": False, "overlap_param_gather": False}
+    stated = {
+        "overlap_grad_reduce": lay.overlap_grad_reduce,
+        "overlap_param_gather": lay.overlap_param_gather,
+        "tp_overlap": lay.tp_comm_overlap,
+    }
+    if lay.tp_comm_overlap is None and re.search(TP_OVERLAP_ON, row.notes.lower()):
+        said["tp_overlap"] = True
+    return {**said, **{key: v for key, v in stated.items() if v is not None}}
+
+
+def _launch(row: Row) -> dict[str, object]:
+    """CUDA graphs and gradient buckets, where stated."""
+    said: dict[str, object] = {}
+    graphs = row.layout.text("cuda_graph")
+    if graphs and graphs not in {"none", "false", "off"}:
+        whole = "full" if "full" in graphs else "layer"
+        said["cuda_graphs"] = "dense" if _steers_experts(row, graphs) else whole
+    try:
+        said["bucket_parameters"] = float(row.layout.bucket or "")
+    except ValueError:
+        return said
+    return said
+
+
+def _steers_experts(row: Row, graphs: str) -> bool:
+    """True where graphs leave the experts, whose token counts vary, to the host."""
+    if row.model.moe is None:
+        return False
+    sizes_on_device = year_of(row, "") >= rules().graphs.experts_since
+    return "full" not in graphs or not sizes_on_device
+
+
+def _experts(row: Row) -> dict[str, object]:
+    """Dispatch of tokens to experts and their balance, where stated."""
+    said: dict[str, object] = {}
+    if dispatcher := row.layout.text("moe_dispatcher"):
+        once = bool(re.search(r"deepep|hybridep|flex", dispatcher))
+        said["expert_dispatch"] = "deduplicated" if once else "all-to-all"
+        said |= {"ep_overlap": False} if once else {}
+    if re.search(r"forced? (load )?balanc", row.notes.lower()):
+        said["expert_imbalance"] = 1.0
+    if "dualpipe" in row.layout.text("schedule"):
+        said["ep_overlap"] = True
+    return said
+
+
+def _detail(row: Row) -> str:
+    return row.job.text("precision_detail")
+
+
+def _scaling(row: Row) -> dict[str, object]:
+    """Scaling of fp8 inputs, where stated."""
+    text = _detail(row)
+    words = {
+        "delayed": r"delayed|fp8[-_]ds",
+        "current": r"current|tensorwise|per[- ]tensor|fp8[-_]cs",
+        "blockwise": r"block|1x128|rowwise|fp8[-_]sc",
+    }
+    said = [word for word, pattern in words.items() if re.search(pattern, text)]
+    return {"fp8_recipe": said[0]} if said else {}
+
+
+def _named_kernel(
+    row: Row, default: Profile, stacked: Profile, gpu: GpuSpec
+) -> str | dict[str, str]:
+    """Attention kernel of the stack; on long sequences one that keeps no scores."""
+    rule = rules().long_attention
+    long = row.job.seq_len >= rule.tokens and year_of(row, gpu.arch) >= rule.since
+    explicit = stacked.attention_kernel == UNFUSED
+    return default.attention_kernel if long and explicit else stacked.attention_kernel
+
+
+def _kernel(
+    row: Row,
+    default: Profile,
+    stacked: Profile,
+    gpu: GpuSpec,
+    calibration: GpuCalibration,
+) -> tuple[str, tuple[str, ...]]:
+    """The attention kernel that ran, or the nearest that is measured."""
+    named = _named_kernel(row, default, stacked, gpu)
+    flash, backend = row.job.flash_attention, row.job.text("attention_backend")
+    wide = is_wide(row)
+    if wide or flash is False or backend in {UNFUSED, "local", "math", "eager"}:
+        return UNFUSED, ()
+    if named == UNFUSED and (flash or "flash" in backend):
+        named = default.attention_kernel
+    wanted = named if isinstance(named, str) else named.get(gpu.arch, "")
+    measured = sorted({c.kernel for c in calibration.attention if c.causal})
+    if wanted == UNFUSED or wanted in measured:
+        return wanted, ()
+    nearest = next((k for k in ("fa2", "cudnn9", "sdpa") if k in measured), UNFUSED)
+    known = isinstance(named, str) or gpu.arch in named
+    return nearest, ((f"attention {wanted} priced as {nearest}",) if known else ())

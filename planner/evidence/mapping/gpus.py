@@ -1,0 +1,97 @@
+"""Finds the GPU of the catalogue that a measured row means by its own words."""
+
+import re
+from functools import cache
+
+from hardware import catalog
+from hardware.specs import GB, GpuSpec
+from planner.errors import did_you_mean
+from planner.evidence.notes.rules import rules
+from planner.evidence.rows.unsupported import UnsupportedError
+
+_FORMS = ("pcie", "nvl", "sxm")
+"""Ways a GPU is built in, as names say them; a board with NVLink unless said."""
+_HOSTS = 1.2
+"""Stated memory over a family's largest from which on it is the host's. [1]"""
+_NOT_FAMILIES = re.compile(r"^(\d+gb|sxm\d?|pcie|nvl|gcd|rtx)$")
+
+
+def gpu_named(text: str, memory_gb: float | None, joined_by: str = "") -> GpuSpec:
+    """The catalogue's GPU of a free-text name.
+
+    The longest family in the text decides (`l40s` before `l40`), then the form
+    (`PCIe`, `NVL`, else SXM). Then the memory nearest to the stated memory decides,
+    or the usual memory where none is stated.
+
+    Args:
+        text: Name, as `A100-80GB`, `NVIDIA H100 80GB HBM3`, `RTX 4090`. [text]
+        memory_gb: Memory on the label, where stated. [GB]
+        joined_by: Link that joins the GPUs of a node, where stated. [text]
+
+    Returns:
+        Datasheet of the GPU. [-]
+
+    Raises:
+        UnsupportedError: The catalogue has no such family.
+    """
+    words = text.lower().replace("rtx", "rtx ")
+    matches = {
+        name: len("".join(family))
+        for name, family in _families().items()
+        if all(_mentions(words, part) for part in family)
+    }
+    if not matches:
+        near = did_you_mean(words, _families())
+        raise UnsupportedError(f"hardware: no GPU {text!r} in the catalogue; {near}")
+    longest = max(matches.values())
+    wanted = memory_gb or _memory(words)
+    form = _form(words, joined_by.lower())
+    names = [name for name, length in matches.items() if length == longest]
+    if wanted and wanted > _HOSTS * max(map(_label, names)):
+        wanted = None
+    return catalog.gpu(min(names, key=lambda name: _distance(name, form, wanted)))
+
+
+@cache
+def _families() -> dict[str, tuple[str, ...]]:
+    """Every GPU's words that are neither memory nor form: `h100`, `6000 ada`."""
+    return {
+        name: tuple(w for w in name.split("-") if not _NOT_FAMILIES.match(w))
+        for name in catalog.names("gpus")
+    }
+
+
+def _mentions(text: str, part: str) -> bool:
+    """True where a family's word starts a word and is not cut inside a number."""
+    stem = part[:-1] + "x?" if part.endswith("x") else re.escape(part)
+    spaced = re.sub(r"(?<=[a-z])(?=\d)", "[ -]?", stem)
+    return bool(re.search(rf"(?<![a-z0-9]){spaced}(?![0-9])", text))
+
+
+def _memory(text: str) -> float | None:
+    match = re.search(r"(\d+) ?g(i?)b\b", text)
+    return float(match[1]) if match else None
+
+
+def _form(text: str, joined_by: str) -> str:
+    for form in _FORMS:
+        if form in text:
+            return form
+    cards = "pcie" in joined_by and not re.search(r"nvlink|nvswitch|sxm", joined_by)
+    return "pcie" if cards else "sxm"
+
+
+def _label(name: str) -> float:
+    """Memory that a GPU is sold with. [GB]."""
+    gpu = catalog.gpu(name)
+    return (gpu.memory_label or gpu.memory_capacity) / GB
+
+
+def _distance(
+    name: str, form: str, memory_gb: float | None
+) -> tuple[bool, float, bool, str]:
+    """Sort key, nearest entry first: form, memory, unusual size, name."""
+    forms = [known for known in _FORMS if known in name]
+    off = abs(_label(name) - memory_gb) if memory_gb else 0.0
+    unusual = name not in rules().gpus.usual
+    return bool(forms) and form not in forms, off, unusual, name

@@ -1,0 +1,1 @@
+"""Words of measured rows, and what they say of a run."""

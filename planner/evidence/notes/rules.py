@@ -1,0 +1,223 @@
+"""Assumptions where a measured row leaves something open: read from YAML."""
+
+from functools import cache
+from importlib.resources import files
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
+
+from hardware.reading.yaml_text import parse_yaml
+from hardware.specs import FabricKind
+from planner.evidence.rows.vocabulary import ShardingWord
+
+
+class _Rule(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    source: str
+
+
+class PowerRule(_Rule):
+    """Sustained rate of a capped part: (W / W_nominal) ** exponent."""
+
+    exponent: float = Field(gt=0, le=1)
+
+
+class GpusRule(_Rule):
+    """Sizes that are meant where a row names none."""
+
+    usual: tuple[str, ...]
+
+
+class CustomPart(BaseModel):
+    """A GPU that its name does not tell: of one publisher's machines."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    repo: str
+    """Pattern of the repository that publishes. [text]"""
+    gpu: str
+    """Pattern of the GPU's name. [text]"""
+    memory_gb: PositiveFloat
+    hbm_tb_s: PositiveFloat
+    power_w: PositiveFloat
+
+
+class CustomPartsRule(_Rule):
+    """Machines of known publishers whose GPUs differ from the catalogue's."""
+
+    parts: tuple[CustomPart, ...]
+
+
+class LatentRule(_Rule):
+    """Ranks of latent attention that a row does not give. [1]."""
+
+    q_rank: PositiveInt
+    kv_rank: PositiveInt
+    nope_dim: PositiveInt
+    rope_dim: PositiveInt
+    value_dim: PositiveInt
+
+
+class VocabularyRule(_Rule):
+    """Entries of a vocabulary that a row does not state. [1]."""
+
+    gated: PositiveInt
+    """Entries of a model with gated feed-forward layers, as Llama. [1]"""
+    other: PositiveInt
+    """Entries of all other models, as GPT. [1]"""
+
+
+class FabricRule(_Rule):
+    """Network that a row does not name."""
+
+    kind: FabricKind
+    gbps: dict[str, PositiveFloat]
+    """Line rate per GPU by architecture. [Gb/s]"""
+    other_gbps: PositiveFloat
+    """Line rate per GPU of all other architectures. [Gb/s]"""
+    most: dict[str, PositiveFloat]
+    """Line rate per GPU that a kind of network does not exceed. [Gb/s]"""
+
+
+class InterleavingRule(_Rule):
+    """Depth of interleaving that a row does not give."""
+
+    layers_per_virtual_stage: PositiveInt
+    tuned: tuple[str, ...]
+    """Stacks whose runs were interleaved as deep as is fastest. [text]"""
+
+
+class TechniquesRule(_Rule):
+    """A table whose rows each add one technique to those before."""
+
+    match: str
+    """Pattern in the notes of its rows. [text]"""
+    order: tuple[str, ...]
+    """Endings of the rows' ids, in the order of the table. [text]"""
+    compiled: str
+    """Technique from which on blocks are compiled. [text]"""
+    chunked: str
+    """Technique from which on the logits of the loss are chunked. [text]"""
+
+
+class ModuleRule(BaseModel):
+    """Parts of a layer that run again when one module is recomputed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    gemms: tuple[str, ...] = ()
+    """Products that run again, by name. [text]"""
+    drops: tuple[str, ...] = ()
+    """Tensors that are not kept, by name. [text]"""
+    core: float = Field(default=0, ge=0, le=1)
+    memory_ops: float = Field(default=0, ge=0, le=1)
+    collectives: float = Field(default=0, ge=0, le=1)
+
+
+class ModulesRule(_Rule):
+    """Selective recomputation, by module."""
+
+    kinds: dict[str, ModuleRule]
+
+
+class LongAttentionRule(_Rule):
+    """Lengths whose scores nobody keeps."""
+
+    tokens: PositiveInt
+    since: float
+    """Year of the software. [year]"""
+
+
+class FusedLossRule(_Rule):
+    """Memory of a loss that is fused with its projection."""
+
+    logits_bytes: PositiveFloat
+    chunked: PositiveFloat
+    """Bytes per logit of a loss in chunks. [B]"""
+    chunks: str
+    """Pattern of a loss in chunks in framework, details and notes. [text]"""
+
+
+class DeepspeedRule(_Rule):
+    """Changes by DeepSpeed's ZeRO-3 to the stack of the modelling code."""
+
+    overlap_contention: float = Field(ge=0, le=1)
+    fragmentation: float = Field(gt=0, le=1)
+    own: tuple[str, ...] = ()
+    """Stacks that state these values themselves. [text]"""
+
+
+class SequenceParallelRule(_Rule):
+    """Stacks without sequence parallelism where a row is silent."""
+
+    without: tuple[str, ...]
+
+
+class UnstatedShardingRule(_Rule):
+    """Sharding of states over replicas where a row is silent."""
+
+    kinds: dict[ShardingWord, tuple[str, ...]]
+    """Stacks by word of sharding. [text]"""
+
+
+class ExpertTensorRule(_Rule):
+    """Stacks whose experts are whole on every tensor rank where a row is silent."""
+
+    one: tuple[str, ...]
+
+
+class AdaptersRule(_Rule):
+    """Stacks whose adapters sit on QKV alone where a row is silent."""
+
+    qkv: tuple[str, ...]
+
+
+class GraphsRule(_Rule):
+    """First year of graphs that can hold experts whose token counts vary."""
+
+    experts_since: float
+    """Year of the release. [year]"""
+
+
+class PackingRule(_Rule):
+    """Stacks whose fine-tuning packs documents that attend to themselves alone."""
+
+    stacks: tuple[str, ...]
+    document: int
+    """Mean length of a document. [token]"""
+
+
+class Rules(BaseModel):
+    """All rules for what a measured row leaves open."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    power: PowerRule
+    gpus: GpusRule
+    custom_parts: CustomPartsRule
+    latent_attention: LatentRule
+    vocabulary: VocabularyRule
+    fabric: FabricRule
+    interleaving: InterleavingRule
+    techniques: TechniquesRule
+    recompute_modules: ModulesRule
+    long_attention: LongAttentionRule
+    fused_loss: FusedLossRule
+    deepspeed_zero3: DeepspeedRule
+    sequence_parallel: SequenceParallelRule
+    unstated_sharding: UnstatedShardingRule
+    expert_tensor: ExpertTensorRule
+    adapters: AdaptersRule
+    packing: PackingRule
+    graphs: GraphsRule
+
+
+@cache
+def rules() -> Rules:
+    """Read ``planner/evidence/notes/rules.yaml``.
+
+    Returns:
+        The rules. [-]
+    """
+    text = (files("planner.evidence.notes") / "rules.yaml").read_text("utf-8")
+    return Rules.model_validate(parse_yaml(text))

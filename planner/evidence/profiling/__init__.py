@@ -1,0 +1,1 @@
+"""Measurements of this machine's GPUs, for `--calibration`."""

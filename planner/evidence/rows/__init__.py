@@ -1,0 +1,1 @@
+"""Measured rows and logs, read and checked."""

@@ -1,0 +1,134 @@
+"""Corrects the documented profile of a stack by constants of measured runs."""
+
+from dataclasses import replace
+from math import exp, log
+
+from hardware.calibration import GpuCalibration
+from hardware.calibration import calibration as published
+from hardware.specs import GpuSpec
+from planner.cost.workload import Workload
+from planner.frameworks import FRAMEWORKS
+from planner.frameworks.fitted import fitted, uncertainty
+from planner.frameworks.stacks import with_stack
+from planner.job.calibration_file import CalibrationFile, StackFit
+from planner.specs.answer.uncertainty import Band, Uncertainty
+from planner.specs.frameworks.deviation import SECONDS, Deviation
+from planner.specs.frameworks.framework import Framework
+from planner.specs.frameworks.profile import Profile
+
+MEDIAN_TO_90 = 2.44
+"""90 % half width of a normal error over its median size: 1.645 / 0.674. [1]"""
+SHIPPED_WEIGHT = 4.0
+"""Weight of the shipped interval, in rows of the user beyond the first. [1]"""
+
+
+def shipped_profile(room: str, stack: str, arch: str) -> Profile:
+    """Profile of a named stack with the constants that published runs fitted.
+
+    Args:
+        room: Name of the framework. [text]
+        stack: Name of the stack. [text]
+        arch: Architecture of the GPU. [text]
+
+    Returns:
+        The defaults that `planner calibrate` starts from. [-]
+    """
+    framework = next(one for one in FRAMEWORKS if one.name == room)
+    documented = with_stack(framework, stack).profile
+    return fitted().deviation(arch, stack).of(documented)
+
+
+def measured_of(gpu: str, own: CalibrationFile | None) -> GpuCalibration:
+    """Calibration of a GPU, with the user's measurements.
+
+    Args:
+        gpu: Name in the catalog. [-]
+        own: The user's measurements, or None. [-]
+
+    Returns:
+        Rates of kernels and of memory. [-]
+
+    Raises:
+        ValueError: The GPU has no calibration.
+    """
+    known = published(gpu)
+    return known if own is None else own.kernels(known)
+
+
+def calibrated(workload: Workload, own: CalibrationFile | None = None) -> Workload:
+    """A documented workload with the corrections of measured runs.
+
+    Args:
+        workload: The job on a documented stack. [-]
+        own: The user's measurements, or None. [-]
+
+    Returns:
+        The workload with corrected constants, and bands of uncertainty. [-]
+
+    Raises:
+        CatalogError: A section of the user's file is wrong; names the field.
+    """
+    kernels = own.kernels(workload.calibration) if own else workload.calibration
+    return with_fit(replace(workload, calibration=kernels), own)
+
+
+def with_fit(workload: Workload, own: CalibrationFile | None = None) -> Workload:
+    """A workload with the constants and the errors that runs on its stack had.
+
+    Args:
+        workload: The job on a documented stack, its kernels as measured. [-]
+        own: The user's fits, or None. [-]
+
+    Returns:
+        The workload with a corrected profile, and bands from the nearest measured
+        group. [-]
+    """
+    framework, gpu = workload.framework, workload.gpu
+    stack = framework.profile.name
+    fit = own.fit(gpu.name, framework.name, stack) if own else None
+    profile = _deviation(framework, gpu, fit).of(framework.profile)
+    bands = uncertainty(
+        arch=gpu.arch,
+        stack=stack,
+        moe=workload.model.expert_parameters > 0,
+        borrowed="gemm" in workload.calibration.borrowed,
+    )
+    if fit:
+        profile = profile.model_copy(update={"step_factor": fit.step_factor})
+        bands = _narrowed(bands, fit)
+    framework = replace(framework, profile=profile)
+    return replace(workload, framework=framework, uncertainty=bands)
+
+
+def _deviation(framework: Framework, gpu: GpuSpec, fit: StackFit | None) -> Deviation:
+    """Shipped deviation of a stack on a GPU, then the constants of the user's fit."""
+    stack = framework.profile.name
+    shipped = fitted().deviation(gpu.arch, stack)
+    if not fit:
+        return shipped
+    default = shipped_profile(framework.name, stack, gpu.arch)
+    further = {
+        name: value - default.step_overhead
+        if name == SECONDS
+        else value / getattr(default, name)
+        for name, value in fit.constants.items()
+    }
+    return shipped.then(Deviation.model_validate(further))
+
+
+def _narrowed(bands: Uncertainty, fit: StackFit) -> Uncertainty:
+    """The shipped band of the step time, averaged with the residual of user rows.
+
+    The first row sets the factor and leaves no residual, so it narrows nothing.
+    """
+    left, beyond = MEDIAN_TO_90 * fit.residual, fit.rows - 1
+    share = beyond / (beyond + SHIPPED_WEIGHT)
+    low = share * left - (1 - share) * log(bands.time.low)
+    high = share * left + (1 - share) * log(bands.time.high)
+    return bands.model_copy(
+        update={
+            "time": Band(low=exp(-low), high=exp(high)),
+            "why": f"calibrated on {fit.rows} runs of your own ({fit.residual:.1%} "
+            f"median error left); before that: {bands.why}",
+        }
+    )

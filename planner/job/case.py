@@ -1,0 +1,71 @@
+"""A job with everything needed to resolve it again after a change."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+from planner.cost.workload import Workload
+from planner.job.calibration_file import CalibrationFile
+from planner.job.resolve import resolve
+from planner.specs.job import JobSpec
+from planner.specs.reading.read import reassigned
+
+Edit = Callable[[Workload], Workload]
+"""A change of a resolved job that no spec can express."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A job with everything needed to resolve it again after a change.
+
+    Attributes:
+        spec: Spec as read, with `--set` put in. [-]
+        file: File of the job, as the user named it. [text]
+        base: Folder that relative paths in the spec start from. [-]
+        calibration: Calibration that the user measured, or None. [-]
+        edits: Changes of the resolved job, in order. [-]
+    """
+
+    spec: JobSpec
+    file: str
+    base: Path
+    calibration: CalibrationFile | None = None
+    edits: tuple[Edit, ...] = ()
+
+    @cached_property
+    def workloads(self) -> tuple[Workload, ...]:
+        """The job under each framework it may run under, shape (frameworks,)."""
+        found = resolve(
+            self.spec, file=self.file, base=self.base, calibration=self.calibration
+        )
+        for edit in self.edits:
+            found = tuple(edit(workload) for workload in found)
+        return found
+
+    def assigned(self, assignments: Sequence[str]) -> Self:
+        """The job with fields of the spec replaced.
+
+        Args:
+            assignments: `a.b.c=value` each. [text]
+
+        Returns:
+            Another case. [-]
+
+        Raises:
+            BadInputError: A field is wrong.
+        """
+        spec = reassigned(self.spec, assignments, base=self.base, file=self.file)
+        return replace(self, spec=spec)
+
+    def edited(self, edit: Edit) -> Self:
+        """The job with the resolved form changed.
+
+        Args:
+            edit: The change. [-]
+
+        Returns:
+            Another case. [-]
+        """
+        return replace(self, edits=(*self.edits, edit))

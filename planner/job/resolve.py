@@ -1,0 +1,302 @@
+"""Looks up every name of a job: model, cluster, frameworks, stack, measurements."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from hardware.calibration import GpuCalibration
+from hardware.catalog import Cluster
+from hardware.graph.topology import ClusterTopology
+from planner.cost.kernels import attention_curve, is_unfused
+from planner.cost.workload import Workload
+from planner.errors import BadInputError, did_you_mean
+from planner.frameworks import FRAMEWORKS
+from planner.frameworks.settings import named_stack, set_by_job
+from planner.frameworks.torchtitan.loss import filled
+from planner.frameworks.transformers import with_attention
+from planner.job.calibrated import measured_of, with_fit
+from planner.job.calibration_file import CalibrationFile
+from planner.job.expressible import refuse_unknown_words
+from planner.job.fleets import cluster_named, mixed_fleet, with_pods
+from planner.job.methods import check_method, frozen_model
+from planner.job.run_tokens import with_tokens
+from planner.job.variants import trainings
+from planner.models import (
+    Architecture,
+    from_config,
+    load_model,
+    preset_names,
+    read_config,
+    read_preset,
+)
+from planner.specs.frameworks.framework import Framework
+from planner.specs.job import JobSpec
+from planner.specs.reading.read import Fields
+from planner.specs.training import TrainingSpec
+
+PRICED_PRECISIONS = ("bf16", "fp16", "fp8", "mxfp8", "nvfp4")
+"""Compute formats that the cost model has rates for."""
+
+T = TypeVar("T")
+
+
+def resolve(
+    spec: JobSpec,
+    *,
+    file: str,
+    base: Path,
+    calibration: CalibrationFile | None = None,
+) -> tuple[Workload, ...]:
+    """A job with everything looked up, once for each framework it may run under.
+
+    Args:
+        spec: The job. [-]
+        file: File of the job, for messages. [text]
+        base: Folder that relative paths in the job start from. [-]
+        calibration: The user's measurements, laid over the published ones. [-]
+
+    Returns:
+        One workload, or all of them for framework `any`, shape (frameworks,). [-]
+
+    Raises:
+        BadInputError: A name is unknown, a file is broken, or a part is not priced.
+    """
+    with about(file):
+        return _resolve(spec, file, base, calibration)
+
+
+@contextmanager
+def about(file: str) -> Iterator[None]:
+    """Names the job's file in every complaint that names no file itself.
+
+    Args:
+        file: File as the user named it. [text]
+
+    Yields:
+        Nothing.
+    """
+    try:
+        yield
+    except BadInputError as error:
+        error.file = error.file or file
+        raise
+
+
+def _resolve(
+    spec: JobSpec, file: str, base: Path, own: CalibrationFile | None
+) -> tuple[Workload, ...]:
+    training = _training(spec)
+    refuse_unknown_words(spec.search)
+    model, cluster = look_up(spec, file=file, base=base)
+    training = with_tokens(training, model)
+    on_pools = [
+        _on_cluster(spec, training, model, pool, own)
+        for pool in cluster.pools or [cluster]
+    ]
+    if not cluster.pools:
+        return tuple(map(with_pods, on_pools[0]))
+    return tuple(mixed_fleet(cluster, each) for each in zip(*on_pools, strict=True))
+
+
+def _on_cluster(
+    spec: JobSpec,
+    training: TrainingSpec,
+    model: Architecture,
+    cluster: Cluster,
+    own: CalibrationFile | None,
+) -> tuple[Workload, ...]:
+    """A job on nodes of one kind, once for each framework it may run under."""
+    measured = _looked_up("cluster", lambda: measured_of(cluster.gpu.name, own))
+    chosen = "search" if spec.search.choices("precision") else "training"
+    for wanted in trainings(training, spec.search):
+        _check_priced(wanted, cluster, measured, f"{chosen}.precision")
+        check_method(wanted, model, cluster.gpu)
+    on_usual_stack = partial(
+        Workload,
+        model=frozen_model(training, model),
+        training=training,
+        topology=ClusterTopology(cluster),
+        calibration=measured,
+        search=spec.search,
+    )
+    jobs = tuple(
+        _on_stack(on_usual_stack(framework=framework), spec.stack, own)
+        for framework in _frameworks(spec.framework)
+    )
+    for job in jobs:
+        _check_attention(job)
+    return jobs
+
+
+def _on_stack(job: Workload, stack: Fields, own: CalibrationFile | None) -> Workload:
+    """The job on the stack that it names, as measured, with its settings on top."""
+    usual, model, tokens = job.framework, job.model, job.training.seq_len
+    stack = with_attention(usual.name, stack, model.family)
+    open_ = filled(usual.name, stack, mtp_layers=model.mtp_layers, tokens=tokens)
+    named = replace(job, framework=named_stack(usual, stack))
+    fitted = with_fit(named, own)
+    settings = set_by_job(fitted.framework, usual, stack, open_)
+    return replace(fitted, framework=settings)
+
+
+def _training(spec: JobSpec) -> TrainingSpec:
+    """The training block; refuses an inference job, which has none."""
+    if spec.training is None:
+        raise BadInputError(
+            "an inference job trains nothing: planner memory says what it holds",
+            field="inference",
+            allowed="a training block in its place",
+        )
+    return spec.training
+
+
+def look_up(spec: JobSpec, *, file: str, base: Path) -> tuple[Architecture, Cluster]:
+    """The model and the cluster that a job names.
+
+    Args:
+        spec: The job, of training or inference. [-]
+        file: File of the job, for messages. [text]
+        base: Folder that relative paths in the job start from. [-]
+
+    Returns:
+        The model, and the cluster with its node, GPU and links. [-]
+
+    Raises:
+        BadInputError: A name is unknown, or a file is broken.
+    """
+    with about(file):
+        cluster = _cluster(spec, base)
+        return _model(spec, file, base), cluster
+
+
+def _looked_up(field: str, look_up: Callable[[], T], strip: str = "") -> T:
+    """A look-up whose errors become messages to the user."""
+    try:
+        return look_up()
+    except (ValueError, OSError) as error:
+        raise BadInputError(str(error).removeprefix(strip), field=field) from error
+
+
+def _model(spec: JobSpec, file: str, base: Path) -> Architecture:
+    """The model by name or path, or from inline Hugging Face fields."""
+    given = spec.model
+    if isinstance(given, str):
+        return _looked_up("model", lambda: load_model(given, base))
+    config: Fields = dict(given)
+    name = str(config.pop("name", "inline model"))
+    return _looked_up(
+        "model", lambda: from_config(config, source=file, name=name), f"{file}: "
+    )
+
+
+def _cluster(spec: JobSpec, base: Path) -> Cluster:
+    """The cluster by name or path, or from inline fields."""
+    return _looked_up("cluster", lambda: cluster_named(spec.cluster, base))
+
+
+def _frameworks(name: str) -> tuple[Framework, ...]:
+    """The framework of a name, or all of them for `any`."""
+    known = {framework.name: framework for framework in FRAMEWORKS}
+    if name == "any":
+        return FRAMEWORKS
+    if name not in known:
+        raise BadInputError(
+            f"no such framework; {did_you_mean(name, [*known, 'any'])}",
+            field="framework",
+            value=name,
+            allowed=", ".join([*known, "any"]),
+        )
+    return (known[name],)
+
+
+def _check_priced(
+    training: TrainingSpec, cluster: Cluster, measured: GpuCalibration, field: str
+) -> None:
+    """Refuse what the cost model has no numbers for."""
+    if training.precision not in PRICED_PRECISIONS:
+        raise BadInputError(
+            "is not priced yet",
+            field=field,
+            value=training.precision,
+            allowed=", ".join(PRICED_PRECISIONS),
+        )
+    if training.precision == "bf16" and cluster.gpu.peak_bf16 is None:
+        raise BadInputError(
+            f"{cluster.gpu.name} has no bf16 units",
+            field=field,
+            value="bf16",
+            allowed="fp16",
+        )
+    narrow = training.precision not in ("bf16", "fp16")
+    if narrow and training.precision not in measured.gemm:
+        raise BadInputError(
+            f"{cluster.gpu.name} has no {training.precision} units or no "
+            f"{training.precision} measurement",
+            field=field,
+            value=training.precision,
+            allowed=", ".join(measured.gemm),
+        )
+
+
+def _check_attention(workload: Workload) -> None:
+    """Refuse an attention kernel without a measurement on this GPU."""
+    if is_unfused(workload):
+        return
+    # A missing head size takes the nearest, so only the kernel can be missing.
+    _looked_up("stack.attention_kernel", lambda: attention_curve(workload, head_dim=1))
+
+
+def cautions(workload: Workload) -> tuple[str, ...]:
+    """Warn of legal input that is rarely meant.
+
+    Args:
+        workload: The job. [-]
+
+    Returns:
+        Sentences, maybe none. [text]
+    """
+    longest, given = workload.model.max_position, workload.training.seq_len
+    if longest is None or given <= longest:
+        return ()
+    name = workload.model.name
+    return (f"seq_len {given:,} is beyond the {longest:,} positions of {name}",)
+
+
+def resolved_spec(
+    spec: JobSpec, workload: Workload, *, base: Path
+) -> dict[str, object]:
+    """A job that stands on its own: its names and paths replaced by their content.
+
+    Args:
+        spec: The job as read. [-]
+        workload: The job, resolved under one framework. [-]
+        base: Folder that relative paths in the spec start from. [-]
+
+    Returns:
+        Fields of a JobSpec, ready for JSON. [-]
+    """
+    plain = spec.model_dump(mode="json", by_alias=True, exclude_none=True)
+    its_cluster = workload.topology.cluster.spec
+    for name in ("economics", "phases"):  # left out where they say nothing
+        if getattr(spec, name) == JobSpec.model_fields[name].default:
+            plain.pop(name)
+    return plain | {
+        "model": _model_fields(spec, workload.model.name, base),
+        "cluster": its_cluster.model_dump(mode="json"),
+        "training": workload.training.model_dump(
+            mode="json", by_alias=True, exclude_none=True
+        ),
+        "framework": workload.framework.name,
+    }
+
+
+def _model_fields(spec: JobSpec, name: str, base: Path) -> Fields:
+    """Hugging Face fields of the job's model, with its name."""
+    if not isinstance(spec.model, str):
+        return {"name": name, **spec.model}
+    if spec.model in preset_names():
+        return {"name": name, **read_preset(spec.model).config}
+    return {**read_config(spec.model, base), "name": name}

@@ -1,0 +1,168 @@
+"""A layer kind: attention, feed-forward and norms, which know their own counts."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from planner.models.layers.attention import Attention, AttentionBlock, LatentAttention
+from planner.models.layers.feedforward import Mlp, Moe
+from planner.models.layers.parts import Block, Gemm, Region, SavedTensor, Split
+
+__all__ = [
+    "NORM_VECTORS",
+    "Attention",
+    "AttentionBlock",
+    "Block",
+    "Gemm",
+    "LatentAttention",
+    "LayerKind",
+    "Mlp",
+    "Moe",
+    "Norm",
+    "Region",
+    "Role",
+    "SavedTensor",
+    "Split",
+]
+
+Role = Literal["trained", "passed", "below"]
+Norm = Literal["rmsnorm", "layernorm", "layernorm-no-bias", "layernorm-plain"]
+
+# RMSNorm has a weight; LayerNorm a weight and a bias, only the weight, or neither.
+NORM_VECTORS: dict[Norm, int] = {
+    "rmsnorm": 1,
+    "layernorm": 2,
+    "layernorm-no-bias": 1,
+    "layernorm-plain": 0,
+}
+
+
+@dataclass(frozen=True)
+class LayerKind(Block):
+    """One kind of decoder layer; layers of a kind are alike in every count.
+
+    P = P_attention + P_ffn + norms nu h, with nu 1 for RMSNorm, 2 for LayerNorm.
+    A half of width 0 is absent; a layer has at least one.
+
+    Args:
+        name: Name of the kind, unique in its model.
+        attention: Attention block.
+        ffn: Feed-forward block.
+        norm: Kind of the layer's norms.
+        norms: Norms over the model width: 2 before the halves, 4 with norms after
+            them too, 1 if the halves share it or one is absent. [1]
+        parallel: Both halves read the layer's input and add up.
+        role: Role in training: "trained", "passed" (frozen, but the gradient passes
+            through), or "below" (frozen like all layers before it: no backward).
+    """
+
+    name: str
+    attention: Attention | LatentAttention
+    ffn: Mlp | Moe
+    norm: Norm
+    norms: int = 2
+    parallel: bool = False
+    role: Role = "trained"
+
+    @property
+    def hidden(self) -> int:
+        """Model width h.
+
+        Returns:
+            Columns of the residual stream. [1]
+        """
+        return self.attention.hidden
+
+    @property
+    def norm_parameters(self) -> int:
+        """Parameters of the layer's norms: norms nu h.
+
+        Left out: norms inside attention, which its block counts.
+
+        Returns:
+            Parameters. [1]
+        """
+        return self.norms * NORM_VECTORS[self.norm] * self.hidden
+
+    @property
+    def sharded_parameters(self) -> int:
+        """Parameters that the tensor degree divides, of both halves.
+
+        Returns:
+            Parameters. [1]
+        """
+        return self.attention.sharded_parameters + self.ffn.sharded_parameters
+
+    @property
+    def replicated_parameters(self) -> int:
+        """Parameters held in full on each tensor rank: both halves' and the norms.
+
+        Returns:
+            Parameters. [1]
+        """
+        halves = self.attention.replicated_parameters + self.ffn.replicated_parameters
+        return halves + self.norm_parameters
+
+    @property
+    def expert_parameters(self) -> int:
+        """Parameters of the routed experts.
+
+        Returns:
+            Parameters. [1]
+        """
+        return self.ffn.expert_parameters
+
+    @property
+    def active_expert_parameters(self) -> int:
+        """Parameters of the routed experts that one token meets.
+
+        Returns:
+            Parameters. [1]
+        """
+        return self.ffn.active_expert_parameters
+
+    def gemms(self) -> tuple[Gemm, ...]:
+        """Attention's GEMMs, then the feed-forward block's.
+
+        Returns:
+            GEMMs in forward order. [1]
+        """
+        return self.attention.gemms() + self.ffn.gemms()
+
+    def saved(self) -> tuple[SavedTensor, ...]:
+        """Tensors kept for backward: input and output of norms, and the halves' own.
+
+        Dense: 4 h (sequence) + (a + 2g) d + a d + n_m f (tensor) + a (fp32, tensor).
+        The first is the layer's input, whichever half reads it. "ffn_norm_input"
+        holds the inputs of all norms after the first: h (norms - 1), 0 if parallel.
+        Source: Korthikanti et al. 2022, arXiv 2205.05198, section 4, without dropout.
+
+        Returns:
+            Tensors, widths per token. [1]
+        """
+        h, inner = self.hidden, 0 if self.parallel else self.norms - 1
+        attention, ffn = self.attention.saved(), self.ffn.saved()
+        shared = self.parallel and self.norms == 1
+        tensors = (
+            SavedTensor("attention_norm_input", h, "sequence"),
+            SavedTensor("attention_norm_output", h if attention else 0, "sequence"),
+            *attention,
+            SavedTensor("ffn_norm_input", inner * h, "sequence"),
+            SavedTensor("ffn_norm_output", h if ffn and not shared else 0, "sequence"),
+            *ffn,
+        )
+        return tuple(tensor for tensor in tensors if tensor.width)
+
+    def forward_flops(self, seq_len: int, *, causal: bool) -> float:
+        """Forward FLOPs per token: 2 N_mm + F_core.
+
+        Left out: norms, activations, softmax, biases and rotations.
+
+        Args:
+            seq_len: Tokens in a sequence. [1]
+            causal: Count only scores that the mask leaves.
+
+        Returns:
+            FLOPs per token. [FLOP]
+        """
+        context = self.attention.attended(seq_len, causal=causal)
+        return 2 * self.matmul_parameters + self.attention.core_flops(context)

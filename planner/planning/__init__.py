@@ -1,0 +1,1 @@
+"""The flow of `planner plan`: search, choice among ties, reasons."""

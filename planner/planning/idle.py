@@ -1,0 +1,45 @@
+"""Explains idle GPUs of a plan by the layouts that use more GPUs."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from planner.estimate.estimate import idle_words
+from planner.search.outcome import SearchOutcome
+from planner.specs.layouts.layout import Layout
+
+
+def why_idle(
+    outcomes: Sequence[SearchOutcome], layout: Layout, *, proven: bool
+) -> tuple[str, ...]:
+    """Explain the GPUs that a plan leaves idle.
+
+    Args:
+        outcomes: The searches of all variants.
+        layout: The best plan.
+        proven: True if the search proved the plan the fastest.
+
+    Returns:
+        One sentence; empty where all GPUs in service are used. [text]
+    """
+    workload = outcomes[0].workload
+    there = workload.fleet_gpus
+    if layout.gpus == there:
+        return ()
+    idle = idle_words(workload, layout)
+    said = f"Uses {layout.gpus:,} of {there:,} GPUs in service, {idle}: "
+    return (said + _against(outcomes, layout.gpus, proven=proven) + ".",)
+
+
+def _against(outcomes: Sequence[SearchOutcome], used: int, *, proven: bool) -> str:
+    """Compare a plan with the candidates that use more GPUs, in words."""
+    there = outcomes[0].workload.fleet_gpus
+    declared = Counter[int]()
+    for outcome in outcomes:
+        declared.update(outcome.declared)
+    whole = declared[there]
+    more = sum(count for gpus, count in declared.items() if gpus > used)
+    if not more:
+        return "no legal layout of the space uses more"
+    full = f"{whole:,} of them all" if whole else "none of them all"
+    verdict = "none is faster" if proven else "none found is faster"
+    return f"{more:,} candidates use more, {full}, and {verdict}"

@@ -1,0 +1,156 @@
+"""Explains in words why a plan won and why another is slower."""
+
+from collections.abc import Sequence
+
+from planner.specs.answer.estimate import Estimate, StageMemory
+from planner.specs.answer.result import Explanation, RankedPlan
+from planner.specs.layouts.layout_text import degrees_changed
+from planner.specs.layouts.offload import offload_text
+
+CAUSE_WORDS = {
+    "compute": "kernels",
+    "tp_comm": "tensor-parallel exchange",
+    "cp_comm": "context-parallel exchange",
+    "ep_comm": "expert exchange",
+    "pp_comm": "stage-to-stage sends",
+    "dp_comm": "gradient and parameter exchange",
+    "bubble": "pipeline bubble",
+    "recompute": "recompute",
+    "optimizer": "optimizer step",
+    "straggler": "stragglers",
+    "other": "other",
+}
+NO_DIFFERENCE = "equal in every cause"
+SHOWN = 0.0005
+"""Differences below this share of the step go unmentioned. [1]"""
+
+
+def gpus_words(gpus: int, per_node: int = 0) -> str:
+    """A number of GPUs in words, and of the nodes that they are in.
+
+    Args:
+        gpus: Number of GPUs. [1]
+        per_node: GPUs of a whole node; 0 leaves the nodes out. [1]
+
+    Returns:
+        For example `1 GPU`, `16 GPUs (2 nodes of 8)` or `3 GPUs (of a node of 8)`.
+        [text]
+    """
+    words = f"{gpus:,} GPU{'s' * (gpus != 1)}"
+    if not per_node:
+        return words
+    nodes = gpus // per_node
+    if gpus % per_node:
+        where = f"{-(-gpus // per_node):,} nodes" if nodes else f"a node of {per_node}"
+        return f"{words} (of {where})"
+    return f"{words} ({nodes:,} node{'s' * (nodes != 1)} of {per_node})"
+
+
+def _differences(best: Estimate, other: Estimate) -> list[tuple[str, float]]:
+    """Causes by how much longer they take in *other*, largest first. [1]."""
+    step = best.step_time_s.value
+    ours, theirs = best.time_breakdown_s, other.time_breakdown_s
+    pairs = [
+        (cause, (getattr(theirs, cause) - getattr(ours, cause)) / step)
+        for cause in CAUSE_WORDS
+    ]
+    return sorted(pairs, key=lambda pair: -pair[1])
+
+
+def why_slower(best: Estimate, other: Estimate) -> str:
+    """Name the causes that cost the slower plan more, and the cause that costs less.
+
+    Args:
+        best: The faster plan.
+        other: The slower plan.
+
+    Returns:
+        Half a sentence. [text]
+    """
+    changed = _differences(best, other)
+    worse = [f"{CAUSE_WORDS[c]} +{d:.1%}" for c, d in changed[:2] if d > SHOWN]
+    better = [f"{CAUSE_WORDS[c]} {d:.1%}" for c, d in changed[-1:] if d < -SHOWN]
+    return ", ".join(worse + better) or NO_DIFFERENCE
+
+
+def explanation(plans: Sequence[RankedPlan]) -> Explanation:
+    """Say why the first plan won and what binds it.
+
+    Args:
+        plans: Plans, best first; may be empty.
+
+    Returns:
+        Two sentences and the binding resources.
+    """
+    if not plans:
+        return Explanation()
+    best = plans[0].estimate
+    return Explanation(binding=_binding(best), runner_up=_runner_up(plans))
+
+
+def _runner_up(plans: Sequence[RankedPlan]) -> str:
+    if len(plans) < 2:
+        return "No other set of degrees fits, or none was close enough to list."
+    best, second = plans[0], plans[1]
+    beats = f"It beats {changes(best, second)} by {second.slower:.2%}"
+    if second.why == NO_DIFFERENCE:
+        return f"{beats}; the two are {NO_DIFFERENCE}."
+    return f"{beats}, which would pay {second.why} of the step."
+
+
+def changes(best: RankedPlan, other: RankedPlan) -> str:
+    """Settings and degrees of the other plan where two plans differ.
+
+    Args:
+        best: A plan. [-]
+        other: Another plan of the job. [-]
+
+    Returns:
+        Settings and degrees with commas between them. [text]
+    """
+    differing = [
+        *_settings_changed(best, other),
+        *degrees_changed(best.layout, other.layout),
+    ]
+    return ", ".join(differing) or "its own variants"
+
+
+def _settings_changed(best: RankedPlan, other: RankedPlan) -> list[str]:
+    """Framework, method, optimizer and offload where they differ."""
+    ours, theirs = (
+        {"framework": plan.estimate.stack.get("framework")} | plan.settings
+        for plan in (best, other)
+    )
+    changed = [
+        f"{name} {theirs[name]}" for name in theirs if theirs[name] != ours.get(name)
+    ]
+    if best.layout.offload != other.layout.offload:
+        changed.append(offload_text(other.layout.offload) or "offload none")
+    return changed
+
+
+def _binding(best: Estimate) -> tuple[str, ...]:
+    """The fullest rank and the largest costs beside the kernels."""
+    memory = best.memory
+    worst: StageMemory = max(memory.stages, key=lambda stage: stage.device)
+    parts = {
+        "activations": worst.activations,
+        "weights": worst.weights,
+        "gradients": worst.gradients,
+        "optimizer states": worst.optimizer,
+        "transients": worst.transient,
+    }
+    largest = max(parts, key=lambda name: parts[name])
+    step = best.step_time_s.value
+    times = best.time_breakdown_s.model_dump()
+    costs = sorted(
+        ((cause, time / step) for cause, time in times.items() if cause != "compute"),
+        key=lambda pair: -pair[1],
+    )
+    named = ", ".join(f"{CAUSE_WORDS[c]} {s:.1%}" for c, s in costs[:3] if s > SHOWN)
+    return (
+        f"Stage {worst.stage} is the fullest, {worst.device:.1f} of "
+        f"{memory.capacity_gib:.1f} GiB, most of it {largest} "
+        f"({parts[largest]:.1f} GiB); beside the kernels "
+        f"({times['compute'] / step:.1%} of the step) it pays {named or 'nothing'}.",
+    )

@@ -1,0 +1,178 @@
+"""Plans that the cost model cannot tell apart, and the choice among them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from planner.cost.pricing import Pricing
+from planner.frameworks.sanity import compared
+from planner.specs.answer.estimate import Estimate
+from planner.specs.answer.result import Tie, TiedPlan
+from planner.specs.layouts.axes import DEGREES
+from planner.specs.layouts.context import cp_family
+from planner.specs.layouts.layout import Layout
+from planner.specs.layouts.layout_text import recompute_kinds
+from planner.specs.layouts.offload import offload_text
+
+ROBUST_RULE = (
+    "more free memory, in steps of the memory model's error; then fewer axes; then "
+    "what the framework does by itself; then the faster"
+)
+"""Rule by which a robust search chooses among tied plans. [text]"""
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One plan that a search found, priced.
+
+    Attributes:
+        workload: The job with the plan's settings. [-]
+        layout: Complete layout of the plan. [-]
+        estimate: Predicted time and memory of the plan. [-]
+    """
+
+    workload: Pricing
+    layout: Layout
+    estimate: Estimate
+
+    @property
+    def step_s(self) -> float:
+        """Predicted step. [s]."""
+        return self.estimate.step_time_s.value
+
+    @property
+    def free_gib(self) -> float:
+        """Free memory of the fullest GPU. [GiB]."""
+        memory = self.estimate.memory
+        return memory.capacity_gib - memory.peak_device_gib.value
+
+    @property
+    def axes(self) -> int:
+        """Degrees above one; recompute and offload count as one each. [1]."""
+        split = len([axis for axis in DEGREES if axis.of(self.layout) > 1])
+        kinds = {*recompute_kinds(self.layout)}
+        return split + bool(kinds - {"none"}) + bool(offload_text(self.layout.offload))
+
+
+def tied(contenders: Sequence[Contender]) -> list[int]:
+    """Plans that are no slower than the error of comparing them with the best.
+
+    A plan ties where ``T / T_best - 1 <= error(plan, best)``.
+
+    Args:
+        contenders: Plans, the fastest first, shape (plans,). [-]
+
+    Returns:
+        Indices of those plans, 0 for the best among them. [1]
+    """
+    if not contenders:
+        return []
+    return [at for at, one in enumerate(contenders) if _is_tied(one, contenders[0])]
+
+
+def _is_tied(one: Contender, best: Contender) -> bool:
+    return _slower(one, best) <= _error(one, best)
+
+
+def _slower(one: Contender, best: Contender) -> float:
+    return one.step_s / best.step_s - 1
+
+
+def _error(one: Contender, best: Contender) -> float:
+    ours, theirs = best.estimate.time_breakdown_s, one.estimate.time_breakdown_s
+    return compared().error(ours, theirs)
+
+
+def robust_choice(contenders: Sequence[Contender], among: Sequence[int]) -> int:
+    """The tied plan that survives the most error of the cost model.
+
+    More free memory wins, in whole steps of the memory model's error, so that smaller
+    differences decide nothing. Then fewer axes win. Then the framework's defaults win
+    (ZeRO stage, rank order, kind of cp in order of listing), then the faster plan.
+
+    Args:
+        contenders: Plans, the fastest first, shape (plans,). [-]
+        among: Indices of the tied plans, at least one. [1]
+
+    Returns:
+        Index of the chosen plan. [1]
+    """
+    return min(among, key=lambda at: (*_robust_key(contenders[at]), at))
+
+
+def _robust_key(one: Contender) -> tuple[int, int, tuple[int, ...]]:
+    memory = one.estimate.memory
+    grain = (one.workload.uncertainty.memory.high - 1) * memory.capacity_gib
+    steps = int(one.free_gib // grain) if grain > 0 else 0
+    return -steps, one.axes, _unusual(one)
+
+
+def _unusual(one: Contender) -> tuple[int, ...]:
+    """Distance of a layout from the framework's defaults, by axis. [1]."""
+    limits, layout = one.workload.framework.limits, one.layout
+    ranks = layout.dp * layout.cp
+    usual = limits.default_zero(pp=layout.pp, ranks=ranks)
+    orders, kinds, kind = limits.orders, limits.cp_kinds, cp_family(layout.cp_kind)
+    return (
+        int(layout.zero_stage != usual),
+        orders.index(layout.order) if layout.order in orders else len(orders),
+        kinds.index(kind) if kind in kinds else len(kinds),
+    )
+
+
+def why_robust(
+    contenders: Sequence[Contender], among: Sequence[int], chosen: int
+) -> str:
+    """Say why a plan stands before the fastest.
+
+    Args:
+        contenders: Plans, the fastest first, shape (plans,). [-]
+        among: Indices of the tied plans. [1]
+        chosen: Index of the chosen plan, not 0. [1]
+
+    Returns:
+        One sentence. [text]
+    """
+    one, best = contenders[chosen], contenders[0]
+    return (
+        f"Chosen among {len(among)} tied plans: it leaves {one.free_gib:.1f} GiB free "
+        f"(the fastest {best.free_gib:.1f}) and uses {one.axes} axes (the fastest "
+        f"{best.axes}); it is predicted {_slower(one, best):.2%} slower, and such "
+        f"comparisons are off by {_error(one, best):.2%}."
+    )
+
+
+def tie(
+    contenders: Sequence[Contender], among: Sequence[int], shown: dict[int, int]
+) -> Tie:
+    """The tie beside the best plan, as it is reported.
+
+    Args:
+        contenders: Plans, the fastest first, shape (plans,). [-]
+        among: Indices of the tied plans, two or more. [1]
+        shown: Rank of every listed plan, by index. [1]
+
+    Returns:
+        The tied plans, with the rule and the error of comparisons. [-]
+    """
+    best = contenders[0]
+    plans = tuple(_member(contenders[at], best, shown.get(at)) for at in among)
+    return Tie(
+        plans=plans,
+        within=max(plan.slower for plan in plans),
+        rule=ROBUST_RULE,
+        spread=compared().spread,
+        source=compared().source,
+    )
+
+
+def _member(one: Contender, best: Contender, rank: int | None) -> TiedPlan:
+    return TiedPlan(
+        rank=rank,
+        layout=one.layout,
+        settings=one.workload.chosen,
+        framework=one.workload.framework.name,
+        slower=_slower(one, best),
+        error=_error(one, best),
+        free_gib=one.free_gib,
+        axes=one.axes,
+    )

@@ -1,0 +1,1 @@
+"""The flow of `planner predict`: the price of one given layout."""

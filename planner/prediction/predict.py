@@ -1,0 +1,402 @@
+"""Price one given layout: fill in what it leaves open, choose nothing else."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from planner.cost.memory.recompute_modules import combinations, is_known, known_kinds
+from planner.cost.meshes import Meshes
+from planner.cost.pricing import Pricing
+from planner.cost.table.mixed import price_meshes
+from planner.cost.table.table import CostTable
+from planner.cost.workload import Workload
+from planner.errors import BadInputError, did_you_mean
+from planner.estimate.estimate import estimate
+from planner.estimate.layouts import layout_of
+from planner.job.expressible import able
+from planner.job.fleets import on_pools, room_for
+from planner.pipeline.memory_rows import rank_blocks
+from planner.pipeline.splits import Counts, step_ns
+from planner.planning.sanity import refuse_long
+from planner.schedules import SPLIT, V_SHAPED, placement
+from planner.search.bounds.paths import even_counts, in_class
+from planner.search.space.blocks import block_counts
+from planner.search.space.fleet import divisors
+from planner.search.space.switches import chosen_together
+from planner.specs.answer.estimate import MemoryEstimate
+from planner.specs.answer.result import RankedPlan
+from planner.specs.layouts.axes import FIELDS, MESH, NUMBERS, ORDERS
+from planner.specs.layouts.blocks import with_block
+from planner.specs.layouts.layout import (
+    Layout,
+    PartialLayout,
+    PoolStages,
+    RecomputeRange,
+    Stage,
+    even_layers,
+)
+from planner.specs.layouts.recompute import BLOCK_KINDS, block_of
+from planner.specs.search import SearchSpec
+from planner.specs.table import StageCosts
+from planner.verify.legality import rule_violations
+
+Degrees = dict[str, Any]
+"""Every axis of a layout by name, and the pools that host its stages."""
+
+
+def predict(workload: Workload, partial: PartialLayout) -> RankedPlan:
+    """Complete a layout and estimate it.
+
+    Absent degrees take the framework's defaults. The inner solver chooses the best
+    stages, recompute and rank order. A layout that does not fit is priced, too.
+
+    Args:
+        workload: The job.
+        partial: The part of the layout that the user fixed.
+
+    Returns:
+        The completed layout with its estimate, rank 1.
+
+    Raises:
+        BadInputError: Cluster, model or framework rule out the layout, or the host is
+            too small for its offload; says which numbers clash.
+    """
+    workload = replace(workload, search=SearchSpec(space=workload.search.space))
+    layout = complete(workload, partial)
+    priced = estimate(workload, layout)
+    refuse_host(workload, priced.memory)
+    return RankedPlan(rank=1, layout=layout, estimate=priced)
+
+
+def refuse_host(workload: Workload, memory: MemoryEstimate) -> None:
+    """Refuse an offload that the memory or the drives of a node cannot hold.
+
+    Args:
+        workload: The job.
+        memory: Memory of its layout.
+
+    Raises:
+        BadInputError: A node needs more than it has; says both.
+    """
+    host, node = memory.host, workload.topology.cluster.node.name
+    if host is None or host.is_enough:
+        return
+    needs, has, what = host.needed_gib, host.available_gib, "host memory"
+    if has is None or needs <= has:
+        needs, has, what = host.nvme_needed_gib, host.nvme_available_gib, "NVMe"
+    raise BadInputError(
+        f"{what} of {node} is too small: {needs:,.0f} GiB a node needed, "
+        f"{has:,.0f} GiB there",
+        field="training.optimizer" if workload.training.paged else "layout.offload",
+        allowed="less of it off the GPUs, or more GPUs to share the states",
+    )
+
+
+def complete(workload: Workload, partial: PartialLayout) -> Layout:
+    """Fill in what a layout leaves open.
+
+    Args:
+        workload: The job.
+        partial: The part of the layout that the user fixed.
+
+    Returns:
+        A legal, complete layout.
+
+    Raises:
+        BadInputError: No legal layout has those degrees.
+    """
+    _refuse_formats(workload, partial)
+    pricing = _as_far_as_given(workload, partial)
+    _refuse_schedule(pricing, partial)
+    degrees = _degrees(pricing, partial)
+    refuse_long(pricing, degrees)
+    _refuse_offload(pricing, degrees)
+    if isinstance(partial.stages, tuple):
+        stages = tuple(_with_recompute(stage, partial) for stage in partial.stages)
+        layout = _skeleton(pricing, degrees, stages, partial.order or ORDERS[0])
+        layout = layout.model_copy(update={"offload": pricing.offload})
+        _refuse_illegal(pricing, layout)
+        return layout
+    best = min(_options(pricing, partial, degrees), key=lambda option: option.sort_key)
+    return best.layout
+
+
+def _as_far_as_given(workload: Workload, partial: PartialLayout) -> Pricing:
+    """The job with what the given part of a layout sets for its price.
+
+    A layout that was run elsewhere is priced, whoever wrote its files.
+    """
+    candidate = Pricing.candidate(
+        workload.unwritten(), offload=partial.offload, comm_dtype=partial.comm_dtype
+    )
+    return on_pools(candidate, partial.pools)
+
+
+def _refuse_schedule(workload: Workload, partial: PartialLayout) -> None:
+    """Refuse a schedule that the framework's stack does not run."""
+    framework, name = workload.framework, partial.schedule
+    if name is None or name in framework.limits.schedules:
+        return
+    who = able("schedule", SearchSpec(schedule=name))
+    raise BadInputError(
+        f"{framework.name} with stack {framework.profile.name} does not run it; "
+        f"those that do: {', '.join(who) or 'none here'}",
+        field="layout.schedule",
+        value=name,
+        allowed=", ".join(framework.limits.schedules),
+    )
+
+
+def _refuse_formats(workload: Workload, partial: PartialLayout) -> None:
+    """Refuse formats on the wire that the framework cannot send."""
+    given = partial.comm_dtype
+    for name in ("gradients", "parameters") if given else ():
+        value, known = getattr(given, name), workload.sendable(name)
+        if value not in known:
+            raise BadInputError(
+                f"{workload.framework.name} sends no {name} in {value} under "
+                f"{workload.training.precision}",
+                field=f"layout.comm_dtype.{name}",
+                value=value,
+                allowed=", ".join(known),
+            )
+
+
+def _refuse_offload(workload: Pricing, degrees: Degrees) -> None:
+    """Refuse unsharded states, paged moments, and drives that the stack cannot use."""
+    offload, zero = workload.offload, degrees["zero_stage"]
+    if offload.device == "nvme" and not workload.recipe.offloads_to_nvme:
+        raise BadInputError(
+            f"{workload.framework.name} with {workload.profile.name} keeps nothing on "
+            "NVMe",
+            field="layout.offload.device",
+            value="nvme",
+            allowed="cpu, or a DeepSpeed stack",
+        )
+    if offload.optimizer and workload.training.paged:
+        raise BadInputError(
+            "a paged optimizer keeps its moments on the host by itself",
+            field="layout.offload.optimizer",
+            value=offload.optimizer,
+            allowed="0, or an optimizer that is not paged",
+        )
+    for name, least in (("parameters", 3), ("gradients", 2)):
+        if getattr(offload, name) and int(zero) < least:
+            raise BadInputError(
+                f"ZeRO-{zero} does not shard {name}",
+                field=f"layout.offload.{name}",
+                value=getattr(offload, name),
+                allowed=f"0, or zero_stage {least} and more",
+            )
+
+
+def _degrees(workload: Pricing, partial: PartialLayout) -> Degrees:
+    """Every degree, from the user or by default."""
+    limits, given = workload.framework.limits, partial.given()
+    at: Degrees = {axis.name: given.get(axis.name, axis.default) for axis in FIELDS}
+    if partial.schedule in V_SHAPED and partial.vpp is None:
+        at["vpp"] = 2
+    micro_batch = partial.micro_batch or 1
+    each = prod(at[axis.name] for axis in MESH if axis.name != "dp")
+    dp = partial.dp or _replicas(workload, partial, each, micro_batch)
+    accum = max(workload.sequences // (dp * micro_batch), 1)
+    at |= {"dp": dp, "grad_accum": partial.grad_accum or accum}
+    at |= {
+        axis.name: axis.filled(limits, at)
+        for axis in FIELDS
+        if axis.filled and axis.name not in given
+    }
+    return at | {"pools": _own_degrees(partial, at)}
+
+
+def _own_degrees(partial: PartialLayout, at: Degrees) -> tuple[PoolStages, ...]:
+    """Pools of a fleet, each with its own degrees or those of the layout."""
+    return tuple(
+        pool.model_copy(update={"tp": pool.tp or at["tp"], "dp": pool.dp or at["dp"]})
+        for pool in partial.pools
+    )
+
+
+def _replicas(
+    workload: Pricing, partial: PartialLayout, each: int, micro_batch: int
+) -> int:
+    """Replicas that fill the fleet, or the most that divide the batch if none do."""
+    whole = max(workload.gpus // each, 1)
+    if workload.mixed:
+        whole = room_for(workload, partial.pools, each // (partial.pp or 1))
+    sequences = workload.sequences // micro_batch
+    if (whole * each == workload.gpus and not workload.mixed) or sequences < 1:
+        return whole
+    return max(dp for dp in divisors(sequences) if dp <= whole)
+
+
+def _with_recompute(stage: Stage, partial: PartialLayout) -> Stage:
+    """Layers without a recompute kind take the layout's, or none."""
+    if stage.recompute or stage.layers == 0:
+        return stage
+    kind = partial.recompute or "none"
+    if block := block_of(kind):
+        return with_block(stage.layers, block)
+    whole = RecomputeRange(start=0, stop=stage.layers, kind=kind)
+    return Stage(layers=stage.layers, recompute=(whole,))
+
+
+def _skeleton(
+    workload: Pricing,
+    degrees: Degrees,
+    stages: tuple[Stage, ...],
+    order: str,
+) -> Layout:
+    layout = Layout.model_validate({**degrees, "stages": stages, "order": order})
+    return layout.model_copy(update={"comm_dtype": workload.sends})
+
+
+def _refuse_illegal(workload: Workload, layout: Layout) -> None:
+    wrong = rule_violations(workload, layout)
+    if wrong:
+        raise BadInputError("; ".join(wrong[:3]), field="layout", value=_shown(layout))
+
+
+def _shown(layout: Layout) -> str:
+    told = [axis for axis in NUMBERS if axis.name != "zero_stage"]
+    return ",".join(f"{axis.name}={axis.of(layout)}" for axis in told)
+
+
+@dataclass(frozen=True)
+class _Option:
+    """One way to complete a layout, with a key to compare ways."""
+
+    layout: Layout
+    sort_key: tuple[bool, float, int, int]
+
+
+def _options(
+    workload: Pricing, partial: PartialLayout, degrees: Degrees
+) -> Iterator[_Option]:
+    """Rank orders times recompute kinds, each with its best split."""
+    limits = workload.framework.limits
+    orders = (partial.order,) if partial.order else limits.orders
+    menu = _menu(workload, partial)
+    _refuse_recompute(workload, menu)
+    legal = [
+        order
+        for order in orders
+        if not rule_violations(workload, _probe(workload, degrees, order, menu[0]))
+    ]
+    if not legal:
+        _refuse_illegal(workload, _probe(workload, degrees, orders[0], menu[0]))
+    every = BLOCK_KINDS if block_of(menu[0]) else menu
+    tied = limits.recompute_scope == "plan" and every is menu
+    for rank, order in enumerate(legal):
+        tables: dict[frozenset[str] | None, CostTable] = {}
+        for entry, kinds in enumerate(chosen_together(workload, every, tied=tied)):
+            probe = _probe(workload, degrees, order, kinds[0])
+            job = replace(workload, without=Pricing.of(workload, probe).without)
+            if job.without not in tables:
+                mesh = Meshes.of_layout(probe)
+                tables[job.without] = price_meshes(job, mesh, every)
+            choice = tuple(every.index(kind) for kind in kinds)
+            yield _option(tables[job.without], degrees, choice, partial, (rank, entry))
+
+
+def _menu(workload: Workload, partial: PartialLayout) -> tuple[str, ...]:
+    """Recompute kinds to choose from: none where the schedule allows no other."""
+    limits = workload.framework.limits
+    if partial.recompute is not None:
+        return (partial.recompute,)
+    if partial.schedule in SPLIT and not limits.recomputes_split:
+        return ("none",)
+    return limits.recompute
+
+
+def _refuse_recompute(workload: Workload, menu: tuple[str, ...]) -> None:
+    for name in menu:
+        if not is_known(workload, name):
+            near = {*workload.framework.limits.recompute, *combinations(workload)}
+            raise BadInputError(
+                f"{workload.framework.name} has no such recompute kind for this model; "
+                + did_you_mean(name, near),
+                field="layout.recompute",
+                value=name,
+                allowed=known_kinds(workload),
+            )
+
+
+def _probe(workload: Pricing, degrees: Degrees, order: str, kind: str) -> Layout:
+    """The layout with an even split, to check that it is legal at all."""
+    shape = int(degrees["pp"]), int(degrees["vpp"])
+    stages = placement(str(degrees["schedule"]), *shape).depth
+    layers = even_layers(workload.model.layers, stages)
+    return _skeleton(
+        workload,
+        degrees,
+        tuple(
+            with_block(count, block_of(kind))
+            if block_of(kind)
+            else Stage(
+                layers=count,
+                recompute=(RecomputeRange(start=0, stop=count, kind=kind),)
+                if count
+                else (),
+            )
+            for count in layers
+        ),
+        order,
+    )
+
+
+def _option(
+    table: CostTable,
+    degrees: Degrees,
+    choice: tuple[int, ...],
+    partial: PartialLayout,
+    tie: tuple[int, int],
+) -> _Option:
+    """Best split of one order and recompute choice; the even split if none fits."""
+    hosting = tuple(len(pool.stages) for pool in degrees["pools"])
+    costs = table.stage_costs(
+        0,
+        schedule=degrees["schedule"],
+        vpp=degrees["vpp"],
+        menu=choice,
+        block=block_of(partial.recompute or ""),
+        hosting=hosting,
+    )
+    counts, fits = _split(costs, even=partial.stages == "even")
+    layout = layout_of(
+        table.workload,
+        table.meshes,
+        0,
+        schedule=costs.schedule,
+        vpp=costs.vpp,
+        menu=costs.menu,
+        counts=counts,
+        block=costs.block > 0,
+        hosting=hosting,
+    )
+    step = step_ns(costs, counts) * costs.slowdown
+    over = 0.0 if fits else float(_excess(costs, counts))
+    return _Option(layout, (not fits, over or step, *tie))
+
+
+def _excess(costs: StageCosts, counts: Counts) -> int:
+    """Blocks by which the fullest rank exceeds its budget; negative if it fits."""
+    return int((rank_blocks(costs, counts) - np.array(costs.budgets)).max())
+
+
+def _split(costs: StageCosts, *, even: bool) -> tuple[Counts, bool]:
+    """The solver's split, or the even split where asked for or nothing fits."""
+    counts = block_counts(costs) if costs.block else even_counts(costs)
+    room = _excess(costs, counts) <= 0
+    if even or costs.block or not in_class(costs, counts):
+        return counts, room
+    # OR-Tools takes longer to import than a layout takes to price.
+    from planner.search.solver.solve import solve_mesh  # noqa: PLC0415
+
+    answer = solve_mesh(costs)
+    if answer.counts is None:
+        return counts, room
+    return answer.counts, True

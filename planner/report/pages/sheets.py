@@ -1,0 +1,370 @@
+"""Tables of a validation as plain text cells, for a terminal and for a page."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from planner.evidence.accuracy.errors import Accuracy, Errors
+from planner.evidence.accuracy.ranking import Ranking
+from planner.evidence.accuracy.summary import GROUPINGS, Summary
+from planner.evidence.accuracy.validation import RowResult, Validation
+
+NOTHING = "-"
+"""Stands for a figure that does not exist."""
+_ERROR_TITLES = ("n", "mean", "median", "p90", "bias", "covered")
+_GROUP_TITLES = ("rows", "median", "p90", "bias", "covered")
+GROUP_NAMES = {
+    "by_gpu": "GPU",
+    "by_framework": "framework",
+    "by_stack": "software stack",
+    "by_architecture": "architecture",
+    "by_context": "context length in tokens",
+    "by_scale": "GPUs",
+    "by_source": "source",
+}
+"""Field of a summary to the name of the grouping."""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table.
+
+    Attributes:
+        title: Title of the table. [text]
+        columns: Title of each column. [text], shape (columns,)
+        rows: Cells. [text], shape (rows, columns)
+        words: Columns that hold words, on the left of the others. [1]
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    words: int = 1
+
+
+def percent(value: float | None, *, signed: bool = False) -> str:
+    """A share or a relative error with one decimal.
+
+    Args:
+        value: The figure, or None. [1]
+        signed: True to write a plus sign. [-]
+
+    Returns:
+        For example `+4.2%`. [text]
+    """
+    if value is None:
+        return NOTHING
+    return f"{value:+.1%}" if signed else f"{value:.1%}"
+
+
+def opening(answer: Validation) -> str:
+    """Number of rows and sources, and of suspect, unsupported and invalid rows.
+
+    Args:
+        answer: The validation. [-]
+
+    Returns:
+        One sentence. [text]
+    """
+    both = (answer.summary, answer.summary_v100)
+    sources = len({row.source for row in answer.rows})
+    counts = {
+        "suspect": sum(its.suspect for its in both),
+        "unsupported": sum(its.unsupported for its in both),
+        "invalid": sum(its.invalid for its in both),
+    }
+    told = ", ".join(f"{count} {name}" for name, count in counts.items())
+    return (
+        f"{len(answer.rows):,} rows of {sources} sources: {told}; "
+        f"planner {answer.versions['planner']}"
+    )
+
+
+def summary_sheet(answer: Validation) -> Sheet:
+    """Errors over rows and as the average over sources, V100 apart.
+
+    Args:
+        answer: The validation. [-]
+
+    Returns:
+        One row for each quantity and way to average. [-]
+    """
+    main, apart = answer.summary, answer.summary_v100
+    lines = [
+        ("step time, over rows", main.step_time),
+        ("step time, over sources", main.macro.step_time),
+        ("memory, over rows", main.memory),
+        ("memory, over sources", main.macro.memory),
+        ("V100 step time, over rows", apart.step_time),
+        ("V100 memory, over rows", apart.memory),
+    ]
+    rows = tuple((name, *_error_cells(its)) for name, its in lines if its.n)
+    return Sheet("Errors, predicted / measured - 1", ("", *_ERROR_TITLES), rows)
+
+
+def _error_cells(its: Errors) -> tuple[str, ...]:
+    sizes = (percent(its.mape), percent(its.median), percent(its.p90))
+    return (f"{its.n}", *sizes, percent(its.bias, signed=True), percent(its.coverage))
+
+
+def ranking_sheet(answer: Validation) -> Sheet:
+    """Ranking within sweeps of one job, over sweeps and over sources.
+
+    Args:
+        answer: The validation. [-]
+
+    Returns:
+        One row for each way to average; none without sweeps. [-]
+    """
+    main, apart = answer.summary, answer.summary_v100
+    lines = [
+        ("over sweeps", main.ranking),
+        ("over sources", main.macro.ranking),
+        ("V100, over sweeps", apart.ranking),
+    ]
+    return Sheet(
+        "Ranking of the layouts of one job",
+        ("", "n", "Kendall tau", "top-1 regret", "best in our first 3"),
+        tuple((name, *_ranking_cells(its)) for name, its in lines if its.groups),
+    )
+
+
+def _ranking_cells(its: Ranking) -> tuple[str, ...]:
+    tau = NOTHING if its.kendall_tau is None else f"{its.kendall_tau:.2f}"
+    return f"{its.groups}", tau, percent(its.top1_regret), percent(its.top3_hit_rate)
+
+
+def sweeps_sheet(answer: Validation) -> Sheet:
+    """Every sweep, the lowest Kendall tau first.
+
+    Args:
+        answer: The validation. [-]
+
+    Returns:
+        One row for each sweep. [-]
+    """
+    worst_first = sorted(answer.sweeps, key=lambda sweep: sweep.kendall_tau)
+    rows = tuple(
+        (
+            sweep.source,
+            sweep.key,
+            f"{sweep.layouts}",
+            f"{sweep.kendall_tau:.2f}",
+            percent(sweep.top1_regret),
+            "yes" if sweep.top3_hit else "no",
+        )
+        for sweep in worst_first
+    )
+    titles = ("source", "job", "layouts", "tau", "regret", "best in first 3")
+    return Sheet("Sweeps, worst first", titles, rows, words=2)
+
+
+def oom_sheet(answer: Validation) -> Sheet:
+    """Verdicts of planner on runs that worked, and on runs that did not fit.
+
+    Args:
+        answer: The validation. [-]
+
+    Returns:
+        One row for the runs that worked, one for the runs that did not fit. [-]
+    """
+    oom = answer.summary.oom
+    ran = (oom.true_negative, oom.at_risk_ran, oom.false_positive)
+    failed = (oom.false_negative, oom.true_positive)
+    rows = (
+        ("ran", *_shares(ran)),
+        ("did not fit", *_shares(failed)[:-1], "", _shares(failed)[-1]),
+    )
+    titles = ("run", "n", "called fits", "at-risk", "oom")
+    kept = tuple(row for row in rows if row[1] != "0")
+    return Sheet(
+        "Out of memory (at-risk and oom together where none fitted)", titles, kept
+    )
+
+
+def _shares(counts: Sequence[int]) -> tuple[str, ...]:
+    total = sum(counts)
+    shares = (f"{c} ({c / total:.1%})" if total else "0" for c in counts)
+    return (f"{total}", *shares)
+
+
+def group_sheets(answer: Validation) -> tuple[Sheet, ...]:
+    """Errors by GPU, framework, stack, architecture, context, scale and source.
+
+    Args:
+        answer: The validation. [-]
+
+    Returns:
+        One table for each way to group. [-]
+    """
+    return tuple(_group_sheet(answer.summary, grouping) for grouping in GROUPINGS)
+
+
+def _group_sheet(summary: Summary, grouping: str) -> Sheet:
+    groups: dict[str, Accuracy] = getattr(summary, grouping)
+    memory = tuple(f"memory {title}" for title in _GROUP_TITLES)
+    rows = tuple(
+        (name, *_group_cells(its.step_time), *_group_cells(its.memory))
+        for name, its in groups.items()
+    )
+    name = GROUP_NAMES[grouping]
+    return Sheet(f"By {name}", (name, *_GROUP_TITLES, *memory), rows)
+
+
+def _group_cells(its: Errors) -> tuple[str, ...]:
+    n, _, *rest = _error_cells(its)
+    return (n, *rest)
+
+
+def worst_time_sheet(answer: Validation, most: int) -> Sheet:
+    """The rows with the largest errors of step time, V100 apart.
+
+    Args:
+        answer: The validation. [-]
+        most: Rows to show. [1]
+
+    Returns:
+        Worst first. [-]
+    """
+    return _worst(answer, most, "step time [s]", _time_cells)
+
+
+def worst_memory_sheet(answer: Validation, most: int) -> Sheet:
+    """The rows with the largest errors of peak memory, V100 apart.
+
+    Args:
+        answer: The validation. [-]
+        most: Rows to show. [1]
+
+    Returns:
+        Worst first. [-]
+    """
+    return _worst(answer, most, "memory [GiB]", _memory_cells)
+
+
+Cells = Callable[[RowResult], tuple[float | None, float | None, float | None]]
+
+
+def _time_cells(row: RowResult) -> tuple[float | None, float | None, float | None]:
+    its = row.predicted.step_time_s, row.measured.step_time_s
+    return (*its, row.error.step_time)
+
+
+def _memory_cells(row: RowResult) -> tuple[float | None, float | None, float | None]:
+    its = row.predicted.peak_memory_gib, row.measured.peak_memory_gib
+    return (*its, row.error.memory)
+
+
+def _worst(answer: Validation, most: int, what: str, cells: Cells) -> Sheet:
+    counted = (r for r in answer.rows if r.counted and "v100" not in r.gpu.lower())
+    known = [(error, row) for row in counted if (error := cells(row)[2]) is not None]
+    known.sort(key=lambda pair: -abs(pair[0]))
+    rows = tuple(_row_cells(row, cells) for _, row in known[:most])
+    titles = ("row", "GPUs", "layout", "predicted", "measured", "error")
+    return Sheet(f"Largest errors of {what}", titles, rows, words=3)
+
+
+def _row_cells(row: RowResult, cells: Cells) -> tuple[str, ...]:
+    predicted, measured, error = cells(row)
+    numbers = (number(predicted), number(measured), percent(error, signed=True))
+    return (row.id, f"{row.gpus} x {row.gpu}", row.layout, *numbers)
+
+
+def number(value: float | None) -> str:
+    """Four significant digits.
+
+    Args:
+        value: Any quantity, or None. [any]
+
+    Returns:
+        For example `12.35`. [text]
+    """
+    return NOTHING if value is None else f"{value:.4g}"
+
+
+def suspect_sheet(answer: Validation) -> Sheet:
+    """Rows whose own source is in doubt: shown, not counted.
+
+    Args:
+        answer: The validation. [-]
+
+    Returns:
+        One row for each suspect measurement, with the reason. [-]
+    """
+    rows = (row for row in answer.rows if not row.counted and row.status == "ok")
+    return Sheet(
+        "Suspect rows, not counted",
+        ("row", "why", "step error", "memory error"),
+        tuple(
+            (
+                row.id,
+                row.note,
+                percent(row.error.step_time, signed=True),
+                percent(row.error.memory, signed=True),
+            )
+            for row in rows
+        ),
+        words=2,
+    )
+
+
+def unsupported_sheet(answer: Validation) -> Sheet:
+    """Rows that could not be priced, and why.
+
+    Args:
+        answer: The validation. [-]
+
+    Returns:
+        One row for each unsupported measurement. [-]
+    """
+    rows = (row for row in answer.rows if row.status == "unsupported")
+    return Sheet("Unsupported rows", ("row", "reason"), _reasons(rows), words=2)
+
+
+def invalid_sheet(answer: Validation) -> Sheet:
+    """Rows that could not be read, and why.
+
+    Args:
+        answer: The validation. [-]
+
+    Returns:
+        One row for each invalid measurement, named with the file. [-]
+    """
+    rows = [row for row in answer.rows if row.status == "invalid"]
+    named = tuple((f"{r.file}: {r.id}" if r.id else r.file, r.reason) for r in rows)
+    return Sheet("Invalid rows", ("row", "reason"), named, words=2)
+
+
+def _reasons(rows: Iterable[RowResult]) -> tuple[tuple[str, ...], ...]:
+    return tuple((row.id, row.reason) for row in rows)
+
+
+def rows_sheet(answer: Validation) -> Sheet:
+    """Every row that was priced.
+
+    Args:
+        answer: The validation. [-]
+
+    Returns:
+        One row for each priced measurement, in order of listing. [-]
+    """
+    titles = (
+        "row",
+        "source",
+        "GPUs",
+        "stack",
+        "layout",
+        "predicted [s]",
+        "measured [s]",
+    )
+    more = ("error", "predicted [GiB]", "measured [GiB]", "error ", "verdict")
+    priced = (row for row in answer.rows if row.status == "ok")
+    return Sheet(
+        "All priced rows", (*titles, *more), tuple(map(_full, priced)), words=5
+    )
+
+
+def _full(row: RowResult) -> tuple[str, ...]:
+    name, gpus, layout, *times = _row_cells(row, _time_cells)
+    memory = _row_cells(row, _memory_cells)[3:]
+    verdict = row.predicted.verdict
+    return (name, row.source, gpus, row.stack, layout, *times, *memory, verdict)

@@ -1,0 +1,127 @@
+"""Every number that a prediction rests on, with the source."""
+
+from collections.abc import Iterator, Mapping
+
+from pydantic import BaseModel
+
+from hardware.calibration import network
+from planner.cost.kernels import attention_kernel
+from planner.cost.pricing import Pricing
+from planner.cost.workload import Workload
+from planner.report.catalog import facts
+from planner.report.pages.sheets import Sheet
+
+_COLUMNS = ("number", "value", "source")
+_CURVES = frozenset({"source", "seq_len", "forward", "backward"})
+
+
+def source_sheets(workload: Pricing) -> tuple[Sheet, ...]:
+    """Facts of the hardware, measurements of it, and the software stack.
+
+    Args:
+        workload: The job. [-]
+
+    Returns:
+        Tables; a mixed fleet has hardware and measurements of every pool. [text]
+    """
+    return (
+        *(sheet for part in workload.parts for sheet in _hardware(part)),
+        *(_measured(part) for part in workload.parts),
+        _stack(workload),
+    )
+
+
+def _hardware(workload: Workload) -> Iterator[Sheet]:
+    cluster = workload.topology.cluster
+    for kind, its in (
+        ("GPU", cluster.gpu),
+        ("node", cluster.node),
+        ("scale-up link", cluster.scale_up),
+        ("NIC", cluster.nic),
+        ("cluster", cluster.spec),
+    ):
+        rows = tuple(row for row in facts(its) if row[2])
+        if rows:
+            yield Sheet(f"{kind} {its.name}", _COLUMNS, rows, words=3)
+
+
+def _measured(workload: Workload) -> Sheet:
+    """Measured rates of the GPU and the network, by section of the calibration."""
+    its, rows = workload.calibration, list[tuple[str, str, str]]()
+    precision = workload.training.precision
+    known = {p: gemm for p, gemm in its.gemm.items() if p in (precision, "bf16")}
+    for name, gemm in known.items():
+        rows.append((f"matrix products, {name}", _numbers(gemm), gemm.source))
+    kernel = attention_kernel(workload)
+    for curve in its.attention:
+        if curve.kernel == kernel:
+            label = f"attention, {kernel}, heads of {curve.head_dim}"
+            rows.append((label, _numbers(curve), curve.source))
+    rows.append(("memory", _numbers(its.memory), its.memory.source))
+    rows.append(("scale-up collectives", _numbers(its.scale_up), its.scale_up.source))
+    fabric = workload.topology.cluster.nic.fabric
+    if fabric is not None:
+        reached = network(fabric)
+        rows.append((f"{fabric} collectives", _numbers(reached), reached.source))
+    borrowed = (
+        (f"taken over: {section}", "", why) for section, why in its.transferred.items()
+    )
+    title = f"Measured of {workload.gpu.name}"
+    return Sheet(title, _COLUMNS, (*rows, *borrowed), words=3)
+
+
+def _numbers(its: BaseModel) -> str:
+    """The single numbers of a section, base units."""
+    fields: Mapping[str, object] = dict(its)
+    plain = (int, float, str)
+    parts = [
+        f"{name.replace('_', ' ')} {_number(value)}"
+        for name, value in fields.items()
+        if name not in _CURVES and isinstance(value, plain) and value is not None
+    ]
+    return ", ".join(parts)
+
+
+def _number(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    return f"{value:.4g}"
+
+
+def _stack(workload: Workload) -> Sheet:
+    profile, uncertainty = workload.framework.profile, workload.uncertainty
+    rows = (
+        (f"{profile.name} {profile.version}", "constants below", profile.source),
+        (
+            "interval of the step",
+            f"{uncertainty.time.low:.3f} to {uncertainty.time.high:.3f} of it",
+            uncertainty.why,
+        ),
+        (
+            "interval of the memory",
+            f"{uncertainty.memory.low:.3f} to {uncertainty.memory.high:.3f} of it",
+            uncertainty.why,
+        ),
+    )
+    return Sheet("Software stack and intervals", _COLUMNS, rows, words=3)
+
+
+def constants_sheet(stack: Mapping[str, object]) -> Sheet:
+    """Every constant of the stack in force.
+
+    Args:
+        stack: Name to value. [-]
+
+    Returns:
+        One row for each constant. [text]
+    """
+    rows = tuple((name.replace("_", " "), _plain(v)) for name, v in stack.items())
+    return Sheet("Constants of the stack in force", ("constant", "value"), rows, 2)
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    return "-" if value is None else _number(value)

@@ -1,0 +1,1 @@
+"""Lower bounds on time and memory, without a solver."""

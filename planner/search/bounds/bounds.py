@@ -1,0 +1,333 @@
+"""Lower bounds on the step time, and proofs that a candidate cannot fit.
+
+The bounds come in three tiers, each with a proof in place. These are arithmetic on
+columns for the whole space, Lagrangian path bounds for one candidate, and the solver.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.cost.meshes import Floats, Ints
+from planner.cost.reach import Mask
+from planner.cost.table.table import CostTable
+from planner.pipeline.in_flight import least_in_flight
+from planner.pipeline.linear import Linear, path_lines
+from planner.search.bounds.least import least_values
+from planner.search.bounds.paths import PathColumns, ShapePaths
+from planner.search.bounds.pool_bounds import weighted
+from planner.search.bounds.rank_load_bounds import (
+    cases_of,
+    loaded_bound,
+    weighted_bound,
+)
+from planner.search.space.blocks import block_work
+from planner.search.space.schedules import COPIES, FOLDS, SPLITS
+from planner.search.space.space import Space
+from planner.specs.table import StageCosts
+
+SLICE = 1 << 18
+"""Candidates whose columns are held at once. [1]"""
+
+
+@dataclass(frozen=True)
+class SpaceBounds:
+    """First-tier answers for every candidate."""
+
+    step: Floats
+    """Lower bound on the step, straggler factor included. [s]"""
+    fits: Ints
+    """0 where no split can fit the memory, else 1. [1]"""
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Table columns spread over the candidates. Times in ns, memory in blocks."""
+
+    p: Ints
+    v: Ints
+    m: Ints
+    most: Ints
+    work: Floats
+    """Forward and backward of the whole model for one micro-batch. [ns]"""
+    layer: Floats
+    """Cheapest layer: forward and backward; forward alone if backwards split. [ns]"""
+    split: Mask
+    """Weight gradients are operations of their own. [bool]"""
+    folded: Mask
+    """Chunks lie in a V. [bool]"""
+    copies: Ints
+    """Copies of the model that the ranks hold. [1]"""
+    transient: Floats
+    budget: Floats
+    kinds: tuple[tuple[int, Floats, Floats], ...]
+    """(layers, static, saved) of every layer kind, cheapest menu entry. [block]"""
+
+
+def space_bounds(table: CostTable, space: Space) -> SpaceBounds:
+    """Bound every candidate with a few array operations.
+
+    Args:
+        table: Priced meshes.
+        space: Candidates on them.
+
+    Returns:
+        Lower bounds on the step and the memory verdict. [s] and [1]
+    """
+    folds = _Folds.of(table)
+    bounds = SpaceBounds(np.zeros(len(space)), np.zeros(len(space), dtype=np.int64))
+    for start in range(0, len(space), SLICE):
+        block = slice(start, start + SLICE)
+        part = space.take(np.arange(*block.indices(len(space))))
+        columns = _columns(table, part, folds)
+        slowdown = table.slowdown[part.mesh]
+        bounds.step[block] = _time_bound(table, part, columns) * slowdown / 1e9
+        bounds.fits[block] = _may_fit(part, columns)
+    return bounds
+
+
+@dataclass(frozen=True)
+class _Folds:
+    """Columns of the table by menu entry, then by mesh; the cheapest entry is last."""
+
+    work: Floats
+    layer: Floats
+    forward: Floats
+    transient: Floats
+    saved: tuple[Floats, ...]
+    """By layer kind."""
+
+    @classmethod
+    def of(cls, table: CostTable) -> "_Folds":
+        """Fold the layer kinds of a table, once for all candidates."""
+        counts = np.zeros(len(table.workload.kinds))
+        for kind, count in table.workload.runs:
+            counts[kind] += count
+        both = table.forward + table.backward
+
+        def least(values: Ints) -> Floats:
+            columns = [values.min(axis=0), values.min(axis=(0, 1))[None]]
+            return np.concatenate(columns).astype(np.float64).ravel()
+
+        return cls(
+            work=np.concatenate(
+                [
+                    np.tensordot(counts, both, axes=1),
+                    np.tensordot(counts, both.min(axis=1), axes=1)[None],
+                ]
+            ).ravel(),
+            layer=least(both),
+            forward=least(table.forward),
+            transient=least(table.transient),
+            saved=tuple(least(saved[None]) for saved in table.saved),
+        )
+
+
+def _columns(table: CostTable, space: Space, folds: _Folds | None = None) -> _Columns:
+    folds = folds or _Folds.of(table)
+    mesh, pick = space.mesh, space.menu
+    layers = table.workload.model.layers
+    place = np.where(pick < 0, len(table.menu), pick) * len(table) + mesh
+    split = SPLITS[space.schedules]
+    ends = table.embedding, table.head
+    edge = sum(end.forward + end.backward for end in ends)
+    v, copies = space.vpp, COPIES[space.schedules]
+    stages = table.meshes.pp[mesh] * v // copies
+    counts = np.zeros(len(table.workload.kinds), dtype=np.int64)
+    for kind, count in table.workload.runs:
+        counts[kind] += count
+    return _Columns(
+        p=table.meshes.pp[mesh],
+        v=v,
+        m=table.meshes.micro_batches[mesh],
+        most=-(-layers // stages) + table.extra_layers,
+        work=folds.work[place]
+        + np.asarray(edge)[mesh]
+        + block_work(table, table.meshes.pp[mesh], v, pick, mesh),
+        layer=np.where(split, folds.forward[place], folds.layer[place]),
+        split=split,
+        folded=FOLDS[space.schedules],
+        copies=copies,
+        transient=folds.transient[place],
+        budget=table.budget[mesh].astype(np.float64),
+        kinds=tuple(
+            (count, unit.static[mesh].astype(np.float64), saved[place])
+            for count, unit, saved in zip(
+                counts.tolist(), table.units, folds.saved, strict=True
+            )
+        ),
+    )
+
+
+def _time_bound(table: CostTable, space: Space, c: _Columns) -> Floats:
+    """Lower bound on the simulated step. [ns].
+
+    With ``S`` the work of one micro-batch over all stages, cheapest menu entry:
+
+    1. Every rank runs its share of m micro-batches alone. The optimizer starts
+       after all ranks' work. The largest time is at least the mean,
+       ``T >= (m S + optimizer) / p``, and the host's work follows.
+    2. 1F1B with m > p: ``T >= (m + p - 1) S / p``. The rows of all ranks are
+       ``sum_{j<r} t_j + (m - k_r) t_r + 2 sum_{j>r} t_j``. Weights that make every
+       coefficient equal combine them (cost model, E.3.2). GPipe has the rows
+       ``sum_j t_j + (m - 1) t_r``, whose mean is this bound for any m.
+    3. A rank starts after the first chunks of the ranks before it and ends
+       after their backwards: ``T >= sum_{q<r} t_{q,0} + m t_r``. In the mean over
+       r, each rank q >= 1 adds at least ``(p-1-q)/p`` of a cheapest layer: only the
+       ends may be empty. Where the backward is split, a rank may end with a weight
+       gradient. Then only the forwards before the rank count. Where two directions
+       meet, rank r starts after the ranks between r and the nearer end: ``p / 2``
+       ranks, twice.
+
+    The optimizer may be added to 2 and 3 as well. It starts after every rank's
+    compute, and the largest update is at least the mean.
+    """
+    units = table.units
+    optimizer = (table.embedding.unit.optimizer + table.head.unit.optimizer) * 1.0
+    for kind, count in table.workload.runs:
+        optimizer = optimizer + count * units[kind].optimizer
+    tail = c.copies * optimizer[space.mesh] / c.p + table.overhead
+    mean = c.m * c.work / c.p
+    near = c.p // c.copies
+    fill = np.where(near > 2, (near - 1) * (near - 2) / (2.0 * near), 0.0) * c.layer
+    plain = (c.v == 1) & (c.m > c.p) & ~c.split
+    bubble = np.where(plain, (c.p - 1) * c.work / c.p, fill)
+    return np.floor(mean + bubble + tail)
+
+
+def _may_fit(space: Space, c: _Columns) -> Ints:
+    """0 where the ranks together cannot hold the model's layers.
+
+    At some backward of rank r, K_r chunk activations are in flight, at most ``C_r`` of
+    one chunk (:func:`planner.pipeline.in_flight.least_in_flight`). No schedule is
+    unrolled for that; the memory rows come with each candidate.
+
+    Take N layers of a kind on the rank, at most ``most`` a chunk. Their activations
+    are at least ``saved (most K_r - C_r (v most - N))``, so ``N <= (budget -
+    transient - saved (most K_r - C_r v most)) / (static + saved C_r)``. If these
+    limits add up to less than the kind's layers, nothing fits. Ends and other kinds
+    only add memory, so the limits stay valid without them.
+    """
+    fits = np.ones(len(space), dtype=bool)
+    for layers, static, saved in c.kinds:
+        at = np.flatnonzero(fits)
+        fits[at] = _holds(c, at, layers, static, saved)
+    return fits.astype(np.int64)
+
+
+def _holds(c: _Columns, at: Ints, layers: int, static: Floats, saved: Floats) -> Mask:
+    """Tell if the ranks together can hold a kind's layers, rank by rank.
+
+    A candidate is settled as soon as no later rank can change the verdict. It fails
+    where the ranks hold too little even if all later ranks are full. A rank is full
+    where ``budget - transient >= most (saved K_r + v static)``. K_r falls with r, so
+    all later ranks are then full, too.
+    """
+    holds = np.zeros(len(at), dtype=bool)
+    open_, total = np.arange(len(at)), np.zeros(len(at))
+    for rank in range(int(c.p.max(initial=1))):
+        here = at[open_]
+        most = _most_on_rank(c, here, rank, static, saved)
+        full = c.v[here] * c.most[here]
+        total = total + most
+        could = (total + (c.p[here] - rank - 1) * full) / c.copies[here]
+        settled = (most == full) | (could < layers) | (c.p[here] == rank + 1)
+        holds[open_[settled]] = could[settled] >= layers
+        open_, total = open_[~settled], total[~settled]
+    return holds
+
+
+def _most_on_rank(
+    c: _Columns, at: Ints, rank: int, static: Floats, saved: Floats
+) -> Floats:
+    """Most layers of one kind that a rank can hold. [1]."""
+    v, most = c.v[at], c.most[at]
+    held, one_chunk = least_in_flight(
+        rank,
+        c.p[at],
+        v,
+        c.m[at],
+        split=c.split[at],
+        copies=c.copies[at],
+        folded=c.folded[at],
+    )
+    room = c.budget[at] - c.transient[at]
+    room = room - saved[at] * most * (held - one_chunk * v)
+    each = np.maximum(static[at] + saved[at] * one_chunk, 1.0)
+    return np.clip(np.floor(room / each), 0, v * most)
+
+
+@dataclass(frozen=True)
+class Relaxation:
+    """Second-tier answer for one candidate."""
+
+    bound: int
+    """Lower bound on the simulated step. [ns]"""
+    cuts: tuple[Linear, ...]
+    """Valid inequalities that gave the bound. [ns]"""
+
+
+def relax(
+    costs: StageCosts,
+    enough: int | None = None,
+    paths: ShapePaths | None = None,
+    *,
+    hopeless: int | None = None,
+) -> Relaxation:
+    """Bound one candidate by paths, minimised over every split.
+
+    Each path is linear in the layer counts. So the least value of a path over a
+    superset of the splits is a bound. The least value of the paths' mean is a bound,
+    too: light stages of one path are heavy stages of another. In addition
+    :func:`loaded_bound` uses that layers are whole. The largest bound counts.
+
+    Args:
+        costs: The inner problem.
+        enough: A bound above this rules the candidate out: stop there. [ns]
+        paths: Paths that the search has found already.
+        hopeless: A bound above this, by paths that take no graph, rules the
+            candidate out at once. [ns]
+
+    Returns:
+        The bound and the path inequalities, none where the bound is enough. [ns]
+    """
+    paths = paths or ShapePaths()
+    if hopeless is not None:
+        bound = max(path_bounds(costs, paths.of_work(costs), hopeless))
+        if bound > hopeless:
+            return Relaxation(bound, ())
+    learned = weighted_bound(costs, paths)
+    if enough is not None and learned > enough:
+        return Relaxation(learned, ())
+    known = paths.of(costs)
+    mean, loaded = path_bounds(costs, known, enough)
+    if enough is not None and mean > enough:
+        return Relaxation(mean, ())
+    lines = path_lines(costs, known.counts, known.p2p)
+    cases = cases_of(costs, paths).bound
+    return Relaxation(max(mean, loaded, learned, cases), lines.each())
+
+
+def path_bounds(
+    costs: StageCosts, paths: PathColumns, enough: int | None = None
+) -> tuple[int, int]:
+    """Bounds by the paths' mean and by the ranks that carry many layers.
+
+    Args:
+        costs: The inner problem.
+        paths: Families of one path through every rank.
+        enough: A mean above this makes the second bound needless. [ns]
+
+    Returns:
+        Both bounds; the second is 0 where it is not needed. [ns]
+    """
+    sums = paths.sums()
+    totals = path_lines(costs, sums.counts, sums.p2p)
+    mean = int((-(-least_values(costs, totals) // paths.pp)).max())
+    if enough is not None and mean > enough:
+        return mean, 0
+    lines = path_lines(costs, paths.counts, paths.p2p)
+    if costs.hosts:
+        whole, weight = weighted(costs, lines, paths.rank)
+        mean = max(mean, int((-(-least_values(costs, whole) // weight)).max()))
+    return mean, loaded_bound(costs, lines, paths.rank)

@@ -1,0 +1,95 @@
+"""Proof that a candidate cannot fit, over all ranks and moments at once."""
+
+from functools import lru_cache
+
+import numpy as np
+
+from planner.cost.meshes import Ints
+from planner.cost.reach import reach_of
+from planner.pipeline.memory_rows import MemoryRows, memory_rows
+from planner.pipeline.splits import stages_by_rank
+from planner.specs.table import StageCosts
+
+
+def cannot_fit(costs: StageCosts) -> bool:
+    """Prove that no split fits: the ranks' largest loads sum below the layers.
+
+    A rank's memory depends on the chunks of that rank alone. At each moment the
+    most layers are reached by filling the cheapest chunks first with the cheapest
+    kind. The least number over all moments bounds the rank. The ranks together must
+    hold every copy of the model.
+
+    Args:
+        costs: The inner problem.
+
+    Returns:
+        True only if nothing can fit.
+    """
+    loads = most_layers(costs)
+    return bool(loads.min() < 0 or loads.sum() < costs.held_layers)
+
+
+@lru_cache(maxsize=256)
+def most_layers(costs: StageCosts) -> Ints:
+    """Most layers that every rank can hold; -1 where not even the fewest fit.
+
+    Args:
+        costs: The inner problem.
+
+    Returns:
+        An upper bound, from one moment at a time. [1], shape (pp,)
+    """
+    each = memory_rows(costs)
+    ranks = np.concatenate([rows.rank for rows in each])
+    low = np.array(costs.fewest)[stages_by_rank(costs)][ranks]
+    prices = np.concatenate([rows.by_chunk(_cheapest(costs, rows)) for rows in each])
+    room = np.concatenate([_room(costs, rows) for rows in each])
+    most = np.full(costs.pp, costs.vpp * costs.most_layers)
+    np.minimum.at(most, ranks, _loads(costs, low, prices, room))
+    return most
+
+
+def _loads(costs: StageCosts, low: Ints, prices: Ints, room: Ints) -> Ints:
+    """Most layers of the rank of every row. [1], shape (rows,).
+
+    No bound where a layer may have negative memory: more such layers would make room.
+    """
+    room = room - (low * prices).sum(axis=1)
+    held = low.sum(axis=1) + _fill(prices, costs.most_layers - low, room)
+    free = (prices < 0).any(axis=1)
+    most = np.where(free, costs.vpp * costs.most_layers, held)
+    return np.where((room < 0) & ~free, -1, most)
+
+
+def _room(costs: StageCosts, rows: MemoryRows) -> Ints:
+    """Memory left for layers, beside the ends and the unit at work. [block]."""
+    room: Ints = rows.budget - rows.constants - _least_at_work(costs, rows)
+    return room
+
+
+def _cheapest(costs: StageCosts, rows: MemoryRows) -> Ints:
+    """Least of every term over the layers that can reach each stage. [block]."""
+    huge = np.iinfo(np.int64).max // 4
+    reaches = reach_of(costs).mask[:, :, None]
+    cheapest: Ints = np.where(reaches, rows.layers.min(axis=1), huge).min(axis=1)
+    return cheapest
+
+
+def _least_at_work(costs: StageCosts, rows: MemoryRows) -> Ints:
+    """Least memory of the unit at work: the end's, or a layer's. [block]."""
+    occupied = (np.array(costs.fewest) > 0)[rows.working].any(axis=1)
+    layer = np.where(occupied, rows.layers_at_work.min(), 0)
+    least: Ints = np.maximum(rows.end_at_work, layer)
+    return least
+
+
+def _fill(prices: Ints, places: Ints, room: Ints) -> Ints:
+    """Most layers within *room*, cheapest places first. [1]."""
+    order = np.argsort(prices, axis=1, kind="stable")
+    price = np.take_along_axis(prices, order, axis=1)
+    place = np.take_along_axis(places, order, axis=1)
+    spent = np.cumsum(price * place, axis=1) - price * place
+    taken = np.clip((room[:, None] - spent) // np.maximum(price, 1), 0, place)
+    taken = np.where(price == 0, place, taken)
+    layers: Ints = taken.sum(axis=1)
+    return layers

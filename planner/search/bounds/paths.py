@@ -1,0 +1,314 @@
+"""Paths through the ranks of a schedule, from which bounds are made."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from planner.pipeline.splits import (
+    Counts,
+    durations,
+    graph_of,
+    place_of,
+    splits_backward,
+    stage_vectors,
+)
+from planner.schedules.simulator import Path, rank_paths
+from planner.schedules.slots import Slots
+from planner.search.bounds.layer_kinds import kinds_per_stage
+from planner.search.bounds.pool_bounds import balanced_layers
+from planner.specs.layouts.layout import even_layers
+from planner.specs.table import StageCosts
+
+GRAIN = 1 << 14
+"""Multipliers of paths are rounded to this fraction of one. [1]"""
+MOST_BINDING = 200
+"""Paths that are kept of one shape, the latest. [1]"""
+MOST_SPLITS = 4
+"""Good splits that are kept of one shape, the latest. [1]"""
+MOST_MEANS = 40
+"""Weighted means that are kept of one shape, the latest. [1]"""
+
+
+@dataclass(frozen=True)
+class PathColumns:
+    """Families of one path through every rank of a shape, one after the other."""
+
+    counts: Counts
+    """Times that each slot is on the path. [1], shape (paths, slots)"""
+    p2p: Counts
+    """Transfers on the path. [1], shape (paths,)"""
+    pp: int
+    """Paths of a family: one per rank. [1]"""
+
+    @classmethod
+    def of(cls, families: Sequence[Sequence[Path]]) -> "PathColumns":
+        """Stack paths.
+
+        Args:
+            families: Lists of one path through every rank.
+
+        Returns:
+            The paths as columns.
+        """
+        flat = [path for family in families for path in family]
+        return cls(
+            np.array([path.counts for path in flat]),
+            np.array([path.p2p for path in flat]),
+            len(families[0]),
+        )
+
+    @property
+    def rank(self) -> Counts:
+        """Rank that each path goes through. [1], shape (paths,)."""
+        return np.arange(len(self.p2p)) % self.pp
+
+    def sums(self) -> "PathColumns":
+        """Sum of the paths of each family: their mean bounds the step, too."""
+        counts = self.counts.reshape(-1, self.pp, self.counts.shape[1]).sum(axis=1)
+        return PathColumns(counts, self.p2p.reshape(-1, self.pp).sum(axis=1), 1)
+
+
+class WeightedPath(NamedTuple):
+    """Weighted sum of paths of a shape: the weighted mean bounds the step, too."""
+
+    counts: Counts
+    """Sum of ``weight * counts``. [1], shape (slots,)"""
+    p2p: int
+    """Sum of ``weight * p2p``: transfers. [1]"""
+    weight: int
+    """Sum of the weights. [1]"""
+
+    @classmethod
+    def of(cls, paths: Sequence[Path], weights: Sequence[float]) -> "WeightedPath":
+        """Add paths up.
+
+        Args:
+            paths: Paths of one graph.
+            weights: Multiplier of each path, not negative. [1]
+
+        Returns:
+            Sum of the paths, with weights rounded to whole numbers.
+        """
+        whole = np.rint(np.array(weights) * GRAIN).astype(np.int64)
+        counts = whole @ np.array([path.counts for path in paths])
+        p2p = int(whole @ np.array([path.p2p for path in paths]))
+        return cls(counts, p2p, int(whole.sum()))
+
+
+Shape = tuple[object, ...]
+
+
+def shape_of(costs: StageCosts) -> Shape:
+    """Key of the operation graph of an inner problem.
+
+    Args:
+        costs: The inner problem.
+
+    Returns:
+        The key; problems with equal keys have equal paths.
+    """
+    return (
+        costs.schedule,
+        costs.pp,
+        costs.vpp,
+        costs.micro_batches,
+        costs.scatter_every,
+        costs.overlap_gather,
+        costs.overlap_scatter,
+    )
+
+
+class ShapePaths:
+    """Paths through every rank of a schedule's shape, found once per search.
+
+    There are three families. The first has all the work of the rank, from the first
+    forward to reach the rank to the last backward to leave. The second has the longest
+    path with equal stages and free transfers. The third has the longest path with the
+    durations of the shape's first candidate, transfers and collectives included. Any
+    path is a bound for every candidate of the shape.
+    """
+
+    def __init__(self) -> None:
+        self.known: dict[Shape, PathColumns] = {}
+        self.work: dict[tuple[object, ...], PathColumns] = {}
+        self.binding: dict[Shape, list[Path]] = {}
+        self.means: dict[Shape, list[WeightedPath]] = {}
+        self.best: dict[Shape, list[Counts]] = {}
+        self.taught: Counter[Shape] = Counter()
+
+    def of_work(self, costs: StageCosts) -> PathColumns:
+        """First family of paths, which takes no graph.
+
+        Args:
+            costs: The inner problem.
+
+        Returns:
+            One path through every rank.
+        """
+        key = (costs.schedule, costs.pp, costs.vpp, costs.micro_batches)
+        if key not in self.work:
+            self.work[key] = PathColumns.of([_work_family(costs)])
+        return self.work[key]
+
+    def of(self, costs: StageCosts) -> PathColumns:
+        """Paths of a candidate's operation graph.
+
+        Args:
+            costs: The inner problem.
+
+        Returns:
+            One path through every rank, by family.
+        """
+        key = shape_of(costs)
+        if key not in self.known:
+            self.known[key] = PathColumns.of(_families(costs))
+        return self.known[key]
+
+    def bound(self, costs: StageCosts) -> list[Path]:
+        """Paths on which bounds of other candidates of the shape rest.
+
+        Args:
+            costs: The inner problem.
+
+        Returns:
+            Paths that the search has found already.
+        """
+        return self.binding.get(shape_of(costs), [])
+
+    def splits(self, costs: StageCosts) -> list[Counts]:
+        """Good splits of other candidates of the shape and the menu's length.
+
+        Args:
+            costs: The inner problem.
+
+        Returns:
+            The latest splits. [1], each of shape (stages, kinds, menu)
+        """
+        known = self.best.get(shape_of(costs), [])
+        return [split for split in known if split.shape[2] == len(costs.menu)]
+
+    def keep_split(self, costs: StageCosts, split: Counts) -> None:
+        """Remember a good split of a candidate.
+
+        Args:
+            costs: The inner problem.
+            split: Layers by stage, kind and menu entry. [1]
+        """
+        key = shape_of(costs)
+        others = [s for s in self.best.get(key, []) if not np.array_equal(s, split)]
+        self.best[key] = [split, *others][:MOST_SPLITS]
+
+    def lessons(self, costs: StageCosts) -> int:
+        """Number of times that multipliers were found for the shape.
+
+        Args:
+            costs: The inner problem.
+
+        Returns:
+            A count that grows. [1]
+        """
+        return self.taught[shape_of(costs)]
+
+    def teach(
+        self, costs: StageCosts, paths: Sequence[Path], weights: Sequence[float]
+    ) -> None:
+        """Keep the paths that bound one candidate, for others of the shape.
+
+        Args:
+            costs: The inner problem.
+            paths: Paths of the candidate's graph.
+            weights: Multiplier of each path. [1]
+        """
+        key = shape_of(costs)
+        known = self.binding.get(key, [])
+        seen = {path.counts.tobytes() for path in known}
+        fresh = [path for path in paths if path.counts.tobytes() not in seen]
+        self.binding[key] = [*known, *fresh][-MOST_BINDING:]
+        if paths and (mean := WeightedPath.of(paths, weights)).weight > 0:
+            self.taught[key] += 1
+            self.means[key] = [mean, *self.means.get(key, [])][:MOST_MEANS]
+
+
+def _families(costs: StageCosts) -> list[list[Path]]:
+    """Find the three families of a shape."""
+    slots, graph = Slots(costs.pp, costs.vpp), graph_of(costs)
+    equal, split = [0] * slots.n_slots, int(splits_backward(costs))
+    for stage in range(slots.stages):
+        equal[slots.f(stage)], equal[slots.b(stage)] = 1, 2 - split
+        equal[slots.w(stage)] = split
+    x = durations(costs, stage_vectors(costs, even_counts(costs)))
+    return [
+        _work_family(costs),
+        rank_paths(graph, equal, 0),
+        rank_paths(graph, x, costs.p2p),
+    ]
+
+
+def _work_family(costs: StageCosts) -> list[Path]:
+    return [work_path(costs, rank) for rank in range(costs.pp)]
+
+
+def work_path(costs: StageCosts, rank: int) -> Path:
+    """Path that reaches a rank, stays for all its operations, and drains.
+
+    ``sum_{q<r} f_q,0 + m sum_j (f_r,j + b_r,j + w_r,j) + sum_{q<r} b_q,0 +
+    optimizer``. The rank's stream starts with the first micro-batch's chunk 0, and
+    ends with the backward of the last micro-batch's chunk 0. Where the backward is
+    split, the stream ends with a weight gradient, after which nothing drains. Of two
+    directions, the direction that reaches the rank first starts the stream.
+
+    Args:
+        costs: The inner problem.
+        rank: Pipeline rank. [1]
+
+    Returns:
+        A path of the operation graph.
+    """
+    slots = Slots(costs.pp, costs.vpp)
+    counts = np.zeros(slots.n_slots, dtype=np.int64)
+    split, place = splits_backward(costs), place_of(costs)
+    micros = place.micros(costs.micro_batches)
+    first = place.stage(rank, int(place.both_ways and 2 * rank >= costs.pp))
+    ahead = first % place.depth
+    for before in range(first - ahead, first):
+        counts[slots.f(before)], counts[slots.b(before)] = 1, 1 - split
+    for stage in place.of_rank(rank):
+        counts[[slots.f(stage), slots.b(stage)]] = micros
+        counts[slots.w(stage)] = micros * split
+    counts[slots.opt(rank)] = 1
+    return Path(counts, (2 - split) * ahead)
+
+
+def even_counts(costs: StageCosts, entry: int = 0) -> Counts:
+    """The even split with one menu entry everywhere; even in time on several pools.
+
+    Args:
+        costs: The inner problem.
+        entry: Index into the menu. [1]
+
+    Returns:
+        Layers by stage, kind and menu entry. [1]
+    """
+    layers = even_layers(costs.layer_count, costs.stages)
+    if costs.hosts:
+        layers = tuple(balanced_layers(costs))
+    one = np.zeros(len(costs.menu), dtype=np.int64)
+    one[entry] = 1
+    return kinds_per_stage(costs.runs, len(costs.layers), layers)[:, :, None] * one
+
+
+def in_class(costs: StageCosts, counts: Counts) -> bool:
+    """Tell if a split lies in the declared class of layer counts.
+
+    Args:
+        costs: The inner problem.
+        counts: Layers by stage, kind and menu entry. [1]
+
+    Returns:
+        True if every stage has between the fewest and the most layers.
+    """
+    layers = counts.sum(axis=(1, 2))
+    return bool((layers >= costs.fewest).all() and (layers <= costs.most_layers).all())

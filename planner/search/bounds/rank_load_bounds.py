@@ -1,0 +1,152 @@
+"""Bounds by the layers that a rank carries: a whole number, within its memory."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from planner.cost.meshes import Ints
+from planner.pipeline.linear import Lines, path_lines
+from planner.pipeline.splits import stages_by_rank
+from planner.schedules.slots import Slots
+from planner.search.bounds.least import least_values
+from planner.search.bounds.memory_bounds import most_layers
+from planner.search.bounds.paths import ShapePaths, shape_of
+from planner.search.bounds.worst import SAFE, worst_step
+from planner.specs.table import StageCosts
+
+
+def loaded_bound(costs: StageCosts, lines: Lines, ranks: Ints) -> int:
+    """Bound by the ranks that must carry many layers.
+
+    Rank r has ``c_r`` places for layers, by the class and by its memory. With L the
+    layers of every copy of the model, ``sum c - L`` places stay empty. Consider the
+    ranks with ``c_r >= h``. Such a rank with fewer than h layers leaves at least
+    ``c_r - h + 1`` places empty. Let k be how many of the smallest of these numbers
+    add up to no more than the empty places. So at most k of the ranks have fewer than
+    h layers. Price each path through these ranks with at least h layers on its rank.
+    All but k of the prices hold, so the (k+1)-th largest is a bound, for every h.
+
+    Args:
+        costs: The inner problem.
+        lines: Paths, as many through every rank.
+        ranks: Rank that each path goes through. [1], shape (lines,)
+
+    Returns:
+        The best of these bounds. [ns]
+    """
+    caps = most_layers(costs)
+    empty = int(caps.sum()) - costs.held_layers
+    bound = int(least_values(costs, lines).max())
+    for load in range(-(-costs.held_layers // costs.pp), int(caps.max()) + 1):
+        able = caps >= load
+        spare = np.cumsum(np.sort(caps[able] - load + 1))
+        lighter = int(np.searchsorted(spare, empty, side="right"))
+        if lighter >= len(spare):
+            continue
+        values = least_values(costs, lines, ranks=ranks, load=load)
+        by_rank = np.sort(values.reshape(-1, costs.pp).max(axis=0)[able])
+        bound = max(bound, int(by_rank[-1 - lighter]))
+    return bound
+
+
+def weighted_bound(costs: StageCosts, paths: ShapePaths) -> int:
+    """Bound by the multipliers that other candidates of the shape have found.
+
+    A mean of paths at any weights is at most the step, whatever the costs.
+
+    Args:
+        costs: The inner problem.
+        paths: Paths and multipliers that the search knows of the shape.
+
+    Returns:
+        The best of these bounds; 0 without any. [ns]
+    """
+    lines, weights = _means(costs, paths)
+    if not len(weights):
+        return 0
+    return int((-(-least_values(costs, lines) // weights)).max())
+
+
+def _means(costs: StageCosts, paths: ShapePaths) -> tuple[Lines, Ints]:
+    """The weighted paths of a shape as lines, and their weights.
+
+    Leaves out paths whose sums might overflow 64 bits: a step of days, at fine weights.
+    """
+    most = SAFE // worst_step(costs)
+    known = paths.means.get(shape_of(costs), [])
+    means = [mean for mean in known if mean.weight <= most]
+    slots = Slots(costs.pp, costs.vpp).n_slots
+    counts = np.array([mean.counts for mean in means], dtype=np.int64)
+    p2p = np.array([mean.p2p for mean in means], dtype=np.int64)
+    lines = path_lines(costs, counts.reshape(-1, slots), p2p)
+    return lines, np.array([mean.weight for mean in means], dtype=np.int64)
+
+
+def last_loaded(costs: StageCosts, low: Ints, high: Ints) -> tuple[Ints, Ints, Ints]:
+    """Boxes of loads by the last rank with at least the mean load, rounded up.
+
+    Some rank carries the mean or more. In each box a given rank is the last such rank:
+    every rank after it carries less. Together the boxes hold every split within the
+    given bounds on the loads.
+
+    Args:
+        costs: The inner problem.
+        low: Fewest layers of every rank. [1], shape (pp,)
+        high: Most layers of every rank. [1], shape (pp,)
+
+    Returns:
+        Last rank of each box, with fewest and most layers of every rank. Boxes are
+        left out whose loads cannot add up to the model. [1]
+    """
+    mean = -(-costs.held_layers // costs.pp)
+    ranks = np.arange(costs.pp)
+    last = ranks[:, None]
+    fewest = np.where(ranks == last, np.maximum(low, mean), low)
+    most = np.where(ranks > last, np.minimum(high, mean - 1), high)
+    holds = (fewest <= most).all(axis=1)
+    holds &= fewest.sum(axis=1) <= costs.held_layers
+    holds &= most.sum(axis=1) >= costs.held_layers
+    return ranks[holds], fewest[holds], most[holds]
+
+
+class Cases(NamedTuple):
+    """The boxes of :func:`last_loaded`, and a bound on each by known multipliers."""
+
+    low: Ints
+    """Fewest layers of every rank. [1], shape (boxes, pp)"""
+    high: Ints
+    """Most layers of every rank. [1], shape (boxes, pp)"""
+    bounds: Ints
+    """Lower bound on the step in each box. [ns], shape (boxes,)"""
+
+    @property
+    def bound(self) -> int:
+        """Lower bound on every split that fits; 0 without boxes. [ns]."""
+        return int(self.bounds.min()) if len(self.bounds) else 0
+
+
+def cases_of(costs: StageCosts, paths: ShapePaths) -> Cases:
+    """Bound the splits by cases, with multipliers that others of the shape found.
+
+    Args:
+        costs: The inner problem.
+        paths: Paths and multipliers that the search knows of the shape.
+
+    Returns:
+        Boxes of loads that hold every split that fits.
+    """
+    lines, weights = _means(costs, paths)
+    low = np.array(costs.fewest)[stages_by_rank(costs)].sum(axis=1)
+    last, fewest, most = last_loaded(costs, low, most_layers(costs))
+    if not len(weights) or not len(last):
+        return Cases(fewest, most, np.zeros(len(last), dtype=np.int64))
+    of_line = np.tile(np.arange(len(weights)), len(last))
+    values = least_values(
+        costs,
+        Lines(lines.constants[of_line], lines.factors[of_line]),
+        ranks=np.repeat(last, len(weights)),
+        load=-(-costs.held_layers // costs.pp),
+        caps=np.repeat(most, len(weights), axis=0),
+    )
+    bounds = -(-values // weights[of_line])
+    return Cases(fewest, most, bounds.reshape(len(last), -1).max(axis=1))

@@ -1,0 +1,1 @@
+"""Exact answers for one candidate: linear programs and CP-SAT."""

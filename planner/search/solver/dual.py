@@ -1,0 +1,188 @@
+"""Path bounds with the best weights, and the paths that give them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.pipeline.duration_lines import DurationLines, Points
+from planner.pipeline.linear import Linear, path_lines
+from planner.pipeline.splits import graph_of
+from planner.schedules.levels import critical_paths
+from planner.schedules.simulator import Path
+from planner.search.bounds.bounds import Relaxation
+from planner.search.bounds.paths import ShapePaths
+from planner.search.solver.program import LayerProgram, Loads, Solution
+from planner.search.stop import Stop
+from planner.specs.table import StageCosts
+
+ROUNDS = 40
+"""Most programs solved for one box of loads. [1]"""
+CLOSE = 5e-4
+"""Relative gap between program and simulator at which rounds end. [1]"""
+STALLED, GAIN, AHEAD = 8, 5e-4, 3
+"""Rounds end when ``STALLED`` of them gain less than the share ``GAIN``. They also end
+when ``AHEAD`` gains more of that size would not reach the known bound. [1]"""
+SHARES = (1.0, 0.6, 0.3, 0.1)
+"""Points that give paths: shares of the way from best point to optimum. [1]
+
+An optimum of few paths lies in a corner, far from good splits. The critical paths of
+points on the way to the optimum cut off more.
+"""
+
+
+class Cuts:
+    """Paths of one candidate, as linear functions of the layer counts."""
+
+    def __init__(self, costs: StageCosts, stop: Stop | None = None) -> None:
+        self.costs, self.stop = costs, stop or Stop()
+        self.lines: list[Linear] = []
+        self.paths: list[Path] = []
+        self.binding: set[int] = set()
+        self.durations = DurationLines.of(costs)
+
+    def add(self, paths: list[Path]) -> list[Linear]:
+        """Add paths.
+
+        Args:
+            paths: Any paths of the operation graph.
+
+        Returns:
+            Linear function of each added path. [ns]
+        """
+        counts = np.array([path.counts for path in paths])
+        p2p = np.array([path.p2p for path in paths])
+        lines = path_lines(self.costs, counts, p2p).each()
+        self.lines += lines
+        self.paths += paths
+        return list(lines)
+
+    def active(self) -> list[int]:
+        """Paths to begin a program with: all that were ever binding, or all. [1]."""
+        return sorted(self.binding) or list(range(len(self.lines)))
+
+
+class Descent:
+    """Solves one program, adds the paths that it lacks, and solves it again."""
+
+    def __init__(self, cuts: Cuts, loads: Loads | None = None, price: int = 0) -> None:
+        self.cuts, self.price = cuts, price
+        self.program = LayerProgram(cuts.costs, loads)
+        self.rows = cuts.active()
+        for index in self.rows:
+            self.program.add(cuts.lines[index])
+        self.program.price(max(price, 1))
+        self.centre: Points | None = None
+        self.least = float("inf")
+        self.solution: Solution | None = None
+        self.weights: list[float] = []
+
+    def run(self, enough: int | None, known: int = 0) -> int:
+        """Raise the bound until it is tight, or enough.
+
+        Args:
+            enough: A bound above this rules the box out: stop there. [ns]
+            known: A bound that is known already: stop where no program can improve
+                the bound. [ns]
+
+        Returns:
+            A bound on every split in the box; 0 where the solver gave up. [ns]
+        """
+        bound, steps = 0, [0.0] * STALLED
+        for _ in range(ROUNDS):
+            solved = None if self.cuts.stop.reached else self.program.solve()
+            if solved is None:
+                break
+            self.solution = solved
+            self.weights = self.program.weights()
+            bound = max(bound, self.program.exact_bound())
+            steps = [*steps[1:], solved.step]
+            gain = steps[-1] - steps[0]
+            stalls = gain <= steps[0] * GAIN or steps[-1] + AHEAD * gain < known
+            if stalls or (enough is not None and bound > enough):
+                break
+            paths = self._paths(solved)
+            if self.least <= max(known, solved.step * (1 + CLOSE)):
+                break
+            self._add(paths)
+        self._note_binding()
+        return bound
+
+    def _paths(self, solved: Solution) -> list[Path]:
+        """Critical paths between the optimum and the best point so far.
+
+        Both keep to the rows, so every point between them does, too. The program is
+        solved when the optimum is no better than the best of these points.
+        """
+        costs = self.cuts.costs
+        centre = solved.counts if self.centre is None else self.centre
+        shares = np.array(SHARES)[:, None, None, None]
+        points = shares * solved.counts + (1 - shares) * centre
+        x = self.cuts.durations.at(points)
+        steps, paths = critical_paths(graph_of(costs), x, costs.p2p)
+        best = int(steps.argmin())
+        if steps[best] < self.least:
+            self.least, self.centre = float(steps[best]), points[best]
+        return paths
+
+    def _add(self, paths: list[Path]) -> None:
+        first = len(self.cuts.lines)
+        for line in self.cuts.add(paths):
+            self.program.add(line)
+        self.rows += range(first, first + len(paths))
+
+    def _note_binding(self) -> None:
+        """Remember the paths that the last program rests on."""
+        pairs = zip(self.rows, self.weights, strict=False)
+        self.cuts.binding |= {row for row, weight in pairs if weight > 0}
+
+    def multipliers(self) -> tuple[list[Path], list[float]]:
+        """The paths that the last program rests on, and their weights."""
+        pairs = zip(self.rows, self.weights, strict=False)
+        chosen = [(self.cuts.paths[row], weight) for row, weight in pairs if weight > 0]
+        return [path for path, _ in chosen], [weight for _, weight in chosen]
+
+
+@dataclass(frozen=True)
+class Tightened:
+    """Result of the program of one candidate."""
+
+    bound: int
+    """Lower bound on the simulated step. [ns]"""
+    cuts: tuple[Linear, ...]
+    """Paths that the bound rests on. [ns]"""
+    pool: Cuts
+    """All paths of the candidate."""
+    centre: Points | None
+    """Best point met, of fractional layers. [1], shape (stages, kinds, menu)"""
+
+
+def tighten(
+    costs: StageCosts,
+    relaxed: Relaxation,
+    enough: int | None = None,
+    shapes: ShapePaths | None = None,
+    stop: Stop | None = None,
+) -> Tightened:
+    """Improve a path bound by choosing the weights and finding more paths.
+
+    Args:
+        costs: The inner problem.
+        relaxed: The bound known so far.
+        enough: A bound above this rules the candidate out: stop there. [ns]
+        shapes: Paths that the search knows of the shape; found paths are added.
+        stop: Ends the work early. [-]
+
+    Returns:
+        A bound at least as large, and the paths that matter.
+    """
+    shapes = shapes or ShapePaths()
+    cuts, known = Cuts(costs, stop), shapes.of(costs)
+    pairs = zip(known.counts, known.p2p.tolist(), strict=True)
+    cuts.add([*(Path(*pair) for pair in pairs), *shapes.bound(costs)])
+    descent = Descent(cuts, price=relaxed.bound)
+    bound = max(relaxed.bound, descent.run(enough, relaxed.bound))
+    active = cuts.active()
+    if descent.solution is not None:
+        shapes.teach(costs, *descent.multipliers())
+    lines = tuple(cuts.lines[index] for index in active)
+    return Tightened(bound, lines, cuts, descent.centre)

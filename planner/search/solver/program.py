@@ -1,0 +1,249 @@
+"""The linear program of a candidate: fractional layers, paths, memory and loads.
+
+The program's multipliers are rounded to integers, and the Lagrangian is minimised over
+whole layers. So no bound rests on floating point.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.cost.meshes import Ints
+from planner.cost.reach import reach_of
+from planner.pipeline.linear import Linear, Lines
+from planner.pipeline.splits import stages_by_rank
+from planner.search.bounds.least import least_values
+from planner.search.bounds.memory_bounds import most_layers
+from planner.search.bounds.memory_rows import memory_lines
+from planner.specs.table import StageCosts
+
+if TYPE_CHECKING:
+    from ortools.linear_solver import pywraplp
+
+GRAINS = (1 << 20, 1 << 14)
+"""Multipliers are rounded to one of these fractions of one. [1]"""
+PARAMETERS = "use_dual_simplex:1 use_preprocessing:0"
+"""A row more leaves the last basis dual feasible: start from there. [text]"""
+SAFE = 2.0**62
+"""Largest sum that 64-bit integers hold with room to spare. [1]"""
+PENALTY = 8.0
+"""Penalty, in steps, to exceed the memory by its size, or a load by a layer. [1]"""
+
+
+@dataclass(frozen=True)
+class Loads:
+    """Fewest and most layers of every rank: a box around some of the splits."""
+
+    low: Ints
+    """Fewest layers. [1], shape (pp,)"""
+    high: Ints
+    """Most layers. [1], shape (pp,)"""
+
+    @classmethod
+    def of(cls, costs: StageCosts) -> "Loads":
+        """The box that holds every split that fits.
+
+        Args:
+            costs: The inner problem.
+
+        Returns:
+            Fewest and most layers of every rank.
+        """
+        low = np.array(costs.fewest)[stages_by_rank(costs)].sum(axis=1)
+        return cls(low, most_layers(costs))
+
+    def holds(self, layers: int) -> bool:
+        """Tell if loads within the box can add up to the model.
+
+        Args:
+            layers: Layers on all ranks together. [1]
+
+        Returns:
+            False only where no split lies in the box.
+        """
+        ordered = bool((self.low <= self.high).all())
+        return ordered and int(self.low.sum()) <= layers <= int(self.high.sum())
+
+
+class Solution(NamedTuple):
+    """Optimum of the program."""
+
+    step: float
+    """The least step, penalties included. [ns]"""
+    counts: npt.NDArray[np.float64]
+    """Fractional layers. [1], shape (stages, kinds, menu)"""
+
+
+class _Row(NamedTuple):
+    """A row of the program, which the solver has as ``unit * line``."""
+
+    line: Linear
+    row: "pywraplp.Constraint"
+    unit: float
+
+
+class LayerProgram:
+    """min T over fractional counts: paths, memory, loads and the balanced class.
+
+    Memory and loads may be exceeded at a penalty, which no split that fits pays. So
+    the program always has a solution, and the multipliers are bounded.
+    """
+
+    def __init__(self, costs: StageCosts, loads: Loads | None = None) -> None:
+        # Few jobs need the solver, which takes long to import.
+        from ortools.linear_solver import pywraplp  # noqa: PLC0415
+
+        self.costs, self.loads = costs, loads or Loads.of(costs)
+        self.solver = pywraplp.Solver.CreateSolver("GLOP")
+        self.solver.SetSolverSpecificParametersAsString(PARAMETERS)
+        self.shape = (costs.stages, len(costs.layers), len(costs.menu))
+        inf = self.solver.infinity()
+        self.step = self.solver.NumVar(0, inf, "T")
+        self.over = [self.solver.NumVar(0, inf, name) for name in ("memory", "load")]
+        most = costs.most_layers * reach_of(costs).mask[:, :, None]
+        # of one kind under one entry a stage's fewest are the variable's own
+        alone = self.shape[1:] == (1, 1)
+        least = [fewest if alone else 0 for fewest in costs.fewest]
+        each = len(costs.layers) * len(costs.menu)
+        limits = np.broadcast_to(most, self.shape).ravel().tolist()
+        self.counts = [
+            self.solver.NumVar(float(low), float(high), "")
+            for low, high in zip(np.repeat(least, each).tolist(), limits, strict=True)
+        ]
+        self.cuts: list[_Row] = []
+        self.rooms: list[_Row] = []
+        self._totals()
+        self._memory()
+        self._loads()
+        self.solver.Minimize(self.step)
+
+    def _totals(self) -> None:
+        """Every kind's layers are placed; stages stay within the class."""
+        costs = self.costs
+        for kind, total in enumerate(reach_of(costs).totals.tolist()):
+            chosen = np.zeros(self.shape)
+            chosen[:, kind] = 1.0
+            self._add_row(chosen, float(total), float(total))
+        alone = self.shape[1:] == (1, 1)
+        for stage in range(0 if alone else costs.stages):
+            chosen = np.zeros(self.shape)
+            chosen[stage] = 1.0
+            self._add_row(chosen, costs.fewest_layers(stage), costs.most_layers)
+
+    def _add_row(
+        self, factors: npt.NDArray[Any], low: float, high: float
+    ) -> "pywraplp.Constraint":
+        """Add a row, setting what is not zero alone."""
+        row = self.solver.Constraint(low, high)
+        flat = factors.ravel()
+        at = np.flatnonzero(flat)
+        for index, value in zip(at.tolist(), flat[at].tolist(), strict=True):
+            row.SetCoefficient(self.counts[index], value)
+        return row
+
+    def _memory(self) -> None:
+        """Memory of the moments that can decide, without layers' transients."""
+        for line in memory_lines(self.costs):
+            self._add_room(line, 1e-6, 0)
+
+    def _loads(self) -> None:
+        """Limits on the ranks' loads that the class does not already imply."""
+        costs = self.costs
+        free = costs.vpp * costs.most_layers
+        fewest = np.array(costs.fewest)[stages_by_rank(costs)].sum(axis=1)
+        for rank, stages in enumerate(stages_by_rank(costs)):
+            chosen = np.zeros(self.shape, dtype=np.int64)
+            chosen[stages] = 1
+            low, high = int(self.loads.low[rank]), int(self.loads.high[rank])
+            if high < free:
+                self._add_room(Linear(-high, chosen), 1.0, 1)
+            if low > fewest[rank]:
+                self._add_room(Linear(low, -chosen), 1.0, 1)
+
+    def _add_room(self, line: Linear, unit: float, over: int) -> None:
+        """Add ``line <= 0``, which may be exceeded at a penalty."""
+        inf = self.solver.infinity()
+        row = self._add_row(line.factors * unit, -inf, -line.constant * unit)
+        whole = max(self.costs.budget * unit, 1.0) if over == 0 else 1.0
+        row.SetCoefficient(self.over[over], -whole)
+        self.rooms.append(_Row(line, row, unit))
+
+    def price(self, step: int) -> None:
+        """Set the penalty for exceeding memory and loads.
+
+        Args:
+            step: About the step of a good split. [ns]
+        """
+        for over in self.over:
+            self.solver.Objective().SetCoefficient(over, PENALTY * step * 1e-3)
+
+    def add(self, cut: Linear) -> None:
+        """Add T >= cut.
+
+        Args:
+            cut: Length of a path. [ns]
+        """
+        unit = 1e-6
+        row = self._add_row(
+            cut.factors * unit, -self.solver.infinity(), -cut.constant * unit
+        )
+        row.SetCoefficient(self.step, -1e3 * unit)
+        self.cuts.append(_Row(cut, row, unit))
+
+    def solve(self) -> Solution | None:
+        """Solve the program.
+
+        Returns:
+            Optimum, or None where the solver gave up.
+        """
+        if self.solver.Solve() != self.solver.OPTIMAL:
+            return None
+        values = np.array([count.solution_value() for count in self.counts])
+        whole = self.solver.Objective().Value() * 1e3
+        return Solution(whole, np.maximum(values, 0.0).reshape(self.shape))
+
+    def weights(self) -> list[float]:
+        """Multipliers of the cuts, after ``solve``; they add up to about one. [1]."""
+        return [max(0.0, -row.dual_value() * 1e3 * unit) for _, row, unit in self.cuts]
+
+    def exact_bound(self) -> int:
+        """The Lagrangian at the rounded multipliers, minimised over whole layers.
+
+        Take weights w >= 0 of the paths and m >= 0 of the other rows. The other rows
+        have ``line <= 0`` at every split that fits and lies in the box of loads. At
+        such a split ``sum w path + sum m line`` is at most ``sum w`` times the step.
+        The result is 0, which claims nothing, where the sums would overflow 64 bits.
+
+        Returns:
+            A bound on the step. [ns]
+        """
+        return next((b for grain in GRAINS if (b := self._exact(grain))), 0)
+
+    def _exact(self, grain: int) -> int:
+        """Bound with multipliers rounded to 1 / grain; 0 where it overflows. [ns]."""
+        rows = [*self.cuts, *self.rooms]
+        rounded = [
+            round(-row.dual_value() * 1e3 * unit * grain) for _, row, unit in rows
+        ]
+        whole: int = sum(w for w in rounded[: len(self.cuts)] if w > 0)
+        pairs = [
+            (w, line) for w, (line, *_) in zip(rounded, rows, strict=True) if w > 0
+        ]
+        if not whole or self._largest(pairs) > SAFE:
+            return 0
+        total = Linear(
+            sum(w * line.constant for w, line in pairs),
+            np.sum([w * line.factors for w, line in pairs], axis=0),
+        )
+        (least,) = least_values(self.costs, Lines.of(total)).tolist()
+        return -(-int(least) // whole)
+
+    def _largest(self, pairs: list[tuple[int, Linear]]) -> float:
+        """Upper bound on sums of the Lagrangian's terms, in floating point. [1]."""
+        layers = self.costs.layer_count
+        return sum(
+            w * (abs(line.constant) + layers * float(np.abs(line.factors).max()))
+            for w, line in pairs
+        )

@@ -1,0 +1,1 @@
+"""The declared space: candidates as columns, and rules that remove."""

@@ -1,0 +1,130 @@
+"""Meshes of a space, packed, and the candidates on a part of the meshes at a time."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields, replace
+from itertools import islice
+
+import numpy as np
+
+from planner.cost.meshes import Meshes, Rows
+from planner.cost.pricing import Pricing
+from planner.estimate.host_bound import leaves_the_gpus
+from planner.search.space.blocks import CHOSEN, block_rows
+from planner.search.space.declared import Space
+from planner.search.space.host_memory_limit import hosts_hold
+from planner.search.space.schedules import (
+    NO_RECOMPUTE,
+    Chunks,
+    menu_rows,
+    schedule_rows,
+)
+from planner.search.space.switches import of_the_variant
+from planner.search.space.writable import written
+from planner.search.stop import Stop
+from planner.specs.layouts.recompute import BLOCK_KINDS
+
+AT_ONCE = 8192
+"""Meshes that are listed between two looks at the limits. [1]"""
+
+
+def packed(rows: Iterable[tuple[int, ...]], stop: Stop) -> Rows:
+    """Pack meshes as they are listed, in a twelfth of the tuples' memory.
+
+    Args:
+        rows: Meshes, one by one. [1]
+        stop: Ends the work. [-]
+
+    Returns:
+        Meshes. [1], shape (meshes, fields)
+
+    Raises:
+        StoppedError: A limit is reached.
+    """
+    width, left = len(fields(Meshes)), iter(rows)
+    parts = [np.zeros((0, width), dtype=np.int32)]
+    while some := list(islice(left, AT_ONCE)):
+        parts.append(np.array(some, dtype=np.int32).reshape(-1, width))
+        stop.check()
+    return np.concatenate(parts)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Meshes of a space, with all that decides the candidates on each mesh."""
+
+    workload: Pricing
+    rows: Rows
+    menu: tuple[str, ...]
+    """Recompute kinds that are searched. [text]"""
+    chunks: Chunks
+    """Chunks above one that a rank may have in the space. [1]"""
+    hostings: tuple[tuple[int, ...], ...] = ()
+    """Pipeline ranks on each of several pools, by mesh. [1]"""
+    has_blocks: bool = True
+    """True where a plan may recompute the first layers of every stage."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def slices(self, size: int) -> Iterator[slice]:
+        """Cut the meshes into parts.
+
+        Args:
+            size: Meshes in a part. [1]
+
+        Yields:
+            Parts in order; a single empty part where there is no mesh.
+        """
+        for start in range(0, max(len(self), 1), size):
+            yield slice(start, start + size)
+
+    def only(self, some: slice) -> "Listing":
+        """Keep some meshes.
+
+        Args:
+            some: A part of the meshes.
+
+        Returns:
+            Listing of these meshes alone, copied.
+        """
+        rows, hostings = self.rows[some].copy(), self.hostings[some]
+        return replace(self, rows=rows, hostings=hostings)
+
+    def part(self, some: slice, removed: Counter[str]) -> Space:
+        """List the candidates on some meshes.
+
+        Args:
+            some: A part of the meshes.
+            removed: Counts by rule, to which the counts of the rules here are added.
+
+        Returns:
+            Candidates on those meshes alone.
+        """
+        workload, menu = self.workload, self.menu
+        full = workload.search.space == "full"
+        meshes = Meshes.from_rows(self.rows[some])
+        tied = workload.framework.limits.recompute_scope == "plan" or len(menu) == 1
+        rows = schedule_rows(workload, meshes, removed, full=full, chunks=self.chunks)
+        found = [menu_rows(workload, rows, menu, removed, tied=tied)]
+        if self.has_blocks:
+            found.append(block_rows(workload, meshes, rows, removed))
+        columns = zip(*((*each, entry) for each, entry in found), strict=True)
+        mesh, vpp, schedules, entry = map(np.concatenate, columns)
+        more = BLOCK_KINDS if (entry < CHOSEN).any() else ()
+        space = Space(
+            meshes=meshes,
+            mesh=mesh,
+            vpp=vpp,
+            schedules=schedules,
+            menu=entry,
+            recompute=tuple(dict.fromkeys((*menu, *more))) or (NO_RECOMPUTE,),
+            removed={},
+            hostings=self.hostings[some],
+        )
+        space = space.take(np.flatnonzero(of_the_variant(workload, space)))
+        if len(space) and workload.framework.writers:
+            space = space.take(written(workload, space, removed))
+        if len(space) and leaves_the_gpus(workload):
+            space = space.take(hosts_hold(workload, space, removed))
+        return space

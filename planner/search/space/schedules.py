@@ -1,0 +1,231 @@
+"""Schedules of every mesh of a space, and the chunks that each may have."""
+
+from collections import Counter
+from typing import NamedTuple
+
+import numpy as np
+
+from planner.cost.meshes import Ints, Meshes
+from planner.cost.pricing import Pricing
+from planner.cost.reach import Mask
+from planner.cost.time.transfers import scatter_every
+from planner.cost.workload import Workload
+from planner.schedules.fold import folds
+from planner.schedules.order import MOST_OPERATIONS, SPLIT, operation_count
+from planner.schedules.placement import V_SHAPED
+
+NO_RECOMPUTE = "none"
+"""Kind under which a layer keeps everything for its backward. [text]"""
+SEARCHED = ("1f1b", "interleaved", "gpipe", *SPLIT)
+"""Schedules that a space may hold, in the order of the tie-break. [text]"""
+PLAIN, CHUNKED, AT_ONCE = range(3)
+ON_REQUEST = SEARCHED[AT_ONCE:]
+"""Schedules of the full space, and of others where the user names them. [text]"""
+SPLITS = np.array([name in SPLIT for name in SEARCHED])
+"""True for schedules whose backward is two operations. [bool]"""
+FOLDS = np.array([name in V_SHAPED for name in SEARCHED])
+"""True for schedules whose chunks lie in a V. [bool]"""
+COPIES = np.array([1 + (name == "dualpipe") for name in SEARCHED])
+"""Copies of the model that the ranks hold, by schedule. [1]"""
+
+
+class Rows(NamedTuple):
+    """Meshes, each as often as it has schedules and chunks."""
+
+    mesh: Ints
+    """Index of the mesh. [1], shape (rows,)"""
+    vpp: Ints
+    """Chunks per rank. [1], shape (rows,)"""
+    schedule: Ints
+    """Entry of ``SEARCHED``. [1], shape (rows,)"""
+
+    def take(self, rows: Ints) -> "Rows":
+        """Keep some rows.
+
+        Args:
+            rows: Indices. [1]
+
+        Returns:
+            The kept rows.
+        """
+        return Rows(self.mesh[rows], self.vpp[rows], self.schedule[rows])
+
+
+Chunks = dict[int, list[int]]
+"""Numbers of chunks above one that a rank may have, by pipeline ranks. [1]"""
+
+
+def schedule_rows(
+    workload: Pricing,
+    meshes: Meshes,
+    removed: Counter[str],
+    *,
+    full: bool,
+    chunks: Chunks | None = None,
+) -> Rows:
+    """1F1B on every mesh, interleaving with all chunks, the others on request.
+
+    The full space has every schedule that the framework runs. Other spaces have the
+    schedules of ``ON_REQUEST`` that the user names. Each is on the meshes where the
+    schedule exists and differs from 1F1B. GPipe holds all micro-batches at once and
+    computes as long as 1F1B. So GPipe gains only the transfers that 1F1B waits for.
+
+    Args:
+        workload: The job.
+        meshes: Meshes of the space.
+        removed: Counts by rule, to which the counts of the rules here are added.
+        full: True for the full space.
+        chunks: Result of :func:`chunk_counts`, where already counted.
+
+    Returns:
+        One row for each mesh, schedule and number of chunks, in mesh order.
+    """
+    search = workload.search
+    plain = search.allows_text("schedule", "1f1b") and search.allows("vpp", 1)
+    removed["limit:vpp or schedule"] += len(meshes) * (1 - plain)
+    if chunks is None:
+        chunks = chunk_counts(workload, meshes.pp, removed, full=full)
+    whole = _interleaves(workload, meshes)
+    others = [_on_request(workload, meshes, name, full=full) for name in ON_REQUEST]
+    lists = [
+        [(1, PLAIN)] * plain
+        + [pair for there in others for pair in there[at]]
+        + [(v, CHUNKED) for v in chunks[pp] if whole[at]]
+        for at, pp in enumerate(meshes.pp.tolist())
+    ]
+    rows = np.repeat(np.arange(len(meshes)), [len(each) for each in lists])
+    flat = np.array([row for each in lists for row in each], dtype=np.int64)
+    found = Rows(rows, *flat.reshape(-1, 2).T)
+    short = np.flatnonzero(_simulated(workload, meshes, found))
+    rule = "a step too long to simulate, in which nothing repeats"
+    removed[rule] += len(rows) - len(short)
+    return found.take(short) if len(short) < len(rows) else found
+
+
+def _simulated(workload: Pricing, meshes: Meshes, rows: Rows) -> Mask:
+    """True where a step is short, or has a short step that stands for it."""
+    pp, m = meshes.pp[rows.mesh], meshes.micro_batches[rows.mesh]
+    short: Mask = operation_count(pp, rows.vpp, m) <= MOST_OPERATIONS
+    every = scatter_every(workload, meshes)[rows.mesh]
+    for row in np.flatnonzero(~short).tolist():
+        name, groups = SEARCHED[rows.schedule[row]], int(every[row])
+        shape = (name, int(pp[row]), int(rows.vpp[row]), int(m[row]))
+        short[row] = folds(*shape, groups if groups < m[row] else None)
+    return short
+
+
+def menu_rows(
+    workload: Workload,
+    rows: Rows,
+    menu: tuple[str, ...],
+    removed: Counter[str],
+    *,
+    tied: bool,
+) -> tuple[Rows, Ints]:
+    """Every schedule with every recompute kind that it may run with.
+
+    Args:
+        workload: The job.
+        rows: Schedules of the meshes.
+        menu: Recompute kinds. [text]
+        removed: Counts by rule, to which the count of the rule here is added.
+        tied: All layers share one kind; else each layer chooses.
+
+    Returns:
+        Rows, each as often as it has entries; and the entry of the menu, -1 where
+        layers choose. [1], shape (candidates,)
+    """
+    entries = np.arange(len(menu)) if tied else np.array([-1])
+    each = np.repeat(np.arange(len(rows.mesh)), len(entries))
+    entry = np.tile(entries, len(rows.mesh))
+    if workload.framework.limits.recomputes_split:
+        return rows.take(each), entry
+    bare = menu.index(NO_RECOMPUTE) if NO_RECOMPUTE in menu else len(menu)
+    split = SPLITS[rows.schedule[each]]
+    entry = np.where(split & (entry < 0), bare, entry)
+    kept = ~split | ((entry == bare) & (bare < len(menu)))
+    rule = "recompute where the backward is split"
+    removed[rule] += int(len(kept) - kept.sum())
+    return rows.take(each[kept]), entry[kept]
+
+
+def _interleaves(workload: Workload, meshes: Meshes) -> list[bool]:
+    """True where interleaving is allowed and micro-batches come in groups of pp."""
+    legal = (meshes.pp > 1) & (meshes.micro_batches % meshes.pp == 0)
+    legal &= "interleaved" in workload.framework.limits.schedules
+    legal &= workload.search.allows_text("schedule", "interleaved")
+    return [bool(one) for one in legal]
+
+
+def _on_request(
+    workload: Pricing, meshes: Meshes, name: str, *, full: bool
+) -> list[list[tuple[int, int]]]:
+    """Chunks and schedule of the meshes on which a schedule is in the space."""
+    search, limits = workload.search, workload.framework.limits
+    chunks = 1 + (name in V_SHAPED)
+    wanted = full or search.schedule is not None
+    wanted &= search.allows_text("schedule", name) and search.allows("vpp", chunks)
+    # DualPipe holds every stage twice: both copies cost the same on one pool alone.
+    wanted &= not (workload.mixed and name == "dualpipe")
+    there = wanted & (name in limits.schedules) & _exists(workload, meshes, name)
+    pair = (chunks, SEARCHED.index(name))
+    return [[pair] if one else [] for one in there.tolist()]
+
+
+def _exists(workload: Workload, meshes: Meshes, name: str) -> Mask:
+    """True where a schedule is legal, and another than 1F1B.
+
+    A V has two virtual stages a rank. Of all stages only the first and the last may
+    hold no layer. DualPipe has one stage a rank, from either end.
+    """
+    pp, m = meshes.pp, meshes.micro_batches
+    several = (pp > 1) & ((m > 1) | (name != "gpipe"))
+    if name == "dualpipe":
+        paired: Mask = several & (pp % 2 == 0) & (m % 2 == 0) & (m >= 2 * pp)
+        return paired
+    if name in V_SHAPED:
+        several = several & (2 * pp <= workload.model.layers + 2)
+    there: Mask = several & ((m >= 2 * pp) | (name != "dualpipe-v"))
+    return there
+
+
+def chunk_counts(
+    workload: Workload, pp: Ints, removed: Counter[str], *, full: bool
+) -> Chunks:
+    """Numbers of chunks above one that a rank may have.
+
+    Args:
+        workload: The job.
+        pp: Pipeline ranks; numbers may repeat. [1]
+        removed: Counts by rule, to which the counts of the rules here are added.
+        full: True for the full space.
+
+    Returns:
+        Ascending numbers for each of the pipelines. [1]
+    """
+    return {
+        int(ranks): _chunk_counts(workload, int(ranks), removed, full=full)
+        for ranks in np.unique(pp)
+    }
+
+
+def _chunk_counts(
+    workload: Workload, pp: int, removed: Counter[str], *, full: bool
+) -> list[int]:
+    """Numbers of chunks above one; the default space keeps nearly even splits.
+
+    The default space keeps a number of chunks that leaves fewer empty places than
+    there are ranks: ``p v ceil(L / (p v)) - L < p``.
+    """
+    layers = workload.model.layers
+    counts = []
+    for vpp in range(2, (layers + 2) // pp + 1):
+        stages = pp * vpp
+        empty = stages * -(-layers // stages) - layers
+        if empty >= pp and not full:
+            removed["vpp that splits the layers unevenly"] += 1
+        elif workload.search.allows("vpp", vpp):
+            counts.append(vpp)
+        else:
+            removed["limit:vpp"] += 1
+    return counts

@@ -1,0 +1,1 @@
+"""Answers: estimate, result, explanation, comparison, whole run."""

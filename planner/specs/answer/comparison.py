@@ -1,0 +1,65 @@
+"""Error of the predicted difference between two layouts."""
+
+import math
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from planner.specs.answer.estimate import TimeBreakdown
+
+
+class Comparison(BaseModel):
+    """The error of comparing two layouts of one job, from measured sweeps.
+
+    Errors of time that both layouts spend alike cancel. Time that differs has many
+    pieces with independent errors, so the variance grows with that time::
+
+        error = spread sqrt(sum over causes |t_a - t_b| / sqrt(T_a T_b))
+
+    Every cause has the same spread: no measured sweep moves one cause alone.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    spread: float = Field(gt=0)
+    """Median error of all measured pairs, at a difference of one step. [1]"""
+    pairs: int
+    """Measured pairs of layouts of one job. [1]"""
+    sweeps: int
+    """Jobs with measured pairs. [1]"""
+    sources: int
+    """Publications, each of the same weight. [1]"""
+    reversed_tied: float
+    """Share of tied pairs that were measured in the other order. [1]"""
+    reversed_apart: float
+    """Share of the other pairs that were measured in the other order. [1]"""
+    date: str
+    source: str
+
+    def error(self, ours: TimeBreakdown, theirs: TimeBreakdown) -> float:
+        """Median error of a comparison of two layouts: the width of a tie.
+
+        Args:
+            ours: Causes of one layout. [s]
+            theirs: Causes of another layout of the job. [s]
+
+        Returns:
+            Relative error of the difference. [1]
+        """
+        return self.spread * math.sqrt(differing(ours, theirs))
+
+
+def differing(ours: TimeBreakdown, theirs: TimeBreakdown) -> float:
+    """Time that two layouts spend differently, over their step.
+
+    ``sum over causes |t_a - t_b| / sqrt(T_a T_b)``.
+
+    Args:
+        ours: Causes of one layout. [s]
+        theirs: Causes of another layout. [s]
+
+    Returns:
+        Time over the step; 0 for equal causes. [1]
+    """
+    one, other = ours.model_dump(), theirs.model_dump()
+    apart = sum(abs(one[cause] - other[cause]) for cause in one)
+    return float(apart / math.sqrt(sum(one.values()) * sum(other.values())))

@@ -1,0 +1,201 @@
+"""Prediction for one layout: time, memory, and how far to trust them."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from planner.specs.answer.uncertainty import Band
+
+Verdict = Literal["fits", "at-risk", "oom"]
+"""Verdict of an interval on a capacity; see :meth:`Interval.verdict`."""
+STEP = "optimizer step"
+"""Moment of a run at which all of a parameter's states are there."""
+
+
+class Interval(BaseModel):
+    """A value with the bounds that hold 90 % of measured reality."""
+
+    model_config = ConfigDict(frozen=True)
+
+    value: float
+    low: float
+    high: float
+
+    @classmethod
+    def around(cls, value: float, band: Band) -> "Interval":
+        """Spread a value by a band.
+
+        Args:
+            value: The prediction, any unit.
+            band: Bounds over the value. [1]
+
+        Returns:
+            The interval, in the unit of the value.
+        """
+        return cls(value=value, low=value * band.low, high=value * band.high)
+
+    def at_least(self, known: float) -> "Interval":
+        """Raise the lower bound to what is counted, not estimated.
+
+        Args:
+            known: A part of the value that has no uncertainty, in its unit.
+
+        Returns:
+            The interval with a lower bound between this part and the value.
+        """
+        low = min(max(self.low, known), self.value)
+        return self.model_copy(update={"low": low})
+
+    def verdict(self, capacity: float) -> Verdict:
+        """Verdict on a capacity, where the interval is the memory that is needed.
+
+        Args:
+            capacity: Memory that exists, in the unit of the interval.
+
+        Returns:
+            ``oom`` where even the lower bound is too much, ``at-risk`` where the
+            upper bound is, else ``fits``.
+        """
+        if self.low > capacity:
+            return "oom"
+        return "at-risk" if self.high > capacity else "fits"
+
+
+class ByConvention(BaseModel):
+    """One quantity under both ways to count attention FLOPs."""
+
+    model_config = ConfigDict(frozen=True)
+
+    full_attention: float
+    causal_attention: float
+
+
+class TimeBreakdown(BaseModel):
+    """Exposed time of the critical path by cause; adds up to the step. [s]."""
+
+    model_config = ConfigDict(frozen=True)
+
+    compute: float = 0.0
+    tp_comm: float = 0.0
+    cp_comm: float = 0.0
+    ep_comm: float = 0.0
+    pp_comm: float = 0.0
+    dp_comm: float = 0.0
+    bubble: float = 0.0
+    recompute: float = 0.0
+    optimizer: float = 0.0
+    straggler: float = 0.0
+    other: float = 0.0
+
+
+class MomentMemory(BaseModel):
+    """Memory of one pipeline rank at one moment, by category. [GiB].
+
+    The categories add up to what the device reports.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    moment: str
+    weights: float
+    gradients: float
+    optimizer: float
+    activations: float
+    transient: float
+    communication: float
+    fragmentation: float
+    context: float
+
+    @property
+    def states(self) -> float:
+        """Weights, gradients and optimizer. [GiB]."""
+        return self.weights + self.gradients + self.optimizer
+
+    @property
+    def allocated(self) -> float:
+        """Memory that ``torch.cuda.max_memory_allocated`` would report. [GiB]."""
+        return self.states + self.activations + self.transient
+
+    @property
+    def reserved(self) -> float:
+        """Memory that ``torch.cuda.max_memory_reserved`` would report. [GiB]."""
+        return self.allocated + self.fragmentation
+
+    @property
+    def device(self) -> float:
+        """Memory that ``nvidia-smi`` would report: all categories together. [GiB]."""
+        return self.reserved + self.communication + self.context
+
+
+class StageMemory(MomentMemory):
+    """Memory of one pipeline rank at its fullest moment, and at all others. [GiB]."""
+
+    stage: int
+    moments: tuple[MomentMemory, ...] = ()
+    """Every moment in the order of a run, the fullest among them."""
+
+    @property
+    def counted(self) -> float:
+        """Weights, gradients and optimizer at an optimizer's step. [GiB].
+
+        Parameters times bytes, without anything that is estimated.
+        """
+        steps = [moment for moment in self.moments if moment.moment == STEP]
+        return max((moment.states for moment in steps), default=0.0)
+
+
+class HostMemory(BaseModel):
+    """Host memory that the fullest node needs for its GPUs, and has. [GiB]."""
+
+    model_config = ConfigDict(frozen=True)
+
+    needed_gib: float
+    """States, activations and buffers in the node's memory."""
+    available_gib: float | None
+    """The node's memory; none where it is not known."""
+    nvme_needed_gib: float = 0.0
+    """States on the node's local drives."""
+    nvme_available_gib: float | None = None
+    """Room on the drives; none where it is not known."""
+
+    @property
+    def is_enough(self) -> bool:
+        """True where neither memory nor drives are known to be too small."""
+        memory = self.available_gib is None or self.needed_gib <= self.available_gib
+        room = self.nvme_available_gib
+        return memory and (room is None or self.nvme_needed_gib <= room)
+
+
+class MemoryEstimate(BaseModel):
+    """Peak memory over all ranks, and whether it fits. [GiB]."""
+
+    model_config = ConfigDict(frozen=True)
+
+    peak_allocated_gib: Interval
+    peak_reserved_gib: float
+    peak_device_gib: Interval
+    capacity_gib: float
+    verdict: Verdict
+    stages: tuple[StageMemory, ...]
+    host: HostMemory | None = None
+    """Memory of the host; none where nothing is kept there."""
+
+
+class Estimate(BaseModel):
+    """Everything predicted of one layout."""
+
+    model_config = ConfigDict(frozen=True)
+
+    step_time_s: Interval
+    tokens_per_s_per_gpu: float
+    tokens_per_s: float
+    model_tflops_per_gpu: ByConvention
+    mfu: ByConvention
+    hfu: float
+    time_breakdown_s: TimeBreakdown
+    memory: MemoryEstimate
+    stack: dict[str, object]
+    assumptions: tuple[str, ...]
+    time_to_train_s: float | None = None
+    cost_usd: float | None = None
+    energy_mwh: float | None = None

@@ -1,0 +1,162 @@
+"""The answer of a search, with its certificate."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from planner.specs.answer.estimate import Estimate
+from planner.specs.answer.run import Run
+from planner.specs.layouts.layout import Layout
+from planner.specs.layouts.offload import offload_text
+
+Status = Literal["optimal", "feasible", "infeasible", "unknown"]
+
+
+class Objective(BaseModel):
+    """Quantity that was maximised, the value found and the bound that proves it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    value: float
+    bound: float
+    gap: float
+
+
+class SearchReport(BaseModel):
+    """Account of the space: nothing is left out without a rule's name."""
+
+    model_config = ConfigDict(frozen=True)
+
+    space: int
+    priced: int
+    pruned: dict[str, int]
+    solved: int
+    seconds: float
+    work: float = 0.0
+    """Work of the search, in visits of a candidate; equal on every machine. [1]"""
+    variants: int = 1
+    """Frameworks, methods, optimizers and offloads that were searched together."""
+
+
+class RankedPlan(BaseModel):
+    """One of the best plans, and what tells it from the best."""
+
+    model_config = ConfigDict(frozen=True)
+
+    rank: int
+    layout: Layout
+    estimate: Estimate
+    slower: float = 0.0
+    """Step over the fastest plan's step, minus 1; above 0 for a first plan that was
+    chosen by `robust`. [1]"""
+    why: str = ""
+    settings: dict[str, str] = {}
+    """Values that the search chose for the training block, by field; empty where the
+    user left nothing open."""
+
+    @property
+    def chosen(self) -> str:
+        """Settings and offload in words, empty where there is nothing to say. [text].
+
+        For example `method qlora, optimizer adamw-8bit, offload optimizer 1.0`.
+        """
+        parts = [f"{name} {value}" for name, value in self.settings.items()]
+        return ", ".join(filter(None, [*parts, offload_text(self.layout.offload)]))
+
+
+class TiedPlan(BaseModel):
+    """A plan that the cost model cannot tell from the fastest."""
+
+    model_config = ConfigDict(frozen=True)
+
+    rank: int | None
+    """Rank among the listed plans; none where the plan is not listed. [1]"""
+    layout: Layout
+    settings: dict[str, str]
+    framework: str
+    slower: float
+    """Predicted step over the fastest plan's step, minus 1. [1]"""
+    error: float
+    """Median error of such comparisons. [1]"""
+    free_gib: float
+    """Free memory of the fullest GPU. [GiB]"""
+    axes: int
+    """Degrees above one; recompute and offload count as one each. [1]"""
+
+
+class Tie(BaseModel):
+    """Plans that lie within the error of comparing them with the fastest."""
+
+    model_config = ConfigDict(frozen=True)
+
+    plans: tuple[TiedPlan, ...]
+    """The fastest first."""
+    within: float
+    """Largest predicted step over the fastest plan's step, minus 1. [1]"""
+    rule: str
+    """Rule by which a robust search chooses among the plans. [text]"""
+    spread: float
+    """Error at a difference of one step, from measured sweeps. [1]"""
+    source: str
+
+
+class Explanation(BaseModel):
+    """Reasons for a plan, in words."""
+
+    model_config = ConfigDict(frozen=True)
+
+    binding: tuple[str, ...] = ()
+    runner_up: str = ""
+    infeasible: tuple[str, ...] = ()
+
+
+class Result(BaseModel):
+    """The whole answer, schema ``planner/result@1``."""
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+    schema_name: Literal["planner/result@1"] = Field(
+        default="planner/result@1", alias="schema"
+    )
+    status: Status
+    objective: Objective
+    search: SearchReport
+    plans: tuple[RankedPlan, ...]
+    explanation: Explanation
+    tie: Tie | None = None
+    """Plans that the cost model cannot tell from the fastest; none where the fastest
+    stands alone."""
+    robust: bool = False
+    """True where the first plan was chosen among tied plans; the objective is always
+    the fastest plan's."""
+    warnings: tuple[str, ...] = ()
+    spec: dict[str, object] = {}
+    run: Run | None = None
+    """The whole run of the first plan, of all phases together; none where the job
+    does not say how many tokens it has."""
+    phases: tuple["PhaseResult", ...] = ()
+    """Result of each phase, the first as above; empty for a run without phases."""
+
+
+class PhaseResult(BaseModel):
+    """The answer for one phase of a run."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    result: Result
+
+
+class Plan(BaseModel):
+    """One plan on its own, schema ``planner/plan@1``: what an emitter reads."""
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+    schema_name: Literal["planner/plan@1"] = Field(
+        default="planner/plan@1", alias="schema"
+    )
+    spec: dict[str, object]
+    layout: Layout
+    estimate: Estimate
+    versions: dict[str, str]

@@ -1,0 +1,1 @@
+"""Rooms of frameworks as types: limits, profile, switches."""

@@ -1,0 +1,117 @@
+"""Records of what a writer of launch files has no words for, one for each fact.
+
+Search, verifier, explanations and the writers themselves ask the same records.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from planner.specs.layouts.layout import Layout
+from planner.specs.layouts.offload import CATEGORIES
+
+
+@dataclass(frozen=True)
+class Lack:
+    """Something in a job, or in its layouts, that a target has no words for.
+
+    Attributes:
+        feature: Feature that the target lacks, as half a sentence. [text]
+        field: Field that asks for the feature, as a path below `layout` or `spec`.
+            [text]
+        value: Value that the job asks for; None where the layout has the value. [-]
+        allowed: Values that the target has in its place. [text]
+        when: Condition under which a layout asks for the feature, for one layout or
+            columns of layouts, with `&` and `|`. None: every layout of the job. [-]
+        of_layers: True where the condition reads the kind of recompute. [-]
+    """
+
+    feature: str
+    field: str
+    value: object = None
+    allowed: str = ""
+    when: Callable[[Any], Any] | None = None
+    of_layers: bool = False
+
+    def holds(self, view: "View") -> bool:
+        """Tell if a layout asks for the feature.
+
+        Args:
+            view: View of the layout. [-]
+
+        Returns:
+            True for every layout where the job itself asks for the feature.
+        """
+        return self.when is None or bool(self.when(view))
+
+    def shown(self, view: "View") -> object:
+        """Value that the job or the layout asks for.
+
+        Args:
+            view: View of the layout. [-]
+
+        Returns:
+            A value for a message. [-]
+        """
+        if self.value is not None or not self.field.startswith("layout."):
+            return self.value
+        return view.value(self.field.removeprefix("layout."))
+
+
+class View:
+    """A layout as the conditions of records read it."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._layout, name)
+
+    @property
+    def recompute(self) -> str:
+        """The one kind of all layers; `mixed` where they differ. [text]."""
+        stages = self._layout.stages
+        kinds = {part.kind for stage in stages for part in stage.recompute}
+        return kinds.pop() if len(kinds) == 1 else "mixed" if kinds else "none"
+
+    def value(self, path: str) -> object:
+        """Value that the layout has in the field of a record.
+
+        Args:
+            path: Path below `layout`. [text]
+
+        Returns:
+            A value for a message. [-]
+        """
+        if path == "stages.recompute":
+            return self.recompute
+        if path != "offload":
+            return getattr(self._layout, path)
+        its = self._layout.offload
+        moved = [name for name in CATEGORIES if getattr(its, name)]
+        return ", ".join(moved) or "none"
+
+
+@dataclass(frozen=True)
+class Writer:
+    """A target that files of a framework are written for.
+
+    Attributes:
+        target: Name of the target on the command line. [text]
+        title: Name in prose. [text]
+        version: Releases that the files are written for. [text]
+        lacks: Records of what the target has no words for, in a job and its layouts.
+            [-]
+        holds: Targets whose files may lie among the target's own. [text]
+    """
+
+    target: str
+    title: str
+    version: str
+    lacks: Callable[[Any], Iterator[Lack]]
+    holds: frozenset[str] = frozenset()
+
+    @property
+    def folder(self) -> str:
+        """Package of the target's code, beside the records. [text]."""
+        return self.lacks.__module__.rpartition(".")[0]

@@ -1,0 +1,1 @@
+"""The layout: its axes, its parts, and how it is told."""

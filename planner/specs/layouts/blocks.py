@@ -1,0 +1,58 @@
+"""Layouts that recompute the first layers of every virtual stage in full."""
+
+from collections.abc import Sequence
+
+from planner.specs.layouts.layout import RecomputeRange, Stage
+from planner.specs.layouts.recompute import BLOCK_KINDS
+
+
+def recomputed_block(stages: Sequence[Stage]) -> int:
+    """Number of first layers that all virtual stages recompute in full, and no others.
+
+    Args:
+        stages: Virtual stages in model order. [-]
+
+    Returns:
+        The N of a block, such as `full:2`; 0 where the stages are no block. [1]
+    """
+    firsts = [_leading(stage) for stage in stages]
+    size = max(firsts, default=0)
+    if size < 1:
+        return 0
+    alike = all(
+        first == min(size, stage.layers)
+        for first, stage in zip(firsts, stages, strict=True)
+    )
+    return size if alike and any(size < stage.layers for stage in stages) else 0
+
+
+def _leading(stage: Stage) -> int:
+    """First layers under full, where all others are under none; else -1."""
+    first, rest = BLOCK_KINDS
+    kinds = [p.kind for p in stage.recompute for _ in range(p.start, p.stop)]
+    kinds = kinds or [rest] * stage.layers
+    size = kinds.count(first)
+    expected = [first] * size + [rest] * (len(kinds) - size)
+    return size if kinds == expected else -1
+
+
+def with_block(layers: int, size: int) -> Stage:
+    """A virtual stage whose first layers are recomputed in full.
+
+    Args:
+        layers: Layers of the stage. [1]
+        size: Number of first layers, or all where the stage has fewer. [1]
+
+    Returns:
+        The stage. [-]
+    """
+    edge = min(size, layers)
+    spans = zip(BLOCK_KINDS, (0, edge), (edge, layers), strict=True)
+    return Stage(
+        layers=layers,
+        recompute=tuple(
+            RecomputeRange(start=start, stop=stop, kind=kind)
+            for kind, start, stop in spans
+            if stop > start
+        ),
+    )

@@ -1,0 +1,1 @@
+"""Reading of specs, with one error that names file and field."""

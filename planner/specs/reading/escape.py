@@ -1,0 +1,110 @@
+"""Escapes a user's text, one function for each language, so that it stays text.
+
+Templates and writers put values into shell, YAML, Markdown and comments; HTML is
+escaped by jinja2 itself, Python and JSON by ``repr`` and ``json.dumps``.
+"""
+
+import re
+import shlex
+from collections.abc import Sequence
+
+import yaml
+
+from hardware.reading.characters import strange_in
+
+_PLAIN = re.compile(r"[\w@%+=:,./-]*", re.ASCII)
+_MARKDOWN = re.compile(r"([\\`<>|*\[\]])")
+WIDTH = 88
+"""Columns of YAML that is written. [1]"""
+
+
+def shown(text: object, keep: str = "") -> str:
+    """Text for a terminal: no character moves the cursor, hides or turns the line.
+
+    Args:
+        text: Any value. [-]
+        keep: Strange characters that are meant, such as the end of a line. [text]
+
+    Returns:
+        The text, other strange characters as Python spells them. [text]
+    """
+    given = str(text)
+    strange = set(strange_in(given)).difference(keep)
+    return given.translate({ord(c): _spelt(c) for c in strange}) if strange else given
+
+
+def comment(text: object) -> str:
+    """Text for one line of a comment in shell, YAML or Python, which ends with it.
+
+    Args:
+        text: Any value. [-]
+
+    Returns:
+        One line. [text]
+    """
+    return shown(" ".join(str(text).split()))
+
+
+def shell_words(words: Sequence[object]) -> str:
+    """Words of a command as a shell reads them back.
+
+    Args:
+        words: Any values. [-]
+
+    Returns:
+        One line, unless a word holds the end of one. [text]
+    """
+    return shlex.join(str(word) for word in words)
+
+
+def shell_default(name: str, text: object) -> str:
+    """A shell's value of a variable, or a default that is taken as it stands.
+
+    Args:
+        name: Name of the variable. [text]
+        text: The default, any value. [-]
+
+    Returns:
+        ``"${NAME:-text}"`` for plain text; else only the text inside is quoted, as an
+        assignment allows. [text]
+    """
+    default = shown(text)
+    if _PLAIN.fullmatch(default):
+        return f'"${{{name}:-{default}}}"'
+    return f"${{{name}:-{shlex.quote(default)}}}"
+
+
+def yaml_text(
+    value: object, head: Sequence[object] = (), *, short_in_one_line: bool = False
+) -> str:
+    """A value as YAML below comments.
+
+    Args:
+        value: Mappings, lists, numbers and text. [-]
+        head: Lines of comment, with their spaces. [text]
+        short_in_one_line: Blocks without blocks in them stand in one line. [-]
+
+    Returns:
+        YAML. [text]
+    """
+    above = "".join(f"# {shown(line)}".rstrip() + "\n" for line in head)
+    flow = None if short_in_one_line else False
+    return above + yaml.safe_dump(
+        value, sort_keys=False, width=WIDTH, default_flow_style=flow
+    )
+
+
+def markdown(text: object) -> str:
+    """Text in Markdown, in a table too: no element, link or column begins in it.
+
+    Args:
+        text: Any value. [-]
+
+    Returns:
+        One line. [text]
+    """
+    return _MARKDOWN.sub(r"\\\1", shown(" ".join(str(text).split())))
+
+
+def _spelt(character: str) -> str:
+    return character.encode("unicode_escape").decode()

@@ -1,0 +1,346 @@
+"""Reads a job's YAML file, and what the command line sets, into a JobSpec."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from hardware import catalog
+from hardware.reading.documents import (
+    DocumentError,
+    beside,
+    is_folder,
+    is_there,
+    plain_json,
+    plain_yaml,
+    read_text,
+    yaml_files,
+)
+from hardware.reading.names import LONGEST_NAME
+from hardware.reading.yaml_text import DuplicateKeyError
+from planner.errors import BadInputError, did_you_mean
+from planner.specs.job import JobSpec
+from planner.specs.layouts.layout import PartialLayout
+from planner.specs.reading.invalid import explained
+from planner.specs.training import ONLY_WITH
+
+Fields = dict[str, Any]
+"""A YAML mapping."""
+
+EXCLUSIVE = {
+    "training.global_batch": "global_batch_tokens",
+    "training.global_batch_tokens": "global_batch",
+    "training.tokens": "compute",
+    "training.compute": "tokens",
+}
+"""Field that can be set, and the rival field in its block, which is then cleared."""
+
+_CHANGED = " (changed)"
+"""End of a cluster's name where the command line set a field."""
+_PACKAGE = Path(__file__).resolve().parents[2]
+
+
+def read_spec(path: Path, assignments: Sequence[str] = ()) -> JobSpec:
+    """A job as its file and the assignments of the command line describe it.
+
+    Args:
+        path: YAML file, or the name of a job in `configs/jobs`. [-]
+        assignments: `a.b.c=value` each, applied in order; values are YAML. [text]
+
+    Returns:
+        The job; names in it are not looked up. [-]
+
+    Raises:
+        BadInputError: Unreadable, no mapping, or a field is wrong.
+    """
+    file = locate(path)
+    return assigned(read_mapping(file), assignments, file.parent, str(path))
+
+
+def reassigned(
+    spec: JobSpec, assignments: Sequence[str], *, base: Path, file: str
+) -> JobSpec:
+    """A job with more assignments, as if the command line had made them.
+
+    Args:
+        spec: The job as read. [-]
+        assignments: `a.b.c=value` each, applied in order; values are YAML. [text]
+        base: Folder that relative paths in the job start from. [-]
+        file: File as the user named it, for messages. [text]
+
+    Returns:
+        The changed job. [-]
+
+    Raises:
+        BadInputError: A field is wrong.
+    """
+    fields = spec.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    return assigned(fields, assignments, base, file)
+
+
+def assigned(
+    fields: Fields, assignments: Sequence[str], base: Path, file: str
+) -> JobSpec:
+    """Fields of a job with assignments put in, checked.
+
+    Args:
+        fields: Fields of a job, changed in place. [-]
+        assignments: `a.b.c=value` each, applied in order; values are YAML. [text]
+        base: Folder that relative paths start from. [-]
+        file: File as the user named it, for messages. [text]
+
+    Returns:
+        The job. [-]
+
+    Raises:
+        BadInputError: A field is wrong.
+    """
+    for assignment in assignments:
+        _assign(fields, assignment, base)
+    _forget_other_methods(fields, assignments)
+    # An empty block of YAML is null, which means the same as its absence.
+    given = {key: value for key, value in fields.items() if value is not None}
+    try:
+        return JobSpec.model_validate(given)
+    except ValidationError as error:
+        told = explained(error, JobSpec, file=file)
+    if any(a.partition("=")[0].strip() == told.field for a in assignments):
+        told.file = "--set"
+    raise told
+
+
+def locate(path: Path) -> Path:
+    """The file of a job: the path itself, or the file of a known job of this name.
+
+    Args:
+        path: Path or name that the user gave. [-]
+
+    Returns:
+        A path that exists. [-]
+
+    Raises:
+        BadInputError: No such file or job; names the nearest.
+    """
+    if is_there(path):
+        return path
+    known = known_jobs()
+    if str(path) in known:
+        return known[str(path)]
+    near = did_you_mean(str(path), [*known, *yaml_files(path.parent)])
+    raise BadInputError(
+        f"no such file or job; {near}",
+        file=str(path),
+    )
+
+
+def known_jobs() -> dict[str, Path]:
+    """Jobs that come with planner: inside a wheel, beside a checkout."""
+    inside = _PACKAGE / "configs" / "jobs"
+    folder = inside if inside.is_dir() else _PACKAGE.parent / "configs" / "jobs"
+    return {path.stem: path for path in folder.glob("*.yaml")}
+
+
+def read_mapping(file: Path) -> Fields:
+    """Read the mapping that a YAML or JSON file holds.
+
+    Args:
+        file: The file. [-]
+
+    Returns:
+        Top-level fields of the file. [-]
+
+    Raises:
+        BadInputError: Unreadable, empty, no YAML, or no mapping.
+    """
+    text = user_text(file)
+    content = _json(text, file) if file.suffix == ".json" else _parse(text, str(file))
+    if content is None:
+        raise BadInputError("the file is empty", file=str(file))
+    if not isinstance(content, dict):
+        kind = "list" if isinstance(content, list) else "single value"
+        raise BadInputError(
+            f"holds a {kind}",
+            file=str(file),
+            allowed="a mapping, `field: value` on each line",
+        )
+    return content
+
+
+def user_text(file: Path) -> str:
+    """Text of a file that a user names.
+
+    Args:
+        file: The file. [-]
+
+    Returns:
+        Text of the file. [text]
+
+    Raises:
+        BadInputError: Unreadable, no UTF-8, or too large.
+    """
+    try:
+        return read_text(file)
+    except DocumentError as error:
+        raise BadInputError(error.problem, file=str(file)) from error
+
+
+def _json(text: str, file: Path) -> Any:
+    """JSON as Python data: YAML would take its 1e-05 for a word."""
+    try:
+        return plain_json(text)
+    except DocumentError as error:
+        place = error.field or None
+        raise BadInputError(error.problem, file=str(file), field=place) from error
+
+
+def _parse(text: str, file: str) -> Any:
+    """YAML as Python data, with the line of a syntax error."""
+    try:
+        return plain_yaml(text)
+    except DocumentError as error:
+        place = error.field or None
+        raise BadInputError(error.problem, file=file, field=place) from error
+    except DuplicateKeyError as error:
+        raise given_twice(error, file) from error
+    except yaml.MarkedYAMLError as error:
+        line = f"line {error.problem_mark.line + 1}" if error.problem_mark else None
+        problem = f"is no YAML: {error.problem or error.context}"
+        raise BadInputError(problem, file=file, field=line) from error
+    except yaml.YAMLError as error:
+        raise BadInputError(f"is no YAML: {error}", file=file) from error
+
+
+def given_twice(error: DuplicateKeyError, file: str) -> BadInputError:
+    """The refusal of a file that has a key twice in one block.
+
+    Args:
+        error: Error of the parser. [-]
+        file: File as the user named it. [text]
+
+    Returns:
+        The complaint: file, line, key. [-]
+    """
+    return BadInputError(
+        f"the key is given twice in one block, first on line {error.first}",
+        file=file,
+        field=f"line {error.second}",
+        value=error.key,
+        allowed="each key once",
+    )
+
+
+def _assign(fields: Fields, assignment: str, base: Path) -> None:
+    """Put one `a.b.c=value` in its place, and clear its rival."""
+    dotted, equals, text = assignment.partition("=")
+    keys = dotted.strip().split(".")
+    if not equals or not all(keys):
+        raise BadInputError(
+            "is no assignment", file="--set", value=assignment, allowed="a.b.c=value"
+        )
+    block = fields
+    for depth, key in enumerate(keys[:-1], start=1):
+        block = _enter(block, key, ".".join(keys[:depth]), base)
+    value = _parse(text, f"--set {dotted}")
+    if value is not None:
+        block.pop(EXCLUSIVE.get(dotted.strip(), ""), None)
+    block[keys[-1]] = value
+
+
+def _forget_other_methods(fields: Fields, assignments: Sequence[str]) -> None:
+    """Drop what the file gives a method that the command line replaced."""
+    given = {a.partition("=")[0].strip() for a in assignments}
+    training = fields.get("training")
+    if "training.method" not in given or not isinstance(training, dict):
+        return
+    for name, methods in ONLY_WITH.items():
+        field = f"training.{name}"
+        asked = any(g == field or g.startswith(f"{field}.") for g in given)
+        if training.get("method") not in methods and not asked:
+            training.pop(name, None)
+
+
+def _enter(block: Fields, key: str, dotted: str, base: Path) -> Fields:
+    """The block inside another, made if absent; a cluster's name becomes fields."""
+    inner = block.get(key)
+    if inner is None:
+        inner = {}
+    if dotted == "cluster" and isinstance(inner, str):
+        inner = cluster_fields(inner, base)
+        named = str(inner.get("name", key))[: LONGEST_NAME - len(_CHANGED)]
+        inner["name"] = named + _CHANGED
+    if not isinstance(inner, dict):
+        raise BadInputError(
+            "holds one value, so no field inside it can be set",
+            file="--set",
+            field=dotted,
+            value=inner,
+            allowed=f"a block in the file, or --set {dotted}=value",
+        )
+    block[key] = inner
+    return inner
+
+
+def cluster_fields(reference: str, base: Path) -> Fields:
+    """Fields of a cluster by its name, or from a YAML file.
+
+    Args:
+        reference: Name in `configs/clusters`, or a path. [-]
+        base: Folder that a relative path starts from. [-]
+
+    Returns:
+        Fields of a ClusterSpec, not checked where a file holds them. [-]
+
+    Raises:
+        BadInputError: Neither a name nor a file; names the nearest.
+    """
+    known = catalog.names("clusters")
+    if reference in known:
+        return catalog.cluster(reference).model_dump(mode="json")
+    path = beside(base, reference)
+    if is_there(path) and not is_folder(path):
+        return read_mapping(path)
+    raise BadInputError(
+        f"no cluster of this name, and no such file; {did_you_mean(reference, known)}",
+        field="cluster",
+        value=reference,
+    )
+
+
+def _lay(fields: Fields, key: str, value: Any) -> None:
+    """Put one value of a layout in its place: `offload.optimizer` is in a block."""
+    outer, dot, inner = key.partition(".")
+    if not dot:
+        fields[key] = value
+        return
+    block = fields.setdefault(outer, {})
+    if not isinstance(block, dict) or inner in block:
+        raise BadInputError("is given twice", file="--layout", value=key)
+    block[inner] = value
+
+
+def read_layout(text: str) -> PartialLayout:
+    """A layout in its short form: `tp=8,pp=16,stages=even,offload.optimizer=1`.
+
+    Args:
+        text: `key=value` pairs with commas between them; values are YAML, and a dot
+            leads into a block. [text]
+
+    Returns:
+        The part of a layout that the text fixes. [-]
+
+    Raises:
+        BadInputError: No pairs, a key twice or misspelt, or a value is wrong.
+    """
+    fields: Fields = {}
+    for pair in filter(None, map(str.strip, text.split(","))):
+        key, equals, value = (part.strip() for part in pair.partition("="))
+        if not equals or not key or key in fields:
+            problem = "is given twice" if key in fields else "is no key=value pair"
+            raise BadInputError(problem, file="--layout", value=pair)
+        _lay(fields, key, _parse(value, f"--layout {key}"))
+    try:
+        return PartialLayout.model_validate(fields)
+    except ValidationError as error:
+        raise explained(error, PartialLayout, file="--layout") from error

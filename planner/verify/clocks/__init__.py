@@ -1,0 +1,1 @@
+"""Finish times of operations, without the search's simulator."""

@@ -1,0 +1,101 @@
+"""Ties by hand: what differs counts, what is shared cancels; the rule of choice."""
+
+import math
+from typing import Any
+
+import pytest
+from strategies import small_job
+
+from planner.frameworks.sanity import compared
+from planner.planning.ties import Contender, robust_choice, tie, tied, why_robust
+from planner.prediction.predict import predict
+from planner.specs.answer.comparison import differing
+from planner.specs.answer.estimate import Interval, TimeBreakdown
+from planner.specs.answer.uncertainty import Band
+from planner.specs.layouts.layout import PartialLayout
+from planner.specs.search import SearchSpec
+
+SPREAD = compared().spread
+POINT = Band(low=1.0, high=1.0)
+
+
+def contender(
+    free: float = 10.0, changes: dict[str, Any] | None = None, **causes: float
+) -> Contender:
+    """A plan of 1 s unless told otherwise, with so much memory free. [GiB]."""
+    workload = small_job(SearchSpec())
+    plan = predict(workload, PartialLayout(tp=1, pp=1))
+    spent = TimeBreakdown(**({"compute": 1.0} | causes))
+    memory = plan.estimate.memory
+    peak = Interval.around(memory.capacity_gib - free, POINT)
+    estimate = plan.estimate.model_copy(
+        update={
+            "step_time_s": Interval.around(sum(spent.model_dump().values()), POINT),
+            "time_breakdown_s": spent,
+            "memory": memory.model_copy(update={"peak_device_gib": peak}),
+        }
+    )
+    layout = plan.layout.model_copy(update=changes or {})
+    return Contender(workload, layout, estimate)
+
+
+def test_what_two_layouts_share_cancels() -> None:
+    """0.1 s of 1 s moved from one cause to another: 0.2 s differ, over 1 s."""
+    ours = TimeBreakdown(compute=0.8, bubble=0.2)
+    theirs = TimeBreakdown(compute=0.8, bubble=0.1, tp_comm=0.1)
+    assert differing(ours, ours) == 0
+    assert differing(ours, theirs) == pytest.approx(0.2)
+    assert differing(theirs, ours) == pytest.approx(0.2)
+    assert compared().error(ours, theirs) == pytest.approx(SPREAD * math.sqrt(0.2))
+
+
+def test_a_trade_is_a_tie_where_as_much_more_of_one_cause_is_not() -> None:
+    """4 % slower: beyond the error of 4 % more kernels, inside that of a trade."""
+    best = contender(compute=0.8, bubble=0.2)
+    trade = contender(compute=0.8, tp_comm=0.24)
+    worse = contender(compute=0.84, bubble=0.2)
+    assert 0.04 > SPREAD * math.sqrt(0.04 / math.sqrt(1.04))
+    assert tied([best, trade]) == [0, 1]
+    assert tied([best, worse]) == [0]
+    assert tied([best, worse, trade]) == [0, 2]
+    assert tied([]) == []
+
+
+def test_the_same_plan_far_slower_is_no_tie() -> None:
+    assert tied([contender(), contender(compute=1.5)]) == [0]
+
+
+def test_more_free_memory_decides_only_in_steps_of_its_error() -> None:
+    best = contender(free=1.0)
+    grain = (
+        best.workload.uncertainty.memory.high - 1
+    ) * best.estimate.memory.capacity_gib
+    little = contender(free=0.5 * grain, compute=1.001)
+    much = contender(free=2.5 * grain, compute=1.002)
+    assert grain > 2
+    assert robust_choice([best, little], [0, 1]) == 0
+    assert robust_choice([best, little, much], [0, 1, 2]) == 2
+    assert robust_choice([best, little, much], [0, 1]) == 0
+
+
+def test_then_fewer_axes_then_the_frameworks_defaults_then_the_faster() -> None:
+    split = contender(changes={"tp": 2, "pp": 2})
+    whole = contender(compute=1.001)
+    usual = whole.layout.zero_stage
+    unusual = contender(changes={"zero_stage": usual - 1 if usual else 1})
+    assert split.axes == whole.axes + 2
+    assert robust_choice([split, whole], [0, 1]) == 1
+    assert robust_choice([unusual, whole], [0, 1]) == 1
+    assert robust_choice([contender(), whole], [0, 1]) == 0
+
+
+def test_a_tie_says_who_is_in_it_and_what_tells_them_apart() -> None:
+    plans = [contender(bubble=0.1), contender(free=30.0, compute=1.11)]
+    found = tie(plans, tied(plans), {0: 1})
+    first, second = found.plans
+    assert (first.rank, first.slower, first.error) == (1, 0.0, 0.0)
+    assert second.rank is None
+    assert second.slower == pytest.approx(1.11 / 1.1 - 1)
+    assert found.within == second.slower <= second.error
+    assert second.free_gib == pytest.approx(30.0)
+    assert "30.0 GiB free (the fastest 10.0)" in why_robust(plans, [0, 1], 1)

@@ -1,0 +1,126 @@
+"""Bounds by cases and by what others of the shape have taught; splits by descent."""
+
+from dataclasses import replace
+
+import numpy as np
+from against_brute_force import check_solver
+from examples import examples
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import inner_problems
+
+from planner.pipeline.memory_rows import fits
+from planner.pipeline.splits import stages_by_rank, step_ns
+from planner.search.bounds import rank_load_bounds as loaded
+from planner.search.bounds.bounds import relax
+from planner.search.bounds.paths import ShapePaths, even_counts, in_class
+from planner.search.bounds.rank_load_bounds import cases_of, last_loaded, weighted_bound
+from planner.search.candidate import CandidateWork
+from planner.search.exhaustive import cheapest_split, splits
+from planner.search.solver.case_bounds import LoadTree
+from planner.search.solver.dual import tighten
+from planner.search.solver.local import Descender, rounded
+from planner.search.solver.solve import Outcome
+from planner.specs.table import StageCosts
+
+
+def other_costs(costs: StageCosts, scale: int) -> StageCosts:
+    """A problem of the same shape with other times."""
+    layers = [
+        replace(
+            layer,
+            forward=tuple(scale * time + 1 for time in layer.forward),
+            backward=tuple(time + scale + layer.weight for time in layer.backward),
+        )
+        for layer in costs.layers
+    ]
+    return replace(costs, layers=tuple(layers), p2p=costs.p2p + scale)
+
+
+@given(inner_problems(), st.integers(1, 9))
+def test_what_one_problem_teaches_bounds_every_other_of_its_shape(
+    costs: StageCosts, scale: int
+) -> None:
+    shapes, other = ShapePaths(), other_costs(costs, scale)
+    tighten(costs, relax(costs), None, shapes)
+    best = cheapest_split(other)
+    if best is not None:
+        assert weighted_bound(other, shapes) <= best[0]
+        assert cases_of(other, shapes).bound <= best[0]
+        assert relax(other, None, shapes).bound <= best[0]
+
+
+@given(inner_problems())
+def test_the_boxes_of_the_last_loaded_rank_hold_every_split(costs: StageCosts) -> None:
+    by_rank = stages_by_rank(costs)
+    whole = loaded.most_layers(costs)
+    low = np.array(costs.fewest)[by_rank].sum(axis=1)
+    _, fewest, most = last_loaded(costs, low, whole)
+    for split in list(splits(costs))[:60]:
+        if fits(costs, split):
+            loads = split.sum(axis=(1, 2))[by_rank].sum(axis=1)
+            inside = ((loads >= fewest) & (loads <= most)).all(axis=1)
+            assert inside.sum() == 1
+
+
+def check_tree(costs: StageCosts) -> None:
+    """Cut boxes until none is left to cut: the least bound stays below the best."""
+    shapes, best = ShapePaths(), cheapest_split(costs)
+    found = tighten(costs, relax(costs), None, shapes)
+    tree = LoadTree(found.pool, found.bound, shapes)
+    for _ in range(30):
+        assert best is None or tree.bound <= best[0]
+        if tree.stuck:
+            break
+        tree.refine(None)
+    assert best is None or tree.bound <= best[0]
+
+
+@settings(max_examples=examples(60))
+@given(inner_problems())
+def test_no_bound_by_cases_exceeds_the_best_split(costs: StageCosts) -> None:
+    check_tree(costs)
+
+
+@given(inner_problems())
+def test_a_descent_ends_in_a_split_that_fits_no_worse_than_its_starts(
+    costs: StageCosts,
+) -> None:
+    pool = tighten(costs, relax(costs)).pool
+    starts = [even_counts(costs, entry) for entry in range(len(costs.menu))]
+    found = Descender(pool).run(starts)
+    legal = [s for s in starts if in_class(costs, s) and fits(costs, s)]
+    assert (found is None) == (not legal)
+    if found is not None:
+        assert in_class(costs, found.counts)
+        assert fits(costs, found.counts)
+        assert found.value == step_ns(costs, found.counts)
+        assert found.value <= min(step_ns(costs, split) for split in legal)
+
+
+@given(inner_problems(), st.integers(0, 20))
+def test_rounding_keeps_whole_splits_and_the_layers_of_others(
+    costs: StageCosts, pick: int
+) -> None:
+    listed = list(splits(costs))[:40]
+    one, two = listed[pick % len(listed)], listed[-1]
+    assert all(split.sum() == one.sum() for split in rounded(costs, (one + two) / 2))
+    if fits(costs, one):
+        assert any(np.array_equal(split, one) for split in rounded(costs, one * 1.0))
+
+
+@settings(max_examples=examples(40))
+@given(inner_problems())
+def test_a_candidate_visited_to_its_end_has_the_answer_of_the_solver(
+    costs: StageCosts,
+) -> None:
+    work = CandidateWork(costs, relax(costs), ShapePaths())
+    best = cheapest_split(costs)
+    while work.open:
+        work.advance(None)
+    if best is None:
+        assert work.last.outcome is Outcome.INFEASIBLE
+    else:
+        assert work.last.outcome is Outcome.SOLVED
+        assert work.last.value == work.last.bound == best[0]
+    check_solver(costs, None if best is None else best[0])

@@ -1,0 +1,76 @@
+"""What has to hold between the search and brute force, for any problem."""
+
+from one_row import one_row_table
+from strategies import priced_space
+
+from planner.cost.pricing import Pricing
+from planner.pipeline.splits import step_ns
+from planner.search.best_first import search
+from planner.search.bounds.bounds import relax, space_bounds
+from planner.search.bounds.memory_bounds import cannot_fit
+from planner.search.bounds.paths import in_class
+from planner.search.exhaustive import best_of_space, cheapest_split
+from planner.search.solver.dual import tighten
+from planner.search.solver.solve import MeshSolver, Outcome, solve_mesh
+from planner.specs.table import StageCosts
+
+
+def space_bound(costs: StageCosts) -> tuple[float, bool]:
+    """The first tier's answer for a space of this one candidate."""
+    bounds = space_bounds(*one_row_table(costs))
+    return float(bounds.step[0]), bool(bounds.fits[0])
+
+
+def check_first_tier(costs: StageCosts) -> None:
+    """The first tier never exceeds the best split, nor rules it out."""
+    best = cheapest_split(costs)
+    bound, may_fit = space_bound(costs)
+    if best is not None:
+        assert may_fit
+        assert bound <= best[0] * costs.slowdown / 1e9
+
+
+def check_inner(costs: StageCosts) -> None:
+    """No tier's bound exceeds the best split, and the solver finds it."""
+    best, relaxed = cheapest_split(costs), relax(costs)
+    tight = tighten(costs, relaxed)
+    if best is not None:
+        assert relaxed.bound <= tight.bound <= best[0]
+        assert not cannot_fit(costs)
+    check_solver(costs, None if best is None else best[0])
+
+
+def check_solver(costs: StageCosts, value: int | None) -> None:
+    """The solver proves this value [ns], or that nothing fits."""
+    answer = solve_mesh(costs)
+    if value is None:
+        assert answer.outcome is Outcome.INFEASIBLE
+        return
+    assert answer.outcome is Outcome.SOLVED
+    assert answer.value == answer.bound == value
+    assert answer.counts is not None
+    assert in_class(costs, answer.counts)
+    assert step_ns(costs, answer.counts) == value
+    check_cutoff(costs, value)
+
+
+def check_cutoff(costs: StageCosts, value: int) -> None:
+    """Splits as fast as the cutoff are still found, for they may win a tie."""
+    solver = MeshSolver(costs, ())
+    answer = solver.advance(value)
+    while answer.outcome is Outcome.OPEN:
+        answer = solver.advance(value)
+    assert answer.outcome is Outcome.SOLVED
+    assert answer.value == value
+
+
+def check_job(workload: Pricing) -> None:
+    """The proven answer is the best of all plans, to the last bit."""
+    found = search(workload)
+    best = best_of_space(*priced_space(found.workload))
+    if best is None:
+        assert not found.ranked
+        return
+    assert found.proven
+    assert found.ranked[0].step_s == best.step_s
+    assert found.bound_s == best.step_s

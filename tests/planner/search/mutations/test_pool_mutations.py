@@ -1,0 +1,83 @@
+"""A rule, bound or price of mixed fleets, broken once, is seen on random fleets."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from cases import is_caught
+
+from planner.cost.table.mixed import MixedTable
+from planner.job import variants
+from planner.search.bounds import pool_bounds as pools
+from planner.search.space import fleet, space
+from planner.search.space.fleet import PoolShapes
+from planner.search.space.space import Enumerator
+
+Break = Callable[[Any], Any]
+"""From the true function to the broken one."""
+
+
+def but_last(true: Any) -> Any:
+    """One less wherever there are two or more."""
+
+    def fewer(*args: Any, **named: Any) -> Any:
+        found = tuple(true(*args, **named))
+        return found[:-1] if len(found) > 1 else found
+
+    return fewer
+
+
+def always(value: Any) -> Break:
+    return lambda _: lambda *_args, **_named: value
+
+
+def not_shared(true: Any) -> Any:
+    """A bound that adds up what all ranks do, where the mean belongs."""
+    return lambda table, held: true(table, held) * held.meshes.pp[held.mesh]
+
+
+def turned(true: Any) -> Any:
+    """Ranks are priced on the pools in the opposite order."""
+
+    def priced(*args: Any, **named: Any) -> Any:
+        costs = true(*args, **named)
+        return replace(costs, pool_of_rank=costs.pool_of_rank[::-1])
+
+    return priced
+
+
+def no_border(true: Any) -> Any:
+    """What leaves one pool for the next costs nothing."""
+
+    def priced(self: MixedTable, row: int, **named: Any) -> Any:
+        assert self.border is not None
+        return true(replace(self, border=self.border * 0), row, **named)
+
+    return priced
+
+
+def any_order(_: Any) -> Any:
+    return lambda _self, _pp, _dp, _inner, _experts: (0, 1)
+
+
+MUTATIONS: dict[str, tuple[Any, str, Break]] = {
+    "the bound over pools too high": (pools, "pooled_bound", not_shared),
+    "an order of the pools lost": (variants, "arrangements", but_last),
+    "a number of stages lost": (PoolShapes, "_ranks", but_last),
+    "degrees that do not divide": (space, "keeps_to_pools", always(value=True)),
+    "heads that do not divide": (fleet, "heads_divide", always(value=False)),
+    "data ranks around pools": (Enumerator, "_orders", any_order),
+    "ranks on the wrong pool": (MixedTable, "stage_costs", turned),
+    "borders cost nothing": (MixedTable, "stage_costs", no_border),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_a_mistake_about_pools_is_caught(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, attribute, breaks = MUTATIONS[name]
+    monkeypatch.setattr(place, attribute, breaks(getattr(place, attribute)))
+    assert is_caught(name)

@@ -1,0 +1,120 @@
+"""A broken constraint, bound or formula is seen by the comparison with brute force.
+
+Each is shown by a case of the fast suite, see :mod:`cases`.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from cases import is_caught
+
+from planner.pipeline import linear
+from planner.pipeline.linear import Linear, Lines
+from planner.pipeline.memory_rows import MemoryRows
+from planner.search import variant
+from planner.search.bounds import bounds, least
+from planner.search.bounds import memory_bounds as memory
+from planner.search.bounds import rank_load_bounds as loaded
+from planner.search.incumbents import Incumbents
+from planner.search.solver import constraints, dual, program, solve
+from planner.search.solver.constraints import Constraints
+
+Patch = pytest.MonkeyPatch
+Mutation = Callable[[Patch], None]
+
+
+def drop(method: str) -> Mutation:
+    """Leave one constraint out."""
+    return lambda patch: patch.setattr(Constraints, method, lambda _: None)
+
+
+def shift(places: list[Any], name: str, change: Callable[[Any], Any]) -> Mutation:
+    """Change what a function returns, wherever it is used."""
+
+    def mutate(patch: Patch) -> None:
+        original = getattr(places[0], name)
+        for place in places:
+            patch.setattr(place, name, lambda *a, **k: change(original(*a, **k)))
+
+    return mutate
+
+
+def longer(line: Linear) -> Linear:
+    return Linear(line.constant + 1, line.factors)
+
+
+def tighter(every: tuple[MemoryRows, ...]) -> tuple[MemoryRows, ...]:
+    return tuple(replace(rows, budget=rows.budget - 1) for rows in every)
+
+
+def no_end_at_work(every: tuple[MemoryRows, ...]) -> tuple[MemoryRows, ...]:
+    return tuple(replace(rows, ends_at_work=0 * rows.ends_at_work) for rows in every)
+
+
+def all_longer(lines: Lines) -> Lines:
+    return Lines(lines.constants + 1, lines.factors)
+
+
+INNER = {
+    "no memory": drop("_every_rank_fits"),
+    "no idle memory": drop("_every_rank_fits_when_idle"),
+    "idle memory too strict": shift([constraints], "idle_rows", tighter),
+    "no order": drop("_layers_stay_in_order"),
+    "no total": drop("_every_layer_on_one_stage"),
+    "layers not counted": drop("_layers_counted_by_kind"),
+    "cuts too long": shift([solve], "path_linear", longer),
+    "family too long": shift([bounds], "path_lines", all_longer),
+    "paths of the program too long": shift([dual], "path_lines", all_longer),
+    "cuts miss the transfers": shift([linear], "_end_value", lambda n: n * 0),
+    "memory too strict": shift([constraints], "passing_rows", tighter),
+    "end transient left out": shift([constraints], "passing_rows", no_end_at_work),
+    "least value too high": shift(
+        [least, bounds, loaded, program], "least_values", lambda value: value + 1
+    ),
+    "loaded bound too high": shift([bounds], "loaded_bound", lambda value: value + 1),
+    "ranks hold one layer less": shift(
+        [memory, least, loaded, program], "most_layers", lambda n: n - 1
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", INNER)
+def test_a_broken_inner_search_is_caught(name: str, monkeypatch: Patch) -> None:
+    INNER[name](monkeypatch)
+    assert is_caught(name)
+
+
+FIRST_TIER = {
+    "time too long": shift([bounds], "_time_bound", lambda ns: ns * 1.02 + 1),
+    "rank holds one layer less": shift([bounds], "_most_on_rank", lambda n: n - 1),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FIRST_TIER)
+def test_a_broken_first_tier_is_caught(name: str, monkeypatch: Patch) -> None:
+    FIRST_TIER[name](monkeypatch)
+    assert is_caught(name)
+
+
+def no_stragglers(patch: Patch) -> None:
+    """Forget the slowdown of the replicas in what is refined."""
+    patch.setattr(variant.BestFirst, "_slowdown", lambda *_: 1.0)
+
+
+JOBS = {
+    "candidates given up early": shift(
+        [Incumbents], "threshold", lambda step: 0.9 * step
+    ),
+    "no stragglers": no_stragglers,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", JOBS)
+def test_a_broken_outer_search_is_caught(name: str, monkeypatch: Patch) -> None:
+    JOBS[name](monkeypatch)
+    assert is_caught(name)
