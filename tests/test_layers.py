@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from each import each
@@ -32,12 +33,23 @@ PICTURED = floors(PICTURE)
 FLOORS = {room: floor for floor, (_, rooms) in PICTURED.items() for room in rooms}
 NOT_EACH_OTHER = {floor for floor, (apart, _) in PICTURED.items() if apart}
 """Floors whose rooms do not see each other; errors serves the rest of its floor."""
-TYPES_ONLY = {"planner.cost", "planner.search", "planner.verify"}
+TYPES_ONLY = {
+    "planner.cost",
+    "planner.pipeline",
+    "planner.estimate",
+    "planner.search",
+    "planner.verify",
+}
 """Rooms that receive a framework and never learn its name."""
 LOW = {"__init__", "known", "lacks"}
 """Modules in a target's folder that search and verifier read, below the writers."""
 HIGH = "planner.launch"
 """Floor of the other modules in a target's folder: writers, readers and gaps."""
+CATALOGUE = ROOT / "planner" / "models" / "families"
+"""One file for each family of models."""
+GRAPH = {"planner.eager.engine.autograd", "planner.eager.engine.tape"}
+"""Nodes and tape that tensors name as types: PyTorch's graph is such a ring."""
+SOLVER = ROOT / "planner" / "search" / "solver"
 SOURCES = sorted([*ROOT.glob("hardware/**/*.py"), *ROOT.glob("planner/**/*.py")])
 
 
@@ -117,16 +129,32 @@ def test_no_writer_is_loaded_with_the_frameworks() -> None:
 
 
 def test_a_folder_has_at_most_fifteen_modules() -> None:
-    rooms = ("frameworks", "launch")
-    inside = [p for p in SOURCES if p.relative_to(ROOT).parts[1] in rooms]
-    counts = Counter(path.parent for path in inside)
+    counts = Counter(path.parent for path in SOURCES if path.parent != CATALOGUE)
     assert [f"{where}: {n}" for where, n in counts.items() if n > 15] == []
+    loose = [path.stem for path in (ROOT / "planner").glob("*.py")]
+    assert len(loose) <= 4, loose
+
+
+def cycles(edges: dict[str, set[str]]) -> str:
+    """Modules that import each other in a ring; empty where none do."""
+    try:
+        TopologicalSorter(edges).prepare()
+    except CycleError as error:
+        return " -> ".join(error.args[1])
+    return ""
+
+
+def test_no_modules_import_each_other() -> None:
+    """Imports for types alone count; the autograd graph points at its own tape."""
+    edges = {module_of(path): set(imports(path)) - GRAPH for path in SOURCES}
+    assert cycles(edges) == ""
+    assert cycles({"a": {"b"}, "b": {"a"}}) != ""
 
 
 @each("path", SOURCES)
 def test_the_solver_and_the_graph_are_in_one_place(path: Path) -> None:
     top = {module.split(".")[0] for module in imports(path)}
-    assert "ortools" not in top or room(module_of(path)) == "planner.search"
+    assert "ortools" not in top or path.parent == SOLVER
     assert "networkx" not in top or module_of(path) == "hardware.graph.topology"
 
 

@@ -17,7 +17,7 @@ NAMES = re.compile(r"rules?|BY_\w+|NO_FIT|BEATEN|OUT_OF_\w+|\w+_ENOUGH")
 
 def rules() -> set[str]:
     """Names that code can count under; an ellipsis stands for what varies. [text]."""
-    modules = (ROOT / "planner" / "search").glob("*.py")
+    modules = (ROOT / "planner" / "search").rglob("*.py")
     trees = [ast.parse(p.read_text()) for p in modules if p.name != "stop.py"]
     limits = {NOT_VISITED + why for why in (OUT_OF_TIME, OUT_OF_MEMORY, INTERRUPTED)}
     counted = {rule for tree in trees for rule in _rules_of(tree)}
@@ -39,7 +39,7 @@ def _rules_of(tree: ast.Module) -> Iterator[str]:
 
 def _shard_rules() -> Iterator[str]:
     """What a framework's limits say of a shard group."""
-    text = (ROOT / "planner" / "specs" / "limits.py").read_text()
+    text = (ROOT / "planner" / "specs" / "frameworks" / "limits.py").read_text()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Return) and node.value is not None:
             yield from _texts(node.value)

@@ -2,7 +2,8 @@
 
 from planner.estimate.estimate import flops_per_token
 from planner.evidence.accuracy.outcome import Outcome
-from planner.evidence.mapping.cases import Case, case_of
+from planner.evidence.mapping.case import Case
+from planner.evidence.mapping.cases import case_of
 from planner.evidence.rows.rows import InvalidRow, Row
 from planner.evidence.rows.unsupported import UnsupportedError
 from planner.evidence.rows.vocabulary import Counter, Ranks

@@ -9,7 +9,8 @@ from planner.evidence.accuracy.outcome import Outcome
 from planner.evidence.accuracy.price import price_case, price_row
 from planner.evidence.fitting.fit_columns import Floats, Observed, Tags
 from planner.evidence.fitting.sensitivity import deviating, gradient, run_of
-from planner.evidence.mapping.cases import Case, case_of
+from planner.evidence.mapping.case import Case
+from planner.evidence.mapping.cases import case_of
 from planner.evidence.rows.rows import Row
 from planner.frameworks.fitted import DOCUMENTED, Fit
 from planner.specs.answer.uncertainty import WAITING

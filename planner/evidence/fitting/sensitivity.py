@@ -7,7 +7,7 @@ import numpy as np
 from planner.cost.workload import Workload
 from planner.estimate.estimate import price
 from planner.evidence.fitting.fit_columns import Floats
-from planner.evidence.mapping.cases import Case
+from planner.evidence.mapping.case import Case
 from planner.prediction.predict import complete
 from planner.specs.frameworks.deviation import CONSTANTS, FACTORS, SECONDS, Deviation
 from planner.specs.layouts.layout import Layout

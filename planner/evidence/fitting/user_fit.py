@@ -10,7 +10,8 @@ from planner.evidence.accuracy.outcome import Outcome
 from planner.evidence.accuracy.price import described, impossible
 from planner.evidence.fitting.calibrate import Calibrated, calibrate
 from planner.evidence.fitting.sensitivity import DOCUMENTED, Run, run_of
-from planner.evidence.mapping.cases import Case, case_of
+from planner.evidence.mapping.case import Case
+from planner.evidence.mapping.cases import case_of
 from planner.evidence.rows.rows import Row
 from planner.evidence.rows.unsupported import UnsupportedError
 from planner.job.calibrated import shipped_profile

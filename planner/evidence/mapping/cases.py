@@ -1,6 +1,6 @@
 """A measured row as a job that the cost model prices."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pydantic import ValidationError
 
@@ -12,49 +12,18 @@ from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.evidence.accuracy.logged_job import planned_job
 from planner.evidence.mapping.architectures import architecture_of, latent_assumed
+from planner.evidence.mapping.case import Case
 from planner.evidence.mapping.clusters import hardware_of
 from planner.evidence.mapping.fill_unstated import settled
 from planner.evidence.mapping.frameworks import software_of
 from planner.evidence.mapping.jobs import training_of
 from planner.evidence.mapping.layouts import layout_of
-from planner.evidence.mapping.measurements import Measured, Scale, measured_of
+from planner.evidence.mapping.measurements import Scale, measured_of
 from planner.evidence.mapping.parts import hardware_block
 from planner.evidence.mapping.software import stack_rule, year_of
 from planner.evidence.rows.rows import Row
 from planner.evidence.rows.unsupported import UnsupportedError
-from planner.job.calibrated import calibrated
-from planner.job.calibration_file import CalibrationFile
 from planner.specs.frameworks.framework import Framework
-from planner.specs.layouts.layout import PartialLayout
-
-
-@dataclass(frozen=True)
-class Case:
-    """A row with the job and the layout that stand for it."""
-
-    row: Row
-    workload: Workload
-    """The job: of a planned run as predicted, else on the stack as documented. `under`
-    gives the job of either as predicted. [-]"""
-    layout: PartialLayout
-    measured: Measured
-    stack: str
-    """Name of the software stack. [text]"""
-    flags: tuple[str, ...]
-    """Assumptions that the row needed. [text]"""
-
-    def under(self, own: CalibrationFile | None) -> "Case":
-        """The case as `planner predict` prices its job.
-
-        Args:
-            own: The user's calibration, or None. [-]
-
-        Returns:
-            The case with the calibration of the stack applied once. [-]
-        """
-        if self.row.spec is None:
-            return replace(self, workload=calibrated(self.workload, own))
-        return replace(self, workload=planned_job(self.row, own)[0])
 
 
 def case_of(row: Row) -> Case:

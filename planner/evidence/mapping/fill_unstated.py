@@ -6,9 +6,9 @@ that fits.
 """
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from planner.errors import BadInputError
+from planner.evidence.mapping.case import Case
 from planner.evidence.mapping.layouts import interleaved, recomputing
 from planner.evidence.notes.recompute import stages_of
 from planner.evidence.notes.rules import rules
@@ -17,15 +17,12 @@ from planner.prediction.predict import predict
 from planner.specs.answer.estimate import Estimate
 from planner.specs.layouts.layout import PartialLayout
 
-if TYPE_CHECKING:
-    from planner.evidence.mapping.cases import Case
-
 MICRO_BATCHES = (1, 2, 4, 8, 16, 32)
 EIGHTHS = 8
 """Steps of the share of layers that may be recomputed. [1]"""
 
 
-def settled(case: "Case") -> "Case":
+def settled(case: Case) -> Case:
     """A case with its open micro-batch, interleaving and recomputation chosen.
 
     Args:
@@ -42,7 +39,7 @@ def settled(case: "Case") -> "Case":
     return case
 
 
-def _options(case: "Case") -> list[PartialLayout]:
+def _options(case: Case) -> list[PartialLayout]:
     """Every cut of the batch and of the stages that the row leaves open."""
     return [
         split
@@ -57,7 +54,7 @@ def _options(case: "Case") -> list[PartialLayout]:
     ]
 
 
-def _splits(case: "Case", cut: PartialLayout) -> list[PartialLayout]:
+def _splits(case: Case, cut: PartialLayout) -> list[PartialLayout]:
     """The layout, and with the last stage short where layers do not divide evenly.
 
     Tuned runs fill every virtual stage and leave the rest to the last, beside head
@@ -76,7 +73,7 @@ def _splits(case: "Case", cut: PartialLayout) -> list[PartialLayout]:
     return [cut, cut.model_copy(update={"stages": short})]
 
 
-def _cuts(case: "Case") -> list[PartialLayout]:
+def _cuts(case: Case) -> list[PartialLayout]:
     """The layout with every micro-batch that divides, where none is stated."""
     layout, given = case.layout, case.row.layout
     if given.micro_batch is not None or given.grad_accum is not None:
@@ -89,7 +86,7 @@ def _cuts(case: "Case") -> list[PartialLayout]:
     ]
 
 
-def _depths(case: "Case", cut: PartialLayout) -> list[int]:
+def _depths(case: Case, cut: PartialLayout) -> list[int]:
     """Virtual stages per rank that divide layers evenly, 1 first."""
     words, pp = case.row.normalised, cut.pp or 1
     split = words.pipeline.stages or words.pipeline.count_as_layer
@@ -102,7 +99,7 @@ def _depths(case: "Case", cut: PartialLayout) -> list[int]:
     return [depth for depth in range(1, most + 1) if layers % (pp * depth) == 0] or [1]
 
 
-def _with_fastest(case: "Case", options: list[PartialLayout]) -> "Case":
+def _with_fastest(case: Case, options: list[PartialLayout]) -> Case:
     """The fastest option that fits; the first where none fits."""
     steps = [_step_if_fits(case, option) for option in options]
     best = options[steps.index(min(steps))]
@@ -110,7 +107,7 @@ def _with_fastest(case: "Case", options: list[PartialLayout]) -> "Case":
     return replace(case, layout=best, flags=(*case.flags, f"{flag}: fastest that fits"))
 
 
-def _step_if_fits(case: "Case", layout: PartialLayout) -> float:
+def _step_if_fits(case: Case, layout: PartialLayout) -> float:
     """Step time, infinite where the layout is illegal or too large. [s]."""
     try:
         estimate = predict(case.workload, layout).estimate
@@ -119,7 +116,7 @@ def _step_if_fits(case: "Case", layout: PartialLayout) -> float:
     return estimate.step_time_s.value if fits(estimate) else float("inf")
 
 
-def _with_recompute(case: "Case") -> "Case":
+def _with_recompute(case: Case) -> Case:
     """The fewest eighths of the layers that must recompute for the rest to fit.
 
     Where not even all of them suffice, memory cannot tell, and nothing is assumed.

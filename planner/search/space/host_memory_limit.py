@@ -1,19 +1,14 @@
 """Candidates of a space whose host memory holds what leaves the GPUs."""
 
-from __future__ import annotations
-
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from planner.cost.meshes import Floats, Ints
 from planner.cost.pricing import Pricing
 from planner.estimate.host_bound import host_bound
+from planner.search.space.declared import Space
 from planner.search.space.schedules import AT_ONCE, COPIES, FOLDS
-
-if TYPE_CHECKING:
-    from planner.search.space.space import Space
 
 
 def hosts_hold(workload: Pricing, space: Space, removed: Counter[str]) -> Ints:

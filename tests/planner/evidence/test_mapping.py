@@ -7,7 +7,8 @@ import pytest
 from measured_rows import MakeRow
 
 from planner.evidence.mapping.architectures import architecture_of
-from planner.evidence.mapping.cases import Case, case_of
+from planner.evidence.mapping.case import Case
+from planner.evidence.mapping.cases import case_of
 from planner.evidence.mapping.gpus import gpu_named
 from planner.evidence.notes.recompute import stages_of
 from planner.evidence.rows.rows import Row

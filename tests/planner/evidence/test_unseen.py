@@ -6,7 +6,8 @@ import pytest
 from measured_rows import MakeRow
 
 from planner.evidence.accuracy.price import price_row
-from planner.evidence.mapping.cases import Case, case_of
+from planner.evidence.mapping.case import Case
+from planner.evidence.mapping.cases import case_of
 from planner.evidence.mapping.gpus import gpu_named
 from planner.evidence.mapping.software import stack_rule
 from planner.evidence.rows.normalise import normalised

@@ -260,8 +260,8 @@ MUTATIONS: dict[str, tuple[Any, str, Break, dict[str, Any], str]] = {
 def users_of(place: Any, attribute: str) -> list[ModuleType]:
     """Rooms of table and search that hold the same name: all are broken alike."""
     true = getattr(place, attribute)
-    tables = ("table", "units", "transfers", "duration_lines")
-    ours = ("planner.search", *(f"planner.cost.{name}" for name in tables))
+    tables = ("planner.cost.table", "planner.cost.time.transfers")
+    ours = ("planner.search", "planner.pipeline.duration_lines", *tables)
     rooms = [m for name, m in sys.modules.items() if name.startswith(ours)]
     return [room for room in rooms if vars(room).get(attribute) is true]
 
