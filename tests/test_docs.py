@@ -185,7 +185,7 @@ def test_every_table_of_the_reference_is_on_a_page() -> None:
         ("answers", "| `schema` | `planner/plan@1` |"),
         ("comparison", "| `schema` | `planner/comparison@1` |"),
         ("validation", "| `summary_v100` | [Summary](#summary) |"),
-        ("cost", "| `table.py` | Fills the one table"),
+        ("cost", "| `table/table.py` | Fills the one table"),
         ("stacks", "| `megatron-2026` |"),
         ("settings", "| `loss` | `liger` |"),
     ],

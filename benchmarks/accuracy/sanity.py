@@ -11,9 +11,9 @@ from pathlib import Path
 import yaml
 
 import planner.frameworks
+from benchmarks.accuracy.pairs import comparison, pairs
+from benchmarks.accuracy.records import records
 from planner.evidence.accuracy.outcome import Outcome
-from planner.evidence.accuracy.pairs import comparison, pairs
-from planner.evidence.accuracy.records import records
 from planner.evidence.accuracy.summary import is_v100
 from planner.evidence.accuracy.validate import validate
 from planner.frameworks.sanity import COMPARISON, RECORDS, Records

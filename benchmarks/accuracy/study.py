@@ -7,18 +7,18 @@ from datetime import date
 import numpy as np
 from joblib import Parallel, delayed
 
-from planner.evidence.accuracy.outcome import Outcome
-from planner.evidence.fitting.crossval import Residuals, residuals
-from planner.evidence.fitting.fit_columns import Observed
-from planner.evidence.fitting.hierarchy import JointFit, fit_all
-from planner.evidence.fitting.intervals import (
+from benchmarks.accuracy.crossval import Residuals, residuals
+from benchmarks.accuracy.intervals import (
     Held,
     intervals_of,
     nearest_band,
     nested,
     pooled,
 )
-from planner.evidence.fitting.price_for_fit import Observation, memories, observe, steps
+from benchmarks.accuracy.price_for_fit import Observation, memories, observe, steps
+from planner.evidence.accuracy.outcome import Outcome
+from planner.evidence.fitting.fit_columns import Observed
+from planner.evidence.fitting.hierarchy import JointFit, fit_all
 from planner.evidence.rows.rows import Row
 from planner.frameworks.fitted import DOCUMENTED, AllIntervals, Fit, Intervals
 from planner.specs.answer.uncertainty import Band

@@ -15,6 +15,7 @@ from planner.cost.parameters.states import state_bytes
 from planner.cost.pricing import Pricing
 from planner.cost.time.columns import Context
 from planner.cost.time.ends import embedding_end, head_end
+from planner.cost.time.gradients import layer_pending_bytes
 from planner.estimate.host_memory import at_home
 from planner.specs.layouts.layout import Offload
 from planner.specs.table import BLOCK
@@ -45,6 +46,7 @@ def host_bound(
     at_once: Bools,
     folded: Bools | None = None,
     copies: Ints | None = None,
+    split: Bools | None = None,
 ) -> Floats:
     """Most that a node holds for its GPUs, whatever the split of the layers.
 
@@ -55,7 +57,8 @@ def host_bound(
 
     A rank of a pipeline has one of the ends unless its chunks lie in a V. The second
     term counts once for every copy of the model. The activations take at most
-    ``G (chunks n / v  max a_l + a_e + a_h)``. Without a pipeline the bound is exact.
+    ``G (chunks n / v  max a_l + a_e + a_h)``; where the backward is split, each ``a``
+    has the gradients that wait for W. Without a pipeline the bound is exact.
 
     Args:
         workload: The job, with what its layout offloads. [-]
@@ -66,6 +69,7 @@ def host_bound(
         at_once: All micro-batches are in flight (gpipe). [bool]
         folded: The first rank has both ends of the model; none: nowhere. [bool]
         copies: Copies of the model on the ranks; none: one copy. [1]
+        split: The backward is two operations; none: nowhere. [bool]
 
     Returns:
         Memory. [B], shape (candidates,)
@@ -79,7 +83,8 @@ def host_bound(
     held = _states(workload, meshes, vpp * layers, node, both, times)
     if workload.offload.activations:
         flying = _in_flight(meshes, vpp, at_once, both)
-        kept = _activations(workload, meshes, flying, layers, recompute)
+        waits = np.zeros(len(meshes), dtype=bool) if split is None else split
+        kept = _activations(workload, meshes, flying, layers, recompute, waits)
         held = held + node * kept
     return held
 
@@ -141,17 +146,20 @@ def _activations(
     flying: tuple[Ints, Ints],
     layers: Ints,
     recompute: tuple[str, ...],
+    waits: Bools,
 ) -> Floats:
     """Offloaded activations of the fullest rank, at most. [B]."""
+    context, recipe = Context.of(workload, meshes), workload.framework.recipe
     kept = [
-        kept_bytes(workload, kind, workload.recipe.kind(name), meshes)
+        _blocks(kept_bytes(workload, kind, recipe.kind(name), meshes))
+        + waits * _blocks(layer_pending_bytes(context, kind))
         for kind in workload.kinds
         for name in recompute
     ]
-    context = Context.of(workload, meshes)
-    edges = sum(_blocks(end(context).saved) for end in (embedding_end, head_end))
+    ends = (embedding_end(context), head_end(context))
+    edges = sum(_blocks(end.saved) + waits * _blocks(end.pending) for end in ends)
     chunks, depth = flying
-    held = np.minimum(layers, workload.model.layers) * _blocks(np.max(kept, axis=0))
+    held = np.minimum(layers, workload.model.layers) * np.max(kept, axis=0)
     return np.asarray(workload.offload.activations * (chunks * held + depth * edges))
 
 

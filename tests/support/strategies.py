@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import cache
 
 import numpy as np
+from every_split import candidate_costs, count_plans, splits
 from hypothesis import assume
 from hypothesis import strategies as st
 from tiny_models import TINY_LLAMA, models
@@ -22,7 +23,6 @@ from planner.models import from_config
 from planner.pipeline.memory_rows import rank_blocks
 from planner.schedules import SPLIT, V_SHAPED
 from planner.search.bounds.paths import even_counts
-from planner.search.exhaustive import candidate_costs, count_plans, splits
 from planner.search.space.space import Space, enumerate_space
 from planner.specs.frameworks.framework import Framework
 from planner.specs.search import SearchSpec

@@ -8,7 +8,7 @@ from planner.cost.meshes import Floats, Ints
 from planner.cost.pricing import Pricing
 from planner.estimate.host_bound import host_bound
 from planner.search.space.declared import Space
-from planner.search.space.schedules import AT_ONCE, COPIES, FOLDS
+from planner.search.space.schedules import AT_ONCE, COPIES, FOLDS, SPLITS
 
 
 def hosts_hold(workload: Pricing, space: Space, removed: Counter[str]) -> Ints:
@@ -53,4 +53,5 @@ def _on_host(workload: Pricing, space: Space) -> Floats:
         at_once=space.schedules == AT_ONCE,
         folded=FOLDS[space.schedules],
         copies=copies,
+        split=SPLITS[space.schedules],
     )

@@ -4,6 +4,7 @@ from dataclasses import replace
 from itertools import islice
 
 import pytest
+from every_split import candidate_costs, count_plans, splits
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,8 +16,7 @@ from planner.cost.table.table import fill_table
 from planner.estimate.estimate import memory_estimate, price
 from planner.estimate.host_bound import host_bound, leaves_the_gpus
 from planner.estimate.layouts import layout_of
-from planner.schedules import V_SHAPED
-from planner.search.exhaustive import candidate_costs, count_plans, splits
+from planner.schedules import SPLIT, V_SHAPED
 from planner.search.space.schedules import SEARCHED
 from planner.search.space.space import enumerate_space
 from planner.specs.layouts.layout import Layout, Offload
@@ -50,6 +50,7 @@ def bound(workload: Pricing, layout: Layout, most: int) -> float:
             at_once=one * (layout.schedule == "gpipe") > 0,
             folded=one * (layout.schedule in V_SHAPED) > 0,
             copies=one + one * (layout.schedule == "dualpipe"),
+            split=one * (layout.schedule in SPLIT) > 0,
         )[0]
     )
 

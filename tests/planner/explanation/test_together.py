@@ -8,6 +8,7 @@ from explained_jobs import ILLEGAL, case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planner.cost.pricing import Pricing
 from planner.errors import BadInputError
 from planner.explanation import as_error, contradiction, is_legal
 from planner.explanation.ask import variants_of
@@ -127,7 +128,7 @@ def pairs(job: Case) -> tuple[list[str], list[str]]:
 def test_the_limit_that_removed_the_last_layouts_is_named() -> None:
     job = case({"tp": 2, "pp": 2, "dp": 2}, framework="megatron")
     left = job.assigned(("search.dp=null",))
-    count = sum(len(enumerate_space(workload)) for workload in left.workloads)
+    count = sum(len(enumerate_space(Pricing.candidate(job))) for job in left.workloads)
     assert contradiction(job).last == (
         f"the last {count:,} legal layouts were removed by dp = 2"
     )
@@ -172,7 +173,7 @@ def test_a_space_is_empty_where_the_thin_one_is(
 ) -> None:
     framework, batch = job
     made = case({**limits, "space": space}, framework=framework, global_batch=batch)
-    (workload,) = made.workloads
+    workload = Pricing.candidate(*made.workloads)
     listed = enumerate_space(workload)
     few = enumerate_space(thin(workload))
     assert is_empty(workload) == (len(listed) == 0)

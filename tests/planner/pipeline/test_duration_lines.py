@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from every_split import splits
 from hypothesis import given
 from strategies import inner_problems
 
@@ -9,7 +10,6 @@ from planner.cost.table.units import blocks, nanoseconds
 from planner.errors import BadInputError
 from planner.pipeline.duration_lines import DurationLines
 from planner.pipeline.splits import durations, stage_vectors
-from planner.search.exhaustive import splits
 from planner.specs.table import StageCosts
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from every_split import splits
 from hypothesis import given
 from memory_by_hand import blocks_at, idle_of, peak_of, peaks_of
 from ortools.sat.python import cp_model as cp
@@ -22,7 +23,6 @@ from planner.pipeline.memory_rows import (
 from planner.pipeline.splits import Counts, stages_by_rank
 from planner.schedules import SPLIT, V_SHAPED
 from planner.search.bounds.memory_bounds import most_layers
-from planner.search.exhaustive import splits
 from planner.search.solver.constraints import Constraints
 from planner.search.solver.variables import Variables
 from planner.specs.table import StageCosts
@@ -168,6 +168,6 @@ def test_a_pool_has_rows_of_no_other_rank() -> None:
     assert (first.rank.tolist(), second.rank.tolist()) == ([1], [0])
 
 
-@pytest.mark.parametrize("name", ["cost/memory_rows.py"])
+@pytest.mark.parametrize("name", ["pipeline/memory_rows.py"])
 def test_a_source_that_reads_them_is_seen(name: str) -> None:
     assert read_by(ROOT / "planner" / name) == READERS[f"planner/{name}"]

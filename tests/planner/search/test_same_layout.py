@@ -4,6 +4,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
+from every_split import splits
 from examples import examples
 from hypothesis import given, settings
 from strategies import inner_problems, small_job
@@ -14,7 +15,6 @@ from planner.cost.reach import Mask
 from planner.cost.table.table import CostTable, fill_table
 from planner.pipeline.memory_rows import rank_blocks
 from planner.pipeline.splits import step_ns
-from planner.search.exhaustive import splits
 from planner.search.space.space import enumerate_space
 from planner.specs.search import SearchSpec
 from planner.specs.table import StageCosts

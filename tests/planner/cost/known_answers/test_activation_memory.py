@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 import pytest
-from strategies import small_job
-
-from planner.cost.closed_forms import (
+from closed_forms import (
     KorthikantiMode,
     korthikanti_activation_bytes,
     korthikanti_layer_bytes,
 )
+from strategies import small_job
+
 from planner.cost.memory.activations import saved_bytes
 from planner.cost.meshes import Meshes
 from planner.models import preset

@@ -1,14 +1,14 @@
 """Closed forms give the figures that their sources print."""
 
 import pytest
-
-from planner.cost.closed_forms import (
+from closed_forms import (
     gpt_step_flops,
     gpt_step_flops_full,
     gpt_step_flops_selective,
     parameter_flops_per_token,
     time_to_train,
 )
+
 from planner.economics.goodput import lost_fraction, young_daly_interval
 from planner.models import preset
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from planner.evidence.fitting.crossval import folds, left_out, residuals
+from benchmarks.accuracy.crossval import folds, left_out, residuals
+from benchmarks.accuracy.intervals import intervals_of, nested, quantiles
 from planner.evidence.fitting.fit_columns import Observed, Tags, weights
 from planner.evidence.fitting.hierarchy import fit_all
-from planner.evidence.fitting.intervals import intervals_of, nested, quantiles
 from planner.specs.frameworks.deviation import CONSTANTS
 
 CLOCK = CONSTANTS.index("clock")

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 from against_brute_force import check_solver
+from every_split import cheapest_split, splits
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,7 +17,6 @@ from planner.search.bounds.bounds import relax
 from planner.search.bounds.paths import ShapePaths, even_counts, in_class
 from planner.search.bounds.rank_load_bounds import cases_of, last_loaded, weighted_bound
 from planner.search.candidate import CandidateWork
-from planner.search.exhaustive import cheapest_split, splits
 from planner.search.solver.case_bounds import LoadTree
 from planner.search.solver.dual import tighten
 from planner.search.solver.local import Descender, rounded

@@ -6,6 +6,12 @@ from functools import cache
 
 import numpy as np
 import pytest
+from every_split import (
+    best_of_space,
+    candidate_costs,
+    cheapest_split,
+    splits,
+)
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -28,12 +34,6 @@ from planner.search.bounds.bounds import relax, space_bounds
 from planner.search.bounds.memory_bounds import most_layers
 from planner.search.bounds.memory_rows import memory_lines
 from planner.search.bounds.pool_bounds import balanced_layers, pooled_bound
-from planner.search.exhaustive import (
-    best_of_space,
-    candidate_costs,
-    cheapest_split,
-    splits,
-)
 from planner.search.solver.solve import Outcome, solve_mesh
 from planner.search.space.fleet import arrangements
 from planner.search.space.space import enumerate_space

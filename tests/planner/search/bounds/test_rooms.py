@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+from every_split import splits
 from hypothesis import given
 from strategies import inner_problems, small_problem
 
@@ -10,7 +11,6 @@ from planner.pipeline.memory_rows import passing_rows
 from planner.pipeline.splits import stages_of
 from planner.search.bounds.memory_bounds import most_layers
 from planner.search.bounds.memory_rows import memory_lines
-from planner.search.exhaustive import splits
 from planner.specs.table import StageCosts
 
 

@@ -1,5 +1,6 @@
 """What has to hold between the search and brute force, for any problem."""
 
+from every_split import best_of_space, cheapest_split
 from one_row import one_row_table
 from strategies import priced_space
 
@@ -9,7 +10,6 @@ from planner.search.best_first import search
 from planner.search.bounds.bounds import relax, space_bounds
 from planner.search.bounds.memory_bounds import cannot_fit
 from planner.search.bounds.paths import in_class
-from planner.search.exhaustive import best_of_space, cheapest_split
 from planner.search.solver.dual import tighten
 from planner.search.solver.solve import MeshSolver, Outcome, solve_mesh
 from planner.specs.table import StageCosts

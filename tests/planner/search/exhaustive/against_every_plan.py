@@ -9,6 +9,7 @@ from brute_force import Tied, best_plans, fields_of, hosts_hold
 from every_fleet import places
 from every_mesh import Mesh
 from every_plan import Choice, choices, kinds_of
+from every_split import candidate_costs, cheapest_split
 
 from planner.cost.meshes import Meshes
 from planner.cost.pricing import Pricing
@@ -20,7 +21,6 @@ from planner.planning.optimize import optimize
 from planner.search import stop
 from planner.search.best_first import search_all
 from planner.search.bounds import pool_bounds as pools
-from planner.search.exhaustive import candidate_costs, cheapest_split
 from planner.search.incumbents import Found
 from planner.search.space.formats import BY_NARROWER
 from planner.search.space.menus import BEATEN, BY_CONVEX

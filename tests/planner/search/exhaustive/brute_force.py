@@ -11,6 +11,7 @@ from functools import lru_cache
 import numpy as np
 from every_mesh import Mesh
 from every_plan import FOLDED, Choice, choices
+from every_split import count_plans, splits
 from strategies import small_problem
 
 from planner.cost.memory.buffers import buffer_bytes, context_bytes, device_bytes
@@ -22,7 +23,7 @@ from planner.cost.table.table import CostTable
 from planner.estimate.host_bound import host_bound, leaves_the_gpus
 from planner.pipeline.memory_rows import fits, rank_blocks
 from planner.pipeline.splits import Counts, step_ns
-from planner.search.exhaustive import count_plans, splits
+from planner.schedules import SPLIT
 from planner.search.space.schedules import SEARCHED
 from planner.specs.table import BLOCK, StageCosts
 
@@ -159,6 +160,7 @@ def _most_on_host(job: Pricing, found: Sequence[Choice], rows: Meshes) -> Floats
         at_once=np.array([choice.schedule == "gpipe" for choice in found]),
         folded=np.array([choice.schedule in FOLDED for choice in found]),
         copies=copies,
+        split=np.array([choice.schedule in SPLIT for choice in found]),
     )
 
 

@@ -1,6 +1,13 @@
 """Brute force lists every split once, and counts them without listing."""
 
 import pytest
+from every_split import (
+    TooManyPlansError,
+    best_of_space,
+    cheapest_split,
+    count_plans,
+    splits,
+)
 from hypothesis import given
 from one_row import one_row_table
 from strategies import inner_problems, small_job, small_problem
@@ -8,13 +15,6 @@ from strategies import inner_problems, small_job, small_problem
 from planner.cost.table.table import fill_table
 from planner.pipeline.splits import step_ns
 from planner.search.bounds.paths import in_class
-from planner.search.exhaustive import (
-    TooManyPlansError,
-    best_of_space,
-    cheapest_split,
-    count_plans,
-    splits,
-)
 from planner.search.space.space import enumerate_space
 from planner.specs.search import SearchSpec
 from planner.specs.table import LayerCosts, StageCosts

@@ -7,6 +7,7 @@ from math import ceil
 import numpy as np
 import pytest
 from against_every_plan import check_answer, check_flow, check_hurried, check_whole
+from every_split import best_of_space
 from examples import examples
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
@@ -20,7 +21,6 @@ from planner.models import Architecture
 from planner.search import first_tier
 from planner.search import warm_start as default_part
 from planner.search.best_first import search
-from planner.search.exhaustive import best_of_space
 from planner.search.outcome import SearchOutcome
 from planner.specs.search import SearchSpec
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from against_brute_force import check_inner, check_job
 from cases import is_caught
+from every_split import candidate_costs
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -35,7 +36,6 @@ from planner.prediction.predict import predict
 from planner.schedules import SPLIT, V_SHAPED, operations, uniform_makespan
 from planner.search.bounds import memory_bounds as memory
 from planner.search.bounds.paths import even_counts
-from planner.search.exhaustive import candidate_costs
 from planner.search.solver import constraints
 from planner.search.space.schedules import SEARCHED
 from planner.search.space.space import Space, enumerate_space

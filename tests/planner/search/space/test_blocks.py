@@ -4,6 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from every_split import (
+    best_of_space,
+    candidate_costs,
+    count_plans,
+    splits,
+)
 from strategies import priced_space, small_job, small_problem, tightened
 
 from planner.cost.pricing import Pricing
@@ -16,12 +22,6 @@ from planner.planning.optimize import optimize
 from planner.prediction.predict import predict
 from planner.search.best_first import search
 from planner.search.bounds.bounds import space_bounds
-from planner.search.exhaustive import (
-    best_of_space,
-    candidate_costs,
-    count_plans,
-    splits,
-)
 from planner.search.mesh_answer import Outcome, settle
 from planner.search.space.blocks import block_counts
 from planner.search.space.space import Space, enumerate_space

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from cases import is_caught
+from every_split import cheapest_split
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,7 +22,6 @@ from planner.schedules.simulator import Path
 from planner.search.bounds import bounds
 from planner.search.bounds.bounds import Relaxation, relax
 from planner.search.bounds.paths import ShapePaths
-from planner.search.exhaustive import cheapest_split
 from planner.search.space.space import Space, enumerate_space
 from planner.specs.table import StageCosts
 

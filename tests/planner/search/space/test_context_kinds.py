@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from against_brute_force import check_job
+from every_split import best_of_space
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -15,7 +16,6 @@ from tiny_models import TINY_MIXTRAL
 from planner.cost.pricing import Pricing
 from planner.planning.optimize import optimize
 from planner.search.best_first import search
-from planner.search.exhaustive import best_of_space
 from planner.search.space import context_kinds as context
 from planner.search.space.space import enumerate_space
 from planner.specs.layouts.context import CP_KINDS, cp_family

@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from every_split import best_of_space
 from strategies import small_job
 
 from hardware.catalog import resolve_cluster
@@ -13,7 +14,6 @@ from planner.cost.pricing import Pricing
 from planner.cost.table.table import fill_table
 from planner.planning.optimize import optimize
 from planner.search.best_first import search
-from planner.search.exhaustive import best_of_space
 from planner.search.space.space import enumerate_space
 from planner.specs.search import SearchSpec, Span
 

@@ -5,6 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from every_split import (
+    best_of_space,
+    candidate_costs,
+    cheapest_split,
+    count_plans,
+)
 from examples import examples
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -15,12 +21,6 @@ from planner.cost.pricing import Pricing
 from planner.cost.table.table import fill_table
 from planner.models import preset
 from planner.pipeline.in_flight import peak_vectors
-from planner.search.exhaustive import (
-    best_of_space,
-    candidate_costs,
-    cheapest_split,
-    count_plans,
-)
 from planner.search.space import menus
 from planner.search.space.menus import BEATEN, beaten, convex_part, offered, searched
 from planner.search.space.space import enumerate_space

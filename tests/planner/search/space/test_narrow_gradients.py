@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from every_split import best_of_space
 from strategies import framework, small_job
 from tiny_models import TINY_MIXTRAL
 
@@ -14,7 +15,6 @@ from planner.job.variants import variants
 from planner.pipeline.memory_rows import rank_blocks
 from planner.pipeline.splits import step_ns
 from planner.search.bounds.paths import even_counts
-from planner.search.exhaustive import best_of_space
 from planner.search.space import formats
 from planner.search.space.formats import BY_NARROWER
 from planner.search.space.space import Space, enumerate_space

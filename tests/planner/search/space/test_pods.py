@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from every_split import best_of_space
 from strategies import small_job
 
 from hardware.catalog import resolve_cluster
@@ -13,7 +14,6 @@ from planner.cost.table.mixed import border_time, price_meshes
 from planner.job.fleets import with_pods
 from planner.planning.optimize import optimize
 from planner.search.best_first import search_all
-from planner.search.exhaustive import best_of_space
 from planner.search.space.fleet import arrangements
 from planner.search.space.space import enumerate_space
 from planner.specs.search import SearchSpec

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cases import is_caught
+from every_split import best_of_space
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +16,6 @@ from planner.cost.pricing import Pricing
 from planner.frameworks import FRAMEWORKS
 from planner.job.variants import variants
 from planner.search.best_first import Together, search, search_all
-from planner.search.exhaustive import best_of_space
 from planner.search.incumbents import Found
 from planner.search.outcome import SearchOutcome
 from planner.search.variant import BY_BOUND, NO_FIT, BestFirst

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.evidence.fitting.crossval import folds
+from benchmarks.accuracy.crossval import folds
 from planner.evidence.fitting.fit_columns import (
     Flags,
     Floats,

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.accuracy.pairs import Pair, comparison, pairs
+from benchmarks.accuracy.records import records
 from planner.evidence.accuracy.outcome import Outcome
-from planner.evidence.accuracy.pairs import Pair, comparison, pairs
 from planner.evidence.accuracy.price import price_row
-from planner.evidence.accuracy.records import records
 from planner.evidence.accuracy.validate import validate
 from planner.evidence.rows.rows import read_rows
 from planner.frameworks.sanity import compared, record_key
