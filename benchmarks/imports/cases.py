@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from planner.job.resolve import resolve
 from planner.launch.brief import Reading
-from planner.launch.importing import Told, import_spec, read_launch
+from planner.launch.importing import UserOverrides, import_spec, read_launch
 from planner.prediction.predict import predict
 from planner.specs.answer.result import RankedPlan
 from planner.specs.job import JobSpec
@@ -90,7 +90,7 @@ def priced(name: str, case: Case) -> RankedPlan:
     Returns:
         Layout and estimate. [-]
     """
-    told = Told(**case.told.model_dump())
+    told = UserOverrides(**case.told.model_dump())
     fields = import_spec(reading_of(name, case), told, case.set)
     layout = PartialLayout.model_validate(fields.pop("layout"))
     spec = JobSpec.model_validate(fields)

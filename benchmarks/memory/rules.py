@@ -6,7 +6,7 @@ import numpy as np
 
 from benchmarks.memory.jobs import A100, RTX_4090, job
 from planner.capacity.alternatives import largest_model
-from planner.capacity.leanest import fewest_gpus, most_frugal, weigh
+from planner.capacity.leanest import fewest_gpus, leanest, weigh
 from planner.cost.meshes import Meshes
 from planner.cost.parameters.rank_parameters import layer_owned
 from planner.cost.parameters.states import state_bytes
@@ -215,7 +215,7 @@ def largest_on(cluster: str) -> Largest:
         tokens at a time, every layer recomputed. [text]
     """
     one = job("llama-2-7b", cluster=cluster, gpus=1, seq_len=2048)
-    priced = largest_model(one, lambda w: most_frugal(w, enough=True))
+    priced = largest_model(one, lambda w: leanest(w, enough=True))
     assert priced is not None
     sizes = {name: size for name, size in preset_sizes().items() if size}
     room = one.gpu.memory_capacity / 16

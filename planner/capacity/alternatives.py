@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from planner.capacity.leanest import Held, fewest_gpus, most_frugal, weigh
+from planner.capacity.leanest import Held, fewest_gpus, leanest, weigh
 from planner.cost.memory.buffers import context_bytes
 from planner.cost.meshes import Meshes
 from planner.cost.parameters.states import unsaved_bytes
@@ -126,13 +126,13 @@ def nodes_of(workload: Workload, gpus: int) -> int:
 
 def _judged(workload: Pricing, given: Layout | None) -> Held | None:
     """The layout that a method is judged by."""
-    return most_frugal(workload) if given is None else _as_given(workload, given)
+    return leanest(workload) if given is None else _as_given(workload, given)
 
 
 def _placing(given: Layout | None) -> Place:
     """Way to find a layout for a job: the given layout, or the most frugal."""
     if given is None:
-        return lambda workload: most_frugal(workload, enough=True)
+        return lambda workload: leanest(workload, enough=True)
     return lambda workload: _as_given(workload, given)
 
 

@@ -7,7 +7,7 @@ from functools import cache, partial
 
 from hardware.catalog import Cluster
 from planner.capacity.alternatives import method_answers
-from planner.capacity.leanest import most_frugal, weigh
+from planner.capacity.leanest import leanest, weigh
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
@@ -87,7 +87,7 @@ def training_memory(
 
 
 def _frugal(workload: Workload) -> Layout:
-    held = most_frugal(Pricing.candidate(workload))
+    held = leanest(Pricing.candidate(workload))
     if held is None:
         refuse_inexpressible((workload,))
         raise BadInputError(

@@ -58,7 +58,7 @@ class Held:
         return enough and self.memory.peak_device_gib.value <= self.memory.capacity_gib
 
 
-def most_frugal(workload: Pricing, *, enough: bool = False) -> Held | None:
+def leanest(workload: Pricing, *, enough: bool = False) -> Held | None:
     """The legal layout with the least peak memory, among those of least rough memory.
 
     Has one sequence a micro-batch, one chunk a rank, even stages and full recompute,
@@ -266,7 +266,7 @@ def _held_by(workload: Pricing, size: _Size, *, enough: bool = True) -> Held | N
     """The most frugal layout on a cluster of this size."""
     try:
         there = resized(workload, size.nodes, size.per_node)
-        return most_frugal(there, enough=enough)
+        return leanest(there, enough=enough)
     except BadInputError:
         return None
 

@@ -9,13 +9,13 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from planner.planning.optimize import Progress as SearchProgress
-from planner.report.charts.search import Moment
+from planner.report.charts.search import SearchState
 
 Report = Callable[[SearchProgress], None]
 
 
 @contextmanager
-def search_progress(trail: list[Moment]) -> Iterator[Report]:
+def search_progress(trail: list[SearchState]) -> Iterator[Report]:
     """A bar of the candidates that are settled, gone when the search ends.
 
     Args:
@@ -28,7 +28,7 @@ def search_progress(trail: list[Moment]) -> Iterator[Report]:
 
     def note(state: SearchProgress) -> None:
         now = time.monotonic() - started
-        trail.append(Moment(now, state.incumbent_s, state.bound_s))
+        trail.append(SearchState(now, state.incumbent_s, state.bound_s))
 
     if not sys.stderr.isatty():
         yield note

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from enum import Enum
 
-from planner.capacity.leanest import Held, fewest_gpus, most_frugal
+from planner.capacity.leanest import Held, fewest_gpus, leanest
 from planner.cost.pricing import Pricing
 from planner.errors import BadInputError
 from planner.job.case import Case
@@ -79,7 +79,7 @@ def fits(case: Case, seconds: float) -> Answer:
 
 
 def _frugal_fits(variant: Pricing) -> bool:
-    held = most_frugal(variant, enough=True)
+    held = leanest(variant, enough=True)
     return held is not None and held.fits
 
 
@@ -106,7 +106,7 @@ def least(case: Case) -> Held | None:
     Returns:
         Layout and memory; None without a legal layout. [-]
     """
-    found = [held for v in variants_of(case) if (held := most_frugal(v)) is not None]
+    found = [held for v in variants_of(case) if (held := leanest(v)) is not None]
     return min(found, key=lambda h: h.memory.peak_device_gib.value, default=None)
 
 
@@ -134,7 +134,7 @@ def _frugal_variants(case: Case) -> list[Pricing]:
     """Variant of each framework with the least peak memory on the job's cluster."""
     best: dict[str, tuple[float, Pricing]] = {}
     for variant in variants_of(case):
-        held = _quietly(most_frugal, variant)
+        held = _quietly(leanest, variant)
         peak = float("inf") if held is None else held.memory.peak_device_gib.value
         name = variant.framework.name
         if name not in best or peak < best[name][0]:

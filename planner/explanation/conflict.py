@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 
 from planner.explanation.ask import Answer, fewest_nodes, fits, is_legal, least
-from planner.explanation.case import GIB, Clock, with_capacity
+from planner.explanation.changes import GIB, Clock, with_capacity
 from planner.explanation.limits import (
     GPUS,
     MEMORY,

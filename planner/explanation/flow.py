@@ -6,7 +6,7 @@ from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.explanation.ask import Answer, fits, is_legal
 from planner.explanation.binding import bindings
-from planner.explanation.case import Clock
+from planner.explanation.changes import Clock
 from planner.explanation.conflict import least_memory, memory_conflict
 from planner.explanation.contradictions import contradiction
 from planner.explanation.fronts import gpu_front, memory_front

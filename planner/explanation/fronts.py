@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from planner.capacity.leanest import most_frugal
+from planner.capacity.leanest import leanest
 from planner.estimate.estimate import estimate
 from planner.explanation.ask import variants_of
-from planner.explanation.case import GIB, Clock, with_capacity
+from planner.explanation.changes import GIB, Clock, with_capacity
 from planner.explanation.limits import widened
 from planner.explanation.relaxations import best_of
 from planner.job.case import Case
@@ -78,9 +78,7 @@ def memory_front(
 def _most_frugal(case: Case, capacity: float) -> list[FrontPoint]:
     """The layout of least peak memory, priced."""
     frugal = [
-        (held, variant)
-        for variant in variants_of(case)
-        if (held := most_frugal(variant))
+        (held, variant) for variant in variants_of(case) if (held := leanest(variant))
     ]
     if not frugal:
         return []

@@ -6,7 +6,7 @@ from itertools import combinations
 
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
-from planner.explanation.case import Clock
+from planner.explanation.changes import Clock
 from planner.explanation.writable import predict_writable
 from planner.planning.optimize import optimize
 from planner.planning.reasons import NO_DIFFERENCE, why_slower

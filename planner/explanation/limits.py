@@ -6,7 +6,7 @@ from math import lcm
 
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
-from planner.explanation.case import GIB, without_host_limit, without_memory_limit
+from planner.explanation.changes import GIB, without_host_limit, without_memory_limit
 from planner.frameworks import FRAMEWORKS
 from planner.job.case import Case
 from planner.planning.reasons import gpus_words

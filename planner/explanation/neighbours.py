@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
-from planner.explanation.case import Clock
+from planner.explanation.changes import Clock
 from planner.explanation.given import USUAL
 from planner.explanation.writable import predict_writable
 from planner.frameworks.sanity import compared

@@ -7,7 +7,7 @@ from hardware.calibration import GemmCalibration, GpuCalibration
 from hardware.catalog import Cluster
 from planner.cost.workload import Workload
 from planner.estimate.estimate import estimate
-from planner.explanation.case import Clock, on_cluster, on_kernels
+from planner.explanation.changes import Clock, on_cluster, on_kernels
 from planner.explanation.limits import InForce, limits_in_force, widened
 from planner.explanation.relaxations import best_of
 from planner.job.case import Case, Edit

@@ -8,7 +8,7 @@ from hardware import catalog
 from hardware.specs import NodeSpec
 from planner.errors import BadInputError
 from planner.explanation.ask import Answer, fewest_nodes, fits
-from planner.explanation.case import Clock
+from planner.explanation.changes import Clock
 from planner.explanation.limits import (
     GPUS,
     MEMORY,

@@ -1,6 +1,6 @@
 """The price of a plan that fits at the upper end of the memory interval."""
 
-from planner.explanation.case import Clock, with_capacity
+from planner.explanation.changes import Clock, with_capacity
 from planner.explanation.relaxations import best_of
 from planner.job.case import Case
 from planner.planning.reasons import changes

@@ -33,7 +33,7 @@ LARGEST = 1 << 20
 
 
 @dataclass(frozen=True)
-class Told:
+class UserOverrides:
     """Answers of the user on what the files do not hold.
 
     Attributes:
@@ -170,7 +170,7 @@ def _refuse_twins(file: Path, text: str) -> None:
 
 
 def import_spec(
-    reading: Reading, told: Told, assignments: Sequence[str]
+    reading: Reading, told: UserOverrides, assignments: Sequence[str]
 ) -> dict[str, object]:
     """Build the spec from the files, the user's answers and assignments.
 
@@ -234,7 +234,7 @@ def _gpus(cluster: str | dict[str, Any]) -> int:
         raise BadInputError(str(error), field="--cluster") from error
 
 
-def _fields(reading: Reading, told: Told) -> dict[str, Any]:
+def _fields(reading: Reading, told: UserOverrides) -> dict[str, Any]:
     """Fields of the spec that are known; unknown fields are absent."""
     model = told.model or reading.model
     found: dict[str, Any] = {
@@ -276,7 +276,9 @@ def _require(fields: Mapping[str, Any], assignments: Sequence[str]) -> None:
         raise BadInputError("the files do not say " + "; nor ".join(missing))
 
 
-def _inline_cluster(reading: Reading, told: Told) -> Mapping[str, object] | None:
+def _inline_cluster(
+    reading: Reading, told: UserOverrides
+) -> Mapping[str, object] | None:
     """Nodes below one leaf, where the user names the node alone."""
     if not told.node:
         return None

@@ -37,7 +37,7 @@ FOR_LISTING = 0.75
 """Share of the remaining time for listing and pricing; the rest is for visits. [1]"""
 
 
-class Together:
+class VariantSearch:
     """Visits the candidates of all variants in one order, by lower bound.
 
     Plans of any variant are incumbents for all variants. So a variant whose bound
@@ -176,7 +176,7 @@ def search_all(
     full = bool(parts_of(workloads))
     incumbents = Incumbents(top, known_s, before if full else None)
     incumbents.before_s = before.best_s if before else float("inf")
-    first, *others = Together(
+    first, *others = VariantSearch(
         workloads,
         stop=stop,
         incumbents=incumbents,
@@ -215,7 +215,7 @@ def _rough(
             continue
         incumbents = Incumbents(top, known_s, before)
         worked = sum(outcome.worked for outcome in rough)
-        rough += Together(
+        rough += VariantSearch(
             parts,
             stop=stop.within(FOR_A_PART * stop.left),
             incumbents=incumbents,

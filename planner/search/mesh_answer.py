@@ -38,7 +38,7 @@ class MeshAnswer:
     rounds: int = 0
 
 
-def settle(costs: StageCosts) -> MeshAnswer:
+def answered_exactly(costs: StageCosts) -> MeshAnswer:
     """Simulate the only split of a candidate with a block, where the split fits.
 
     Args:

@@ -14,7 +14,7 @@ from planner.search.bounds.paths import ShapePaths
 from planner.search.candidate import CandidateWork
 from planner.search.first_tier import BY_BOUND, NO_FIT, first_tier
 from planner.search.incumbents import Found, Incumbents, degrees, layout_fields
-from planner.search.mesh_answer import MeshAnswer, Outcome, settle
+from planner.search.mesh_answer import MeshAnswer, Outcome, answered_exactly
 from planner.search.outcome import SearchOutcome
 from planner.search.priced import PricedInOrder
 from planner.search.stop import Stop
@@ -149,7 +149,7 @@ class BestFirst:
             self.counted[NO_FIT] += 1
             return
         if costs.block:
-            self._record(candidate, costs, settle(costs))
+            self._record(candidate, costs, answered_exactly(costs))
             return
         limit = self.incumbents.threshold(self._key(candidate))
         enough = self._nanoseconds(limit, candidate)

@@ -12,7 +12,7 @@ from planner.cli.options import Assignments
 from planner.cli.output import show, write_whole
 from planner.errors import BadInputError
 from planner.launch.importing import (
-    Told,
+    UserOverrides,
     import_spec,
     read_launch,
     report,
@@ -129,7 +129,7 @@ def import_(
         env: Variables of launch scripts. [text]
     """
     reading = read_launch(files, target, _variables(env or []))
-    told = Told(model=model, cluster=cluster, node=node, nodes=nodes)
+    told = UserOverrides(model=model, cluster=cluster, node=node, nodes=nodes)
     fields = import_spec(reading, told, assignments or ())
     write_whole(out, spec_text(fields, reading).rstrip("\n"))
     show(Text(report(reading, fields, str(out))))

@@ -36,7 +36,7 @@ from planner.errors import InfeasibleError, TimeLimitError
 from planner.job.resolve import about
 from planner.planning.optimize import optimize
 from planner.report import heading, infeasible_report, phases_report, result_report
-from planner.report.charts.search import Moment
+from planner.report.charts.search import SearchState
 from planner.search.stop import INTERRUPTED, OUT_OF_MEMORY, Stop
 from planner.specs.answer.result import Plan, Result
 
@@ -121,7 +121,7 @@ def plan(
         refuse_contradiction(phase.job)
         if out is not None:
             _require_written(phase.job)
-    trails: list[list[Moment]] = [[] for _ in phases]
+    trails: list[list[SearchState]] = [[] for _ in phases]
     parts = stop.shared(len(phases))
     found = [
         _search(phase.job, top, part, robust=robust == "on", trail=trail)
@@ -176,7 +176,7 @@ def _write_plans(out: Path, job: Job, result: Result) -> None:
 
 
 def _search(
-    job: Job, top: int, stop: Stop, *, robust: bool, trail: list[Moment]
+    job: Job, top: int, stop: Stop, *, robust: bool, trail: list[SearchState]
 ) -> Result:
     """The answer of the search, with the spec and its warnings put in."""
     with about(job.file), search_progress(trail) as progress:
@@ -195,7 +195,7 @@ def _search(
 def _page(
     phases: Sequence[Phase],
     result: Result,
-    trails: Sequence[Sequence[Moment]],
+    trails: Sequence[Sequence[SearchState]],
 ) -> object:
     """The page of the answer, or one page for the answers of all phases."""
     from planner.report.pages import phased_page  # noqa: PLC0415
@@ -208,7 +208,7 @@ def _page(
     return phased_page(parts, result.run)
 
 
-def _page_of(job: Job, result: Result, trail: Sequence[Moment]) -> "Page":
+def _page_of(job: Job, result: Result, trail: Sequence[SearchState]) -> "Page":
     """The page of one answer, after a search of the fronts."""
     from planner.explanation.fronts import fronts  # noqa: PLC0415
     from planner.report.pages import Extras, plan_page  # noqa: PLC0415

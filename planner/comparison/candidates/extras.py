@@ -16,7 +16,7 @@ from planner.comparison.vocabulary import money
 from planner.cost.workload import Workload
 from planner.economics import run_of
 from planner.estimate.estimate import estimate
-from planner.explanation.case import on_cluster
+from planner.explanation.changes import on_cluster
 from planner.job.variants import with_settings
 from planner.planning.optimize import Enough, optimize
 from planner.specs.answer.result import RankedPlan

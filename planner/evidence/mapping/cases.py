@@ -14,7 +14,7 @@ from planner.evidence.accuracy.logged_job import planned_job
 from planner.evidence.mapping.architectures import architecture_of, latent_assumed
 from planner.evidence.mapping.case import Case
 from planner.evidence.mapping.clusters import hardware_of
-from planner.evidence.mapping.fill_unstated import settled
+from planner.evidence.mapping.fill_unstated import with_unstated_filled
 from planner.evidence.mapping.frameworks import software_of
 from planner.evidence.mapping.jobs import training_of
 from planner.evidence.mapping.layouts import layout_of
@@ -29,8 +29,8 @@ from planner.specs.frameworks.framework import Framework
 def case_of(row: Row) -> Case:
     """The job that a row ran, as far as the row tells.
 
-    What a row leaves open that decides memory or time is settled by the prediction
-    alone, never by the measurement.
+    What a row leaves open that decides memory or time is filled by the prediction,
+    never by the measurement.
 
     Args:
         row: The measured row. [-]
@@ -42,7 +42,7 @@ def case_of(row: Row) -> Case:
         UnsupportedError: No catalogue entry, or no price, for something it names.
     """
     try:
-        return _planned(row) if row.spec else settled(_stated(row))
+        return _planned(row) if row.spec else with_unstated_filled(_stated(row))
     except (BadInputError, CatalogError, UnknownNameError) as error:
         raise UnsupportedError(str(error)) from error
     except ValidationError as error:

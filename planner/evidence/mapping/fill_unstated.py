@@ -22,7 +22,7 @@ EIGHTHS = 8
 """Steps of the share of layers that may be recomputed. [1]"""
 
 
-def settled(case: Case) -> Case:
+def with_unstated_filled(case: Case) -> Case:
     """A case with its open micro-batch, interleaving and recomputation chosen.
 
     Args:

@@ -24,7 +24,7 @@ _SHOWN = 12
 
 
 @dataclass(frozen=True)
-class Moment:
+class SearchState:
     """State of a search at one time.
 
     Attributes:
@@ -39,7 +39,7 @@ class Moment:
     bound_s: float | None
 
 
-def trail_chart(trail: Sequence[Moment], result: Result) -> Figure:
+def trail_chart(trail: Sequence[SearchState], result: Result) -> Figure:
     """Best step and lower bound of a search over time.
 
     Args:

@@ -7,7 +7,7 @@ from planner.cost.workload import Workload
 from planner.report.charts.choices import front_chart
 from planner.report.charts.search import (
     TRAIL_LEGEND,
-    Moment,
+    SearchState,
     removed_chart,
     trail_chart,
 )
@@ -47,7 +47,7 @@ class Extras:
         left_out: Sentences on fronts that the time limit cut off. [text]
     """
 
-    trail: Sequence[Moment] = ()
+    trail: Sequence[SearchState] = ()
     memory_front: Sequence[FrontPoint] = ()
     gpu_front: Sequence[FrontPoint] = ()
     left_out: Sequence[str] = ()

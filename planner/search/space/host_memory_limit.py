@@ -11,7 +11,7 @@ from planner.search.space.declared import Space
 from planner.search.space.schedules import AT_ONCE, COPIES, FOLDS, SPLITS
 
 
-def hosts_hold(workload: Pricing, space: Space, removed: Counter[str]) -> Ints:
+def within_host_memory(workload: Pricing, space: Space, removed: Counter[str]) -> Ints:
     """Candidates whose host memory holds what leaves the GPUs, under every split.
 
     The declared space leaves out a candidate if any split does not fit, even where

@@ -12,7 +12,7 @@ from planner.cost.pricing import Pricing
 from planner.estimate.host_bound import leaves_the_gpus
 from planner.search.space.blocks import CHOSEN, block_rows
 from planner.search.space.declared import Space
-from planner.search.space.host_memory_limit import hosts_hold
+from planner.search.space.host_memory_limit import within_host_memory
 from planner.search.space.schedules import (
     NO_RECOMPUTE,
     Chunks,
@@ -126,5 +126,5 @@ class Listing:
         if len(space) and workload.framework.writers:
             space = space.take(written(workload, space, removed))
         if len(space) and leaves_the_gpus(workload):
-            space = space.take(hosts_hold(workload, space, removed))
+            space = space.take(within_host_memory(workload, space, removed))
         return space

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.capacity.leanest import fewest_gpus, most_frugal, resized, weigh
+from planner.capacity.leanest import fewest_gpus, leanest, resized, weigh
 from planner.cost.pricing import Pricing
 from planner.cost.table.table import fill_table
 from planner.estimate.estimate import memory_estimate, price
@@ -78,7 +78,7 @@ def test_no_legal_layout_holds_less(model: str, framework: str, method: str) -> 
     search = {"micro_batch": 1, "pp": [1, 2]}
     fields = {"framework": framework, "method": method, "search": search}
     workload = job(model, "a100-pcie-4", global_batch=8, **fields)
-    held = most_frugal(workload)
+    held = leanest(workload)
     assert held is not None
     assert rule_violations(workload, held.layout) == []
     least = min(peaks(workload))
@@ -87,7 +87,7 @@ def test_no_legal_layout_holds_less(model: str, framework: str, method: str) -> 
 
 def test_memory_without_times_is_the_memory_with_them() -> None:
     workload = job("mixtral-8x7b", "dgx-h100-4-nodes", framework="megatron")
-    held = most_frugal(workload)
+    held = leanest(workload)
     assert held is not None
     assert held.memory == memory_estimate(price(workload, held.layout))
 
@@ -97,7 +97,7 @@ def test_more_micro_batches_than_fill_the_pipeline_hold_no_more(pp: int) -> None
     workload = job(
         "llama-3.2-3b", "a100-pcie-4", framework="megatron", global_batch=256
     )
-    held = most_frugal(
+    held = leanest(
         replace(workload, search=workload.search.model_copy(update={"pp": pp}))
     )
     assert held is not None
@@ -107,7 +107,7 @@ def test_more_micro_batches_than_fill_the_pipeline_hold_no_more(pp: int) -> None
 
 def test_limits_of_the_search_bind_the_frugal_layout_too() -> None:
     workload = job("llama-3.2-1b", "a100-pcie-4", search={"tp": 2, "recompute": "none"})
-    held = most_frugal(workload)
+    held = leanest(workload)
     assert held is not None
     kinds = {part.kind for part in held.layout.stages[0].recompute}
     assert (held.layout.tp, kinds) == (2, {"none"})
@@ -115,7 +115,7 @@ def test_limits_of_the_search_bind_the_frugal_layout_too() -> None:
 
 def test_no_layout_is_legal_where_the_batch_does_not_divide() -> None:
     workload = job("llama-3.2-1b", "a100-pcie-4", global_batch=3, search={"dp": 4})
-    assert most_frugal(workload) is None
+    assert leanest(workload) is None
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_the_fewest_gpus_hold_the_job_and_fewer_hold_nothing(
     assert rule_violations(resized(workload, found.layout.gpus, 1), found.layout) == []
     assert found.layout.gpus >= gpus
     for fewer in range(max(1, found.layout.gpus - 6), found.layout.gpus):
-        held = most_frugal(resized(workload, fewer, 1))
+        held = leanest(resized(workload, fewer, 1))
         assert held is None or not held.fits
 
 
@@ -174,7 +174,7 @@ def test_resizing_changes_the_cluster_alone() -> None:
 
 
 def test_one_gpu_has_the_trivial_layout() -> None:
-    held = most_frugal(job("llama-3.2-1b", "rtx-4090-1"))
+    held = leanest(job("llama-3.2-1b", "rtx-4090-1"))
     assert held is not None
     trivial = Layout()
     axes = ("tp", "pp", "cp", "ep", "dp", "dp_shard", "vpp")

@@ -7,7 +7,7 @@ import pytest
 
 from planner.capacity.alternatives import METHODS, largest_model, method_answers
 from planner.capacity.capacity import inference_memory, training_memory
-from planner.capacity.leanest import most_frugal, weigh
+from planner.capacity.leanest import leanest, weigh
 from planner.cost.pricing import Pricing
 from planner.errors import BadInputError
 from planner.job.resolve import look_up, resolve
@@ -56,7 +56,7 @@ def test_a_given_layout_holds_what_a_prediction_says() -> None:
 
 def test_without_a_layout_the_most_frugal_one_is_judged_and_said() -> None:
     (workload,) = resolve(spec(), file="a test", base=Path())
-    found, held = answer(), most_frugal(Pricing.candidate(workload))
+    found, held = answer(), leanest(Pricing.candidate(workload))
     assert held is not None
     assert found.chosen
     assert found.layout == held.layout
@@ -111,13 +111,13 @@ def test_a_larger_model_than_the_largest_does_not_fit() -> None:
         spec(cluster="rtx-4090-1", method="qlora"), file="a test", base=Path()
     )
     workload = Pricing.candidate(job)
-    name = largest_model(workload, lambda w: most_frugal(w, enough=True))
+    name = largest_model(workload, lambda w: leanest(w, enough=True))
     assert name is not None
     sizes = preset_sizes()
     larger = [n for n in sizes if sizes[name] < sizes[n] < 2 * sizes[name]]
     assert larger
     for other in larger:
-        held = most_frugal(replace(workload, model=preset(other)))
+        held = leanest(replace(workload, model=preset(other)))
         assert held is None or not held.fits
 
 

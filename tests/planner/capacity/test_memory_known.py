@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hardware import catalog
 from planner.capacity.capacity import inference_memory, training_memory
-from planner.capacity.leanest import most_frugal
+from planner.capacity.leanest import leanest
 from planner.cost.pricing import Pricing
 from planner.inference.estimate import serving_estimate
 from planner.inference.formats import formats
@@ -101,7 +101,7 @@ def test_states_that_exceed_the_card_are_oom_in_training(
         "training": {"seq_len": 2048, "global_batch": 64},
     }
     (workload,) = resolve(JobSpec.model_validate(spec), file="a test", base=Path())
-    held = most_frugal(Pricing.candidate(workload))
+    held = leanest(Pricing.candidate(workload))
     assert held is not None
     memory = held.memory
     worst = max(memory.stages, key=lambda stage: stage.device)

@@ -7,7 +7,7 @@ from explained_jobs import ILLEGAL, TOO_LARGE
 
 from planner.explanation import explain
 from planner.explanation.ask import Answer, fewest_nodes, fits, is_legal
-from planner.explanation.case import Clock
+from planner.explanation.changes import Clock
 from planner.explanation.conflict import least_memory
 from planner.explanation.limits import (
     GPUS,

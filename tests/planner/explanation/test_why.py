@@ -11,7 +11,7 @@ from explained_jobs import case
 from planner.cost.workload import Workload
 from planner.estimate.estimate import estimate
 from planner.explanation import explain
-from planner.explanation.case import GIB, Clock, with_capacity
+from planner.explanation.changes import GIB, Clock, with_capacity
 from planner.explanation.given import MOST, changed, differences
 from planner.explanation.limits import InForce, limits_in_force
 from planner.explanation.prices import MORE_MEMORY, betters

@@ -7,7 +7,7 @@ import pytest
 
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
-from planner.explanation.case import on_cluster, on_kernels
+from planner.explanation.changes import on_cluster, on_kernels
 from planner.explanation.neighbours import moved
 from planner.job.resolve import resolve
 from planner.prediction.predict import complete, predict

@@ -23,7 +23,7 @@ from planner.frameworks.megatron.launch.reader import UNPRICED as TOLD
 from planner.frameworks.megatron.launch.reader import read as read_megatron
 from planner.frameworks.megatron.launch.variables import option_of
 from planner.launch.brief import Reading
-from planner.launch.importing import Told, import_spec, read_launch, read_texts
+from planner.launch.importing import UserOverrides, import_spec, read_launch, read_texts
 from planner.launch.sizes import (
     HUGGING_FACE,
     refuse_other_model,
@@ -213,7 +213,7 @@ MEGATRON = (
     "  --hidden-size 8192 --num-attention-heads 64 --seq-length 4096 --bf16 \\\n"
     "  --tensor-model-parallel-size 8 --data-path $DATA --train-iters $STEPS"
 )
-NODES = Told(model="llama-2-70b", node="dgx-h100", nodes=4)
+NODES = UserOverrides(model="llama-2-70b", node="dgx-h100", nodes=4)
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_a_batch_follows_from_its_parts(steps: int) -> None:
     given = BASE | {"gradient_accumulation_steps": steps, "bf16": True}
     text = {"args.yaml": yaml.safe_dump(given | {"max_length": 2048})}
     reading = read_texts(text, "accelerate", "args.yaml")
-    told = Told(model="llama-2-7b", node="dgx-h100", nodes=4)
+    told = UserOverrides(model="llama-2-7b", node="dgx-h100", nodes=4)
     fields = import_spec(reading, told, ())
     assert fields["training"]["global_batch"] == 2 * steps * 32
     said_so = import_spec(reading, told, ("training.global_batch=512",))
@@ -285,7 +285,7 @@ def test_another_model_than_that_of_the_files_is_refused() -> None:
     text = f"{MEGATRON} --micro-batch-size 1 --global-batch-size 8\n"
     reading = read_texts({"run.sh": text}, "megatron", "run.sh")
     assert import_spec(reading, NODES, ())["model"] == "llama-2-70b"
-    told = Told(model="llama-2-7b", node="dgx-h100", nodes=4)
+    told = UserOverrides(model="llama-2-7b", node="dgx-h100", nodes=4)
     with pytest.raises(BadInputError) as raised:
         import_spec(reading, told, ())
     for part in ("run.sh", "--num-layers", "80", "32", "llama-2-7b"):

@@ -17,7 +17,7 @@ from planner.errors import BadInputError
 from planner.job.resolve import resolve
 from planner.launch import emit_own, read_plan
 from planner.launch.emit import CHECK, PLAN, README
-from planner.launch.importing import Told, import_spec, read_texts
+from planner.launch.importing import UserOverrides, import_spec, read_texts
 from planner.launch.read_plan import PlanFile
 from planner.planning.optimize import optimize
 from planner.prediction.predict import complete
@@ -113,7 +113,7 @@ def read_back(plan: PlanFile, job: JobSpec) -> JobSpec:
     written = {file.name: file.text for file in emit_own(plan)}
     files = {n: t for n, t in written.items() if n not in (PLAN, README, CHECK)}
     reading = read_texts(files, None, "the folder")
-    told = Told(model=str(job.model), cluster=str(job.cluster))
+    told = UserOverrides(model=str(job.model), cluster=str(job.cluster))
     return JobSpec.model_validate(import_spec(reading, told, ()))
 
 

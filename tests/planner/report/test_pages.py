@@ -12,7 +12,7 @@ from rich.console import Console
 from planner.cost.workload import Workload
 from planner.report import heading
 from planner.report.charts.plots import plots
-from planner.report.charts.search import Moment
+from planner.report.charts.search import SearchState
 from planner.report.charts.shares import waterfall
 from planner.report.charts.timeline import Timeline, timeline
 from planner.report.pages import (
@@ -79,8 +79,8 @@ def planned(priced: Priced) -> Page:
     front = front_of(plan)
     step = plan.estimate.step_time_s.value
     trail = [
-        Moment(0.5, None, step * 0.8),
-        Moment(1.0, step * 1.2, step * 0.9),
+        SearchState(0.5, None, step * 0.8),
+        SearchState(1.0, step * 1.2, step * 0.9),
     ]
     other = plan.model_copy(update={"rank": 2, "slower": 0.1, "why": "bubble +1%"})
     extras = Extras(trail, front, front, ("cut off",))

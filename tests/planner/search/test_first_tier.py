@@ -93,7 +93,7 @@ def test_what_the_part_found_stands_where_time_ends(
 ) -> None:
     """No time is left for the whole space: its bound, and the part's plans."""
     monkeypatch.setattr("planner.search.warm_start.FROM_GPUS", 1)
-    monkeypatch.setattr("planner.search.best_first.Together.run", only_parts_run())
+    monkeypatch.setattr("planner.search.best_first.VariantSearch.run", only_parts_run())
 
     whole, _, part = search_all([job])
 
@@ -106,12 +106,12 @@ def test_what_the_part_found_stands_where_time_ends(
 
 
 def only_parts_run() -> object:
-    """Together.run as if the time were over for all but the part."""
-    from planner.search.best_first import Together  # noqa: PLC0415  # patched here
+    """VariantSearch.run as if the time were over for all but the part."""
+    from planner.search.best_first import VariantSearch  # noqa: PLC0415  # patched here
 
-    run = Together.run
+    run = VariantSearch.run
 
-    def stopped(self: Together, gap: float = 0.0) -> object:
+    def stopped(self: VariantSearch, gap: float = 0.0) -> object:
         if not self.of_a_part:
             self.stop = Stop(deadline=0.0)
         return run(self, gap)

@@ -18,7 +18,7 @@ from planner.frameworks.deepspeed.launch.reader import read, reads
 from planner.frameworks.deepspeed.launch.writer import configuration
 from planner.job.resolve import resolve
 from planner.launch import emit
-from planner.launch.importing import Told, import_spec
+from planner.launch.importing import UserOverrides, import_spec
 from planner.prediction.predict import complete, predict
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import PartialLayout
@@ -41,7 +41,7 @@ def test_what_is_written_is_read_back(name: str, tmp_path: Path) -> None:
     assert reads(files)
     reading = read(files)
     assert reading.unknown == ()
-    fields = import_spec(reading, Told(cluster=CLUSTERS[LAYOUTS[name][0]]), ())
+    fields = import_spec(reading, UserOverrides(cluster=CLUSTERS[LAYOUTS[name][0]]), ())
     spec = JobSpec.model_validate(fields)
     (workload,) = resolve(spec, file=name, base=tmp_path)
     assert workload.training == found.workload.training

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from planner.errors import BadInputError
 from planner.launch.importing import (
-    Told,
+    UserOverrides,
     import_spec,
     read_texts,
     report,
@@ -85,7 +85,7 @@ def model_of(folder: Path) -> str:
 def read_as_a_user_does(files: dict[str, str], model: str) -> str:
     """Down to the job that is written, and what is said of it."""
     reading = read_texts(files, None, "folder")
-    told = Told(model="" if reading.model else model, cluster=CLUSTER)
+    told = UserOverrides(model="" if reading.model else model, cluster=CLUSTER)
     fields = import_spec(reading, told, ("training.seq_len=4096",))
     return spec_text(fields, reading) + report(reading, fields, "job.yaml")
 
@@ -136,7 +136,8 @@ def test_what_a_file_says_becomes_no_line_of_the_job(
     files[name] = dump(content)
     try:
         reading = read_texts(files, None, "folder")
-        told = Told(model="" if reading.model else "llama-3.1-8b", cluster=CLUSTER)
+        model = "" if reading.model else "llama-3.1-8b"
+        told = UserOverrides(model=model, cluster=CLUSTER)
         fields = import_spec(reading, told, ("training.seq_len=4096",))
     except BadInputError as error:
         assert str(error).splitlines() == [str(error)]  # noqa: PT017

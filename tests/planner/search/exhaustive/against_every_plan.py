@@ -5,7 +5,7 @@ from itertools import count
 from types import SimpleNamespace
 
 import pytest
-from brute_force import Tied, best_plans, fields_of, hosts_hold
+from brute_force import Tied, best_plans, fields_of, within_host_memory
 from every_fleet import places
 from every_mesh import Mesh
 from every_plan import Choice, choices, kinds_of
@@ -99,7 +99,7 @@ def admitted(variant: Pricing) -> list[Choice]:
     """Every candidate of a variant that its hosts hold."""
     expected = choices(variant)
     rows = Meshes.from_rows([tuple(choice.mesh) for choice in expected])
-    fits = hosts_hold(variant, expected, rows)
+    fits = within_host_memory(variant, expected, rows)
     return [choice for choice, held in zip(expected, fits, strict=True) if held]
 
 

@@ -127,13 +127,15 @@ def problems(job: Pricing) -> Iterator[tuple[Choice, StageCosts]]:
     if listed is None:
         return
     found, table = listed
-    admitted = hosts_hold(job, found, table.meshes)
+    admitted = within_host_memory(job, found, table.meshes)
     for row, choice in enumerate(found):
         if admitted[row]:
             yield choice, costs_of(table, row, choice)
 
 
-def hosts_hold(job: Pricing, found: Sequence[Choice], rows: Meshes) -> list[bool]:
+def within_host_memory(
+    job: Pricing, found: Sequence[Choice], rows: Meshes
+) -> list[bool]:
     """Whether hosts hold what leaves the GPUs under any split of the candidate."""
     room = job.topology.cluster.node.host_memory
     admitted = np.ones(len(found), dtype=bool)

@@ -22,7 +22,7 @@ from planner.planning.optimize import optimize
 from planner.prediction.predict import predict
 from planner.search.best_first import search
 from planner.search.bounds.bounds import space_bounds
-from planner.search.mesh_answer import Outcome, settle
+from planner.search.mesh_answer import Outcome, answered_exactly
 from planner.search.space.blocks import block_counts
 from planner.search.space.space import Space, enumerate_space
 from planner.specs.layouts.blocks import recomputed_block, with_block
@@ -179,7 +179,7 @@ def test_no_first_bound_is_above_a_block(config: dict[str, object]) -> None:
     for at in range(len(space)):
         costs = candidate_costs(table, space, at)
         if costs.block:
-            answer = settle(costs)
+            answer = answered_exactly(costs)
             assert answer.outcome is Outcome.SOLVED
             assert answer.value is not None
             assert bounds.fits[at]
@@ -193,8 +193,10 @@ def test_a_block_that_does_not_fit_is_no_plan() -> None:
     table = fill_table(workload, space.meshes, space.recompute)
     costs = candidate_costs(table, space, 0)
     peak = int(rank_blocks(costs, block_counts(costs)).max())
-    assert settle(replace(costs, budget=peak)).outcome is Outcome.SOLVED
-    assert settle(replace(costs, budget=peak - 1)).outcome is Outcome.INFEASIBLE
+    assert answered_exactly(replace(costs, budget=peak)).outcome is Outcome.SOLVED
+    assert (
+        answered_exactly(replace(costs, budget=peak - 1)).outcome is Outcome.INFEASIBLE
+    )
     assert fits(replace(costs, budget=peak), block_counts(costs))
 
 

@@ -15,7 +15,7 @@ from strategies import framework, jobs, priced_space, small_job, tightened
 from planner.cost.pricing import Pricing
 from planner.frameworks import FRAMEWORKS
 from planner.job.variants import variants
-from planner.search.best_first import Together, search, search_all
+from planner.search.best_first import VariantSearch, search, search_all
 from planner.search.incumbents import Found
 from planner.search.outcome import SearchOutcome
 from planner.search.variant import BY_BOUND, NO_FIT, BestFirst
@@ -163,22 +163,22 @@ def test_the_same_variants_give_the_same_answer(name: str) -> None:
 
 def last_variant_left_out(patch: pytest.MonkeyPatch) -> None:
     """Search all variants but the last, as if its bound were infinite."""
-    known = Together._first
+    known = VariantSearch._first
 
-    def first(together: Together) -> BestFirst:
+    def first(together: VariantSearch) -> BestFirst:
         together.searches[-1].order = together.searches[-1].order[:0]
         return known(together)
 
-    patch.setattr(Together, "_first", first)
+    patch.setattr(VariantSearch, "_first", first)
 
 
 def worst_variant_first(patch: pytest.MonkeyPatch) -> None:
     """Take the largest bound for the least."""
 
-    def first(together: Together) -> BestFirst:
+    def first(together: VariantSearch) -> BestFirst:
         return max(together.searches, key=BestFirst.next_bound)
 
-    patch.setattr(Together, "_first", first)
+    patch.setattr(VariantSearch, "_first", first)
 
 
 BROKEN = {
