@@ -18,7 +18,7 @@ from planner.frameworks.sanity import records as shipped
 from planner.specs.answer.comparison import differing
 from planner.specs.answer.estimate import TimeBreakdown
 
-ROWS = Path(__file__).parents[4] / "benchmarks" / "accuracy" / "rows"
+ROWS = Path(__file__).parents[2] / "benchmarks" / "accuracy" / "rows"
 DAY = {"date": "today", "source": "by hand"}
 
 
