@@ -9,8 +9,8 @@ from benchmarks.memory.oracle_check import cases_of, compared, golden_of
 HERE = Path(__file__).parent
 SETS = {
     "one rank: families, precisions, losses, optimizers, adapters": "",
-    "the same, further families and odd combinations": "more_",
-    "one rank among many: FSDP2, tensor parallelism, stages": "sharded_",
+    "the same, further families and odd combinations": "more/",
+    "one rank among many: FSDP2, tensor parallelism, stages": "sharded/",
 }
 """Subject of a set of tracked cases to the prefix of its files. [text]"""
 RESULTS = HERE.parent / "accuracy" / "results.csv"

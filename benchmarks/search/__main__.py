@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from benchmarks.machine import machine
 from benchmarks.search import growth
 from benchmarks.search.cases import BESIDE_CALCULON, BOTH, CHEAP, JOBS, Case, case
-from benchmarks.search.page import line, write_page
 from benchmarks.search.process import measured
 from benchmarks.search.results import keep, known
+from benchmarks.search.shown.page import line, write_page
 
 
 def chosen(asked: argparse.Namespace) -> Iterator[Case]:
@@ -57,7 +57,7 @@ def run_growth(asked: argparse.Namespace) -> None:
 
 def write() -> None:
     """Write the page and its charts from the kept measurements."""
-    from benchmarks.search.charts import write_charts  # noqa: PLC0415  # charts are an extra
+    from benchmarks.search.shown.charts import write_charts  # noqa: PLC0415  # charts are an extra
 
     tables = known()
     write_charts(tables["cases"], tables["growth"])

@@ -4,8 +4,8 @@ from functools import cache
 
 import pytest
 
-from benchmarks.search.calculon import Calculon, Degrees, offloads
-from benchmarks.search.held import Held, held, our_layouts
+from benchmarks.search.peers.calculon import Calculon, Degrees, offloads
+from benchmarks.search.peers.held import Held, held, our_layouts
 
 
 @cache

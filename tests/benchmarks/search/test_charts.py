@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from benchmarks.search import charts
+from benchmarks.search.shown import charts
 
 pytestmark = pytest.mark.filterwarnings("error")
 """A layout that does not fit its figure only warns."""

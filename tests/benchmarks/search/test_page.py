@@ -2,10 +2,10 @@
 
 import pytest
 
-from benchmarks.search import beside
 from benchmarks.search.cases import BESIDE_CALCULON
-from benchmarks.search.held import Held
-from benchmarks.search.page import page
+from benchmarks.search.peers import beside
+from benchmarks.search.peers.held import Held
+from benchmarks.search.shown.page import page
 
 ON_A_MACHINE = {"machine": "2026-11-21, a machine", "peak_mib": 1500.0}
 PROVEN = {

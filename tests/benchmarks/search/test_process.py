@@ -9,10 +9,10 @@ import pytest
 
 from benchmarks.search import one, process
 from benchmarks.search.cases import Case, case
-from benchmarks.search.page import line
 from benchmarks.search.process import measured, run
 from benchmarks.search.series import Watch
-from benchmarks.search.tables import CASE_HEAD, case_cells
+from benchmarks.search.shown.page import line
+from benchmarks.search.shown.tables import CASE_HEAD, case_cells
 from planner.search.outcome import Progress
 
 LIMIT = 1.0

@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-from benchmarks.search import bars
 from benchmarks.search.cases import of_the_page
 from benchmarks.search.results import KEYS, keep, known
+from benchmarks.search.shown import bars
 
 LLAMA = ("llama-3.1-405b-16k-h100", "default")
 

@@ -8,8 +8,8 @@ from memory_cases import cases, golden
 
 from planner.eager import Replay, replay
 
-CASES = cases("sharded_")
-TRUTHS = golden("sharded_")
+CASES = cases("sharded/")
+TRUTHS = golden("sharded/")
 
 NEAR = {
     "x03_gemma3_zero3_full": "angles that no block of so small a model reads",

@@ -8,8 +8,8 @@ from memory_cases import cases, golden
 
 from planner.eager import EagerCase, Replay, replay
 
-CASES = {**cases(""), **cases("more_")}
-TRUTHS = {**golden(""), **golden("more_")}
+CASES = {**cases(""), **cases("more/")}
+TRUTHS = {**golden(""), **golden("more/")}
 LOOSE = {"g01_llama8b_pp4_s0": 1e-3, "g04_llama8b_pp4_s0_full": 1e-3}
 """A first stage's other micro-batches: within 0.1 %."""
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.search.calculon import Calculon, Image, offloads
 from benchmarks.search.cases import BESIDE_CALCULON, case
+from benchmarks.search.peers.calculon import Calculon, Image, offloads
 from planner.cost.meshes import PP_INSIDE
 from planner.cost.pricing import Pricing
 from planner.job.resolve import resolve

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from benchmarks.search.calculon import Calculon
 from benchmarks.search.cases import BESIDE_CALCULON
-from benchmarks.search.held import Held, held, our_layouts
+from benchmarks.search.peers.calculon import Calculon
+from benchmarks.search.peers.held import Held, held, our_layouts
 from benchmarks.search.process import Row
-from benchmarks.search.tables import seconds, share, table
+from benchmarks.search.shown.tables import seconds, share, table
 
 CORES = 2
 """Cores over which Calculon's rate is spread. [1]"""

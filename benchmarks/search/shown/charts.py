@@ -16,7 +16,7 @@ try:
 except ModuleNotFoundError as error:
     raise SystemExit("charts need matplotlib: pip install -e '.[bench]'") from error
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 FLOOR = 1e-4
 """Gap at the foot of a chart; a proven plan lies on it. [1]"""
 SPAN = 75.0

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from string import Template
 
-from benchmarks.search import bars, tables
-from benchmarks.search.beside import calculon_section
 from benchmarks.search.cases import of_the_page
+from benchmarks.search.peers.beside import calculon_section
 from benchmarks.search.process import Row
 from benchmarks.search.results import Tables
+from benchmarks.search.shown import bars, tables
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 BAR_HEAD = ("job", "space", "what", "asked", "measured", "met")
 
 
@@ -46,7 +46,7 @@ def page(measured: Tables) -> str:
     Returns:
         Markdown. [text]
     """
-    template = Template((HERE / "template.md").read_text(encoding="utf-8"))
+    template = Template((HERE / "shown" / "template.md").read_text(encoding="utf-8"))
     cases = sorted(measured["cases"], key=_place)
     moments = (f"{moment} s" for moment in tables.MOMENTS)
     gaps = tables.table(

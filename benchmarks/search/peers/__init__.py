@@ -1,0 +1,1 @@
+"""The search beside Calculon: its space, and the part that ours contains."""

@@ -1,0 +1,1 @@
+"""The page of measurements: tables, curves and bars."""
