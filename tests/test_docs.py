@@ -10,6 +10,7 @@ import yaml
 from shown_commands import PAGES, ROOT, Shown, blocks, shows
 from typer.testing import CliRunner
 
+from benchmarks.accuracy.ledger import memory_peaks, step_times
 from docs.generate.tables import TABLES
 from planner import errors
 from planner.cli import app
@@ -29,6 +30,8 @@ RUN = [
 README = (ROOT / "README.md").read_text()
 PATIENT = {name: ["--time-limit", "600"] for name in ("plan", "explain")}
 """Options that keep an answer the same on a busy machine, by command. [text]"""
+FIRST_CONTACT = "0.1.0-2f0c99b"
+"""Version whose first contact the pages quote. [text]"""
 README_LINES = 200
 """Most lines of the README. [1]"""
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s:]*)(#[^)\s]*)?\)")
@@ -214,12 +217,26 @@ def test_the_readme_is_short() -> None:
     assert len(README.splitlines()) <= README_LINES
 
 
+def at_first_contact(page: str) -> list[str]:
+    """Cells of the table of first contact, as the ledger has them."""
+    cells = []
+    for contact, name in (
+        (step_times(FIRST_CONTACT), "step time"),
+        (memory_peaks(FIRST_CONTACT), "memory peak"),
+    ):
+        error, covered = (f"{100 * x:.1f} %" for x in (contact.error, contact.covered))
+        runs = f"{name}, {contact.values} runs of {contact.sources} sources"
+        assert f"| {runs} | {error} | {covered} |" in page
+        cells += [error, covered]
+    return cells
+
+
 @pytest.mark.parametrize("page", ["README.md", "docs/accuracy.md"])
 def test_figures_of_accuracy_are_those_of_the_report(page: str) -> None:
     """Every percentage of the page stands in the report that the benchmark writes."""
     text = (ROOT / page).read_text()
     report = (ROOT / "benchmarks" / "accuracy" / "README.md").read_text()
-    figures = set(re.findall(r"-?\d+\.\d %", text))
+    figures = set(re.findall(r"-?\d+\.\d %", text)) - set(at_first_contact(text))
     assert len(figures) >= 5
     assert sorted(each for each in figures if each not in report) == []
     assert re.search(r"of 902\b", text, re.IGNORECASE)
