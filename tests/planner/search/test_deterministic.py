@@ -59,9 +59,9 @@ def here() -> object:
 @pytest.mark.slow
 def test_two_processes_side_by_side_answer_alike(here: object) -> None:
     """Each with its own hash seed and threads, both at once."""
-    folders = os.pathsep.join(
-        [str(ROOT), str(ROOT / "tests"), str(Path(__file__).parent)]
-    )
+    helpers = ("tests/support", "tests/planner/search/exhaustive")
+    places = [ROOT, *(ROOT / path for path in helpers), Path(__file__).parent]
+    folders = os.pathsep.join(map(str, places))
     script = "import json, test_deterministic as t; print(json.dumps(t.answers()))"
     running = [
         subprocess.Popen(
