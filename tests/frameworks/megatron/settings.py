@@ -24,7 +24,8 @@ from megatron.core.models.common.embeddings import rope_utils
 from megatron.core.transformer.moe import moe_utils
 from torch.nn import functional
 
-KNOWN = Path(__file__).parents[3] / "planner" / "launch" / "megatron" / "known.py"
+ROOT = Path(__file__).parents[3]
+KNOWN = ROOT / "planner" / "frameworks" / "megatron" / "launch" / "known.py"
 FUSED = (
     "fused_permute",
     "fused_permute_with_probs",
