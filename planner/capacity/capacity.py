@@ -24,7 +24,8 @@ from planner.inference.formats import formats
 from planner.inference.largest import largest
 from planner.job.expressible import refuse_inexpressible
 from planner.models import Architecture
-from planner.prediction.predict import complete, refuse_host
+from planner.prediction.predict import complete
+from planner.prediction.refusals import refuse_host
 from planner.specs.answer.estimate import MemoryEstimate
 from planner.specs.answer.memory import (
     InferenceMemory,

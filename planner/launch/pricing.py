@@ -11,7 +11,7 @@ from planner.launch.emit import chosen
 from planner.launch.gaps import require_expressible, under_target
 from planner.launch.read_plan import PlanFile
 from planner.launch.target import Target
-from planner.prediction.predict import refuse_host
+from planner.prediction.refusals import refuse_host
 from planner.specs.answer.estimate import Estimate
 from planner.specs.answer.result import RankedPlan
 

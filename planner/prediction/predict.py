@@ -3,30 +3,34 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
 
 import numpy as np
 
-from planner.cost.memory.recompute_modules import combinations, is_known, known_kinds
 from planner.cost.meshes import Meshes
 from planner.cost.pricing import Pricing
 from planner.cost.table.mixed import price_meshes
 from planner.cost.table.table import CostTable
 from planner.cost.workload import Workload
-from planner.errors import BadInputError, did_you_mean
+from planner.errors import BadInputError
 from planner.estimate.estimate import estimate
 from planner.estimate.layouts import layout_of
-from planner.job.expressible import able
 from planner.job.fleets import on_pools, room_for
 from planner.pipeline.memory_rows import rank_blocks
 from planner.pipeline.splits import Counts, step_ns
 from planner.planning.sanity import refuse_long
+from planner.prediction.refusals import (
+    Degrees,
+    refuse_formats,
+    refuse_host,
+    refuse_offload,
+    refuse_recompute,
+    refuse_schedule,
+)
 from planner.schedules import SPLIT, V_SHAPED, placement
 from planner.search.bounds.paths import even_counts, in_class
 from planner.search.space.blocks import block_counts
 from planner.search.space.fleet import divisors
 from planner.search.space.switches import chosen_together
-from planner.specs.answer.estimate import MemoryEstimate
 from planner.specs.answer.result import RankedPlan
 from planner.specs.layouts.axes import FIELDS, MESH, NUMBERS, ORDERS
 from planner.specs.layouts.blocks import with_block
@@ -42,9 +46,6 @@ from planner.specs.layouts.recompute import BLOCK_KINDS, block_of
 from planner.specs.search import SearchSpec
 from planner.specs.table import StageCosts
 from planner.verify.legality import rule_violations
-
-Degrees = dict[str, Any]
-"""Every axis of a layout by name, and the pools that host its stages."""
 
 
 def predict(workload: Workload, partial: PartialLayout) -> RankedPlan:
@@ -71,30 +72,6 @@ def predict(workload: Workload, partial: PartialLayout) -> RankedPlan:
     return RankedPlan(rank=1, layout=layout, estimate=priced)
 
 
-def refuse_host(workload: Workload, memory: MemoryEstimate) -> None:
-    """Refuse an offload that the memory or the drives of a node cannot hold.
-
-    Args:
-        workload: The job.
-        memory: Memory of its layout.
-
-    Raises:
-        BadInputError: A node needs more than it has; says both.
-    """
-    host, node = memory.host, workload.topology.cluster.node.name
-    if host is None or host.is_enough:
-        return
-    needs, has, what = host.needed_gib, host.available_gib, "host memory"
-    if has is None or needs <= has:
-        needs, has, what = host.nvme_needed_gib, host.nvme_available_gib, "NVMe"
-    raise BadInputError(
-        f"{what} of {node} is too small: {needs:,.0f} GiB a node needed, "
-        f"{has:,.0f} GiB there",
-        field="training.optimizer" if workload.training.paged else "layout.offload",
-        allowed="less of it off the GPUs, or more GPUs to share the states",
-    )
-
-
 def complete(workload: Workload, partial: PartialLayout) -> Layout:
     """Fill in what a layout leaves open.
 
@@ -108,14 +85,15 @@ def complete(workload: Workload, partial: PartialLayout) -> Layout:
     Raises:
         BadInputError: No legal layout has those degrees.
     """
-    _refuse_formats(workload, partial)
+    refuse_formats(workload, partial)
     pricing = _as_far_as_given(workload, partial)
-    _refuse_schedule(pricing, partial)
+    refuse_schedule(pricing, partial)
     degrees = _degrees(pricing, partial)
     refuse_long(pricing, degrees)
-    _refuse_offload(pricing, degrees)
+    refuse_offload(pricing, degrees)
     if isinstance(partial.stages, tuple):
-        stages = tuple(_with_recompute(stage, partial) for stage in partial.stages)
+        kind = partial.recompute or "none"
+        stages = tuple(_with_recompute(stage, kind) for stage in partial.stages)
         layout = _skeleton(pricing, degrees, stages, partial.order or ORDERS[0])
         layout = layout.model_copy(update={"offload": pricing.offload})
         _refuse_illegal(pricing, layout)
@@ -133,64 +111,6 @@ def _as_far_as_given(workload: Workload, partial: PartialLayout) -> Pricing:
         workload.unwritten(), offload=partial.offload, comm_dtype=partial.comm_dtype
     )
     return on_pools(candidate, partial.pools)
-
-
-def _refuse_schedule(workload: Workload, partial: PartialLayout) -> None:
-    """Refuse a schedule that the framework's stack does not run."""
-    framework, name = workload.framework, partial.schedule
-    if name is None or name in framework.limits.schedules:
-        return
-    who = able("schedule", SearchSpec(schedule=name))
-    raise BadInputError(
-        f"{framework.name} with stack {framework.profile.name} does not run it; "
-        f"those that do: {', '.join(who) or 'none here'}",
-        field="layout.schedule",
-        value=name,
-        allowed=", ".join(framework.limits.schedules),
-    )
-
-
-def _refuse_formats(workload: Workload, partial: PartialLayout) -> None:
-    """Refuse formats on the wire that the framework cannot send."""
-    given = partial.comm_dtype
-    for name in ("gradients", "parameters") if given else ():
-        value, known = getattr(given, name), workload.sendable(name)
-        if value not in known:
-            raise BadInputError(
-                f"{workload.framework.name} sends no {name} in {value} under "
-                f"{workload.training.precision}",
-                field=f"layout.comm_dtype.{name}",
-                value=value,
-                allowed=", ".join(known),
-            )
-
-
-def _refuse_offload(workload: Pricing, degrees: Degrees) -> None:
-    """Refuse unsharded states, paged moments, and drives that the stack cannot use."""
-    offload, zero = workload.offload, degrees["zero_stage"]
-    if offload.device == "nvme" and not workload.recipe.offloads_to_nvme:
-        raise BadInputError(
-            f"{workload.framework.name} with {workload.profile.name} keeps nothing on "
-            "NVMe",
-            field="layout.offload.device",
-            value="nvme",
-            allowed="cpu, or a DeepSpeed stack",
-        )
-    if offload.optimizer and workload.training.paged:
-        raise BadInputError(
-            "a paged optimizer keeps its moments on the host by itself",
-            field="layout.offload.optimizer",
-            value=offload.optimizer,
-            allowed="0, or an optimizer that is not paged",
-        )
-    for name, least in (("parameters", 3), ("gradients", 2)):
-        if getattr(offload, name) and int(zero) < least:
-            raise BadInputError(
-                f"ZeRO-{zero} does not shard {name}",
-                field=f"layout.offload.{name}",
-                value=getattr(offload, name),
-                allowed=f"0, or zero_stage {least} and more",
-            )
 
 
 def _degrees(workload: Pricing, partial: PartialLayout) -> Degrees:
@@ -233,11 +153,10 @@ def _replicas(
     return max(dp for dp in divisors(sequences) if dp <= whole)
 
 
-def _with_recompute(stage: Stage, partial: PartialLayout) -> Stage:
-    """Layers without a recompute kind take the layout's, or none."""
+def _with_recompute(stage: Stage, kind: str) -> Stage:
+    """Layers without a recompute kind take the given one."""
     if stage.recompute or stage.layers == 0:
         return stage
-    kind = partial.recompute or "none"
     if block := block_of(kind):
         return with_block(stage.layers, block)
     whole = RecomputeRange(start=0, stop=stage.layers, kind=kind)
@@ -280,7 +199,7 @@ def _options(
     limits = workload.framework.limits
     orders = (partial.order,) if partial.order else limits.orders
     menu = _menu(workload, partial)
-    _refuse_recompute(workload, menu)
+    refuse_recompute(workload, menu)
     legal = [
         order
         for order in orders
@@ -312,40 +231,13 @@ def _menu(workload: Workload, partial: PartialLayout) -> tuple[str, ...]:
     return limits.recompute
 
 
-def _refuse_recompute(workload: Workload, menu: tuple[str, ...]) -> None:
-    for name in menu:
-        if not is_known(workload, name):
-            near = {*workload.framework.limits.recompute, *combinations(workload)}
-            raise BadInputError(
-                f"{workload.framework.name} has no such recompute kind for this model; "
-                + did_you_mean(name, near),
-                field="layout.recompute",
-                value=name,
-                allowed=known_kinds(workload),
-            )
-
-
 def _probe(workload: Pricing, degrees: Degrees, order: str, kind: str) -> Layout:
     """The layout with an even split, to check that it is legal at all."""
     shape = int(degrees["pp"]), int(degrees["vpp"])
     stages = placement(str(degrees["schedule"]), *shape).depth
     layers = even_layers(workload.model.layers, stages)
-    return _skeleton(
-        workload,
-        degrees,
-        tuple(
-            with_block(count, block_of(kind))
-            if block_of(kind)
-            else Stage(
-                layers=count,
-                recompute=(RecomputeRange(start=0, stop=count, kind=kind),)
-                if count
-                else (),
-            )
-            for count in layers
-        ),
-        order,
-    )
+    even = tuple(_with_recompute(Stage(layers=count), kind) for count in layers)
+    return _skeleton(workload, degrees, even, order)
 
 
 def _option(

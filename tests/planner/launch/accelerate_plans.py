@@ -85,7 +85,7 @@ def filed(plan: Plan, folder: Path) -> PlanFile:
 
 
 Gaps = Callable[[Brief], Sequence[Gap]]
-"""What a target has no words for in a plan."""
+"""Parts of a plan that a target has no words for."""
 DRAWS = 4000
 """Layouts that are drawn before a job is given up. [1]"""
 

@@ -20,7 +20,7 @@ COUNT = 8
 
 
 def files_of(found: PlanFile, target: str = "accelerate") -> dict[str, str]:
-    """What `planner import` sees of the folder."""
+    """Files that `planner import` sees of the folder."""
     every = {file.name: file.text for file in emit(found, target)}
     return {n: t for n, t in every.items() if n not in (PLAN, README, CHECK)}
 

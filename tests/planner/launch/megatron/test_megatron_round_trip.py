@@ -17,7 +17,7 @@ COUNT = 12
 
 
 def files_of(found: PlanFile) -> dict[str, str]:
-    """What `planner import` sees of the folder."""
+    """Files that `planner import` sees of the folder."""
     every = {file.name: file.text for file in emit(found, "megatron")}
     return {n: t for n, t in every.items() if n not in (PLAN, README, CHECK)}
 

@@ -39,7 +39,7 @@ STACKS: tuple[dict[str, Any], ...] = (
 
 
 def files_of(found: PlanFile) -> dict[str, str]:
-    """What `planner import` sees of the folder."""
+    """Files that `planner import` sees of the folder."""
     every = {file.name: file.text for file in emit(found, "torchtitan")}
     return {n: t for n, t in every.items() if n not in (PLAN, README, CHECK)}
 

@@ -55,7 +55,7 @@ WORDS = (
 
 @cache
 def folder_texts(folder: Path) -> dict[str, str]:
-    """What `planner import` sees of a folder."""
+    """Files that `planner import` sees of a folder."""
     files = (path for path in sorted(folder.iterdir()) if path.is_file())
     return {path.name: path.read_text() for path in files if path.name not in LEFT_OUT}
 

@@ -26,7 +26,7 @@ from planner.specs.table import StageCosts
 
 FILE = Path(__file__).resolve().parents[3] / "golden" / "cases.jsonl"
 WRONG = (AssertionError, IndexError, RuntimeError, ValueError)
-"""What a check raises; lost layers make arrays too short, illegal layouts no price."""
+"""Errors of a check: lost layers make arrays too short, illegal layouts no price."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ CAP = 20_000
 
 @dataclass(frozen=True)
 class Record:
-    """What a random job is made of, so that it can be made again from data."""
+    """Parts of a random job, so that it can be made again from data."""
 
     name: str
     """Framework. [text]"""

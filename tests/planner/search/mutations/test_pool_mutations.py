@@ -48,7 +48,7 @@ def turned(true: Any) -> Any:
 
 
 def no_border(true: Any) -> Any:
-    """What leaves one pool for the next costs nothing."""
+    """Sends from a pool to the next one cost nothing."""
 
     def priced(self: MixedTable, row: int, **named: Any) -> Any:
         assert self.border is not None
