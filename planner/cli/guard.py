@@ -47,11 +47,9 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
                 raise
             except BrokenPipeError:
                 discard_stdout()
-            except SignalError as error:
-                print(f"error: ended by {error}", file=sys.stderr)
-                raise typer.Exit(error.exit_code) from None
-            except Exception as error:
-                code = tell(error)
+            except (SignalError, Exception) as error:
+                # A library may raise an error of its own from the signal's.
+                code = tell(this.ended or error)
                 this.leave()
                 raise typer.Exit(code) from error
             this.leave()
@@ -68,6 +66,9 @@ def tell(error: BaseException) -> int:
     Returns:
         Code to leave with. [1]
     """
+    if isinstance(error, SignalError):
+        print(f"error: ended by {error}", file=sys.stderr)
+        return error.exit_code
     if isinstance(error, KeyboardInterrupt):
         print("error: ended by SIGINT", file=sys.stderr)
         return LEFT_BY_SIGNAL + signal.SIGINT

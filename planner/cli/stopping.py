@@ -55,7 +55,9 @@ class Run:
     ends: float = float("inf")
     """End of the time limit, by ``time.monotonic``. [s]"""
     received: int = 0
-    """Number of the first signal, 0 before it. [1]"""
+    """Number of the last signal, 0 before one. [1]"""
+    ended: SignalError | None = None
+    """Signal that ended the command at once, if one did."""
 
     def limited(self, time_limit: float, memory_limit: str) -> Stop:
         """Begin the part of the command that a signal ends with the results so far.
@@ -109,9 +111,10 @@ class Run:
         Raises:
             SignalError: Nothing is known yet, or the signal is the second.
         """
-        if self.stop is None or self.received:
-            raise SignalError(number)
-        self.received = number
+        second, self.received = bool(self.received), number
+        if self.stop is None or second:
+            self.ended = SignalError(number)
+            raise self.ended
         self.stop.interrupt()
 
     def leave(self) -> None:

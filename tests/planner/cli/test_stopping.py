@@ -9,10 +9,12 @@ import time
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from planner.cli import app
 from planner.cli import output as cli_output
+from planner.cli.guard import guarded
 from planner.cli.output import write_whole
 from planner.cli.stopping import Run, SignalError, memory_bytes, running, this_run
 from planner.errors import BadInputError
@@ -93,6 +95,25 @@ def test_a_signal_ends_a_plan_with_what_is_known(
     assert found["status"] in ("feasible", "unknown")
     assert found["objective"]["bound"] > 0
     assert {path.name for path in tmp_path.iterdir()} == {"a.json", "a.html"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_a_library_reports_as_its_own_error(
+    number: signal.Signals, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """pydantic wraps whatever is raised while it calls back."""
+
+    @guarded
+    def command() -> None:
+        try:
+            signal.raise_signal(number)
+        except BaseException as error:
+            raise RuntimeError("in a callback") from error
+
+    with pytest.raises(typer.Exit) as ended:
+        command()
+    assert ended.value.exit_code == 128 + number
+    assert capsys.readouterr().err == f"error: ended by {number.name}\n"
 
 
 @pytest.mark.slow
@@ -189,12 +210,15 @@ def test_the_json_of_a_full_device_is_an_error_and_the_report_is_there() -> None
     assert "No space left" in done.stderr
 
 
+def test_a_signal_before_the_search_ends_the_command() -> None:
+    with running() as run, pytest.raises(SignalError) as before:
+        run.handle(signal.SIGINT)
+    assert before.value.exit_code == 130
+
+
 def test_the_first_signal_ends_the_search_and_the_second_the_command() -> None:
     with running() as run:
         assert this_run() is run
-        with pytest.raises(SignalError) as before:
-            run.handle(signal.SIGINT)
-        assert before.value.exit_code == 130
         stop = run.limited(100.0, "4 GiB")
         run.handle(signal.SIGTERM)
         assert stop.why == INTERRUPTED
