@@ -21,6 +21,7 @@ from planner.cost.parameters.rank_parameters import (
 )
 from planner.cost.parameters.states import (
     DataGroups,
+    contention,
     gather_time,
     optimizer_time,
     scatter_time,
@@ -224,15 +225,17 @@ class Prices:
         again = gather if owned.passes_back else 0.0
         both = again + one(scatter_time(self.data, owned))
         profile = self.workload.profile
-        kappa = profile.overlap_contention
+        ahead = one(contention(self.data, owned, self._array(gather), reduces=0.0))
+        passes = float(owned.passes_back)
+        behind = one(contention(self.data, owned, self._array(both), gathers=passes))
         trained = owned.dense + owned.expert
         held = trained + owned.frozen + owned.frozen_expert
         rate = stream_rate(self.workload)
         there = profile.gather_copy * one(held) / rate
         back = there * owned.passes_back + profile.scatter_copy * one(trained) / rate
         return (
-            max(forward, gather) + kappa * min(forward, gather) + there,
-            max(backward, both) + kappa * min(backward, both) + back,
+            max(forward, gather) + ahead * min(forward, gather) + there,
+            max(backward, both) + behind * min(backward, both) + back,
         )
 
     def _transfers(self, owned: Owned) -> tuple[float, float]:
@@ -253,11 +256,19 @@ class Prices:
     def _optimizer(self, owned: Owned, gather: float, scatter: float) -> float:
         """Update of a unit, and compute lost to the unit's collectives. [s]."""
         profile = self.workload.profile
-        beside = gather if profile.overlap_param_gather else 0.0
+        lost = one(optimizer_time(self.workload, owned, self.meshes))
+        if profile.overlap_param_gather:
+            share = contention(self.data, owned, self._array(gather), reduces=0.0)
+            lost += one(share) * gather
         if profile.overlap_grad_reduce:
-            beside += -(-self.layout.grad_accum // self.scatter_every) * scatter
-        update = one(optimizer_time(self.workload, owned, self.meshes))
-        return update + profile.overlap_contention * beside
+            share = contention(self.data, owned, self._array(scatter), gathers=0.0)
+            groups = -(-self.layout.grad_accum // self.scatter_every)
+            lost += one(share) * groups * scatter
+        return lost
+
+    def _array(self, seconds: float) -> Floats:
+        """Time as the column of the plan's one mesh. [s], shape (1,)."""
+        return np.full(len(self.meshes), seconds)
 
     def _with_copy(self, owned: Owned) -> float:
         """Time to send reduced gradients to the other copy of a stage. [s]."""

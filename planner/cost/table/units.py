@@ -124,5 +124,5 @@ def _times(data: DataGroups, owned: Owned) -> tuple[Floats, Floats, Floats, Floa
         return none, none, none, none
     gather, scatter = unit_transfers(data, owned)
     update = optimizer_time(data.workload, owned, data.meshes)
-    step = update + contention_time(data, gather, scatter)
+    step = update + contention_time(data, owned, gather, scatter)
     return gather, scatter, step, twin_time(data, owned)

@@ -8,7 +8,12 @@ from planner.cost.memory.activations import sequence_split, tokens
 from planner.cost.meshes import Floats, Ints, Meshes
 from planner.cost.network import collectives as wire
 from planner.cost.parameters.rank_parameters import Owned
-from planner.cost.parameters.states import DataGroups, gather_time, scatter_time
+from planner.cost.parameters.states import (
+    DataGroups,
+    contention,
+    gather_time,
+    scatter_time,
+)
 from planner.cost.pricing import Pricing
 from planner.cost.time.columns import Context, Parts
 
@@ -37,19 +42,21 @@ def sharded_parts(
     gather, scatter = gather_time(data, owned), scatter_time(data, owned)
     again = gather * owned.passes_back
     profile = data.workload.profile
-    kappa = profile.overlap_contention
     there, back = _copies(data, owned, profile.gather_copy, profile.scatter_copy)
 
-    def shown(moved: Floats, beside: Floats, copied: Floats) -> Floats:
+    def shown(
+        moved: Floats, beside: Floats, copied: Floats, kappa: Floats
+    ) -> Floats:
         exposed = np.maximum(moved - beside, 0.0) + kappa * np.minimum(moved, beside)
         return np.where(sharded, exposed + copied, 0.0)
 
+    ahead = contention(data, owned, gather, reduces=0.0)
+    both = again + scatter
+    behind = contention(data, owned, both, gathers=owned.passes_back)
+    copied = there * owned.passes_back + back
     return (
-        forward.plus("dp_comm", shown(gather, forward.total, there)),
-        backward.plus(
-            "dp_comm",
-            shown(again + scatter, backward.total, there * owned.passes_back + back),
-        ),
+        forward.plus("dp_comm", shown(gather, forward.total, there, ahead)),
+        backward.plus("dp_comm", shown(both, backward.total, copied, behind)),
     )
 
 
@@ -80,23 +87,26 @@ def unit_transfers(data: DataGroups, owned: Owned) -> tuple[Floats, Floats]:
     return gather, np.where(zero < 3, scatter_time(data, owned), 0.0)
 
 
-def contention_time(data: DataGroups, gather: Floats, scatter: Floats) -> Floats:
+def contention_time(
+    data: DataGroups, owned: Owned, gather: Floats, scatter: Floats
+) -> Floats:
     """Compute lost to collectives that run beside it, once per step.
 
     Args:
         data: Groups and rates.
+        owned: Parameters of the unit on a rank.
         gather: Gather of the unit. [s], shape (meshes,)
         scatter: One reduce-scatter of the unit. [s], shape (meshes,)
 
     Returns:
         Time. [s], shape (meshes,)
     """
-    profile = data.workload.profile
     groups = -(-data.meshes.micro_batches // scatter_every(data.workload, data.meshes))
     job, meshes = data.workload, data.meshes
-    beside = gather * job.takes("overlap_param_gather", meshes)
-    beside = beside + groups * scatter * job.takes("overlap_grad_reduce", meshes)
-    return profile.overlap_contention * beside
+    gathered = gather * contention(data, owned, gather, reduces=0.0)
+    reduced = scatter * contention(data, owned, scatter, gathers=0.0)
+    lost = gathered * job.takes("overlap_param_gather", meshes)
+    return lost + groups * reduced * job.takes("overlap_grad_reduce", meshes)
 
 
 def edge_transfers(data: DataGroups, owned: list[Owned]) -> tuple[Floats, Floats]:

@@ -5,10 +5,15 @@ from dataclasses import dataclass, replace
 
 from hardware.calibration import GpuCalibration
 from hardware.specs import GpuSpec
+from planner.evidence.mapping.settings import (
+    attention,
+    profile_settings,
+    recipe_settings,
+    with_compiler,
+)
 from planner.evidence.mapping.software import StackRule, year_of
 from planner.evidence.notes.recompute import MODULES_KIND, module_kind
 from planner.evidence.notes.rules import rules
-from planner.evidence.notes.techniques import with_techniques
 from planner.evidence.rows.rows import Row
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import read_stack, with_stack
@@ -28,8 +33,6 @@ WIDE_STATES = {
     3: StateBytes(sharded_weights=4, sharded_gradients=4),
 }
 """Training in fp32 needs no copy of the weights. [B]"""
-TP_OVERLAP_ON = r"\btp\b[^;.]*overlap(ped)?( is| are)? on\b|--tp-comm-overlap"
-"""Pattern of notes which say that tensor-parallel exchanges overlap."""
 
 
 @dataclass(frozen=True)
@@ -57,23 +60,26 @@ def software_of(
         The framework, and flags.
     """
     room = next(framework for framework in FRAMEWORKS if framework.name == rule.room)
-    stacked = with_techniques(row, room, with_stack(room, rule.stack))
+    software = row.software
+    stacked = with_stack(room, rule.stack)
+    if software.compile is not None:
+        stacked = with_compiler(stacked, room, software.compile)
+    stacked = replace(stacked, recipe=_recipe(row, rule, stacked))
     kernel, flags = _kernel(row, room.profile, stacked.profile, gpu, calibration)
     changed = {
         **_overlap(row, rule),
         **_launch(row),
         **_experts(row),
         **_scaling(row),
+        **profile_settings(software, moe=row.model.moe is not None),
         "attention_kernel": kernel,
         "clock": stacked.profile.clock * clock,
     }
     unknown = ("unknown framework",) if rule.unknown else ()
-    recipe = _recipe(row, rule, stacked.recipe)
     framework = replace(
         stacked,
         profile=stacked.profile.model_copy(update=changed),
-        recipe=recipe,
-        limits=_widened(stacked.limits, room.limits, recipe),
+        limits=_widened(stacked.limits, room.limits, stacked.recipe),
     )
     return Software(framework, (*unknown, *flags))
 
@@ -102,21 +108,19 @@ def _widened(limits: Limits, room: Limits, recipe: Recipe) -> Limits:
     )
 
 
-def _recipe(row: Row, rule: StackRule, recipe: Recipe) -> Recipe:
+def _recipe(row: Row, rule: StackRule, stacked: Framework) -> Recipe:
     """The stack's memory habits, with the row's loss and recomputed modules."""
     words, sharding = row.normalised.recompute, row.normalised.sharding
+    recipe = stacked.recipe
+    if row.job.loss_fusion and row.software.loss is None:
+        recipe = replace(recipe, logits_bytes=rules().fused_loss.logits_bytes)
+    recipe = recipe_settings(row.software, replace(stacked, recipe=recipe))
     if sharding and sharding.kind == "zero3":
         recipe = _under_deepspeed(recipe)
-    if re.search(r"fp8[_ -]param|stored frozen|parameter all-gather", _detail(row)):
-        recipe = replace(recipe, fp8_primary=True)
     if re.search(r"\bpure\b", row.job.precision.lower()) and rule.room != "megatron":
         recipe = _pure(recipe)
     if is_wide(row):
         recipe = replace(recipe, states=WIDE_STATES, fp16_states=None)
-    if re.search(rules().fused_loss.chunks, _said(row)):
-        recipe = replace(recipe, logits_bytes=rules().fused_loss.chunked)
-    elif row.job.loss_fusion:
-        recipe = replace(recipe, logits_bytes=rules().fused_loss.logits_bytes)
     if words.kind == "selective" and words.modules:
         kind = module_kind(words.modules)
         recipe = replace(recipe, kinds={**recipe.kinds, MODULES_KIND: kind})
@@ -146,12 +150,6 @@ def _pure(recipe: Recipe) -> Recipe:
     ).on(recipe)
 
 
-def _said(row: Row) -> str:
-    """Everything that may name a kernel: software, details, notes. [text]."""
-    parts = (row.job.framework, row.job.framework_version, _detail(row), row.notes)
-    return " | ".join(filter(None, parts)).lower()
-
-
 def _under_deepspeed(recipe: Recipe) -> Recipe:
     """Recipe with the parameters that DeepSpeed's ZeRO-3 has whole at one time."""
     theirs = read_stack("torchtitan", "deepspeed-zero3").recipe
@@ -179,8 +177,6 @@ def _overlap(row: Row, rule: StackRule) -> dict[str, object]:
         "overlap_param_gather": lay.overlap_param_gather,
         "tp_overlap": lay.tp_comm_overlap,
     }
-    if lay.tp_comm_overlap is None and re.search(TP_OVERLAP_ON, row.notes.lower()):
-        said["tp_overlap"] = True
     return {**said, **{key: v for key, v in stated.items() if v is not None}}
 
 
@@ -213,8 +209,6 @@ def _experts(row: Row) -> dict[str, object]:
         once = bool(re.search(r"deepep|hybridep|flex", dispatcher))
         said["expert_dispatch"] = "deduplicated" if once else "all-to-all"
         said |= {"ep_overlap": False} if once else {}
-    if re.search(r"forced? (load )?balanc", row.notes.lower()):
-        said["expert_imbalance"] = 1.0
     if "dualpipe" in row.layout.text("schedule"):
         said["ep_overlap"] = True
     return said
@@ -239,7 +233,9 @@ def _scaling(row: Row) -> dict[str, object]:
 def _named_kernel(
     row: Row, default: Profile, stacked: Profile, gpu: GpuSpec
 ) -> str | dict[str, str]:
-    """Attention kernel of the stack; on long sequences one that keeps no scores."""
+    """Attention kernel that ran; on long sequences one that keeps no scores."""
+    if stated := attention(row.software, gpu.arch):
+        return stated
     rule = rules().long_attention
     long = row.job.seq_len >= rule.tokens and year_of(row, gpu.arch) >= rule.since
     explicit = stacked.attention_kernel == UNFUSED

@@ -28,8 +28,10 @@ class StackRule(_Part):
     match: str
     also: str = ""
     """A second pattern that has to be found. [text]"""
-    notes: str = ""
-    """A pattern that has to be found in the row's notes and formats. [text]"""
+    compiled: bool | None = None
+    """Blocks are known to be compiled, or known not to be. [-]"""
+    masters: str = ""
+    """Format that master weights are known to have. [text]"""
     unless: str = ""
     """A pattern that must not be found. [text]"""
     title: str = ""
@@ -95,7 +97,7 @@ def stack_rule(row: Row, arch: str) -> StackRule:
 
 
 def _fits(rule: StackRule, row: Row, text: str, year: float) -> bool:
-    said = f"{row.notes} {row.job.precision_detail or ''}".lower()
+    known = row.software
     return (
         rule.since <= year < rule.until
         and rule.precision in {"", row.job.precision}
@@ -103,7 +105,8 @@ def _fits(rule: StackRule, row: Row, text: str, year: float) -> bool:
         and not (rule.divided and row.layout.tp * row.layout.pp == 1)
         and bool(re.search(rule.match, text))
         and bool(re.search(rule.also, text))
-        and bool(re.search(rule.notes, said))
+        and rule.compiled in {None, known.compile}
+        and rule.masters in {"", known.master_weights}
         and bool(re.search(rule.title, row.source.title.lower()))
         and not (rule.unless and re.search(rule.unless, text))
     )

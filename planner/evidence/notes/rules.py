@@ -87,19 +87,6 @@ class InterleavingRule(_Rule):
     """Stacks whose runs were interleaved as deep as is fastest. [text]"""
 
 
-class TechniquesRule(_Rule):
-    """A table whose rows each add one technique to those before."""
-
-    match: str
-    """Pattern in the notes of its rows. [text]"""
-    order: tuple[str, ...]
-    """Endings of the rows' ids, in the order of the table. [text]"""
-    compiled: str
-    """Technique from which on blocks are compiled. [text]"""
-    chunked: str
-    """Technique from which on the logits of the loss are chunked. [text]"""
-
-
 class ModuleRule(BaseModel):
     """Parts of a layer that run again when one module is recomputed."""
 
@@ -132,10 +119,6 @@ class FusedLossRule(_Rule):
     """Memory of a loss that is fused with its projection."""
 
     logits_bytes: PositiveFloat
-    chunked: PositiveFloat
-    """Bytes per logit of a loss in chunks. [B]"""
-    chunks: str
-    """Pattern of a loss in chunks in framework, details and notes. [text]"""
 
 
 class DeepspeedRule(_Rule):
@@ -199,7 +182,6 @@ class Rules(BaseModel):
     vocabulary: VocabularyRule
     fabric: FabricRule
     interleaving: InterleavingRule
-    techniques: TechniquesRule
     recompute_modules: ModulesRule
     long_attention: LongAttentionRule
     fused_loss: FusedLossRule

@@ -1,0 +1,177 @@
+"""Settings of a measured run's stack, from the row's words of software."""
+
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+
+from pydantic import BaseModel, ConfigDict
+
+from hardware.reading.yaml_text import parse_yaml
+from planner.evidence.rows.blocks import SoftwareBlock
+from planner.frameworks.profiles import read_options
+from planner.specs.frameworks.framework import Framework, Recipe
+from planner.specs.frameworks.profile import Profile
+from planner.specs.frameworks.states import StateBytes
+
+BLOCKS = (
+    "compile",
+    "memory_traffic",
+    "forward_operators",
+    "backward_operators",
+    "host_forward",
+    "host_backward",
+    "norm_input_bytes",
+    "activation_bytes",
+)
+"""Fields of a profile that say how a block was compiled."""
+
+
+class Words(BaseModel):
+    """Settings of the stack, by word of a row's software."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    attention: dict[str, str | dict[str, str]]
+    dispatcher: dict[str, str]
+    fp8_recipe: dict[str, str]
+    tp_overlap: dict[str, bool]
+    cuda_graphs: dict[str, str]
+    loss: dict[str, dict[str, str]]
+    """By stack, or by framework. [text]"""
+    bytes: dict[str, float]
+    """Bytes of a number. [B]"""
+    masters: dict[str, float]
+    """Bytes of an optimizer's copy of a weight. [B]"""
+    moments: dict[str, int]
+    """Width of an optimizer's moments. [bit]"""
+    source: str
+
+
+@cache
+def words() -> Words:
+    """Read ``planner/evidence/mapping/settings.yaml``.
+
+    Returns:
+        The settings. [-]
+    """
+    text = (files("planner.evidence.mapping") / "settings.yaml").read_text("utf-8")
+    return Words.model_validate(parse_yaml(text))
+
+
+def attention(software: SoftwareBlock, arch: str) -> str:
+    """Attention kernel that a row names.
+
+    Args:
+        software: Software of the row. [-]
+        arch: Architecture of the GPU. [text]
+
+    Returns:
+        The kernel, empty where the stack's kernel stays. [text]
+    """
+    kernel = words().attention.get(software.attention or "", "")
+    return kernel if isinstance(kernel, str) else kernel.get(arch, "")
+
+
+def profile_settings(software: SoftwareBlock, *, moe: bool) -> dict[str, object]:
+    """Fields of the profile that a row's software decides.
+
+    Args:
+        software: Software of the row. [-]
+        moe: True where tokens are routed to experts. [-]
+
+    Returns:
+        Fields of the profile. [-]
+    """
+    known = words()
+    fp8 = software.fp8.recipe if software.fp8 else None
+    said = {
+        "overlap_grad_reduce": software.grad_reduce_overlap,
+        "overlap_param_gather": software.param_gather_overlap,
+        "tp_overlap": known.tp_overlap.get(software.tp_overlap or ""),
+        "ep_overlap": software.ep_overlap,
+        "expert_dispatch": known.dispatcher.get(software.dispatcher or ""),
+        "cuda_graphs": _graphs(software.cuda_graphs, moe=moe),
+        "fp8_recipe": known.fp8_recipe.get(fp8 or ""),
+        "bucket_parameters": software.bucket_parameters,
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _graphs(word: str | None, *, moe: bool) -> str | None:
+    """Part that is launched as a graph; of a dense layer, attention is a part."""
+    graphs = words().cuda_graphs.get(word or "")
+    return graphs if moe or graphs != "dense" else "none"
+
+
+def with_compiler(framework: Framework, room: Framework, compiled: bool) -> Framework:
+    """A stack whose blocks are compiled as a row says.
+
+    Args:
+        framework: The stack. [-]
+        room: The framework on its default stack. [-]
+        compiled: True where blocks were compiled. [-]
+
+    Returns:
+        The stack with the room's blocks where they alone are compiled so. [-]
+    """
+    if framework.profile.compile is compiled or room.profile.compile is not compiled:
+        return framework
+    blocks = {name: getattr(room.profile, name) for name in BLOCKS}
+    profile: Profile = framework.profile.model_copy(update=blocks)
+    return replace(framework, profile=profile)
+
+
+def recipe_settings(software: SoftwareBlock, framework: Framework) -> Recipe:
+    """Recipe of a stack under a row's software.
+
+    Args:
+        software: Software of the row. [-]
+        framework: The stack. [-]
+
+    Returns:
+        The recipe with the row's loss, gradients, master weights and moments. [-]
+    """
+    known, recipe = words(), _with_loss(software, framework)
+    gradients = software.gradients
+    kept = known.bytes.get(gradients.accumulate or "") if gradients else None
+    sent = known.bytes.get(gradients.reduce or "") if gradients else None
+    master = known.masters.get(software.master_weights or "")
+    primary = software.fp8.primary_weights if software.fp8 else None
+    states = {
+        stage: _states(bytes_, kept, master) for stage, bytes_ in recipe.states.items()
+    }
+    return replace(
+        recipe,
+        states=states,
+        gradient_bytes=sent or recipe.gradient_bytes,
+        state_bits=known.moments.get(software.moments or "", recipe.state_bits),
+        fp8_primary=recipe.fp8_primary if primary is None else primary,
+    )
+
+
+def _with_loss(software: SoftwareBlock, framework: Framework) -> Recipe:
+    """The recipe with the room's own setting of the loss that a row names."""
+    table = words().loss
+    own = table.get(framework.stack) or table.get(framework.name, {})
+    word = own.get(software.loss or "")
+    if word is None:
+        return framework.recipe
+    return read_options(framework.name)["loss"][word].recipe.on(framework.recipe)
+
+
+def _states(own: StateBytes, kept: float | None, master: float | None) -> StateBytes:
+    """Bytes of one ZeRO stage with a row's gradients and master weights.
+
+    A framework whose weights are their own masters keeps them in 16 bits without one.
+    """
+    changed: dict[str, float] = {}
+    for name in ("gradients", "sharded_gradients"):
+        if kept is not None and getattr(own, name):
+            changed[name] = kept
+    for name in ("optimizer", "sharded_optimizer"):
+        if master is not None and getattr(own, name):
+            changed[name] = master + own.step_gradients
+    masters = own.sharded_weights if own.computing or not own.weights else 0.0
+    if master == 0.0 and masters:
+        changed["sharded_weights"] = min(masters, 2.0)
+    return replace(own, **changed)
