@@ -387,12 +387,11 @@ class Prices:
     def slowdown(self) -> float:
         """Straggler factor 1 + sigma sqrt(2 ln n), times the factor of own runs. [1].
 
-        With n = dp, but at most the number of nodes.
+        With n the number of nodes.
         """
         if self.parts:
             return max(part.slowdown for part in self.parts)
         node = self.workload.topology.cluster.node.gpus_per_node
-        replicas = min(self.layout.dp, max(1, self.layout.gpus // node))
-        spread = math.sqrt(2 * math.log(replicas))
+        spread = math.sqrt(2 * math.log(max(1, self.layout.gpus // node)))
         profile = self.workload.profile
         return profile.step_factor * (1 + profile.straggler * spread)

@@ -365,7 +365,7 @@ def contention(
     reduced = workload.recipe.gradient_bytes * trained
     sent = gathers * width * held + reduces * reduced
     full = BUSY_RATE * np.maximum(moved, np.finfo(float).tiny)
-    return workload.profile.overlap_contention * np.minimum(sent / full, 1.0)
+    return workload.profile.overlap_contention * np.minimum(sent, full) / full
 
 
 def _turns(data: DataGroups, owned: Owned) -> Floats:

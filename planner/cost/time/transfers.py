@@ -44,9 +44,7 @@ def sharded_parts(
     profile = data.workload.profile
     there, back = _copies(data, owned, profile.gather_copy, profile.scatter_copy)
 
-    def shown(
-        moved: Floats, beside: Floats, copied: Floats, kappa: Floats
-    ) -> Floats:
+    def shown(moved: Floats, beside: Floats, copied: Floats, kappa: Floats) -> Floats:
         exposed = np.maximum(moved - beside, 0.0) + kappa * np.minimum(moved, beside)
         return np.where(sharded, exposed + copied, 0.0)
 
@@ -202,9 +200,10 @@ def twin_time(data: DataGroups, owned: Owned) -> Floats:
 
 
 def straggler_factor(workload: Pricing, meshes: Meshes) -> Floats:
-    """Slowest of n replicas over their mean: ``1 + sigma sqrt(2 ln n)``.
+    """Slowest of n nodes over their mean: ``1 + sigma sqrt(2 ln n)``.
 
-    Replicas that wait for each other: the data axis, at most one per node.
+    Every node waits for every other within a step, whatever axis joins them: replicas
+    for gradients, context and tensor ranks in each layer, stages for micro-batches.
 
     Args:
         workload: The job.
@@ -214,6 +213,6 @@ def straggler_factor(workload: Pricing, meshes: Meshes) -> Floats:
         Factor on the step. [1], shape (meshes,)
     """
     per_node = workload.topology.cluster.node.gpus_per_node
-    replicas = np.minimum(meshes.dp, np.maximum(meshes.gpus // per_node, 1))
-    spread = np.sqrt(2.0 * np.log(replicas))
+    nodes = np.maximum(meshes.gpus // per_node, 1)
+    spread = np.sqrt(2.0 * np.log(nodes))
     return 1.0 + workload.profile.straggler * spread

@@ -63,7 +63,7 @@ def software_of(
     software = row.software
     stacked = with_stack(room, rule.stack)
     if software.compile is not None:
-        stacked = with_compiler(stacked, room, software.compile)
+        stacked = with_compiler(stacked, room, compiled=software.compile)
     stacked = replace(stacked, recipe=_recipe(row, rule, stacked))
     kernel, flags = _kernel(row, room.profile, stacked.profile, gpu, calibration)
     changed = {

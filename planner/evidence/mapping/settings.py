@@ -103,7 +103,9 @@ def _graphs(word: str | None, *, moe: bool) -> str | None:
     return graphs if moe or graphs != "dense" else "none"
 
 
-def with_compiler(framework: Framework, room: Framework, compiled: bool) -> Framework:
+def with_compiler(
+    framework: Framework, room: Framework, *, compiled: bool
+) -> Framework:
     """A stack whose blocks are compiled as a row says.
 
     Args:

@@ -1,0 +1,215 @@
+"""Error of measured runs with and without each term: ``python -m ...ablation``.
+
+``python -m benchmarks.accuracy.ablation`` prices every row with the model as it stands,
+and again with one term taken out. Both are fitted anew without the row's source. A term
+earns its place on sources that did not motivate it.
+"""
+
+import argparse
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from benchmarks.accuracy.crossval import left_out
+from benchmarks.accuracy.price_for_fit import Observation, observe, steps
+from planner.cost.kernels import memory_time
+from planner.cost.meshes import Meshes
+from planner.cost.parameters import adapters, states
+from planner.cost.table import table
+from planner.evidence.fitting.fit_columns import Floats, Observed
+from planner.evidence.rows.rows import Row, read_rows
+from planner.frameworks.fitted import DOCUMENTED
+
+HERE = Path(__file__).parent
+PAGE = HERE / "ablation.md"
+MOVED = 0.001
+"""Change of a source's median error from which the page lists it. [1]"""
+
+
+@dataclass(frozen=True)
+class Term:
+    """One term of the cost model that can be taken out."""
+
+    name: str
+    source: str
+    """Paper, code or page that the term is from. [text]"""
+    motives: tuple[str, ...]
+    """Sources of rows that motivated the term. [text]"""
+    place: Any
+    """Module that holds the term."""
+    attribute: str
+    without: Any
+    """Value of the attribute with the term taken out."""
+
+
+def _by_replicas(workload: Any, meshes: Meshes) -> Floats:
+    """Straggler factor that counts replicas alone."""
+    node = workload.topology.cluster.node.gpus_per_node
+    replicas = np.minimum(meshes.dp, np.maximum(meshes.gpus // node, 1))
+    factor = 1.0 + workload.profile.straggler * np.sqrt(2.0 * np.log(replicas))
+    return np.asarray(factor, dtype=np.float64)
+
+
+TERMS = (
+    Term(
+        "contention follows the bytes that pass, not the seconds on a slow link",
+        "NCCL graph/connect.cc, channels by the rate of a NIC",
+        ("fms-fsdp",),
+        states,
+        "BUSY_RATE",
+        1.0,
+    ),
+    Term(
+        "kernels of adapters and of 4-bit weights without the blocks' traffic factor",
+        "PEFT tuners/lora/layer.py, bitsandbytes: one kernel each, counted by bytes",
+        ("fsdp-qlora",),
+        adapters,
+        "streaming_time",
+        memory_time,
+    ),
+    Term(
+        "every node waits for every other, not replicas alone",
+        "expected maximum of n normal deviates",
+        (),
+        table,
+        "straggler_factor",
+        _by_replicas,
+    ),
+)
+
+
+@contextmanager
+def taken_out(term: Term | None) -> Iterator[None]:
+    """Price without a term for the length of a block.
+
+    Args:
+        term: The term, or None to change nothing. [-]
+
+    Yields:
+        Nothing.
+    """
+    if term is None:
+        yield
+        return
+    kept = getattr(term.place, term.attribute)
+    setattr(term.place, term.attribute, term.without)
+    try:
+        yield
+    finally:
+        setattr(term.place, term.attribute, kept)
+
+
+def _price(row: Row, index: int | None, *, slopes: bool) -> Observation:
+    with taken_out(None if index is None else TERMS[index]):
+        return observe(row, DOCUMENTED, slopes=slopes)
+
+
+def priced(rows: Sequence[Row], index: int | None, workers: int) -> list[Observation]:
+    """Price rows with documented constants.
+
+    Args:
+        rows: As read. [-]
+        index: Term that is taken out; None for the model as it stands. [-]
+        workers: Processes. [1]
+
+    Returns:
+        The rows; slopes with the model as it stands alone. [-]
+    """
+    run = Parallel(n_jobs=workers, batch_size=16)
+    slopes = index is None
+    return list(run(delayed(_price)(row, index, slopes=slopes) for row in rows))
+
+
+def medians(observed: Observed) -> dict[str, float]:
+    """Median error by source, each source left out of the fit.
+
+    Args:
+        observed: Rows with a step time. [-]
+
+    Returns:
+        Median of |predicted / measured - 1| by source. [1]
+    """
+    left = left_out(observed, "source")
+    sources = np.array(observed.of("source"))
+    return {
+        name: float(np.median(np.abs(np.expm1(-left[sources == name]))))
+        for name in sorted(set(sources))
+    }
+
+
+def _with_slopes(
+    some: Iterable[Observation], known: Sequence[Observation]
+) -> list[Observation]:
+    """Observations with the slopes of the model as it stands."""
+    return [
+        replace(one, slopes=whole.slopes) if one.tags else one
+        for one, whole in zip(some, known, strict=True)
+    ]
+
+
+def page(
+    whole: dict[str, float], without: Sequence[tuple[Term, dict[str, float]]]
+) -> str:
+    """The table of all terms, by source.
+
+    Args:
+        whole: Errors of the model as it stands. [1]
+        without: Each term with the errors where it is taken out. [1]
+
+    Returns:
+        Markdown. [text]
+    """
+    lines = [
+        "# Terms of the cost model, each taken out",
+        "",
+        "    python -m benchmarks.accuracy.ablation",
+        "",
+        "Median error of step times by source, the source left out of the fit. Listed",
+        "are sources whose median a term moves by 0.1 points; `*` marks its motives.",
+    ]
+    for term, errors in without:
+        lines += ["", f"## {term.name}", "", f"Source: {term.source}.", ""]
+        lines += ["| source | with | without |", "|---|---|---|"]
+        lines += _table(term, whole, errors)
+    return "\n".join(lines) + "\n"
+
+
+def _table(
+    term: Term, whole: dict[str, float], errors: dict[str, float]
+) -> Iterator[str]:
+    def line(name: str, chosen: Callable[[str], bool]) -> str:
+        means = [np.mean([e[s] for s in e if chosen(s)]) for e in (whole, errors)]
+        return f"| {name} | {means[0]:.1%} | {means[1]:.1%} |"
+
+    for name, error in whole.items():
+        if abs(error - errors[name]) >= MOVED:
+            mark = "*" if name in term.motives else ""
+            yield f"| {name}{mark} | {error:.1%} | {errors[name]:.1%} |"
+    yield line("average of all sources", lambda _: True)
+    yield line("average of the others", lambda name: name not in term.motives)
+
+
+def main() -> None:
+    """Price, fit and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=Path, default=HERE / "rows")
+    parser.add_argument("--workers", type=int, default=-1)
+    parser.add_argument("--out", type=Path, default=PAGE)
+    given = parser.parse_args()
+    rows = read_rows([given.rows]).rows
+    known = priced(rows, None, given.workers)
+    whole = medians(steps(known))
+    without = []
+    for index, term in enumerate(TERMS):
+        some = _with_slopes(priced(rows, index, given.workers), known)
+        without.append((term, medians(steps(some))))
+    given.out.write_text(page(whole, without))
+
+
+if __name__ == "__main__":
+    main()
