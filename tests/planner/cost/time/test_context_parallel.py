@@ -14,7 +14,7 @@ from planner.cost.time.context_parallel import context_exchange
 from planner.cost.time.exchange import core_times
 from planner.models import preset
 from planner.models.layers.blocks import LayerKind
-from planner.specs.layouts.context import CP_KINDS
+from planner.specs.layouts.context import CP_KINDS, PLAIN
 
 LLAMA = preset("llama-3-8b").kinds[0]
 """32 query heads and 8 heads of keys of 128 columns."""
@@ -125,7 +125,7 @@ def test_buffers_of_a_token(kind: str, cp: int, expected: float) -> None:
     assert context_buffers(LLAMA, ranks(kind, cp).meshes) == expected
 
 
-@pytest.mark.parametrize("kind", ["ring", "all-gather", "ulysses"])
+@pytest.mark.parametrize("kind", PLAIN)
 def test_one_context_rank_exchanges_nothing(kind: str) -> None:
     assert times(ranks(kind, 1)) == (0.0, 0.0)
 
