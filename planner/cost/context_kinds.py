@@ -56,11 +56,26 @@ _ALL_GATHER = KeyExchange(
 
 Source: Llama 3, arXiv:2407.21783, section 3.3.2.
 """
+_GATHERED_RING = KeyExchange(
+    forward=(Moved(1, beside=lambda ranks: 1 / ranks),),
+    backward=(
+        Moved(1, beside=lambda ranks: 1 / ranks),
+        Moved(2, beside=lambda ranks: 1 - 1 / ranks),
+    ),
+    buffers=lambda ranks: ranks + 4,
+)
+"""Keys and values are gathered beside the attention to a rank's own chunk. Gradients in
+fp32 go round beside the others; two chunks of them are kept.
+
+Source: PyTorch 2.13, torch/distributed/tensor/experimental/_context_parallel/
+_attention.py: the rotation ``allgather``, gradients always by ``alltoall``.
+"""
 EXCHANGES: dict[str, KeyExchange] = {
     "ring": _RING,
     "all-gather": _ALL_GATHER,
     "ulysses": _RING,
     MIXED: _RING,
+    "gathered-ring": _GATHERED_RING,
 }
 """Exchange by family of kinds; of Ulysses alone no rank is left to exchange with."""
 _DISTINCT = tuple(dict.fromkeys(EXCHANGES.values()))

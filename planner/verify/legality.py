@@ -17,7 +17,7 @@ from planner.verify.recompute import kinds_used, recompute_breaches
 from planner.verify.writable import writer_breaches
 
 Sentences = Iterator[str]
-WHOLE_HEADS = frozenset({"ring", "all-gather"})
+WHOLE_HEADS = frozenset({"ring", "all-gather", "gathered-ring"})
 """Kinds of context parallelism that deal no heads out. [text]"""
 DEALT = re.compile(r"ulysses(\d+)\+ring")
 """Kinds that deal heads out in groups of so many ranks."""

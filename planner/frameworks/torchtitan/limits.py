@@ -2,7 +2,7 @@
 
 from planner.specs.frameworks.limits import Limits
 
-ROTATIONS = {"all-gather": "", "ring": "alltoall"}
+ROTATIONS = {"all-gather": "", "ring": "alltoall", "gathered-ring": "allgather"}
 """context_parallel_rotate_method by kind, of releases before 0.3; FlexAttention has
 none and gathers. [text]"""
 LIMITS = Limits(

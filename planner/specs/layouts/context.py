@@ -7,13 +7,15 @@ from pydantic import AfterValidator, Field
 
 from planner.errors import did_you_mean
 
-CpFamily = Literal["ring", "all-gather", "ulysses", "ulysses+ring"]
+CpFamily = Literal["ring", "all-gather", "ulysses", "ulysses+ring", "gathered-ring"]
 TOLD: dict[CpFamily, str] = {
     "ring": "keys and values go round, beside the attention to the chunks there",
     "all-gather": "keys and values are gathered before the attention",
     "ulysses": "heads are dealt out before the attention, and back after it",
     "ulysses+ring": "Ulysses among neighbours, and a ring that joins their groups: "
     "`ulysses4+ring` has groups of 4",
+    "gathered-ring": "keys and values are gathered beside the attention to the own "
+    "chunk; gradients go round",
 }
 """Exchange around the attention, by kind. [text]"""
 FAMILIES = tuple(TOLD)

@@ -46,6 +46,11 @@ def dealt(its: Context, size: float) -> float:
     return 4 * float(all_to_all_time(its.links, np.array([size / 4]), its.ulysses)[0])
 
 
+def beside(moved: float, core: float) -> float:
+    """What shows of one transfer: the excess, and a quarter of the rest."""
+    return max(moved - core, 0.0) + 0.25 * min(moved, core)
+
+
 def hidden(its: Context, moved: tuple[float, float]) -> tuple[float, float]:
     """What shows of transfers beside attention: a quarter, and r - 1 launches."""
     core = [float(time[0]) for time in core_times(its, LLAMA)]
@@ -66,6 +71,18 @@ def test_an_all_gather_shows_whole() -> None:
     its = ranks("all-gather")
     once = gathered(its, 16_777_216)
     assert times(its) == pytest.approx((once, 2 * once))
+
+
+def test_a_gathered_ring_gathers_beside_a_quarter_of_the_attention() -> None:
+    """Four chunks; 16.8 MB beside the own one, and twice that beside the others."""
+    its = ranks("gathered-ring")
+    once = gathered(its, 16_777_216)
+    ahead, behind = (float(time[0]) for time in core_times(its, LLAMA))
+    launches = 3 * operator_latency(its.workload)
+    back = beside(once, behind / 4) + beside(2 * once, behind * 3 / 4)
+    assert times(its) == pytest.approx(
+        (beside(once, ahead / 4) + launches, back + launches)
+    )
 
 
 def test_ulysses_deals_queries_keys_values_and_output() -> None:
@@ -115,6 +132,7 @@ def test_latent_attention_sends_its_decompressed_heads() -> None:
     [
         ("ring", 4, 6 * 4096),
         ("all-gather", 4, 4 * 4096),
+        ("gathered-ring", 4, 8 * 4096),
         ("ulysses", 4, 2 * 20_480),
         ("ulysses2+ring", 4, 6 * 4096 + 2 * 20_480),
         ("all-gather", 1, 0),
