@@ -27,6 +27,7 @@ from planner.specs.answer.explanation import Explained
 from planner.specs.answer.memory import InferenceMemory, TrainingMemory
 from planner.specs.answer.result import Plan, Result
 from planner.specs.job import JobSpec
+from planner.specs.layouts.context import TOLD
 
 ROOT = Path(__file__).resolve().parents[2]
 Schema = dict[str, Any]
@@ -259,6 +260,25 @@ def _settings(framework: str) -> dict[str, dict[str, dict[str, Any]]]:
     return yaml.safe_load((_room(framework) / "options.yaml").read_text())
 
 
+def context_kinds() -> str:
+    """Every kind of context parallelism, and the frameworks that have it.
+
+    Returns:
+        A table. [Markdown]
+    """
+    return table(
+        ("cp_kind", "exchange", "frameworks"),
+        (
+            (
+                f"`{kind}`",
+                told,
+                ", ".join(f.name for f in FRAMEWORKS if kind in f.limits.cp_kinds),
+            )
+            for kind, told in TOLD.items()
+        ),
+    )
+
+
 def modules(folder: str) -> str:
     """Every module below a folder, by the first line of its docstring.
 
@@ -289,6 +309,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "cost": partial(modules, "planner/cost"),
     "stacks": stacks,
     "settings": settings,
+    "context-kinds": context_kinds,
     "answers": partial(
         written,
         *(Result, Plan, Prediction, TrainingMemory, InferenceMemory, Explained),

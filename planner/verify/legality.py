@@ -1,12 +1,13 @@
 """The rules that every layout obeys: one function each, one sentence per breach."""
 
+import re
 from collections.abc import Callable, Iterator
 
 from planner.cost.workload import Workload
 from planner.models.layers.blocks import Mlp, Moe
 from planner.schedules.placement import V_SHAPED, placement
 from planner.specs.layouts.axes import NUMBERS
-from planner.specs.layouts.context import MIXED, cp_family, inner_degree
+from planner.specs.layouts.context import cp_family
 from planner.specs.layouts.formats import FORMAT_AXES
 from planner.specs.layouts.layout import Layout, Stage
 from planner.specs.search import SETTINGS
@@ -16,6 +17,10 @@ from planner.verify.recompute import kinds_used, recompute_breaches
 from planner.verify.writable import writer_breaches
 
 Sentences = Iterator[str]
+WHOLE_HEADS = frozenset({"ring", "all-gather", "gathered-ring"})
+"""Kinds of context parallelism that deal no heads out. [text]"""
+DEALT = re.compile(r"ulysses(\d+)\+ring")
+"""Kinds that deal heads out in groups of so many ranks."""
 
 
 def rule_violations(workload: Workload, layout: Layout) -> list[str]:
@@ -59,15 +64,24 @@ def _sequence(workload: Workload, layout: Layout) -> Sentences:
         yield f"a sequence of {length} tokens does not split into {chunks} chunks"
 
 
-def _ulysses(workload: Workload, layout: Layout) -> Sentences:
-    """Groups of Ulysses divide the context ranks, and share out whole heads."""
+def _context(workload: Workload, layout: Layout) -> Sentences:
+    """Every kind keeps its heads, or deals them out in groups that divide."""
     cp, kind = layout.cp, layout.cp_kind
-    dealt = inner_degree(kind, cp)
-    if cp == 1 or dealt == 1:
+    if cp == 1 or kind in WHOLE_HEADS:
         return
-    if cp_family(kind) == MIXED and (cp % dealt or dealt == cp):
+    groups = DEALT.fullmatch(kind)
+    dealt = int(groups[1]) if groups else cp
+    if groups and (cp % dealt or dealt == cp):
         yield f"{kind} needs groups of {dealt} that divide cp {cp}, and two or more"
-    copies, ranks = workload.framework.limits.ulysses_copies_keys, layout.tp * dealt
+    if not groups and kind != "ulysses":
+        yield f"no rule is known for context ranks of kind {kind}"
+    else:
+        yield from _dealt(workload, kind, dealt, layout.tp * dealt)
+
+
+def _dealt(workload: Workload, kind: str, dealt: int, ranks: int) -> Sentences:
+    """Ulysses shares out whole heads, of queries and of keys."""
+    copies = workload.framework.limits.ulysses_copies_keys
     for layer in workload.kinds:
         heads = layer.attention.heads
         keys = getattr(layer.attention, "kv_heads", heads)
@@ -306,7 +320,7 @@ def _shown(search: object, axis: str) -> str:
 RULES: tuple[Callable[[Workload, Layout], Sentences], ...] = (
     _tensor,
     _sequence,
-    _ulysses,
+    _context,
     _batch,
     _sharding,
     _whole_replicas,

@@ -2,18 +2,13 @@
 
 import numpy as np
 
+from planner.cost.context_kinds import exchanges
 from planner.cost.kernels import ELEMENT
 from planner.cost.meshes import Floats, Meshes
 from planner.models.layers.blocks import Attention, LayerKind
-from planner.specs.layouts.context import PLAIN
 
-RING_BUFFERS = 6
-"""Buffers of a ring beside a rank's own 16-bit keys and values: two chunks of
-neighbours, and two of gradients in fp32. [1]"""
 DEAL_BUFFERS = 2
 """Copies of what Ulysses sends: as sent, and as received. [1]"""
-WHOLE = PLAIN.index("all-gather")
-"""Index of the kind that gathers keys whole. [1]"""
 
 
 def key_width(layer: LayerKind, meshes: Meshes) -> Floats:
@@ -58,9 +53,9 @@ def dealt_width(layer: LayerKind, meshes: Meshes) -> Floats:
 def context_buffers(layer: LayerKind, meshes: Meshes) -> Floats:
     """Bytes per local token that the exchange needs in a layer's backward.
 
-    With K bytes of keys and values a token, a ring has ``6 K`` beside the rank's own.
-    An all-gather has the ``c K`` of the whole sequence. Ulysses has two copies of what
-    it deals out; Ulysses inside a ring has the buffers of both.
+    With K bytes of keys and values a token, an exchange of keys has as many K beside
+    the rank's own as its record says. Ulysses has two copies of what it deals out;
+    Ulysses inside a ring has the buffers of both.
 
     Args:
         layer: Kind of layer. [-]
@@ -70,9 +65,10 @@ def context_buffers(layer: LayerKind, meshes: Meshes) -> Floats:
         Memory over all tensor ranks, zero without context ranks. [B/token],
         shape (meshes,)
     """
-    keys = ELEMENT * key_width(layer, meshes)
-    around = meshes.cp // meshes.ulysses > 1
-    whole = meshes.cp_kind == WHOLE
-    ring = np.where(whole, meshes.cp, RING_BUFFERS) * keys
+    ranks = meshes.cp / meshes.ulysses
+    kept = np.zeros(len(meshes))
+    for exchange, rows in exchanges(meshes):
+        kept = np.where(rows, exchange.buffers(ranks), kept)
+    keys = kept * ELEMENT * key_width(layer, meshes)
     dealt = DEAL_BUFFERS * ELEMENT * dealt_width(layer, meshes)
-    return np.where(around, ring, 0.0) + np.where(meshes.ulysses > 1, dealt, 0.0)
+    return np.where(ranks > 1, keys, 0.0) + np.where(meshes.ulysses > 1, dealt, 0.0)

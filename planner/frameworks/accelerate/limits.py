@@ -2,12 +2,14 @@
 
 from planner.specs.frameworks.limits import Limits
 
+ROTATIONS = {"all-gather": "allgather", "ring": "alltoall"}
+"""cp_comm_strategy by kind: keys are gathered, or sent on around the ring. [text]"""
 LIMITS = Limits(
     zero_stages=(0, 2, 3),
     default_zero_stage=3,
     default_zero_stage_pipelined=3,
     schedules=("1f1b",),
-    cp_kinds=("all-gather", "ring"),
+    cp_kinds=tuple(ROTATIONS),
     orders=("tp-cp-ep-dp-pp",),
     recompute=("none", "full"),
     recompute_scope="plan",

@@ -4,12 +4,19 @@ from planner.frameworks.profiles import read_modules
 from planner.specs.frameworks.limits import Limits
 from planner.specs.layouts.recompute import combinations_of
 
+CP_TYPES = {
+    "ring": "p2p",
+    "all-gather": "all_gather",
+    "ulysses": "a2a",
+    "ulysses+ring": "a2a+p2p",
+}
+"""--cp-comm-type by kind of context parallelism. [text]"""
 LIMITS = Limits(
     zero_stages=(0, 1),
     default_zero_stage=1,
     default_zero_stage_pipelined=1,
     schedules=("1f1b", "interleaved"),
-    cp_kinds=("ring", "all-gather", "ulysses", "ulysses+ring"),
+    cp_kinds=tuple(CP_TYPES),
     orders=("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"),
     recompute=("none", "selective", "full"),
     recompute_scope="plan",

@@ -2,12 +2,15 @@
 
 from planner.specs.frameworks.limits import Limits
 
+ROTATIONS = {"all-gather": "", "ring": "alltoall", "gathered-ring": "allgather"}
+"""context_parallel_rotate_method by kind, of releases before 0.3; FlexAttention has
+none and gathers. [text]"""
 LIMITS = Limits(
     zero_stages=(2, 3),
     default_zero_stage=3,
     default_zero_stage_pipelined=2,
     schedules=("1f1b", "interleaved", "gpipe"),
-    cp_kinds=("all-gather", "ring"),
+    cp_kinds=tuple(ROTATIONS),
     orders=("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"),
     recompute=("none", "selective", "full"),
     recompute_scope="plan",

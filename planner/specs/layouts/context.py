@@ -1,14 +1,24 @@
 """The kinds of context parallelism, and their names in a layout."""
 
 import re
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
 from planner.errors import did_you_mean
 
-CpFamily = Literal["ring", "all-gather", "ulysses", "ulysses+ring"]
-FAMILIES: tuple[CpFamily, ...] = get_args(CpFamily)
+CpFamily = Literal["ring", "all-gather", "ulysses", "ulysses+ring", "gathered-ring"]
+TOLD: dict[CpFamily, str] = {
+    "ring": "keys and values go round, beside the attention to the chunks there",
+    "all-gather": "keys and values are gathered before the attention",
+    "ulysses": "heads are dealt out before the attention, and back after it",
+    "ulysses+ring": "Ulysses among neighbours, and a ring that joins their groups: "
+    "`ulysses4+ring` has groups of 4",
+    "gathered-ring": "keys and values are gathered beside the attention to the own "
+    "chunk; gradients go round",
+}
+"""Exchange around the attention, by kind. [text]"""
+FAMILIES = tuple(TOLD)
 """Kinds that a framework has or not. [text]"""
 MIXED: CpFamily = "ulysses+ring"
 """Ulysses among neighbours, and a ring that joins those groups. [text]
@@ -74,6 +84,6 @@ def _known(kind: str) -> str:
 CpKind = Annotated[
     str,
     AfterValidator(_known),
-    Field(json_schema_extra={"pattern": r"^(ring|all-gather|ulysses([0-9]+\+ring)?)$"}),
+    Field(json_schema_extra={"pattern": f"^({'|'.join(PLAIN)}|ulysses[0-9]+\\+ring)$"}),
 ]
 """A kind of context parallelism, checked as it is read."""

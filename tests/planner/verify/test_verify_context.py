@@ -13,7 +13,9 @@ from planner.cost import meshes as axes
 from planner.cost.meshes import Meshes
 from planner.cost.pricing import Pricing
 from planner.cost.time.columns import Context
+from planner.specs.layouts.context import PLAIN
 from planner.specs.layouts.layout import Layout
+from planner.verify.legality import rule_violations
 from planner.verify.placement import placement_violations
 
 STRADDLING = [
@@ -72,6 +74,17 @@ def test_the_inner_group_fills_a_rack_and_the_ring_joins_racks(
     its = Context.of(workload, Meshes.of_layout(layout))
     assert (its.ulysses.size.item(), its.ulysses.domains.item()) == (18, 1)
     assert (its.ring.size.item(), its.ring.domains.item()) == (2, 2)
+
+
+@pytest.mark.parametrize("kind", [*PLAIN, "ulysses2+ring", "striped"])
+def test_only_kinds_with_a_rule_of_the_verifier_are_legal(
+    kind: str, workload_of: Callable[..., Pricing]
+) -> None:
+    """A kind that the verifier was not told of is no kind that it lets pass."""
+    layout = laid({"tp": 2, "cp": 4, "dp": 2}, "ring", axes.ORDERS[0])
+    other = layout.model_copy(update={"cp_kind": kind})
+    said = f"no rule is known for context ranks of kind {kind}"
+    assert (said in rule_violations(workload_of(), other)) is (kind == "striped")
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 from typing import Any
 
 from planner.frameworks.accelerate.launch.files import Found, block, part, whole
-from planner.frameworks.accelerate.launch.placement import ROTATIONS
 from planner.frameworks.accelerate.launch.trainer import true
+from planner.frameworks.accelerate.limits import ROTATIONS
 
 KINDS = {theirs: ours for ours, theirs in ROTATIONS.items()}
 STRATEGIES = {

@@ -12,12 +12,11 @@ from planner.frameworks.accelerate.launch.plan import (
     replicas,
     shards,
 )
+from planner.frameworks.accelerate.limits import ROTATIONS
 from planner.frameworks.transformers import has_buffers
 from planner.launch.brief import Brief
 
 DS_FILE = "ds_config.json"
-ROTATIONS = {"all-gather": "allgather", "ring": "alltoall"}
-"""cp_comm_strategy by kind: keys are gathered, or sent on around the ring. [text]"""
 SIZES = "parallelism_config_"
 
 

@@ -11,12 +11,12 @@ from planner.frameworks.megatron.launch.recompute import (
 )
 from planner.frameworks.megatron.launch.rotation import Argument
 from planner.frameworks.megatron.launch.stages import is_even, stage_layout
+from planner.frameworks.megatron.limits import CP_TYPES
 from planner.launch.brief import Brief
 from planner.launch.switches import is_on
+from planner.specs.layouts.context import MIXED, cp_family, inner_degree
 from planner.specs.layouts.layout import Layout
 
-CP_TYPES = {"ring": "p2p", "all-gather": "all_gather", "ulysses": "a2a"}
-"""--cp-comm-type by kind of context parallelism. [text]"""
 MOMENTUM = {"sgd": 0.0, "sgd-momentum": 0.9}
 RECIPES = {"delayed": "delayed", "current": "tensorwise", "blockwise": "blockwise"}
 """--fp8-recipe by the stack's fp8 recipe. [text]"""
@@ -112,16 +112,16 @@ def _stages(brief: Brief) -> list[Argument]:
 def _context(layout: Layout) -> list[Argument]:
     if layout.cp == 1:
         return []
-    found: list[Argument] = [("--context-parallel-size", layout.cp)]
-    if layout.cp_kind in CP_TYPES:
-        return [*found, ("--cp-comm-type", CP_TYPES[layout.cp_kind])]
-    inner = int(layout.cp_kind.removeprefix("ulysses").partition("+")[0])
-    sizes = [inner, layout.cp // inner]
-    return [
-        *found,
-        ("--cp-comm-type", "a2a+p2p"),
-        ("--hierarchical-context-parallel-sizes", sizes),
+    family = cp_family(layout.cp_kind)
+    found: list[Argument] = [
+        ("--context-parallel-size", layout.cp),
+        ("--cp-comm-type", CP_TYPES[family]),
     ]
+    if family == MIXED:
+        inner = inner_degree(layout.cp_kind, layout.cp)
+        sizes = [inner, layout.cp // inner]
+        found += [("--hierarchical-context-parallel-sizes", sizes)]
+    return found
 
 
 def _sharding(brief: Brief) -> list[Argument]:

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.errors import BadInputError
-from planner.frameworks.megatron.launch.arguments import CP_TYPES
 from planner.frameworks.megatron.launch.recompute import MODULES
 from planner.frameworks.megatron.launch.stages import counts_of, plain_stages
-from planner.specs.layouts.context import mixed_kind
+from planner.frameworks.megatron.limits import CP_TYPES
+from planner.specs.layouts.context import MIXED, mixed_kind
 from planner.specs.layouts.layout import even_layers
 
 Given = Mapping[str, Any]
@@ -148,11 +148,12 @@ def _experts(its: Given, tp: int) -> dict[str, Any]:
 def _context(its: Given, cp: int) -> dict[str, Any]:
     if cp == 1:
         return {}
-    kind = (its.get("cp_comm_type") or ["p2p"])[0]
-    if kind == "a2a+p2p":
+    given = (its.get("cp_comm_type") or ["p2p"])[0]
+    kind = KINDS.get(given.replace("allgather", "all_gather"), "ulysses")
+    if kind == MIXED:
         inner = (its.get("hierarchical_context_parallel_sizes") or [1])[0]
-        return {"cp_kind": mixed_kind(inner)}
-    return {"cp_kind": KINDS.get(kind.replace("allgather", "all_gather"), "ulysses")}
+        kind = mixed_kind(inner)
+    return {"cp_kind": kind}
 
 
 def recompute_of(its: Given) -> str:

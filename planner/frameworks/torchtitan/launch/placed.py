@@ -8,11 +8,14 @@ from planner.errors import BadInputError
 from planner.frameworks.megatron.launch.stages import plain_stages
 from planner.frameworks.torchtitan.launch.settings import Values, schedules
 from planner.frameworks.torchtitan.launch.source import Built
+from planner.frameworks.torchtitan.limits import ROTATIONS
 
 MOST = 1 << 16
 """Most ranks of an axis, layers or stages. [1]"""
 LARGEST = 1 << 40
 """Largest value of any other number. [1]"""
+KINDS = {theirs: ours for ours, theirs in ROTATIONS.items()}
+"""Kind of context parallelism by context_parallel_rotate_method. [text]"""
 SINGLE = ("1F1B", "GPipe")
 """Schedules of one stage a rank. [text]"""
 DEFAULTS = {
@@ -148,7 +151,7 @@ def placed(its: Settings, kind: str) -> dict[str, Any]:
     }
     if its.cp > 1:
         rotate = its.values.get("parallelism.context_parallel_rotate_method")
-        found["cp_kind"] = "ring" if rotate == "alltoall" else "all-gather"
+        found["cp_kind"] = KINDS.get(rotate or "", "all-gather")
     if its.dp is not None and its.shards is not None:
         found |= {"dp": its.dp, "dp_shard": its.shards * its.cp}
     moved = ("parameters", "gradients", "optimizer")

@@ -14,7 +14,7 @@ from planner.cost.time.context_parallel import context_exchange
 from planner.cost.time.exchange import core_times
 from planner.models import preset
 from planner.models.layers.blocks import LayerKind
-from planner.specs.layouts.context import CP_KINDS
+from planner.specs.layouts.context import CP_KINDS, PLAIN
 
 LLAMA = preset("llama-3-8b").kinds[0]
 """32 query heads and 8 heads of keys of 128 columns."""
@@ -46,6 +46,11 @@ def dealt(its: Context, size: float) -> float:
     return 4 * float(all_to_all_time(its.links, np.array([size / 4]), its.ulysses)[0])
 
 
+def beside(moved: float, core: float) -> float:
+    """What shows of one transfer: the excess, and a quarter of the rest."""
+    return max(moved - core, 0.0) + 0.25 * min(moved, core)
+
+
 def hidden(its: Context, moved: tuple[float, float]) -> tuple[float, float]:
     """What shows of transfers beside attention: a quarter, and r - 1 launches."""
     core = [float(time[0]) for time in core_times(its, LLAMA)]
@@ -66,6 +71,18 @@ def test_an_all_gather_shows_whole() -> None:
     its = ranks("all-gather")
     once = gathered(its, 16_777_216)
     assert times(its) == pytest.approx((once, 2 * once))
+
+
+def test_a_gathered_ring_gathers_beside_a_quarter_of_the_attention() -> None:
+    """Four chunks; 16.8 MB beside the own one, and twice that beside the others."""
+    its = ranks("gathered-ring")
+    once = gathered(its, 16_777_216)
+    ahead, behind = (float(time[0]) for time in core_times(its, LLAMA))
+    launches = 3 * operator_latency(its.workload)
+    back = beside(once, behind / 4) + beside(2 * once, behind * 3 / 4)
+    assert times(its) == pytest.approx(
+        (beside(once, ahead / 4) + launches, back + launches)
+    )
 
 
 def test_ulysses_deals_queries_keys_values_and_output() -> None:
@@ -115,6 +132,7 @@ def test_latent_attention_sends_its_decompressed_heads() -> None:
     [
         ("ring", 4, 6 * 4096),
         ("all-gather", 4, 4 * 4096),
+        ("gathered-ring", 4, 8 * 4096),
         ("ulysses", 4, 2 * 20_480),
         ("ulysses2+ring", 4, 6 * 4096 + 2 * 20_480),
         ("all-gather", 1, 0),
@@ -125,7 +143,7 @@ def test_buffers_of_a_token(kind: str, cp: int, expected: float) -> None:
     assert context_buffers(LLAMA, ranks(kind, cp).meshes) == expected
 
 
-@pytest.mark.parametrize("kind", ["ring", "all-gather", "ulysses"])
+@pytest.mark.parametrize("kind", PLAIN)
 def test_one_context_rank_exchanges_nothing(kind: str) -> None:
     assert times(ranks(kind, 1)) == (0.0, 0.0)
 

@@ -6,6 +6,7 @@ import pytest
 
 from planner.errors import BadInputError
 from planner.frameworks.torchtitan.launch.reader import read, reads
+from planner.frameworks.torchtitan.limits import ROTATIONS
 from planner.launch.brief import Reading
 
 LAUNCH = "torchrun --nnodes=4 --nproc-per-node=8 -m torchtitan.train "
@@ -183,6 +184,13 @@ enable_fsdp_float8_all_gather = true
 [optimizer]
 lr = 3e-4
 """
+
+
+@pytest.mark.parametrize(("kind", "rotation"), ROTATIONS.items())
+def test_rotations_of_older_releases(kind: str, rotation: str) -> None:
+    """Without a known rotation keys are gathered."""
+    found = read({"train.toml": TOML.replace("alltoall", rotation)})
+    assert found.layout["cp_kind"] == kind
 
 
 def test_toml_of_older_releases() -> None:

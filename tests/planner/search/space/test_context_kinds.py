@@ -14,11 +14,12 @@ from strategies import framework, priced_space, small_job, tightened
 from tiny_models import TINY_MIXTRAL
 
 from planner.cost.pricing import Pricing
+from planner.frameworks import FRAMEWORKS
 from planner.planning.optimize import optimize
 from planner.search.best_first import search
 from planner.search.space import context_kinds as context
 from planner.search.space.space import enumerate_space
-from planner.specs.layouts.context import CP_KINDS, cp_family
+from planner.specs.layouts.context import CP_KINDS, FAMILIES, cp_family
 from planner.specs.search import SearchSpec
 
 HEADS = {"num_attention_heads": 16, "num_key_value_heads": 8, "hidden_size": 1024}
@@ -113,21 +114,18 @@ def test_plain_kinds_stay_where_experts_hide_beside_other_passes(
     assert ({"ring", "all-gather", "ulysses"} <= left) is stay
 
 
-def test_a_plan_of_every_kind_passes_the_verifier() -> None:
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_a_plan_of_every_kind_passes_the_verifier(kind: str) -> None:
     """optimize() refuses a plan that the verifier objects to."""
-    seen = set()
-    for kind in ("ring", "all-gather", "ulysses", "ulysses+ring"):
-        limits = LIMITS[0] | {"cp": 8, "dp": 1, "pp": 1, "cp_kind": kind}
-        (plan,) = optimize([job(limits)], top=1).plans
-        seen.add(plan.layout.cp_kind)
-        assert cp_family(plan.layout.cp_kind) == kind
-    assert len(seen) == 4
+    room = next(room for room in FRAMEWORKS if kind in room.limits.cp_kinds)
+    limits = LIMITS[0] | {"cp": 8, "dp": 1, "pp": 1, "cp_kind": kind}
+    limits |= {"zero_stage": room.limits.default_zero_stage}
+    (plan,) = optimize([job(limits, name=room.name)], top=1).plans
+    assert cp_family(plan.layout.cp_kind) == kind
 
 
 def test_the_framework_decides_which_kinds_there_are() -> None:
-    limits = {"tp": 1, "cp": 8, "pp": 1}
-    assert {cp_family(k) for k in kinds(job(limits))} <= set(
-        framework("megatron").limits.cp_kinds
-    )
-    limits |= {"zero_stage": (2, 3)}
-    assert kinds(job(limits, name="torchtitan")) <= {"ring", "all-gather"}
+    limits = {"tp": 1, "cp": 8, "pp": 1, "zero_stage": (1, 2, 3)}
+    for name in ("megatron", "torchtitan"):
+        found = {cp_family(kind) for kind in kinds(job(limits, name=name))}
+        assert found <= set(framework(name).limits.cp_kinds)
