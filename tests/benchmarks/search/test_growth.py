@@ -49,7 +49,7 @@ def test_work_grows_less_than_the_gpus(space: str) -> None:
     """Four doublings: nothing is quadratic, nor even proportional."""
     counted = [work(nodes, 6, space) for nodes in NODES]
     assert counted[0][0] > 1000
-    assert 0 < min(powers(NODES, counted)) <= max(powers(NODES, counted)) < PROPORTIONAL
+    assert 0 < max(powers(NODES, counted)) < PROPORTIONAL
 
 
 def test_work_grows_less_than_the_layers() -> None:

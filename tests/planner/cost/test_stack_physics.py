@@ -19,7 +19,12 @@ from planner.cost.kernels import (
 from planner.cost.meshes import Meshes
 from planner.cost.network.collectives import all_gather_time, fabric
 from planner.cost.parameters.rank_parameters import Owned, layer_owned
-from planner.cost.parameters.states import DataGroups, gather_time
+from planner.cost.parameters.states import (
+    BUSY_RATE,
+    DataGroups,
+    contention,
+    gather_time,
+)
 from planner.cost.pricing import Pricing
 from planner.cost.time.columns import Context, Parts
 from planner.cost.time.exchange import GemmTimes, core_times, tensor_exchange
@@ -295,6 +300,15 @@ def test_the_network_factor_acts_between_domains_alone() -> None:
             times[factor, ranks] = float(moved[0])
     assert times[0.5, 8] == times[1.0, 8]
     assert times[0.5, 32] == pytest.approx(2 * times[1.0, 32], rel=0.01)
+
+
+def test_a_slow_collective_takes_the_compute_that_its_bytes_take() -> None:
+    """Half the rate of a busy collective costs half the compute a second."""
+    data, owned = sharded(overlap_contention=0.6)
+    sent = 2.0 * (owned.dense + owned.expert)
+    busy = sent / BUSY_RATE
+    shares = [contention(data, owned, t * busy, reduces=0.0) for t in (0.5, 1.0, 2.0)]
+    assert [float(share[0]) for share in shares] == pytest.approx([0.6, 0.6, 0.3])
 
 
 def test_host_work_of_a_step_is_added_once() -> None:

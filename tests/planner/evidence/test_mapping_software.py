@@ -32,7 +32,12 @@ from planner.specs.frameworks.framework import Framework
         ("HF Trainer + DeepSpeed ZeRO-3", None, "hf-trainer"),
         ("Axolotl", None, "hf-trainer"),
         ("OLMo-core (FSDP)", None, "torchtitan"),
-        ("Colossal-AI", None, "megatron-2024"),
+        ("Colossal-AI", None, "torchtitan-eager"),
+        ("PaddleNLP", None, "torchtitan-eager"),
+        ("Megatron-LM fork", "2023-10", "megatron-2023"),
+        ("Lightning with DeepSpeed ZeRO-3", "2022", "hf-trainer"),
+        ("DeepSpeed ZeRO-3", "2022-06", "deepspeed-2022"),
+        ("DeepSpeed ZeRO-3", "2026-02", "hf-trainer"),
     ],
 )
 def test_a_stack_is_chosen_by_framework_version_and_year(
@@ -90,23 +95,23 @@ def test_deepspeed_runs_the_loop_where_it_has_something_to_do(
 
 
 @pytest.mark.parametrize(
-    ("framework", "kind", "notes", "stack"),
+    ("framework", "kind", "masters", "stack"),
     [
-        ("HF Trainer", "none", "", "hf-fsdp2"),
-        ("HF Trainer", "ddp", "fp32 weights under autocast", "hf-amp"),
-        ("HF Trainer", "zero2", "fp32 weights under autocast", "hf-trainer"),
-        ("HF Trainer (FSDP)", "fsdp2", "", "hf-fsdp2"),
-        ("HF Trainer + DeepSpeed", "none", "", "hf-trainer"),
+        ("HF Trainer", "none", None, "hf-fsdp2"),
+        ("HF Trainer", "ddp", "fp32", "hf-amp"),
+        ("HF Trainer", "zero2", "fp32", "hf-trainer"),
+        ("HF Trainer (FSDP)", "fsdp2", None, "hf-fsdp2"),
+        ("HF Trainer + DeepSpeed", "none", None, "hf-trainer"),
     ],
 )
 def test_trainers_states_follow_what_shards_them(
-    make_row: MakeRow, framework: str, kind: str, notes: str, stack: str
+    make_row: MakeRow, framework: str, kind: str, masters: str | None, stack: str
 ) -> None:
     """Whole replicas and FSDP are accelerate's own; ZeRO is DeepSpeed's plugin."""
     row = make_row(
         job={"framework": framework},
         normalised={"sharding": {"kind": kind}},
-        notes=notes,
+        software={"master_weights": masters},
     )
     assert stack_rule(row, "hopper").stack == stack
 

@@ -135,7 +135,7 @@ def once_a_step(_: Any) -> Any:
 
 
 def no_contention(_: Any) -> Any:
-    return lambda _data, gather, _scatter: np.zeros_like(gather)
+    return lambda _data, _owned, gather, _scatter: np.zeros_like(gather)
 
 
 def zeros_of_context(_: Any) -> Any:

@@ -71,7 +71,7 @@ def test_halves_of_a_nanosecond_round_to_even() -> None:
 def test_alone_there_is_nothing_to_send_or_wait_for(
     workload_of: Callable[..., Any],
 ) -> None:
-    """One stage has no p2p, one replica no straggler."""
-    layout = Layout(tp=8, cp=2, dp_shard=2, stages=(Stage(layers=13),))
+    """One stage has no p2p, one node no straggler."""
+    layout = Layout(tp=8, stages=(Stage(layers=13),))
     prices = Prices.of(workload_of(), layout)
     assert (prices.p2p, prices.slowdown) == (0, 1.0)

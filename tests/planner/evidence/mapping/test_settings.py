@@ -1,0 +1,107 @@
+"""What a row's words of software change in the stack that is priced."""
+
+from typing import get_args
+
+import pytest
+from measured_rows import MakeRow
+
+from planner.evidence.mapping.case import Case
+from planner.evidence.mapping.cases import case_of
+from planner.evidence.mapping.settings import words
+from planner.evidence.rows.blocks import SoftwareBlock
+from planner.specs.frameworks.framework import Framework
+from planner.specs.frameworks.profile import Profile
+
+
+def case(make_row: MakeRow, framework: str = "Megatron-LM", **software: object) -> Case:
+    return case_of(
+        make_row(job={"framework": framework}, software={"version": "2024", **software})
+    )
+
+
+def stack(make_row: MakeRow, **software: object) -> Framework:
+    return case(make_row, **software).workload.framework
+
+
+@pytest.mark.parametrize(
+    ("software", "field", "value"),
+    [
+        ({"attention": "fa3"}, "attention_kernel", "fa3"),
+        ({"attention": "unfused"}, "attention_kernel", "unfused"),
+        ({"grad_reduce_overlap": False}, "overlap_grad_reduce", False),
+        ({"param_gather_overlap": False}, "overlap_param_gather", False),
+        ({"tp_overlap": "userbuffers"}, "tp_overlap", True),
+        ({"dispatcher": "deepep"}, "expert_dispatch", "deduplicated"),
+        ({"dispatcher": "alltoall"}, "expert_dispatch", "all-to-all"),
+        ({"cuda_graphs": "full-iteration"}, "cuda_graphs", "full"),
+        ({"fp8": {"recipe": "rowwise"}}, "fp8_recipe", "current"),
+        ({"bucket_parameters": 768e6}, "bucket_parameters", 768e6),
+    ],
+)
+def test_a_word_sets_a_field_of_the_profile(
+    make_row: MakeRow, software: dict[str, object], field: str, value: object
+) -> None:
+    profile: Profile = stack(make_row, **software).profile
+    assert getattr(profile, field) == value
+
+
+def test_gradients_masters_and_moments_are_bytes_of_the_recipe(
+    make_row: MakeRow,
+) -> None:
+    """bf16 gradients and a 16-bit remainder: 2 + 2 + 2 B beside 16-bit moments."""
+    recipe = stack(
+        make_row,
+        gradients={"accumulate": "bf16", "reduce": "bf16"},
+        master_weights="bf16-remainder",
+        moments="bf16",
+    ).recipe
+    states = recipe.states[1]
+    assert (states.weights, states.gradients, states.sharded_optimizer) == (2, 2, 2)
+    assert (recipe.gradient_bytes, recipe.state_bits) == (2, 16)
+
+
+def test_shards_without_masters_are_16_bits_wide(make_row: MakeRow) -> None:
+    framework = case(make_row, "torchtitan", master_weights="none").workload.framework
+    assert framework.recipe.states[3].sharded_weights == 2
+
+
+def test_blocks_are_compiled_as_the_row_says(make_row: MakeRow) -> None:
+    compiled = case(make_row, "torchtune", compile=True).workload.framework
+    eager = case(make_row, "torchtune", compile=False).workload.framework
+    assert compiled.profile.compile
+    assert compiled.profile.memory_traffic < eager.profile.memory_traffic
+
+
+@pytest.mark.parametrize(
+    ("loss", "bytes_per_logit"), [("compiled", 4), ("chunked", 1.5), ("eager", 12)]
+)
+def test_a_loss_is_the_rooms_own_setting(
+    make_row: MakeRow, loss: str, bytes_per_logit: float
+) -> None:
+    framework = case(make_row, "torchtitan", loss=loss).workload.framework
+    assert framework.recipe.logits_bytes == bytes_per_logit
+
+
+def test_notes_change_nothing(make_row: MakeRow) -> None:
+    """Physics is read from fixed words alone."""
+    said = "eager, TP overlap on, forced load balancing, Liger, fp32 weights, autocast"
+    for framework in ("Megatron-LM", "torchtitan", "HF Trainer"):
+        job = {"framework": framework}
+        plain, told = case_of(make_row(job=job)), case_of(make_row(job=job, notes=said))
+        assert plain.workload.framework == told.workload.framework
+
+
+def choices(field: str) -> set[str]:
+    """Words that a row may have in a field."""
+    annotation = SoftwareBlock.model_fields[field].annotation
+    literal = next(part for part in get_args(annotation) if get_args(part))
+    return set(get_args(literal))
+
+
+@pytest.mark.parametrize("field", ["tp_overlap", "dispatcher", "cuda_graphs"])
+def test_every_word_of_a_row_is_known(field: str) -> None:
+    assert set(getattr(words(), field)) == choices(field)
+
+
+def test_the_stack_knows_the_kernels_that_the_table_leaves_to_it() -> None:
+    assert choices("attention") - set(words().attention) == {"triton"}
