@@ -33,7 +33,7 @@ class EndCosts:
     weight: int = 0
     pending: int = 0
 
-    @property
+    @cached_property
     def timeless(self) -> "EndCosts":
         """The memory of the end, without times."""
         return EndCosts(
@@ -65,7 +65,7 @@ class LayerCosts:
     weight: int = 0
     pending: int = 0
 
-    @property
+    @cached_property
     def timeless(self) -> "LayerCosts":
         """The memory of the layers, without times."""
         return replace(

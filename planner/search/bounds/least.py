@@ -53,8 +53,8 @@ def least_values(
     ]
     if ranks is None:
         return value + sum(deal.least() for deal in deals)
-    held = stages_by_rank(costs)[ranks]
-    own = (held[:, :, None] == np.arange(costs.stages)).any(axis=1)
+    own = np.zeros((len(value), costs.stages), dtype=bool)
+    np.put_along_axis(own, stages_by_rank(costs)[ranks], values=True, axis=1)
     needed = _needed(costs, own, load)
     least = (deal.least_with(own, needed[:, k]) for k, deal in enumerate(deals))
     return value + sum(least)
@@ -119,6 +119,9 @@ def _places(costs: StageCosts, prices: Ints, most: Ints, caps: Ints) -> Ints:
     by_rank = stages_by_rank(costs)
     low = reach_of(costs).low.sum(axis=1)[by_rank].sum(axis=1)
     room = np.maximum(caps - low, 0)[:, :, None]
+    if (room[:, :, 0] >= most[by_rank].sum(axis=1)).all():
+        # Most ranks have room for all that their stages may hold.
+        return np.broadcast_to(most, prices.shape)
     order = np.argsort(prices[:, by_rank], axis=2, kind="stable")
     sorted_places = np.take_along_axis(most[by_rank][None], order, axis=2)
     before = np.cumsum(sorted_places, axis=2) - sorted_places
