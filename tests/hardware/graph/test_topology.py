@@ -261,6 +261,19 @@ def test_a_bus_with_peer_to_peer_is_as_fast_as_its_slots() -> None:
     assert ("host-memory", 0) not in topology.graph()
 
 
+def test_a_route_takes_the_fewest_links() -> None:
+    """Switch inside a domain, NICs to the next one, host memory without peer access."""
+    topology = make(2)
+    assert sorted(topology._route(0, 1)) == [
+        (("gpu", 0), ("nvswitch", 0)),
+        (("nvswitch", 0), ("gpu", 1)),
+    ]
+    assert len(topology._route(0, 8)) == 4
+    staged = make(1, scale_up="pcie4-bus-no-p2p")._route(0, 1)
+    assert (("bus", 0), ("host-memory", 0)) in staged
+    assert len(staged) == 4
+
+
 def test_the_graph_has_every_gpu_once_per_way_out() -> None:
     topology = make(3, tiers=((16, 2.0),))
     graph = topology.graph()
