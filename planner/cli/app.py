@@ -1,5 +1,6 @@
 """The `planner` command: options, and the list of commands."""
 
+import gc
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -34,6 +35,11 @@ COMMANDS = {
     "catalog": "Show what is known, with sources.",
 }
 """Command to help text; the function and the file have the command's name."""
+YOUNG = 50_000
+"""New objects before the garbage collector looks at them; Python's default is 700. [1]
+
+A command makes many objects that last, and next to no rings, so looks find nothing.
+"""
 
 
 class _OnDemand(Mapping[str, Any]):
@@ -128,6 +134,7 @@ def _options(
 
 def main() -> None:
     """Run the command line, and leave with its exit code."""
+    gc.set_threshold(YOUNG)
     begin_with_process()
     # A stream that the caller closed is no stream at all here.
     sys.stdout = sys.stdout or TextIOWrapper(FileIO(os.devnull, "w"))

@@ -13,7 +13,7 @@ from planner.pipeline.pool_costs import pool_of_stage
 from planner.pipeline.splits import (
     Counts,
     edge_times,
-    place_of,
+    rank_by_stage,
     splits_backward,
 )
 from planner.schedules.simulator import Path
@@ -107,9 +107,7 @@ def path_lines(costs: StageCosts, counts: Counts, p2p: Counts) -> Lines:
     edge = 7 * s * copies
     slots = counts[:, :edge].reshape(-1, 7, copies, s).sum(axis=2)
     optimizers = counts[:, edge : edge + costs.pp]
-    place = place_of(costs)
-    held_by = [place.rank(stage) for stage in range(s * copies)]
-    updates = optimizers[:, held_by].reshape(-1, copies, s).sum(axis=1)
+    updates = optimizers[:, rank_by_stage(costs)].reshape(-1, copies, s).sum(axis=1)
     # W comes on top of B, from which its time was taken
     apart = (slots[:, 2] - slots[:, 1]) * splits_backward(costs)
     factors = _hosted_factors(costs, slots, updates, apart)

@@ -70,6 +70,27 @@ def _stages_by_rank(schedule: str, pp: int, vpp: int, depth: int) -> Counts:
     return stages
 
 
+def rank_by_stage(costs: StageCosts) -> Counts:
+    """Rank of every virtual stage, those of each copy of the model counted.
+
+    Args:
+        costs: The inner problem.
+
+    Returns:
+        Indices. [1], shape (pp * vpp,)
+    """
+    return _rank_by_stage(costs.schedule, costs.pp, costs.vpp)
+
+
+@lru_cache(maxsize=1024)
+def _rank_by_stage(schedule: str, pp: int, vpp: int) -> Counts:
+    """Rank of every virtual stage, cached by shape; not to be written to. [1]."""
+    place = placement(schedule, pp, vpp)
+    ranks = np.array([place.rank(stage) for stage in range(pp * vpp)])
+    ranks.setflags(write=False)
+    return ranks
+
+
 def splits_backward(costs: StageCosts) -> bool:
     """Tell if weight gradients are operations of their own.
 

@@ -4,7 +4,7 @@ Integers only: time in ns, memory in blocks of 512 B, rounded once. Nothing
 downstream rounds again, so that a bound stays a bound.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 BLOCK = 512
@@ -33,6 +33,17 @@ class EndCosts:
     weight: int = 0
     pending: int = 0
 
+    @cached_property
+    def timeless(self) -> "EndCosts":
+        """The memory of the end, without times."""
+        return EndCosts(
+            saved=self.saved,
+            transient=self.transient,
+            static=self.static,
+            accumulated=self.accumulated,
+            pending=self.pending,
+        )
+
 
 @dataclass(frozen=True)
 class LayerCosts:
@@ -53,6 +64,13 @@ class LayerCosts:
     optimizer: int
     weight: int = 0
     pending: int = 0
+
+    @cached_property
+    def timeless(self) -> "LayerCosts":
+        """The memory of the layers, without times."""
+        return replace(
+            self, forward=(), backward=(), gather=0, scatter=0, optimizer=0, weight=0
+        )
 
 
 @dataclass(frozen=True)
@@ -139,6 +157,28 @@ class StageCosts:
     the costs of the pool that it lies in."""
     pool_of_rank: tuple[int, ...] = ()
     """Entry of ``hosts`` that every pipeline rank lies in. [1]"""
+
+    @cached_property
+    def timeless(self) -> "StageCosts":
+        """The problem without times: the key of everything that memory decides.
+
+        Rank orders and switches that change times alone share it.
+        """
+        return replace(
+            self,
+            layers=tuple(layer.timeless for layer in self.layers),
+            embedding=self.embedding.timeless,
+            head=self.head.timeless,
+            first_gather=0,
+            last_scatter=0,
+            p2p=0,
+            scatter_every=0,
+            overlap_gather=False,
+            overlap_scatter=False,
+            slowdown=1.0,
+            overhead=0,
+            hosts=tuple(host.timeless for host in self.hosts),
+        )
 
     def pool(self, rank: int) -> int:
         """Index of the hosting pool that a pipeline rank lies in.

@@ -306,16 +306,21 @@ class Prices:
             return self.at(stage).edges(stage)
         if stage == 0:
             return self.embedding.gather, self.embedding.scatter
+        first, last = self._quickest
+        if stage < len(self.layout.stages) - 1:
+            return first, last
+        return min(first, self.head.gather), min(last, self.head.scatter)
+
+    @cached_property
+    def _quickest(self) -> tuple[int, int]:
+        """Gather and scatter of the quickest kind of layer. [ns]."""
         owned = [
             layer_owned(self.workload, kind, self.meshes)
             for kind in self.workload.kinds
         ]
         first = min(nanoseconds(one(gather_time(self.data, own))) for own in owned)
         last = min(nanoseconds(one(scatter_time(self.data, own))) for own in owned)
-        first = first if self.layout.zero_stage > 0 else 0
-        if stage < len(self.layout.stages) - 1:
-            return first, last
-        return min(first, self.head.gather), min(last, self.head.scatter)
+        return first if self.layout.zero_stage > 0 else 0, last
 
     @property
     def p2p(self) -> int:

@@ -7,7 +7,7 @@ less of each unit, and one unit that is worked on; they are filled here.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from functools import reduce
+from functools import cached_property, reduce
 
 import numpy as np
 
@@ -42,6 +42,8 @@ STEP_MOMENTS = (STEADY, LOSS, BACKWARD, BACKWARD_END, STEP, GATHER)
 ORDER = (START, *STEP_MOMENTS, SAVE, RESUME)
 """All moments: a run starts, steps, saves, and is resumed."""
 
+Cells = list[list[list[int]]]
+"""Memory by mesh, layer kind and entry of the menu. [block]"""
 Amount = Floats | float
 """Memory on every mesh, or one number for all meshes. [B]"""
 
@@ -373,14 +375,17 @@ class IdleColumns:
         Returns:
             The moment. [block]
         """
-        entries = list(menu) if self.layers.shape[1] > 1 else [0] * len(menu)
+        entries = menu if self.layers.shape[1] > 1 else (0,) * len(menu)
 
-        def cells(column: Ints) -> tuple[tuple[int, ...], ...]:
-            return tuple(map(tuple, column[:, entries, row].tolist()))
+        def cells(kinds: list[list[int]]) -> tuple[tuple[int, ...], ...]:
+            return tuple(tuple(of_kind[i] for i in entries) for of_kind in kinds)
 
-        return IdleMoment(
-            self.name,
-            cells(self.layers),
-            cells(self.beside),
-            *(int(column[row]) for column in (*self.embedding, *self.head)),
-        )
+        layers, beside, ends = self._by_mesh
+        return IdleMoment(self.name, cells(layers[row]), cells(beside[row]), *ends[row])
+
+    @cached_property
+    def _by_mesh(self) -> tuple[Cells, Cells, list[list[int]]]:
+        """Layers, and what is beside them, by mesh, kind and entry; ends by mesh."""
+        ends = np.stack([*self.embedding, *self.head], axis=1)
+        layers, beside = (np.moveaxis(c, -1, 0) for c in (self.layers, self.beside))
+        return layers.tolist(), beside.tolist(), ends.tolist()

@@ -1,6 +1,6 @@
 """Fills the one table: integer costs of every mesh, layer kind and recompute kind."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -37,7 +37,12 @@ from planner.cost.time.transfers import (
 from planner.models.layers.blocks import LayerKind
 from planner.schedules.placement import placement
 from planner.specs.frameworks.switches import Mask
-from planner.specs.table import BLOCK, EndCosts, LayerCosts, StageCosts
+from planner.specs.table import BLOCK, EndCosts, IdleMoment, LayerCosts, StageCosts
+
+Key = tuple[int, tuple[int, ...], int]
+"""Mesh, entries of the menu, copies of the model. [1]"""
+Cut = tuple[tuple[LayerCosts, ...], EndCosts, EndCosts, tuple[IdleMoment, ...]]
+"""Costs of the layers by kind, of the embedding and of the head; idle moments."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,8 @@ class CostTable:
     """Idle moments by category. [B]"""
     idle: tuple[IdleColumns, ...] = ()
     """Idle moments in whole blocks. [block]"""
+    known: dict[Key, Cut] = field(init=False, default_factory=dict)
+    """Costs by mesh, menu and copies of the model, which many schedules share."""
 
     def __len__(self) -> int:
         return len(self.meshes)
@@ -123,6 +130,7 @@ class CostTable:
         """
         pp = int(self.meshes.pp[row])
         copies = 1 + placement(schedule, pp, vpp).both_ways
+        layers, embedding, head, idle = self._cut(row, menu, copies)
         return StageCosts(
             schedule=schedule,
             pp=pp,
@@ -130,12 +138,9 @@ class CostTable:
             micro_batches=int(self.meshes.micro_batches[row]),
             runs=self.workload.runs,
             menu=tuple(self.menu[index] for index in menu),
-            layers=tuple(
-                self._layer(kind, row, menu, copies)
-                for kind in range(len(self.workload.kinds))
-            ),
-            embedding=_end_costs(self.embedding, row, copies),
-            head=_end_costs(self.head, row, copies),
+            layers=layers,
+            embedding=embedding,
+            head=head,
             first_gather=int(self.first_gather[row]),
             last_scatter=int(self.last_scatter[row]),
             p2p=int(self.p2p[row]),
@@ -146,10 +151,23 @@ class CostTable:
             slowdown=float(self.slowdown[row]),
             overhead=self.overhead,
             extra_layers=self.extra_layers,
-            idle=tuple(columns.at(row, menu) for columns in self.idle),
+            idle=idle,
             copies=copies,
             block=block,
         )
+
+    def _cut(self, row: int, menu: tuple[int, ...], copies: int) -> Cut:
+        """Costs of one mesh that no schedule changes, cut out once."""
+        key = row, menu, copies
+        if key not in self.known:
+            kinds = range(len(self.workload.kinds))
+            self.known[key] = (
+                tuple(self._layer(kind, row, menu, copies) for kind in kinds),
+                _end_costs(self.embedding, row, copies),
+                _end_costs(self.head, row, copies),
+                tuple(columns.at(row, menu) for columns in self.idle),
+            )
+        return self.known[key]
 
     @cached_property
     def _overlaps(self) -> tuple[Mask, Mask]:

@@ -1,5 +1,7 @@
 """Least values of linear functions of the layer counts, over a superset of splits."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from planner.cost.meshes import Ints
@@ -41,21 +43,70 @@ def least_values(
     reach = reach_of(costs)
     most = most_layers(costs)[None] if caps is None else caps
     value: Ints = lines.constants + (reach.low * prices).sum(axis=(1, 2))
+    deals = [
+        _Deal.of(
+            price=prices[:, :, kind],
+            places=_places(costs, prices[:, :, kind], reach.places[:, kind], most),
+            layers=count - int(reach.low[:, kind].sum()),
+        )
+        for kind, count in enumerate(reach.totals.tolist())
+    ]
+    if ranks is None:
+        return value + sum(deal.least() for deal in deals)
     own = np.zeros((len(value), costs.stages), dtype=bool)
-    if ranks is not None:
-        held = stages_by_rank(costs)[ranks]
-        own = (held[:, :, None] == np.arange(costs.stages)).any(axis=1)
+    np.put_along_axis(own, stages_by_rank(costs)[ranks], values=True, axis=1)
+    needed = _needed(costs, own, load)
+    least = (deal.least_with(own, needed[:, k]) for k, deal in enumerate(deals))
+    return value + sum(least)
+
+
+def _needed(costs: StageCosts, own: Mask, load: int) -> Ints:
+    """Layers of each kind that stages with *load* layers hold above the fewest. [1].
+
+    The other kinds cannot make them up. shape (lines, kinds).
+    """
+    reach = reach_of(costs)
     others = np.minimum(reach.totals, costs.most_layers * (own @ (reach.mask * 1)))
-    for kind, count in enumerate(reach.totals.tolist()):
-        low, price = reach.low[:, kind], prices[:, :, kind]
-        places = _places(costs, price, reach.places[:, kind], most)
-        elsewhere = others.sum(axis=1) - others[:, kind]
-        room = (own * places).sum(axis=1)
-        mine = np.clip(load - elsewhere - own @ low, 0, room)
-        mine = mine if ranks is not None else np.zeros_like(value)
-        left = count - int(low.sum()) - mine
-        value = value + _fill(price, places, own, mine, left)
-    return value
+    elsewhere = others.sum(axis=1)[:, None] - others
+    needed: Ints = load - elsewhere - own @ reach.low
+    return needed
+
+
+@dataclass(frozen=True)
+class _Deal:
+    """Layers of one kind, and the places of every line, cheapest first."""
+
+    stages: Ints
+    """Stage of each place. [1], shape (lines, stages)"""
+    price: Ints
+    """Price of a layer. shape (lines, stages)"""
+    places: Ints
+    """Places above the fewest. [1], shape (lines, stages)"""
+    layers: int
+    """Layers to deal. [1]"""
+
+    @classmethod
+    def of(cls, price: Ints, places: Ints, layers: int) -> "_Deal":
+        """Sort the stages of every line by price."""
+        stages = np.argsort(price, axis=1, kind="stable")
+        line = np.arange(len(price))[:, None]
+        return cls(stages, price[line, stages], places[line, stages], layers)
+
+    def least(self) -> Ints:
+        """Least price of the layers. shape (lines,)."""
+        return self._priced(_cheapest(self.places, self.layers))
+
+    def least_with(self, own: Mask, needed: Ints) -> Ints:
+        """Least price with so many of the layers on the stages *own*, or all there."""
+        places = np.take_along_axis(own, self.stages, axis=1) * self.places
+        mine = np.clip(needed, 0, places.sum(axis=1))[:, None]
+        taken = _cheapest(places, mine)
+        rest = _cheapest(self.places - taken, self.layers - mine)
+        return self._priced(taken + rest)
+
+    def _priced(self, taken: Ints) -> Ints:
+        priced: Ints = (taken * self.price).sum(axis=1)
+        return priced
 
 
 def _places(costs: StageCosts, prices: Ints, most: Ints, caps: Ints) -> Ints:
@@ -68,6 +119,9 @@ def _places(costs: StageCosts, prices: Ints, most: Ints, caps: Ints) -> Ints:
     by_rank = stages_by_rank(costs)
     low = reach_of(costs).low.sum(axis=1)[by_rank].sum(axis=1)
     room = np.maximum(caps - low, 0)[:, :, None]
+    if (room[:, :, 0] >= most[by_rank].sum(axis=1)).all():
+        # Most ranks have room for all that their stages may hold.
+        return np.broadcast_to(most, prices.shape)
     order = np.argsort(prices[:, by_rank], axis=2, kind="stable")
     sorted_places = np.take_along_axis(most[by_rank][None], order, axis=2)
     before = np.cumsum(sorted_places, axis=2) - sorted_places
@@ -79,18 +133,8 @@ def _places(costs: StageCosts, prices: Ints, most: Ints, caps: Ints) -> Ints:
     return places
 
 
-def _fill(prices: Ints, places: Ints, own: Mask, mine: Ints, left: Ints) -> Ints:
-    """Value of layers on the cheapest places, *mine* of them on the stages *own*."""
-    order = np.argsort(prices, axis=1, kind="stable")
-    room = np.take_along_axis(places, order, axis=1)
-    taken = _cheapest(room * np.take_along_axis(own, order, axis=1), mine)
-    taken = taken + _cheapest(room - taken, left)
-    value: Ints = (taken * np.take_along_axis(prices, order, axis=1)).sum(axis=1)
-    return value
-
-
-def _cheapest(room: Ints, layers: Ints) -> Ints:
-    """Places taken, from the first on, by so many layers. [1]."""
+def _cheapest(room: Ints, layers: Ints | int) -> Ints:
+    """Places taken, from the first on, by so many layers of every line. [1]."""
     before = np.cumsum(room, axis=1) - room
-    taken: Ints = np.clip(layers[:, None] - before, 0, room)
+    taken: Ints = np.clip(layers - before, 0, room)
     return taken

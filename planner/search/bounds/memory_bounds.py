@@ -1,12 +1,13 @@
 """Proof that a candidate cannot fit, over all ranks and moments at once."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 
 from planner.cost.meshes import Ints
 from planner.cost.reach import reach_of
-from planner.pipeline.memory_rows import MemoryRows, memory_rows
+from planner.pipeline.memory_rows import MemoryRows, idle_rows, passing_rows
 from planner.pipeline.splits import stages_by_rank
 from planner.specs.table import StageCosts
 
@@ -19,17 +20,18 @@ def cannot_fit(costs: StageCosts) -> bool:
     kind. The least number over all moments bounds the rank. The ranks together must
     hold every copy of the model.
 
+    Most of what cannot fit fails in the passes. Idle moments are then not looked at.
+
     Args:
         costs: The inner problem.
 
     Returns:
         True only if nothing can fit.
     """
-    loads = most_layers(costs)
-    return bool(loads.min() < 0 or loads.sum() < costs.held_layers)
+    bare = costs.timeless
+    return _too_few(bare, _most_in_passes(bare)) or _too_few(bare, most_layers(costs))
 
 
-@lru_cache(maxsize=256)
 def most_layers(costs: StageCosts) -> Ints:
     """Most layers that every rank can hold; -1 where not even the fewest fit.
 
@@ -39,12 +41,35 @@ def most_layers(costs: StageCosts) -> Ints:
     Returns:
         An upper bound, from one moment at a time. [1], shape (pp,)
     """
-    each = memory_rows(costs)
+    return _most_at_any_time(costs.timeless)
+
+
+def _too_few(costs: StageCosts, loads: Ints) -> bool:
+    """Tell if ranks with at most these loads cannot hold every copy of the model."""
+    return bool(loads.min() < 0 or loads.sum() < costs.held_layers)
+
+
+@lru_cache(maxsize=1024)
+def _most_at_any_time(costs: StageCosts) -> Ints:
+    """Most layers of every rank, cached for all problems of equal memory. [1]."""
+    return np.minimum(_most_in_passes(costs), _most(costs, idle_rows(costs)))
+
+
+@lru_cache(maxsize=1024)
+def _most_in_passes(costs: StageCosts) -> Ints:
+    """Most layers of every rank while its backwards start. [1], shape (pp,)."""
+    return _most(costs, passing_rows(costs))
+
+
+def _most(costs: StageCosts, each: Sequence[MemoryRows]) -> Ints:
+    """Most layers that every rank can hold at some moments. [1], shape (pp,)."""
+    most = np.full(costs.pp, costs.vpp * costs.most_layers)
+    if not each:
+        return most
     ranks = np.concatenate([rows.rank for rows in each])
     low = np.array(costs.fewest)[stages_by_rank(costs)][ranks]
     prices = np.concatenate([rows.by_chunk(_cheapest(costs, rows)) for rows in each])
     room = np.concatenate([_room(costs, rows) for rows in each])
-    most = np.full(costs.pp, costs.vpp * costs.most_layers)
     np.minimum.at(most, ranks, _loads(costs, low, prices, room))
     return most
 

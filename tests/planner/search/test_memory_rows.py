@@ -1,6 +1,7 @@
 """Evaluation, bound, constraint and breakdown read one set of memory rows."""
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -114,6 +115,19 @@ def test_evaluation_constraint_and_bound_agree_on_what_fits(costs: StageCosts) -
         layers = split.sum(axis=(1, 2))[stages_by_rank(costs)].sum(axis=1)
         if fitting:
             assert (layers <= most).all()
+
+
+@given(inner_problems())
+def test_problems_that_differ_in_times_alone_share_a_memory_bound(
+    costs: StageCosts,
+) -> None:
+    slower = replace(costs, p2p=costs.p2p + 1, slowdown=costs.slowdown + 1)
+    smaller = replace(costs, budget=costs.budget - 1)
+    assert slower.timeless == costs.timeless != smaller.timeless
+    assert most_layers(slower) is most_layers(costs)
+    for split in some(costs)[:4]:
+        held = rank_blocks(costs.timeless, split)
+        assert held.tolist() == rank_blocks(costs, split).tolist()
 
 
 @given(shapes())

@@ -66,14 +66,8 @@ def less_room(rows: MemoryRows) -> MemoryRows:
     return replace(rows, budget=rows.budget - 1)
 
 
-def less_when_idle(every: tuple[MemoryRows, ...]) -> tuple[MemoryRows, ...]:
-    passes, *idle = every
-    return (passes, *map(less_room, idle))
-
-
-def less_in_passes(every: tuple[MemoryRows, ...]) -> tuple[MemoryRows, ...]:
-    passes, *idle = every
-    return (less_room(passes), *idle)
+def less_in_each(every: tuple[MemoryRows, ...]) -> tuple[MemoryRows, ...]:
+    return tuple(map(less_room, every))
 
 
 def cut_one_short(true: Any) -> Any:
@@ -89,8 +83,8 @@ INNER: dict[str, tuple[list[Any], str, Break]] = {
     "stages fuller than they need be": ([least], "reach_of", with_result(fuller)),
     "a path that is none": ([paths], "work_path", with_result(twice_drained)),
     "ranks hold less": ([memory], "_loads", with_result(lambda n: n - 1)),
-    "idle ranks hold less": ([memory], "memory_rows", with_result(less_when_idle)),
-    "passing ranks hold less": ([memory], "memory_rows", with_result(less_in_passes)),
+    "idle ranks hold less": ([memory], "idle_rows", with_result(less_in_each)),
+    "passing ranks hold less": ([memory], "passing_rows", with_result(less_in_each)),
     "transients of both ends": (
         [memory],
         "_least_at_work",
