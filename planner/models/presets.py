@@ -94,9 +94,12 @@ def read_preset(name: str) -> Preset:
     Raises:
         ModelConfigError: No preset has that name, or its file is malformed.
     """
-    if name not in preset_names():
-        raise ModelConfigError(f"no model is named {name!r}; {_nearest(name)}")
-    path = _directory() / f"{name}.yaml"
+    return _read(_file(name)).model_copy(deep=True)
+
+
+@cache
+def _read(path: Path) -> Preset:
+    """A preset's file, which many questions about memory ask for."""
     try:
         return Preset.model_validate(parse_yaml(path.read_text("utf-8")))
     except (yaml.YAMLError, ValidationError) as error:
@@ -115,8 +118,14 @@ def preset(name: str) -> Architecture:
     Raises:
         ModelConfigError: No preset has that name, or its file is malformed.
     """
-    found = read_preset(name)
-    return from_config(found.config, source=found.source, name=name)
+    return _built(_file(name))
+
+
+@cache
+def _built(path: Path) -> Architecture:
+    """Architecture of a preset's file."""
+    found = _read(path)
+    return from_config(found.config, source=found.source, name=path.stem)
 
 
 def load_model(reference: str, base: Path | None = None) -> Architecture:
@@ -233,6 +242,13 @@ def _read_json(file: Path) -> dict[str, Any]:
 def _files() -> list[Path]:
     """Files of all presets, by name."""
     return sorted(_directory().glob("*.yaml"), key=lambda path: path.stem)
+
+
+def _file(name: str) -> Path:
+    """File of a preset; refused where there is none."""
+    if name not in preset_names():
+        raise ModelConfigError(f"no model is named {name!r}; {_nearest(name)}")
+    return _directory() / f"{name}.yaml"
 
 
 def _directory() -> Path:

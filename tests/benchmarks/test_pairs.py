@@ -116,6 +116,7 @@ def test_a_record_is_the_best_of_its_kind_that_counts() -> None:
     }
 
 
+@pytest.mark.slow
 def test_every_shipped_record_is_that_of_its_row() -> None:
     named = {its.run: key for key, its in shipped().items()}
     files = sorted({ROWS / f"{its.source}.yaml" for its in shipped().values()})

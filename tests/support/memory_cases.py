@@ -5,8 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from hardware.reading.yaml_text import parse_yaml
 from planner.eager import EagerCase
 
 HERE = Path(__file__).resolve().parents[2] / "benchmarks" / "memory"
@@ -23,7 +22,7 @@ def golden(name: str) -> dict[str, Any]:
 @cache
 def cases(name: str) -> dict[str, EagerCase]:
     """Cases of a file, by name."""
-    data = yaml.safe_load((HERE / f"{name}cases.yaml").read_text())
+    data = parse_yaml((HERE / f"{name}cases.yaml").read_text())
     models = data.get("models", {})
     return {
         key: EagerCase(**{**case, "model": models.get(_key(case), case["model"])})

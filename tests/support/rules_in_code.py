@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from planner.search.stop import INTERRUPTED, OUT_OF_MEMORY, OUT_OF_TIME
@@ -15,13 +16,14 @@ NAMES = re.compile(r"rules?|BY_\w+|NO_FIT|BEATEN|OUT_OF_\w+|\w+_ENOUGH")
 """Variables that hold the name of a rule, or a table of them."""
 
 
-def rules() -> set[str]:
+@cache
+def rules() -> frozenset[str]:
     """Names that code can count under; an ellipsis stands for what varies. [text]."""
     modules = (ROOT / "planner" / "search").rglob("*.py")
     trees = [ast.parse(p.read_text()) for p in modules if p.name != "stop.py"]
     limits = {NOT_VISITED + why for why in (OUT_OF_TIME, OUT_OF_MEMORY, INTERRUPTED)}
     counted = {rule for tree in trees for rule in _rules_of(tree)}
-    return counted | limits | set(_shard_rules())
+    return frozenset(counted | limits | set(_shard_rules()))
 
 
 def _rules_of(tree: ast.Module) -> Iterator[str]:

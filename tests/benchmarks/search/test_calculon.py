@@ -30,6 +30,7 @@ def test_the_space_has_as_many_executions_as_calculon_counts(*, offload: bool) -
     assert calculon().count(offload=offload, micro_batch=1) == counted
 
 
+@pytest.mark.slow
 def test_our_space_contains_every_execution_that_stays_on_the_gpus() -> None:
     """All of them, those too that Calculon itself refuses for its networks."""
     found = one_size()["none"]
@@ -38,6 +39,7 @@ def test_our_space_contains_every_execution_that_stays_on_the_gpus() -> None:
     assert found.layouts > 1000
 
 
+@pytest.mark.slow
 def test_what_is_offloaded_is_contained_as_far_as_the_framework_can() -> None:
     """States where they are sharded; activations without pipeline and recompute."""
     found = one_size()

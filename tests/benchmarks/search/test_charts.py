@@ -56,6 +56,7 @@ def test_charts_name_what_they_show(
         assert word in texts["growth.svg"]
 
 
+@pytest.mark.slow
 def test_the_same_figures_give_the_same_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -66,7 +66,7 @@ def peaks(workload: Pricing) -> list[float]:
     ("model", "framework", "method"),
     [
         ("llama-3.2-1b", "torchtitan", "full"),
-        ("llama-3.2-1b", "megatron", "full"),
+        pytest.param("llama-3.2-1b", "megatron", "full", marks=pytest.mark.slow),
         pytest.param("olmoe-1b-7b", "megatron", "full", marks=pytest.mark.slow),
     ],
 )
@@ -120,7 +120,11 @@ def test_no_layout_is_legal_where_the_batch_does_not_divide() -> None:
 
 @pytest.mark.parametrize(
     ("model", "method", "gpus"),
-    [("llama-3.1-8b", "qlora", 1), ("llama-2-70b", "full", 17), ("gpt2", "full", 1)],
+    [
+        ("llama-3.1-8b", "qlora", 1),
+        pytest.param("llama-2-70b", "full", 17, marks=pytest.mark.slow),
+        ("gpt2", "full", 1),
+    ],
 )
 def test_the_fewest_gpus_hold_the_job_and_fewer_hold_nothing(
     model: str, method: str, gpus: int

@@ -46,6 +46,7 @@ def fits(layout: str, **fields: object) -> bool:
     return memory.peak_device_gib.value <= memory.capacity_gib
 
 
+@pytest.mark.usefixtures("own_method")
 def test_a_given_layout_holds_what_a_prediction_says() -> None:
     layout = "tp=2,pp=2,recompute=full,stages=even"
     (workload,) = resolve(spec(), file="a test", base=Path())
@@ -54,6 +55,7 @@ def test_a_given_layout_holds_what_a_prediction_says() -> None:
     assert found.memory == predict(workload, read_layout(layout)).estimate.memory
 
 
+@pytest.mark.usefixtures("own_method")
 def test_without_a_layout_the_most_frugal_one_is_judged_and_said() -> None:
     (workload,) = resolve(spec(), file="a test", base=Path())
     found, held = answer(), leanest(Pricing.candidate(workload))
@@ -63,6 +65,7 @@ def test_without_a_layout_the_most_frugal_one_is_judged_and_said() -> None:
     assert any("most frugal" in told for told in found.assumptions)
 
 
+@pytest.mark.usefixtures("own_method")
 def test_the_largest_micro_batch_fits_and_one_more_does_not() -> None:
     layout = "dp=4,zero_stage=3,recompute=none"
     most = answer(layout).largest.micro_batch
@@ -72,6 +75,7 @@ def test_the_largest_micro_batch_fits_and_one_more_does_not() -> None:
         assert fits(changed, global_batch=size * 4 * 16) is expected
 
 
+@pytest.mark.usefixtures("own_method")
 def test_the_longest_sequence_fits_and_a_longer_one_does_not() -> None:
     layout = "tp=2,cp=2,dp=1,recompute=full"
     most = answer(layout).largest.seq_len
@@ -81,6 +85,7 @@ def test_the_longest_sequence_fits_and_a_longer_one_does_not() -> None:
     assert not fits(layout, seq_len=most + 64)
 
 
+@pytest.mark.usefixtures("own_method")
 def test_nothing_fits_on_a_card_that_is_too_small() -> None:
     found = answer(model="llama-3.1-70b", cluster="rtx-4090-1")
     assert found.memory.verdict == "oom"
@@ -142,6 +147,7 @@ def test_published_sizes_are_read_without_the_rest_of_a_file() -> None:
         assert sizes[name] == read_preset(name).published_parameters
 
 
+@pytest.mark.usefixtures("own_method")
 def test_an_unequal_split_is_solved_where_the_even_one_does_not_fit() -> None:
     """Without stages the even split is judged first; it is what fits here."""
     (workload,) = resolve(spec(), file="a test", base=Path())

@@ -38,6 +38,7 @@ def test_a_job_without_a_legal_layout_leaves_with_2_and_prints_pure_json() -> No
     assert "no layout is legal; what would go: tp = 1 or 2 or 4" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_job_without_a_legal_layout_leaves_no_file(tmp_path: Path) -> None:
     kept = [str(tmp_path / "o.json"), str(tmp_path / "o.html")]
     job = (CARDS, "--set", "search.tp=3", "--set", "search.pp=1")

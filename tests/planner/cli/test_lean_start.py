@@ -45,11 +45,7 @@ def test_the_list_of_commands_needs_no_command(
 
 @pytest.mark.parametrize(
     "arguments",
-    [
-        ("plan", "--help"),
-        ("plan", JOB),
-        ("memory", JOB),
-    ],
+    [("plan", JOB), ("memory", JOB)],
     ids=" ".join,
 )
 def test_a_small_job_is_answered_without_the_solver(arguments: tuple[str, ...]) -> None:

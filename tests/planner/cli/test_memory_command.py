@@ -36,6 +36,7 @@ def written(folder: Path, fields: dict[str, object]) -> str:
     return str(file)
 
 
+@pytest.mark.usefixtures("own_method")
 def test_json_has_the_fields_of_the_schema() -> None:
     done = run(JOB, "--json", "-")
     answer = json.loads(done.stdout)
@@ -69,6 +70,7 @@ def test_inference_has_the_same_schema(tmp_path: Path) -> None:
     assert answer["gpus_needed"] == 1
 
 
+@pytest.mark.usefixtures("own_method")
 @pytest.mark.parametrize(
     ("fields", "verdict", "codes"),
     [
@@ -87,11 +89,13 @@ def test_a_verdict_fails_only_when_asked_to(
         assert run(file, "--fail-on", limit).exit_code == code
 
 
+@pytest.mark.usefixtures("own_method")
 def test_a_layout_on_the_command_line_replaces_that_of_the_spec() -> None:
     done = run(JOB, "--layout", "tp=8,pp=16,stages=even,recompute=full", "--json", "-")
     assert json.loads(done.stdout)["layout"]["vpp"] == 1
 
 
+@pytest.mark.usefixtures("own_method")
 def test_json_goes_to_a_file_beside_the_report(tmp_path: Path) -> None:
     file = tmp_path / "memory.json"
     done = run(written(tmp_path, LORA), "--json", str(file))

@@ -24,7 +24,7 @@ from planner.report.pages import comparison_page, page_html
 
 ROOT = Path(__file__).resolve().parents[3]
 SPACE = {**JOB, "search": {"cp": 1, "recompute": ["none", "full"]}}
-MOST = 6
+MOST = 2
 
 
 def in_turn(work: Any, tasks: Any) -> Iterator[tuple[int, Any]]:

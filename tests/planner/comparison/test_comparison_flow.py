@@ -21,6 +21,11 @@ HOUR = 3600.0
 MOST = 16
 
 
+def slow(*values: float) -> list[Any]:
+    """Values that the long tests take."""
+    return [pytest.param(value, marks=pytest.mark.slow) for value in values]
+
+
 def in_turn(work: Any, tasks: Any) -> Iterator[tuple[int, Any]]:
     yield from ((at, work(task)) for at, task in enumerate(tasks))
 
@@ -73,7 +78,7 @@ class _Known(dict[int, Planned]):
         return super().__contains__(nodes)
 
 
-@pytest.mark.parametrize("share", [0.3, 0.5, 0.8, 1.0, 1.3, 2.5, 9.0])
+@pytest.mark.parametrize("share", [*slow(0.3, 0.5, 1.0, 2.5), 0.8, 1.3, 9.0])
 def test_the_smallest_cluster_is_that_of_brute_force(
     known: dict[str, dict[int, Planned]], tmp_path: Path, share: float
 ) -> None:
@@ -86,7 +91,7 @@ def test_the_smallest_cluster_is_that_of_brute_force(
         assert found == min(able, default=0)
 
 
-@pytest.mark.parametrize("share", [0.9, 1.0, 1.05, 1.2, 1.5, 2.5])
+@pytest.mark.parametrize("share", [*slow(1.0, 1.05, 1.5), 0.9, 1.2, 2.5])
 def test_the_budget_buys_what_brute_force_finds(
     known: dict[str, dict[int, Planned]], tmp_path: Path, share: float
 ) -> None:

@@ -62,7 +62,17 @@ class Listed:
         return cost.total.value
 
 
-@pytest.fixture(scope="module", params=[(j, p) for j in JOBS for p in PRICES])
+FAST = {("pipelines", "rented"), ("context", "bought")}
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param((j, p), marks=[pytest.mark.slow] * ((j, p) not in FAST))
+        for j in JOBS
+        for p in PRICES
+    ],
+)
 def listed(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Listed:

@@ -203,7 +203,9 @@ def test_a_key_with_two_letters_swapped_is_never_kept(
     assert odd in told.reason or key in told.reason
 
 
-@pytest.mark.parametrize("folder", [SAMPLE, SHIPPED])
+@pytest.mark.parametrize(
+    "folder", [SAMPLE, pytest.param(SHIPPED, marks=pytest.mark.slow)]
+)
 def test_every_shipped_row_says_only_known_words(folder: Path) -> None:
     reading = read_rows([folder])
     assert reading.invalid == ()

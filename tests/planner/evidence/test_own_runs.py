@@ -17,6 +17,8 @@ STACKS = [
     for framework in FRAMEWORKS
     for stack in stack_names(framework.name)
 ]
+FIRST = {framework.name: stack_names(framework.name)[0] for framework in FRAMEWORKS}
+"""The stack of each framework that the fast suite takes."""
 TIMES = (0.7, 0.85, 1.2, 1.5)
 """Measured over predicted step of the rows; each stack takes one in turn. [1]"""
 HAND_SET = {"clock": 0.9, "memory_traffic": 2.0, "latency": 3.0}
@@ -100,7 +102,14 @@ def bench(tmp_path: Path) -> Bench:
 
 @pytest.mark.parametrize(
     ("framework", "stack", "times"),
-    [(*pair, TIMES[n % len(TIMES)]) for n, pair in enumerate(STACKS)],
+    [
+        pytest.param(
+            *pair,
+            TIMES[n % len(TIMES)],
+            marks=[pytest.mark.slow] * (pair not in FIRST.items()),
+        )
+        for n, pair in enumerate(STACKS)
+    ],
 )
 def test_every_stack_predicts_validates_and_calibrates_alike(
     framework: str, stack: str, times: float, bench: Bench
@@ -127,6 +136,7 @@ def test_a_job_whose_constants_are_set_by_hand_is_calibrated_too(
     assert again == pytest.approx(times * step, rel=0.005)
 
 
+@pytest.mark.slow
 def test_several_rows_of_several_rooms_are_each_brought_to_their_own(
     bench: Bench,
 ) -> None:

@@ -22,8 +22,12 @@ from planner.specs.layouts.layout import PartialLayout
 from planner.specs.search import limit_words
 
 ALL = {**ILLEGAL, **TOO_LARGE}
-QUICK = {*ILLEGAL, "a long sequence on one card"}
-"""Jobs that are explained in seconds. [text]"""
+QUICK = {
+    "tp that divides no heads",
+    "cp that divides no sequence",
+    "a long sequence on one card",
+}
+"""Jobs that are explained in a second: of the model, the step. [text]"""
 
 
 def can_be(job: Case, name: str, kept: Iterable[str]) -> bool:

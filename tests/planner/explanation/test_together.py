@@ -1,5 +1,6 @@
 """Limits that leave no layout: named together, with what is near that goes."""
 
+from functools import cache
 from itertools import product
 
 import pytest
@@ -17,6 +18,7 @@ from planner.search import emptiness
 from planner.search.emptiness import easiest, is_empty, thin
 from planner.search.space import context_kinds as context
 from planner.search.space.space import enumerate_space
+from planner.specs.answer.explanation import Contradiction
 
 GPT2 = {
     "model_type": "gpt2",
@@ -95,31 +97,43 @@ CLASHES = {
 """Jobs with the limits that clash, and what could stand in the place of each."""
 
 
+@cache
+def found_of(name: str) -> Contradiction:
+    return contradiction(job_of(name))
+
+
+def job_of(name: str) -> Case:
+    return CLASHES[name][0] if name in CLASHES else ILLEGAL[name][0]
+
+
 @pytest.mark.parametrize("name", CLASHES)
 def test_limits_that_clash_are_named_with_what_would_go(name: str) -> None:
-    job, clash, nearest = CLASHES[name]
-    found = contradiction(job)
+    _, clash, nearest = CLASHES[name]
+    found = found_of(name)
     assert (
         found.text == f"{' and '.join(clash)} cannot hold together: no layout is legal"
     )
     assert list(found.nearest) == nearest
 
 
-@pytest.mark.parametrize("name", {**CLASHES, **ILLEGAL})
+@pytest.mark.parametrize(
+    "name",
+    [*CLASHES, *(pytest.param(name, marks=pytest.mark.slow) for name in ILLEGAL)],
+)
 def test_the_nearest_of_a_searched_axis_is_legal(
     name: str,
 ) -> None:
-    job = CLASHES[name][0] if name in CLASHES else ILLEGAL[name][0]
-    for limit, words in zip(*pairs(job), strict=True):
+    job = job_of(name)
+    for limit, words in zip(*pairs(name), strict=True):
         axis, _, values = words.partition(" = ")
         assert limit == f"search.{axis}"
         for value in values.split(" or "):
             assert is_legal(job.assigned((f"{limit}={value}",)))
 
 
-def pairs(job: Case) -> tuple[list[str], list[str]]:
+def pairs(name: str) -> tuple[list[str], list[str]]:
     """Members of the search block that have a nearest value, and those values."""
-    found = contradiction(job)
+    found = found_of(name)
     words = [near for near in found.nearest if " = " in near]
     axes = {f"search.{near.partition(' = ')[0]}" for near in words}
     return [limit.field for limit in found.limits if limit.field in axes], words

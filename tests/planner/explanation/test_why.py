@@ -107,6 +107,7 @@ def test_a_neighbour_ties_where_it_is_within_the_error_of_comparing(
     assert all(("a tie" in n.effect) == n.tied for n in told.neighbours)
 
 
+@pytest.mark.slow
 def test_a_neighbour_says_what_the_recompute_of_the_plan_would_hold() -> None:
     job = case({"tp": 1, "pp": 1, "cp": 1, "micro_batch": {"max": 8}}, seq_len=8192)
     answer = explain(job, PartialLayout(), time_limit=120)
@@ -117,6 +118,7 @@ def test_a_neighbour_says_what_the_recompute_of_the_plan_would_hold() -> None:
         assert re.search(r"with recompute \w+ stage 0 reaches [\d.]+ of", each.effect)
 
 
+@pytest.mark.slow
 def test_the_robust_plan_is_explained_in_place_of_the_fastest() -> None:
     job = case(
         {"tp": {"max": 2}, "pp": 1, "recompute": ["none", "full"]},
@@ -327,6 +329,7 @@ def test_all_changes_together_are_the_best_plan(told: Explained) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_given_layout_that_does_not_fit_says_where() -> None:
     large = case({}, seq_len=65536)
     layout = "tp=1,micro_batch=1,recompute=none"

@@ -27,7 +27,7 @@ from planner.specs.search import SearchSpec
 from planner.specs.training import LoraSpec
 from planner.verify.legality import rule_violations
 
-SAMPLE = 40
+SAMPLE = 20
 """Layouts of a space that are looked at one by one. [1]"""
 
 

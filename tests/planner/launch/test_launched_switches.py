@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from accelerate_plans import MODEL as DENSE
 from accelerate_plans import filed
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -159,12 +160,13 @@ CHECKS: dict[str, tuple[str, Callable[[PlanFile, Mapping[str, str], str], None]]
 }
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("target", CHECKS)
 def test_files_set_what_the_price_used(target: str, tmp_path: Path) -> None:
     room, check = CHECKS[target]
     seen = []
 
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=examples(50))
     @given(jobs(room))
     def drawn(spec: dict[str, Any]) -> None:
         made = launched(target, spec, tmp_path)
@@ -173,7 +175,7 @@ def test_files_set_what_the_price_used(target: str, tmp_path: Path) -> None:
             seen.append(spec)
 
     drawn()
-    assert len(seen) > 5
+    assert len(seen) >= examples(50) // 4
 
 
 @pytest.mark.parametrize(

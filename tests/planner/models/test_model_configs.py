@@ -57,10 +57,9 @@ def _without(config: Mapping[str, Any], *fields: str) -> dict[str, Any]:
     return {key: value for key, value in config.items() if key not in fields}
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.family)
-def test_every_family_has_a_preset(family: Any) -> None:
+def test_every_family_has_a_preset() -> None:
     types = {read_preset(name).config["model_type"] for name in preset_names()}
-    assert family.family in types
+    assert {family.family for family in FAMILIES} <= types
 
 
 @each("name", preset_names())

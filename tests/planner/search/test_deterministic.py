@@ -78,5 +78,6 @@ def test_two_processes_side_by_side_answer_alike(here: object) -> None:
         assert json.loads(out) == here
 
 
+@pytest.mark.slow
 def test_a_second_search_answers_alike(here: object) -> None:
     assert alike(answers()) == here

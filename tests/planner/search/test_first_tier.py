@@ -14,8 +14,9 @@ from planner.specs.search import SearchSpec
 
 @pytest.fixture(scope="module")
 def job() -> Pricing:
-    """A job of a few hundred meshes."""
-    return small_job(SearchSpec(space="full"), nodes=2, sequences=16)
+    """A job of about a hundred meshes."""
+    limits = SearchSpec(space="full", cp=1, order="tp-cp-ep-dp-pp", micro_batch=(1, 2))
+    return small_job(limits, nodes=2, sequences=16)
 
 
 def test_only_large_full_spaces_have_a_part_that_comes_first(job: Pricing) -> None:

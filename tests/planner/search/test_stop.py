@@ -34,8 +34,9 @@ NAMES = [framework.name for framework in FRAMEWORKS]
 
 @pytest.fixture(scope="module")
 def job() -> Pricing:
-    """A job of a few hundred meshes."""
-    return small_job(SearchSpec(space="full"), nodes=2, sequences=16)
+    """A job of about a hundred meshes."""
+    limits = SearchSpec(space="full", cp=1, order="tp-cp-ep-dp-pp", micro_batch=(1, 2))
+    return small_job(limits, nodes=2, sequences=16)
 
 
 @pytest.mark.hypothesis
@@ -84,7 +85,7 @@ def test_a_listing_cut_short_keeps_what_it_has(
     job: Pricing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Candidates of the first parts are searched, and the floor bounds the rest."""
-    monkeypatch.setattr("planner.search.first_tier.PART", 64)
+    monkeypatch.setattr("planner.search.first_tier.PART", 16)
     whole = first_tier(job, float("inf"))
     looks = iter(range(10**9))
 

@@ -93,7 +93,7 @@ def by_name(costs: StageCosts, counts: Counts) -> dict[str, list[int]]:
     ("model", "framework"),
     [
         ("dense", "megatron"),
-        ("deepseek", "torchtitan"),
+        pytest.param("deepseek", "torchtitan", marks=pytest.mark.slow),
         pytest.param("dense", "torchtitan", marks=pytest.mark.slow),
         pytest.param("deepseek", "megatron", marks=pytest.mark.slow),
     ],

@@ -106,7 +106,25 @@ CASES: dict[str, tuple[dict[str, Any], Callable[[Layout], bool]]] = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+LONG = {
+    "free torchtitan",
+    "free a100",
+    "whole replicas",
+    "zero 0",
+    "zero 1",
+    "hybrid shards",
+    "interleaved torchtitan",
+    "all-gather",
+    "expert tensor",
+    "experts with the pipeline inside data",
+}
+"""Cases whose rules other cases have too, in another mix. [text]"""
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(c, marks=[pytest.mark.slow] * (c in LONG)) for c in CASES],
+)
 def test_what_the_search_returns_is_sound(
     case: str, workload_of: Callable[..., Any], claims_of: Callable[..., Any]
 ) -> None:

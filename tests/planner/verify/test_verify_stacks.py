@@ -24,6 +24,13 @@ STACKS = [
     for room in FRAMEWORKS
     for name in ("", *sorted(stack_names(room.name)))
 ]
+FAST = {
+    *((room.name, "") for room in FRAMEWORKS),
+    ("megatron", "megatron-2021"),
+    ("megatron", "deepseek-v3"),
+    ("torchtitan", "torchtitan-eager"),
+}
+"""The default of every framework, and stacks that lack the most or have the most."""
 MODELS: dict[str, dict[str, Any]] = {
     "dense": {
         "model_type": "llama",
@@ -78,7 +85,10 @@ def searches(room: str, stack: str) -> Iterator[Pricing]:
         yield job(room, stack, model, **shape, schedule=schedule, sp=sp)
 
 
-@pytest.mark.parametrize(("room", "stack"), STACKS)
+@pytest.mark.parametrize(
+    ("room", "stack"),
+    [pytest.param(*s, marks=[pytest.mark.slow] * (s not in FAST)) for s in STACKS],
+)
 def test_the_best_plan_is_sound_on_every_stack(room: str, stack: str) -> None:
     """The flow verifies what it lists, and would raise."""
     for workload in searches(room, stack):

@@ -121,6 +121,17 @@ ONE_GPU: dict[str, tuple[str, dict[str, Any]]] = {
     "Mixtral, experts": ("mixtral-8x7b", {"seq": 1024}),
     "Qwen3, experts": ("qwen3-30b-a3b", {"seq": 1024, "recompute": "full"}),
 }
+FAST = {
+    "1B, short, recompute",
+    "1B, Liger",
+    "1B, autocast",
+    "8B, LoRA, recompute",
+    "8B, QLoRA",
+    "GPT-2",
+    "Qwen2.5, tied, biased",
+    "Gemma 2, caps",
+    "Mixtral, experts",
+}
 STACKS = {"amp_bf16": "hf-amp"}
 
 
@@ -147,7 +158,10 @@ def of_case(model: str, fields: dict[str, Any]) -> tuple[Pricing, PartialLayout]
     return workload(model, stack=stack, **training), layout
 
 
-@pytest.mark.parametrize("name", ONE_GPU)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.slow] * (n not in FAST)) for n in ONE_GPU],
+)
 def test_one_gpu_holds_what_the_replay_holds(name: str) -> None:
     """Within 1 %, whatever regime has the peak: loss, first blocks or step."""
     model, fields = ONE_GPU[name]

@@ -89,6 +89,7 @@ def test_files_without_one_good_row_are_refused_with_the_reasons(
         validate([empty])
 
 
+@pytest.mark.slow
 def test_workers_change_nothing(tmp_path: Path) -> None:
     file = rows_file(tmp_path, *({**ROW, "id": str(i)} for i in range(65)))
     alone = validate([file], workers=1)

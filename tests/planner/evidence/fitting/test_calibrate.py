@@ -90,6 +90,7 @@ def test_one_odd_row_among_three_pulls_nothing(shipped: list[Run]) -> None:
     assert fitted([odd, *runs[1:]]).factor == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 def test_a_constant_is_freed_that_rows_left_out_ask_for(shipped: list[Run]) -> None:
     fit = fitted(under(Deviation(clock=0.85, step_overhead=0.15), shipped))
     assert fit.residual < 0.03 < fit.before

@@ -1,5 +1,6 @@
 """What is emitted for Megatron-LM reads back as the plan that it was written from."""
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ def files_of(found: PlanFile) -> dict[str, str]:
     return {n: t for n, t in every.items() if n not in (PLAN, README, CHECK)}
 
 
+@cache
 def expressible(folder: Path) -> list[PlanFile]:
     return [p for p in many_plans(folder, COUNT) if not gaps(p.brief)]
 

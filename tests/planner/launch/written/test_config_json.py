@@ -11,8 +11,7 @@ from planner.cli.jobs import Job, from_spec
 from planner.errors import BadInputError, UnsupportedPlanError
 from planner.estimate.estimate import estimate
 from planner.launch import emit, read_plan
-from planner.models import preset_names, preset_sizes, read_preset
-from planner.models.registry import from_config
+from planner.models import preset, preset_names, preset_sizes, read_preset
 from planner.prediction.predict import complete
 from planner.specs.answer.estimate import Estimate
 from planner.specs.answer.result import Plan
@@ -24,16 +23,12 @@ SMALL = {"rms_norm_eps": 1e-05, "layer_norm_epsilon": 1e-05, "initializer_range"
 """Numbers that json.dumps writes without a point, as Hugging Face does. [1]"""
 
 
-def family_of(name: str) -> str:
-    return from_config(read_preset(name).config, source=name).family
-
-
 @cache
 def families() -> dict[str, str]:
     """The smallest preset of every family. [text]."""
     sizes = preset_sizes()
     names = sorted(preset_names(), key=lambda name: sizes[name], reverse=True)
-    return {family_of(name): name for name in names}
+    return {preset(name).family: name for name in names}
 
 
 def job_of(config: dict[str, Any], framework: str, folder: Path) -> Job:

@@ -115,6 +115,7 @@ def test_blocks_of_other_models_are_not_put_into_stages(tmp_path: Path) -> None:
     assert [gap.field for gap in gaps(other)] == ["layout.pp"]
 
 
+@pytest.mark.slow
 def test_a_plan_of_tp_pp_and_cp_is_refused_with_its_reasons(tmp_path: Path) -> None:
     """Exit 5, as the page has it: each pair with its line, and the nearest plan."""
     plan = ROOT / "megatron" / "llama-3.1-70b-32-h100" / "plan.json"

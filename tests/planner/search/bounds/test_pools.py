@@ -295,6 +295,7 @@ def test_a_framework_may_give_each_pool_degrees_of_its_own() -> None:
     assert (2, Fraction(1, 2)) in ratios
 
 
+@pytest.mark.slow
 def test_the_best_with_own_degrees_is_that_of_brute_force_and_verified() -> None:
     workload = with_own_degrees(job(OWN, layers=5))
     variants = arrangements(workload)
@@ -320,8 +321,10 @@ def test_plans_with_own_degrees_are_sound_and_named() -> None:
         outcome = search_all([variant], top=1)[0]
         if outcome.ranked and variant.stage_pools[1].wider != 1:
             found.append((variant, outcome.ranked[0], space))
+        if len(found) == 2:
+            break
     assert found
-    for variant, plan, space in found[:4]:
+    for variant, plan, space in found:
         layout = layout_of(
             variant,
             space.meshes,

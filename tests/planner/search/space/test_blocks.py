@@ -137,10 +137,11 @@ def test_a_listed_block_is_in_any_space_and_needs_a_larger_stage() -> None:
     assert plain == {"selective"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("config", "limits"),
     [
-        pytest.param({}, {"space": "full"}, marks=pytest.mark.slow),
+        ({}, {"space": "full"}),
         (DEEPSEEK, {"recompute": ["none", *BLOCKS, "full"]}),
     ],
 )

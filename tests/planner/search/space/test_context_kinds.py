@@ -69,7 +69,7 @@ def test_every_row_is_kept_or_matched_by_one_that_is(prices: np.ndarray) -> None
 
 
 @pytest.mark.parametrize("seq_len", [2048, 65536])
-@pytest.mark.parametrize("nodes", [1, 2])
+@pytest.mark.parametrize("nodes", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("limits", LIMITS)
 def test_the_best_plan_stays_in_the_space(
     limits: dict[str, Any],

@@ -62,13 +62,16 @@ def test_users_limits_do_not_make_a_fleet_one_that_nothing_fills() -> None:
     "fields",
     [
         {"nodes": 5, "out_of_service": (1,)},
-        {
-            "nodes": 5,
-            "tiers": [
-                {"name": "pod", "gpus": 24, "oversubscription": 7, "units": [3, 2]}
-            ],
-        },
-        {"nodes": 4},
+        pytest.param(
+            {
+                "nodes": 5,
+                "tiers": [
+                    {"name": "pod", "gpus": 24, "oversubscription": 7, "units": [3, 2]}
+                ],
+            },
+            marks=pytest.mark.slow,
+        ),
+        pytest.param({"nodes": 4}, marks=pytest.mark.slow),
     ],
 )
 def test_the_best_of_a_broken_fleet_is_that_of_brute_force(

@@ -260,7 +260,9 @@ SOLVED: Fields = {"nodes": 2, "sequences": 32, "config": {"num_hidden_layers": 1
         (BY_BOUND, ONE_MESH, {}, False),
         (BY_PATHS, {"space": "full"}, {"nodes": 3, "sequences": 96}, True),
         (BY_PATHS, ONE_MESH, {}, False),
-        (BY_SOLVER, {"space": "full"}, SOLVED, True),
+        pytest.param(
+            *(BY_SOLVER, {"space": "full"}, SOLVED, True), marks=pytest.mark.slow
+        ),
         (BY_SOLVER, ONE_MESH, {}, False),
     ],
 )

@@ -53,6 +53,8 @@ def elements(node: ast.AST, *, top: bool) -> list[ast.expr]:
 
 def lists(source: str) -> Iterator[set[str]]:
     """Lists of axes in a module, each as the names in it."""
+    if sum(f'"{axis}"' in source for axis in AXIS) < LISTED:
+        return
     tree = ast.parse(source)
     above = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
     inside = {

@@ -1,0 +1,11 @@
+"""What tests of several rooms share."""
+
+import pytest
+
+from planner.capacity import alternatives
+
+
+@pytest.fixture
+def own_method(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The job's own method alone: a sixth of the work."""
+    monkeypatch.setattr(alternatives, "METHODS", ())
