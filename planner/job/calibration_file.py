@@ -85,7 +85,7 @@ class JobFit(Factors):
 
 
 class StackFit(Factors):
-    """What measured runs say of one software stack on one GPU.
+    """Factors and constants that measured runs give one software stack on one GPU.
 
     The factors beside `jobs` are those of every other job; without `jobs` those of all.
 

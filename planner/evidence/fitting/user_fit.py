@@ -135,7 +135,7 @@ def contradictions(outcomes: Iterable[Outcome]) -> list[str]:
 
 @dataclass(frozen=True)
 class Fitted:
-    """What the rows of one stack on one GPU say.
+    """Fits of step times and of memory, of one stack on one GPU.
 
     Attributes:
         steps: The fit of the step times. [-]
