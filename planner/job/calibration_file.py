@@ -72,7 +72,18 @@ class Factors(BaseModel):
     residual: NotNegative
 
 
-class JobFit(Factors):
+class _OfJob(BaseModel):
+    model: str
+    campaign: str = ""
+
+
+class _OfStack(BaseModel):
+    gpu: str
+    framework: str = ""
+    stack: str
+
+
+class JobFit(Factors, _OfJob):
     """Factors of the jobs that were measured, of one model in one campaign.
 
     Attributes:
@@ -80,11 +91,8 @@ class JobFit(Factors):
         campaign: State of the cluster that ran them; empty where none is told. [text]
     """
 
-    model: str
-    campaign: str = ""
 
-
-class StackFit(Factors):
+class StackFit(Factors, _OfStack):
     """Factors and constants that measured runs give one software stack on one GPU.
 
     The factors beside `jobs` are those of every other job; without `jobs` those of all.
@@ -98,9 +106,6 @@ class StackFit(Factors):
         jobs: Factors of the models that were measured, shape (jobs,). [-]
     """
 
-    gpu: str
-    framework: str = ""
-    stack: str
     constants: dict[Constant, NotNegative] = {}
     jobs: tuple[JobFit, ...] = ()
 
