@@ -8,6 +8,7 @@ from pathlib import Path
 
 import yaml
 
+from benchmarks.accuracy.order import by_difference
 from benchmarks.accuracy.results import (
     WAYS,
     counts,
@@ -53,6 +54,7 @@ def report(done: Study) -> str:
             memory=_memory(done, all_ways["in_sample"]),
             intervals=_intervals(done),
             ranking=_ranking(all_ways),
+            differences=_differences(done),
             comparison=_comparison(done),
             sources=_by_source(out, done),
             stacks=_stacks(done),
@@ -133,15 +135,26 @@ def _intervals(done: Study) -> str:
 
 
 def _ranking(all_ways: dict[str, Summary]) -> str:
-    return _lines(
-        (name, *_ranks(all_ways[which].ranking)) for which, name in WAYS.items()
-    )
+    found = [(name, all_ways[which]) for which, name in WAYS.items()]
+    sweeps = [(f"{name}, over sweeps", *_ranks(its.ranking)) for name, its in found]
+    ends = [
+        (f"{name}, average over sources", *_ranks(its.macro.ranking))
+        for name, its in found
+    ]
+    return _lines([*sweeps, *ends])
 
 
 def _ranks(found: Ranking) -> tuple[object, ...]:
     tau = "-" if found.kendall_tau is None else f"{found.kendall_tau:.2f}"
     regret, hits = _percent(found.top1_regret), _percent(found.top3_hit_rate)
-    return (found.groups, tau, regret, hits)
+    right, tied = _percent(found.pairs_right), _percent(found.tied_hit_rate)
+    return (found.groups, right, tau, regret, hits, tied)
+
+
+def _differences(done: Study) -> str:
+    """Pairs right by measured difference, the row's source left out."""
+    rows = filter(counts, outcomes_of(done, "without_source"))
+    return _lines((name, n, _percent(right)) for name, n, right in by_difference(rows))
 
 
 def _comparison(done: Study) -> str:

@@ -231,6 +231,8 @@ def _with_device(beside: Beside, name: str, parts: dict[str, float]) -> MomentMe
     """Add buffers, and what the driver sees beside the allocator. [GiB]."""
     workload, communication = beside.workload, beside.communication
     parts = parts | {"transient": parts["transient"] + beside.buffers}
+    own = workload.profile.memory_factor
+    parts = {category: value * own for category, value in parts.items()}
     context = context_bytes(workload)
     fixed, allocated = communication + context, sum(parts.values())
     spread = device_bytes(workload, allocated, fixed) - allocated - fixed

@@ -10,7 +10,8 @@ from planner.cost.workload import Workload
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.fitted import fitted, uncertainty
 from planner.frameworks.stacks import with_stack
-from planner.job.calibration_file import CalibrationFile, StackFit
+from planner.job.calibration_file import CalibrationFile, Factors, StackFit
+from planner.models.architecture import Architecture
 from planner.specs.answer.uncertainty import Band, Uncertainty
 from planner.specs.frameworks.deviation import SECONDS, Deviation
 from planner.specs.frameworks.framework import Framework
@@ -55,12 +56,28 @@ def measured_of(gpu: str, own: CalibrationFile | None) -> GpuCalibration:
     return known if own is None else own.kernels(known)
 
 
-def calibrated(workload: Workload, own: CalibrationFile | None = None) -> Workload:
+def shape_of(model: Architecture) -> str:
+    """Shape of a model, by which a calibration knows the jobs that were measured.
+
+    Args:
+        model: The model. [-]
+
+    Returns:
+        Layers, their width, and a word for experts. [text]
+    """
+    kind = " with experts" if model.expert_parameters else ""
+    return f"{model.layers} layers of {model.hidden}{kind}"
+
+
+def calibrated(
+    workload: Workload, own: CalibrationFile | None = None, campaign: str = ""
+) -> Workload:
     """A documented workload with the corrections of measured runs.
 
     Args:
         workload: The job on a documented stack. [-]
         own: The user's measurements, or None. [-]
+        campaign: State of the cluster that ran the job; empty for any. [text]
 
     Returns:
         The workload with corrected constants, and bands of uncertainty. [-]
@@ -69,15 +86,18 @@ def calibrated(workload: Workload, own: CalibrationFile | None = None) -> Worklo
         CatalogError: A section of the user's file is wrong; names the field.
     """
     kernels = own.kernels(workload.calibration) if own else workload.calibration
-    return with_fit(replace(workload, calibration=kernels), own)
+    return with_fit(replace(workload, calibration=kernels), own, campaign)
 
 
-def with_fit(workload: Workload, own: CalibrationFile | None = None) -> Workload:
+def with_fit(
+    workload: Workload, own: CalibrationFile | None = None, campaign: str = ""
+) -> Workload:
     """A workload with the constants and the errors that runs on its stack had.
 
     Args:
         workload: The job on a documented stack, its kernels as measured. [-]
         own: The user's fits, or None. [-]
+        campaign: State of the cluster that ran the job; empty for any. [text]
 
     Returns:
         The workload with a corrected profile, and bands from the nearest measured
@@ -94,8 +114,9 @@ def with_fit(workload: Workload, own: CalibrationFile | None = None) -> Workload
         borrowed="gemm" in workload.calibration.borrowed,
     )
     if fit:
-        profile = profile.model_copy(update={"step_factor": fit.step_factor})
-        bands = _narrowed(bands, fit)
+        job = fit.of(shape_of(workload.model), campaign)
+        profile = profile.model_copy(update=_factors(profile, job))
+        bands = _narrowed(bands, job) if job is not fit or not fit.jobs else bands
     framework = replace(framework, profile=profile)
     return replace(workload, framework=framework, uncertainty=bands)
 
@@ -116,7 +137,16 @@ def _deviation(framework: Framework, gpu: GpuSpec, fit: StackFit | None) -> Devi
     return shipped.then(Deviation.model_validate(further))
 
 
-def _narrowed(bands: Uncertainty, fit: StackFit) -> Uncertainty:
+def _factors(profile: Profile, fit: Factors) -> dict[str, float]:
+    """Factors of the user's own runs, as constants of a profile. [1]."""
+    return {
+        "step_factor": fit.step_factor,
+        "memory_factor": fit.memory_factor,
+        "fragmentation": min(profile.fragmentation / fit.reserved_factor, 1.0),
+    }
+
+
+def _narrowed(bands: Uncertainty, fit: Factors) -> Uncertainty:
     """The shipped band of the step time, averaged with the residual of user rows.
 
     The first row sets the factor and leaves no residual, so it narrows nothing.

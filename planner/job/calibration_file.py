@@ -7,7 +7,9 @@
       h200-sxm-141gb: {gemm: {bf16: {...}}, memory: {...}}
     stacks:                     # steps, as `planner calibrate` fits them
       - {gpu: h200-sxm-141gb, framework: megatron, stack: megatron-2024,
-         step_factor: 1.08, constants: {clock: 0.93}, rows: 5, residual: 0.02}
+         step_factor: 1.02, constants: {clock: 0.93}, rows: 5, residual: 0.02,
+         jobs: [{model: 32 layers of 4096, campaign: may, step_factor: 1.08,
+                 memory_factor: 1.03, rows: 5, residual: 0.02}]}
 """
 
 from collections.abc import Mapping
@@ -41,6 +43,8 @@ SCHEMA: Literal["planner/calibration@1"] = "planner/calibration@1"
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
+Job = tuple[str, str]
+"""Shape of a model, and the campaign that ran it. [text]"""
 Factor = Annotated[float, Field(ge=0.1, le=10, allow_inf_nan=False)]
 SLOWEST, FASTEST = 1e-3, 1e3
 """Ends of what a fitted factor can mean. [1]"""
@@ -48,29 +52,62 @@ LONGEST_OVERHEAD = 3600.0
 """Host work of one optimizer step beyond which a file is wrong. [s]"""
 
 
-class StackFit(BaseModel):
-    """Constants that measured steps give one software stack on one GPU.
+class Factors(BaseModel):
+    """Measured over predicted, of some runs.
+
+    Attributes:
+        step_factor: Of the step, with the stack's constants in force. [1]
+        memory_factor: Of allocated memory. [1]
+        reserved_factor: Of reserved over allocated memory. [1]
+        rows: Measured runs that the factors rest on. [1]
+        residual: Median relative error of the step that remains. [1]
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    step_factor: Factor = 1.0
+    memory_factor: Factor = 1.0
+    reserved_factor: Factor = 1.0
+    rows: PositiveInt
+    residual: NotNegative
+
+
+class _OfJob(BaseModel):
+    model: str
+    campaign: str = ""
+
+
+class _OfStack(BaseModel):
+    gpu: str
+    framework: str = ""
+    stack: str
+
+
+class JobFit(Factors, _OfJob):
+    """Factors of the jobs that were measured, of one model in one campaign.
+
+    Attributes:
+        model: Shape of the model, as `shape_of` names it. [text]
+        campaign: State of the cluster that ran them; empty where none is told. [text]
+    """
+
+
+class StackFit(Factors, _OfStack):
+    """Factors and constants that measured runs give one software stack on one GPU.
+
+    The factors beside `jobs` are those of every other job; without `jobs` those of all.
 
     Attributes:
         gpu: Name of the GPU. [-]
         framework: Name of the framework; empty where the stack's name is enough. [-]
         stack: Name of the stack. [-]
-        step_factor: Measured over predicted step, with `constants` in force. [1]
         constants: Constant to its fitted value; `step_overhead` in seconds, the
             others are factors. [1] or [s]
-        rows: Measured steps that the fit rests on. [1]
-        residual: Median relative error that remains. [1]
+        jobs: Factors of the models that were measured, shape (jobs,). [-]
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    gpu: str
-    framework: str = ""
-    stack: str
-    step_factor: Factor = 1.0
     constants: dict[Constant, NotNegative] = {}
-    rows: PositiveInt
-    residual: NotNegative
+    jobs: tuple[JobFit, ...] = ()
 
     @model_validator(mode="after")
     def _check_factors(self) -> Self:
@@ -86,6 +123,24 @@ class StackFit(BaseModel):
                     f"{name} of {value:g} is not between {SLOWEST:g} and {most(name):g}"
                 )
         return self
+
+    def of(self, model: str, campaign: str = "") -> Factors:
+        """Factors of a job.
+
+        Args:
+            model: Shape of the job's model. [text]
+            campaign: State of the cluster; empty for any. [text]
+
+        Returns:
+            Those of the model, of most rows where several campaigns ran it; else
+            those of every other job. [-]
+        """
+        found = [
+            job
+            for job in self.jobs
+            if job.model == model and (not campaign or job.campaign in ("", campaign))
+        ]
+        return max(found, key=lambda job: job.rows) if found else self
 
 
 def most(name: Constant) -> float:

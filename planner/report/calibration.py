@@ -5,12 +5,14 @@ from collections.abc import Mapping, Sequence
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from planner.evidence.fitting.calibrate import Calibrated, Constancy
+from planner.evidence.fitting.calibrate import Constancy, Own
+from planner.evidence.fitting.peaks import Held
+from planner.evidence.fitting.user_fit import Fitted
 from planner.report.tables import section, sentences
 
 
 def calibration_report(
-    fits: Mapping[tuple[str, str, str], Calibrated],
+    fits: Mapping[tuple[str, str, str], Fitted],
     skipped: Mapping[str, str],
     contradictions: Sequence[str],
     file: str,
@@ -35,21 +37,49 @@ def calibration_report(
     if skipped:
         lines = [f"{name}: {why}" for name, why in skipped.items()]
         parts.append(section("Rows left out", sentences(lines)))
+    parts.append(section("Valid for", VALID))
     parts.append(section("Next", f"--calibration {file} prices with these constants"))
     return Group(*parts)
 
 
-def _body(fit: Calibrated) -> RenderableType:
-    """Median errors before and after the fit, and the table of constants."""
+VALID = (
+    "the GPUs, stacks and models above, while cluster and software stay as they are. "
+    "Another model takes the factors of `other jobs`, which say less; another GPU or "
+    "stack takes none."
+)
+
+
+def _body(fit: Fitted) -> RenderableType:
+    """Median errors before and after the fit, factors of jobs, and constants."""
+    steps, peaks = fit.steps, sum(held.rows for held in fit.held.values())
+    rows = "1 step time" if steps.rows == 1 else f"{steps.rows} step times"
+    said = f"{rows}, median error {steps.before:.1%} before, {steps.residual:.1%} after"
+    heights = "1 peak" if peaks == 1 else f"{peaks} peaks"
+    return Group(f"{said}; {heights} of memory", _factors(fit), _constants(fit))
+
+
+def _factors(fit: Fitted) -> Table:
+    """Measured over predicted, of each measured job and of others."""
+    table = Table("job", "step", "90 % confidence", "memory", "reserved", box=None)
+    for job in fit.jobs:
+        model, campaign = job
+        name = f"{model}, {campaign}" if campaign else model
+        table.add_row(name, *_own(fit.steps.jobs.get(job), fit.held.get(job)))
+    table.add_row("other jobs", *_own(fit.steps.others, fit.others))
+    return table
+
+
+def _own(step: Own | None, held: Held | None) -> tuple[str, ...]:
+    band = f"{step.low:.3g} to {step.high:.3g}" if step else ""
+    memory = (f"{held.memory:.3f}", f"{held.reserved:.3f}") if held else ("", "")
+    return (f"{step.factor:.4g}" if step else "", band, *memory)
+
+
+def _constants(fit: Fitted) -> Table:
     table = Table("constant", "default", "fitted", "90 % confidence", "", box=None)
-    band = f"{fit.low:.4g} to {fit.high:.4g}"
-    why = "measured over predicted step"
-    table.add_row("step_factor", "1", f"{fit.factor:.4g}", band, why)
-    for one in fit.constants:
+    for one in fit.steps.constants:
         table.add_row(*_cells(one))
-    rows = "1 row" if fit.rows == 1 else f"{fit.rows} rows"
-    said = f"{rows}, median error {fit.before:.1%} before and {fit.residual:.1%} after"
-    return Group(said, table)
+    return table
 
 
 def _cells(one: Constancy) -> tuple[str, ...]:

@@ -54,10 +54,10 @@ def memory_violations(prices: Prices, device_gib: Sequence[float]) -> Iterator[s
 
 
 def device_bytes(prices: Prices, peak: int) -> float:
-    """Memory that the driver reports: ``(peak + buffers) / phi + NCCL + context``.
+    """Memory that the driver reports: ``f (peak + buffers) / phi + NCCL + context``.
 
     If the sum exceeds the capacity, the allocator returns unused memory. Then phi
-    grows up to the packing.
+    grows up to the packing. The factor f is that of the user's own runs.
 
     Args:
         prices: The plan.
@@ -67,9 +67,10 @@ def device_bytes(prices: Prices, peak: int) -> float:
         Memory. [B]
     """
     workload, meshes = prices.workload, prices.meshes
-    allocated = peak * BLOCK + buffer_bytes(workload, meshes).item()
-    fixed = communication_bytes(workload, meshes).item() + context_bytes(workload)
     profile, capacity = workload.profile, workload.gpu.memory_capacity
+    held = peak * BLOCK + buffer_bytes(workload, meshes).item()
+    allocated = held * profile.memory_factor
+    fixed = communication_bytes(workload, meshes).item() + context_bytes(workload)
     roomy, packed = (
         float(allocated / share + fixed)
         for share in (profile.fragmentation, profile.packing)

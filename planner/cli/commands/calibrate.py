@@ -1,4 +1,4 @@
-"""`planner calibrate`: fit a stack's constants to the user's measured rows."""
+"""`planner calibrate`: fit a stack's factors to the user's measured rows."""
 
 import sys
 from pathlib import Path
@@ -44,7 +44,7 @@ def calibrate(
     calibration: Calibration = None,
     hardware: Hardware = None,
 ) -> None:
-    """Fit at most six constants per GPU and stack, and write them to a file.
+    """Fit factors of time and memory per GPU and stack, and write them to a file.
 
     Args:
         paths: Measured rows. [-]
@@ -61,9 +61,9 @@ def calibrate(
     reading = read_rows(paths)
     _warn(reading)
     found = collect(reading.rows, own)
-    if not found.runs:
+    if not (found.runs or found.peaks):
         raise BadInputError(
-            "no row has a step time that can be fitted to",
+            "no row has a step time or a peak of memory that can be fitted to",
             file=", ".join(str(path) for path in paths),
             value=next(iter(found.skipped.values()), None),
         )

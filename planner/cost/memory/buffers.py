@@ -240,8 +240,9 @@ def head_bytes(
 def budget_bytes(workload: Pricing, meshes: Meshes) -> Floats:
     """Memory left on a rank for states and activations.
 
-    ``(capacity - context - NCCL) phi - buffers`` with phi the packing that the
-    allocator reaches when it must; negative where nothing is left.
+    ``(capacity - context - NCCL) phi / f - buffers`` with phi the packing that the
+    allocator reaches when it must, and f the factor of the user's own runs; negative
+    where nothing is left.
 
     Args:
         workload: The job.
@@ -255,7 +256,9 @@ def budget_bytes(workload: Pricing, meshes: Meshes) -> Floats:
         - context_bytes(workload)
         - communication_bytes(workload, meshes)
     )
-    return left * workload.profile.packing - buffer_bytes(workload, meshes)
+    profile = workload.profile
+    own = profile.packing / profile.memory_factor
+    return left * own - buffer_bytes(workload, meshes)
 
 
 def device_bytes(

@@ -264,7 +264,8 @@ def heaviest_bytes(
         most = int(held[ranks == pool].max()) * BLOCK
         buffers = float(buffer_bytes(part, own)[0])
         fixed = float(communication_bytes(part, own)[0]) + context_bytes(part)
-        found.append(device_bytes(part, most + buffers, fixed))
+        allocated = (most + buffers) * part.profile.memory_factor
+        found.append(device_bytes(part, allocated, fixed))
     return max(found)
 
 

@@ -5,6 +5,7 @@ from planner.evidence.accuracy.outcome import Outcome
 from planner.evidence.mapping.case import Case
 from planner.evidence.mapping.cases import case_of
 from planner.evidence.rows.rows import InvalidRow, Row
+from planner.evidence.rows.sweep import sweep_of
 from planner.evidence.rows.unsupported import UnsupportedError
 from planner.evidence.rows.vocabulary import Counter, Ranks
 from planner.job.calibration_file import CalibrationFile
@@ -163,22 +164,6 @@ def invalid_outcome(row: InvalidRow) -> Outcome:
         reason=row.reason,
         counted=False,
     )
-
-
-def sweep_of(row: Row) -> str:
-    """Key of the rows that differ in nothing but their layout.
-
-    Args:
-        row: The measured row. [-]
-
-    Returns:
-        Source, model, cluster, job and software. [text]
-    """
-    model, hard, job = row.model, row.hardware, row.job
-    shape = (model.layers, model.hidden, model.heads, model.vocab)
-    size = (hard.gpu, hard.gpus, job.seq_len, job.global_batch, job.precision)
-    parts = (row.source_key, model.name, *shape, *size, job.framework)
-    return "|".join(map(str, parts))
 
 
 def peak_memory(estimate: Estimate, counter: Counter, ranks: Ranks) -> float:

@@ -1,16 +1,20 @@
-"""Quality of the ranking of one job's layouts: tau, regret and hits in sweeps."""
+"""Quality of the ranking of one job's layouts: pairs, tau, regret, hits in sweeps."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import fmean, median
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, ConfigDict
 
 from planner.evidence.accuracy.errors import by_key
 from planner.evidence.accuracy.outcome import Outcome
+from planner.frameworks.sanity import compared
 
 SMALLEST_SWEEP = 4
 """Layouts that a sweep needs before its ranking says anything. [1]"""
+REPEATS = 0.03
+"""Difference of two measured steps within which a repeat may turn their order. [1]"""
 _SHORT_LIST = 3
 
 
@@ -23,12 +27,18 @@ class Sweep(BaseModel):
     source: str
     layouts: int
     """Measured layouts. [1]"""
+    pairs: int
+    """Pairs of layouts whose measured steps no repeat explains. [1]"""
+    pairs_right: float
+    """Share of those pairs that are predicted in the measured order. [1]"""
     kendall_tau: float
-    """1 for the measured order, -1 for its reverse. [1]"""
+    """1 for the measured order of those pairs, -1 for its reverse. [1]"""
     top1_regret: float
     """Measured time of our first over the best measured, minus 1. [1]"""
     top3_hit: bool
     """The best measured is among our first three."""
+    tied_hit: bool
+    """The best measured is our first, or tied with our first."""
 
 
 class Ranking(BaseModel):
@@ -38,16 +48,35 @@ class Ranking(BaseModel):
 
     groups: int = 0
     """Sweeps, or for an average over sources the sources. [1]"""
+    pairs_right: float | None = None
+    """Share of all pairs; for an average over sources the mean of their shares. [1]"""
     kendall_tau: float | None = None
     top1_regret: float | None = None
     top3_hit_rate: float | None = None
+    tied_hit_rate: float | None = None
+
+
+@dataclass(frozen=True)
+class Order:
+    """Two layouts of one job whose measured steps differ beyond repeats.
+
+    Attributes:
+        source: Publication. [text]
+        difference: Slower over faster measured step, minus 1. [1]
+        agrees: 1 for the measured order, -1 for the reverse, 0 for one predicted
+            time. [1]
+    """
+
+    source: str
+    difference: float
+    agrees: int
 
 
 def sweeps(outcomes: Iterable[Outcome]) -> tuple[Sweep, ...]:
     """The ranking within every job that was measured under enough layouts.
 
     Rows of one layout count once, with their median measured time. A job whose
-    layouts all took the same time has no order to find and is left out.
+    layouts all took the same time, but for repeats, has no order and is left out.
 
     Args:
         outcomes: Rows to count, shape (rows,). [-]
@@ -55,66 +84,91 @@ def sweeps(outcomes: Iterable[Outcome]) -> tuple[Sweep, ...]:
     Returns:
         One entry for each sweep, shape (sweeps,). [-]
     """
-    timed = [row for row in outcomes if row.sweep and row.step_error is not None]
-    groups = by_key(timed, lambda row: f"{row.source}: {row.sweep}")
-    found = (_sweep(rows) for rows in groups.values())
+    found = map(_sweep, _by_sweep(outcomes))
     return tuple(sweep for sweep in found if sweep is not None)
 
 
-def _sweep(rows: Sequence[Outcome]) -> Sweep | None:
-    predicted, measured = _layouts(rows)
-    if len(measured) < SMALLEST_SWEEP or np.ptp(measured) == 0:
+def orders(outcomes: Iterable[Outcome]) -> list[Order]:
+    """Pairs of layouts that a ranking has to get right, within every sweep.
+
+    Args:
+        outcomes: Rows to count, shape (rows,). [-]
+
+    Returns:
+        Pairs whose measured steps differ by more than REPEATS, shape (pairs,). [-]
+    """
+    return [pair for layouts in _by_sweep(outcomes) for pair in _orders(layouts)]
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """A layout with the median of its measured steps. [s]."""
+
+    row: Outcome
+    predicted: float
+    measured: float
+
+
+def _by_sweep(outcomes: Iterable[Outcome]) -> list[list[_Layout]]:
+    """Layouts of every job that was measured under enough, first predicted first."""
+    timed = [row for row in outcomes if row.sweep and row.step_error is not None]
+    groups = by_key(timed, lambda row: f"{row.source}: {row.sweep}")
+    found = (_layouts(rows) for rows in groups.values())
+    return [layouts for layouts in found if len(layouts) >= SMALLEST_SWEEP]
+
+
+def _layouts(rows: Sequence[Outcome]) -> list[_Layout]:
+    same = by_key(rows, lambda row: f"{row.layout} {row.predicted_step_s}").values()
+    found = [
+        _Layout(
+            group[0],
+            predicted=group[0].predicted_step_s or 0.0,
+            measured=median(row.measured_step_s or 0.0 for row in group),
+        )
+        for group in same
+    ]
+    return sorted(found, key=lambda one: one.predicted)
+
+
+def _orders(layouts: Sequence[_Layout]) -> list[Order]:
+    found = []
+    for one, other in combinations(layouts, 2):
+        fast, slow = sorted((one.measured, other.measured))
+        if slow > (1 + REPEATS) * fast:
+            rises = 1 if one.measured == fast else -1
+            agrees = rises if one.predicted < other.predicted else 0
+            found.append(Order(one.row.source, slow / fast - 1, agrees))
+    return found
+
+
+def _sweep(layouts: Sequence[_Layout]) -> Sweep | None:
+    pairs = _orders(layouts)
+    if not pairs:
         return None
-    order = np.argsort(predicted, kind="stable")
-    best = measured.min()
+    first, best = layouts[0], min(layouts, key=lambda one: one.measured)
     return Sweep(
-        key=rows[0].sweep,
-        source=rows[0].source,
-        layouts=len(measured),
-        kendall_tau=kendall_tau(predicted, measured),
-        top1_regret=float(measured[order[0]] / best - 1),
-        top3_hit=bool(measured[order[:_SHORT_LIST]].min() == best),
+        key=first.row.sweep,
+        source=first.row.source,
+        layouts=len(layouts),
+        pairs=len(pairs),
+        pairs_right=fmean(pair.agrees > 0 for pair in pairs),
+        kendall_tau=fmean(pair.agrees for pair in pairs),
+        top1_regret=first.measured / best.measured - 1,
+        top3_hit=best in layouts[:_SHORT_LIST],
+        tied_hit=_tied(first, best),
     )
 
 
-def _layouts(
-    rows: Sequence[Outcome],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Predicted and median measured time of each layout. [s], shape (layouts,)."""
-    same = by_key(rows, lambda row: f"{row.layout} {row.predicted_step_s}")
-    predicted = [group[0].predicted_step_s for group in same.values()]
-    measured = [np.median([r.measured_step_s for r in g]) for g in same.values()]
-    return np.array(predicted, dtype=float), np.array(measured, dtype=float)
-
-
-def kendall_tau(left: ArrayLike, right: ArrayLike) -> float:
-    """Kendall's tau-b, the rank correlation that discounts ties.
-
-    Over all pairs of members::
-
-        tau = (concordant - discordant) / sqrt(untied_left untied_right)
-
-    Args:
-        left: Values, shape (n,). [any]
-        right: Values of the same members, shape (n,). [any]
-
-    Returns:
-        Between -1 and 1; 0 where one side is all ties. [1]
-
-    References:
-        M. G. Kendall, "The treatment of ties in ranking problems", Biometrika
-        33(3), 1945, https://doi.org/10.1093/biomet/33.3.239
-    """
-    a, b = np.asarray(left, dtype=float), np.asarray(right, dtype=float)
-    above = np.triu_indices(a.size, k=1)
-    signs_a = np.sign(np.subtract.outer(a, a))[above]
-    signs_b = np.sign(np.subtract.outer(b, b))[above]
-    untied = np.abs(signs_a).sum() * np.abs(signs_b).sum()
-    return float((signs_a * signs_b).sum() / np.sqrt(untied)) if untied else 0.0
+def _tied(first: _Layout, other: _Layout) -> bool:
+    """True for the first layout, and for one that the comparison cannot tell apart."""
+    ours, theirs = first.row.causes_s, other.row.causes_s
+    if first is other or ours is None or theirs is None:
+        return first is other
+    return other.predicted / first.predicted - 1 <= compared().error(ours, theirs)
 
 
 def ranking(found: Iterable[Sweep]) -> Ranking:
-    """Means over sweeps, every sweep the same weight.
+    """Means over sweeps, every sweep the same weight; pairs over all pairs.
 
     Args:
         found: Sweeps, shape (sweeps,). [-]
@@ -122,7 +176,11 @@ def ranking(found: Iterable[Sweep]) -> Ranking:
     Returns:
         Number of the sweeps, and means of their figures. [-]
     """
-    return _mean([_of_sweep(sweep) for sweep in found])
+    each = list(found)
+    pairs = sum(sweep.pairs for sweep in each)
+    right = sum(sweep.pairs * sweep.pairs_right for sweep in each)
+    mean = _mean([_of_sweep(sweep) for sweep in each])
+    return mean.model_copy(update={"pairs_right": right / pairs}) if each else mean
 
 
 def macro_ranking(found: Iterable[Sweep]) -> Ranking:
@@ -134,18 +192,20 @@ def macro_ranking(found: Iterable[Sweep]) -> Ranking:
     Returns:
         The number of sources, and the means of their means. [-]
     """
-    sources: dict[str, list[Ranking]] = {}
+    sources: dict[str, list[Sweep]] = {}
     for sweep in found:
-        sources.setdefault(sweep.source, []).append(_of_sweep(sweep))
-    return _mean([_mean(each) for each in sources.values()])
+        sources.setdefault(sweep.source, []).append(sweep)
+    return _mean([ranking(each) for each in sources.values()])
 
 
 def _of_sweep(sweep: Sweep) -> Ranking:
     return Ranking(
         groups=1,
+        pairs_right=sweep.pairs_right,
         kendall_tau=sweep.kendall_tau,
         top1_regret=sweep.top1_regret,
         top3_hit_rate=float(sweep.top3_hit),
+        tied_hit_rate=float(sweep.tied_hit),
     )
 
 
@@ -153,5 +213,5 @@ def _mean(each: Sequence[Ranking]) -> Ranking:
     if not each:
         return Ranking()
     figures = Ranking.model_fields.keys() - {"groups"}
-    means = {name: float(np.mean([getattr(r, name) for r in each])) for name in figures}
+    means = {name: fmean(getattr(r, name) for r in each) for name in figures}
     return Ranking(groups=len(each), **means)

@@ -1,14 +1,16 @@
 """Fits the deviation of a stack on one GPU to a user's own measured steps.
 
-One to three rows tell one factor on the step, the median of measured over predicted.
-From four rows on constants are freed too, where rows that are left out say that it
-helps. The fit is least squares with a soft-L1 loss and bounds, around the shipped
-constants::
+One to three rows tell one factor on the step for each job that was measured, and a
+smaller one for every other job (`factors`). From four rows on constants are freed too,
+where rows that are left out say that it helps. The fit is least squares with a soft-L1
+loss and bounds, around the shipped constants::
 
-    min over a, c   sum_i rho((log measured_i - log T_i(c) - a) / NOISE)
+    min over a, c   sum_i rho((log measured_i - log T_i(c) - a) / noise)
                     + sum_k ((c_k - c_k0) / width_k)^2
 
-A constant stays at its default unless the rows say clearly more than its prior.
+The noise is what the rows scatter about one factor: at least that of repeats, at most
+that of published rows of one job. A constant stays at its default unless the rows say
+clearly more than its prior.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,10 +20,16 @@ from typing import Any
 import numpy as np
 
 from planner.errors import BadInputError
+from planner.evidence.fitting.factors import (
+    job_factor,
+    other_factor,
+    scatter,
+    spreads,
+)
 from planner.evidence.fitting.fit_columns import Floats
-from planner.evidence.fitting.hierarchy import NOISE, ridge
+from planner.evidence.fitting.hierarchy import ridge
 from planner.evidence.fitting.sensitivity import DOCUMENTED, Run, gradient, nudged
-from planner.job.calibration_file import most
+from planner.job.calibration_file import Job, most
 from planner.specs.frameworks.deviation import CONSTANTS, SECONDS, Constant, Deviation
 from planner.specs.frameworks.profile import Profile
 
@@ -50,8 +58,8 @@ GAIN = 0.75
 """Largest share of the factor's error that freed constants may leave. [1]"""
 FOLDS = 10
 """Parts of which each is left out once. [1]"""
-MAD = 1.48
-"""Standard deviation over the median distance, of a normal error. [1]"""
+REPEATS = 0.03
+"""Scatter of one run that is measured again, at least. [1]"""
 CONFIDENCE_90 = 1.645
 """Half width of a 90 % interval. [standard deviations]"""
 
@@ -78,22 +86,39 @@ class Constancy:
 
 
 @dataclass(frozen=True)
+class Own:
+    """The factor of some jobs, with a fit's constants.
+
+    Attributes:
+        factor: Measured over predicted step. [1]
+        low: Lower end of the factor's 90 % confidence interval. [1]
+        high: Upper end of the factor's 90 % confidence interval. [1]
+        rows: Measured steps. [1]
+        residual: Median relative error that remains. [1]
+    """
+
+    factor: float
+    low: float
+    high: float
+    rows: int
+    residual: float
+
+
+@dataclass(frozen=True)
 class Calibrated:
     """The fit of one stack on one GPU.
 
     Attributes:
-        factor: Measured over predicted step, with the constants below. [1]
-        low: Lower end of the factor's 90 % confidence interval. [1]
-        high: Upper end of the factor's 90 % confidence interval. [1]
+        jobs: Factors of the jobs that were measured. [-]
+        others: Factor of every other job. [-]
         constants: All six, in the order of CONSTANTS. [-]
         rows: Measured steps. [1]
         before: Median relative error as shipped. [1]
         residual: Median relative error as fitted. [1]
     """
 
-    factor: float
-    low: float
-    high: float
+    jobs: dict[Job, Own]
+    others: Own
     constants: tuple[Constancy, ...]
     rows: int
     before: float
@@ -127,11 +152,11 @@ def calibrate(runs: Sequence[Run], shipped: Profile) -> Calibrated:
     """Fit the factor, and the constants that some runs of one stack can tell.
 
     Args:
-        runs: At least one run, each workload on the shipped constants. [-]
+        runs: Runs, each workload on the shipped constants. [-]
         shipped: The stack's profile without the settings of single runs. [-]
 
     Returns:
-        The fit, with confidence intervals. [-]
+        The fit, with confidence intervals; factors of 1 without runs. [-]
 
     Raises:
         BadInputError: scipy is not installed.
@@ -140,19 +165,16 @@ def calibrate(runs: Sequence[Run], shipped: Profile) -> Calibrated:
     free, refused = _freed(runs, before)
     logs, spread = _solve(runs, free) if free else (np.empty(0), np.empty(0))
     at = _deviation(free, logs)
-    left = np.array([run.log_ratio(at) for run in runs])
-    centre = float(np.median(left))
-    half = CONFIDENCE_90 * max(NOISE, _scatter(left - centre)) / len(runs) ** 0.5
+    left = np.array([run.log_ratio(at) for run in runs]) if free else before
     default = {name: float(getattr(shipped, name)) for name in CONSTANTS}
     own = {
         name: (float(log), float(width))
         for name, log, width in zip(free, logs, spread, strict=True)
     }
-    factor, low, high = (float(np.exp(centre + s * half)) for s in (0, -1, 1))
+    jobs, others, after = _factors([run.job for run in runs], left)
     return Calibrated(
-        factor,
-        low,
-        high,
+        jobs,
+        others,
         constants=tuple(
             _constancy(
                 name, default[name], own.get(name, (0.0, 0.0)), refused.get(name, "")
@@ -161,33 +183,58 @@ def calibrate(runs: Sequence[Run], shipped: Profile) -> Calibrated:
         ),
         rows=len(runs),
         before=_error(before),
-        residual=_error(left - centre),
+        residual=_error(after),
     )
+
+
+def _factors(jobs: Sequence[Job], left: Floats) -> tuple[dict[Job, Own], Own, Floats]:
+    """Factors of the measured jobs and of others, and what remains of each row."""
+    spread, after = spreads().time, left.copy()
+    found: dict[Job, Own] = {}
+    centres: list[tuple[float, int]] = []
+    for job in dict.fromkeys(jobs):
+        its = np.array([one == job for one in jobs])
+        centre, rows = job_factor(left[its], spread), int(its.sum())
+        after[its] -= centre
+        centres.append((centre, rows))
+        half = max(spread.row, scatter(after[its])) / rows**0.5
+        found[job] = _own(centre, half, rows, _error(after[its]))
+    other = other_factor(centres, spread)
+    wide = (spread.job**2 + spread.row**2) ** 0.5
+    return found, _own(other, wide, len(left), _error(left - other)), after
+
+
+def _own(log: float, width: float, rows: int, residual: float) -> Own:
+    value, low, high = (
+        float(np.exp(log + side * CONFIDENCE_90 * width)) for side in (0, -1, 1)
+    )
+    return Own(value, low, high, rows, residual)
 
 
 def _error(left: Floats) -> float:
     """Median relative error of predictions, from the errors of their logs. [1]."""
-    return float(np.median(np.abs(np.expm1(-left))))
+    return float(np.median(np.abs(np.expm1(-left)))) if len(left) else 0.0
 
 
-def _scatter(left: Floats) -> float:
-    return MAD * float(np.median(np.abs(left)))
+def _noise(logs: Floats) -> float:
+    """Scatter of a row about one factor, within what published rows have. [1]."""
+    found = scatter(logs - np.median(logs))
+    return float(np.clip(found, REPEATS, spreads().time.row))
 
 
 def _freed(
     runs: Sequence[Run], before: Floats
 ) -> tuple[tuple[Constant, ...], dict[Constant, str]]:
     """Constants that rows left out ask for, and why the others stay."""
-    alone = _left_out(np.empty((len(runs), 0)), before, np.empty(0))
-    why = ""
     if len(runs) < ENOUGH:
         why = f"{len(runs)} of the {ENOUGH} rows that it needs"
-    elif alone < WORTH:
+        return (), dict.fromkeys(CONSTANTS, why)
+    alone = _left_out(np.empty((len(runs), 0)), before, np.empty(0))
+    if alone < WORTH:
         why = f"the factor alone leaves {alone:.1%} of rows left out"
-    if why:
         return (), dict.fromkeys(CONSTANTS, why)
     jacobian = np.array([gradient(run, DOCUMENTED) for run in runs])
-    free, refused = _identified(jacobian)
+    free, refused = _identified(jacobian, _noise(before))
     columns = jacobian[:, [CONSTANTS.index(name) for name in free]]
     left = _left_out(columns, before, np.array([WIDTHS[name] for name in free]))
     if free and left <= GAIN * alone:
@@ -229,7 +276,7 @@ def _constancy(
 
 
 def _identified(
-    jacobian: Floats,
+    jacobian: Floats, noise: float
 ) -> tuple[tuple[Constant, ...], dict[Constant, str]]:
     """Constants that the runs narrow beside the factor, and why the others stay."""
     free, refused = list(CONSTANTS), dict[Constant, str]()
@@ -237,7 +284,7 @@ def _identified(
         picked = [CONSTANTS.index(name) for name in free]
         columns = np.column_stack([np.ones(len(jacobian)), jacobian[:, picked]])
         widths = np.array([np.inf, *(WIDTHS[name] for name in free)])
-        share = (posterior(columns, widths, NOISE) / widths)[1:]
+        share = (posterior(columns, widths, noise) / widths)[1:]
         worst = int(np.argmax(share))
         if share[worst] <= NARROWED and len(free) + 1 < len(jacobian):
             break
@@ -284,20 +331,20 @@ def _solve(runs: Sequence[Run], free: Sequence[Constant]) -> tuple[Floats, Float
     picked = [CONSTANTS.index(name) for name in free]
     logs = np.zeros(len(widths))
     columns = np.empty((len(runs), len(widths)))
+    noise = _noise(np.array([run.log_ratio(DOCUMENTED) for run in runs]))
     for _ in range(ROUNDS):
         at = _deviation(free, logs[1:])
         slopes = np.array([gradient(run, at) for run in runs])[:, picked]
         columns = np.column_stack([np.ones(len(runs)), slopes])
         ratio = np.array([run.log_ratio(at) for run in runs])
         logs = optimize.least_squares(
-            _misfit(columns, ratio + slopes @ logs[1:], widths),
+            _misfit(columns, ratio + slopes @ logs[1:], widths, noise),
             logs,
             bounds=_bounds(runs, free),
             loss=_loss(len(runs)),
         ).x
     left = np.array([run.log_ratio(_deviation(free, logs[1:])) for run in runs])
-    noise = max(NOISE, _scatter(left - np.median(left)))
-    return logs[1:], posterior(columns, widths, noise)[1:]
+    return logs[1:], posterior(columns, widths, _noise(left))[1:]
 
 
 def _bounds(runs: Sequence[Run], free: Sequence[Constant]) -> tuple[Floats, Floats]:
@@ -314,12 +361,12 @@ def _bounds(runs: Sequence[Run], free: Sequence[Constant]) -> tuple[Floats, Floa
 
 
 def _misfit(
-    columns: Floats, target: Floats, widths: Floats
+    columns: Floats, target: Floats, widths: Floats, noise: float
 ) -> Callable[[Floats], Floats]:
     """Residuals of the rows, then of the priors."""
 
     def residuals(logs: Floats) -> Floats:
-        rows = (target - columns @ logs) / NOISE
+        rows = (target - columns @ logs) / noise
         return np.concatenate([rows, logs / widths])
 
     return residuals

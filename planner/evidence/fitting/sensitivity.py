@@ -8,6 +8,8 @@ from planner.cost.workload import Workload
 from planner.estimate.estimate import price
 from planner.evidence.fitting.fit_columns import Floats
 from planner.evidence.mapping.case import Case
+from planner.job.calibrated import shape_of
+from planner.job.calibration_file import Job
 from planner.prediction.predict import complete
 from planner.specs.frameworks.deviation import CONSTANTS, FACTORS, SECONDS, Deviation
 from planner.specs.layouts.layout import Layout
@@ -27,12 +29,14 @@ class Run:
         layout: Complete layout. [-]
         measured_s: Measured step time. [s]
         held: Constants that the job sets by hand, which no fit moves. [text]
+        job: Shape of the model, and the campaign. [text]
     """
 
     workload: Workload
     layout: Layout
     measured_s: float
     held: frozenset[str] = frozenset()
+    job: Job = ("", "")
 
     def step_s(self, deviation: Deviation) -> float:
         """Price the run with its stack's constants moved.
@@ -87,7 +91,20 @@ def run_of(case: Case, workload: Workload) -> Run:
     assert case.measured.step_s is not None
     given = (case.row.spec or {}).get("stack") or {}
     held = frozenset(given) & frozenset(CONSTANTS)
-    return Run(workload, complete(workload, case.layout), case.measured.step_s, held)
+    layout, step_s = complete(workload, case.layout), case.measured.step_s
+    return Run(workload, layout, step_s, held, job_of(case))
+
+
+def job_of(case: Case) -> Job:
+    """The job that a measured row is evidence of.
+
+    Args:
+        case: A row. [-]
+
+    Returns:
+        Shape of the model, and the campaign where the row tells one. [text]
+    """
+    return shape_of(case.workload.model), case.row.software.campaign or ""
 
 
 def gradient(run: Run, at: Deviation = DOCUMENTED) -> Floats:

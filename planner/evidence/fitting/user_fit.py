@@ -5,17 +5,19 @@ from dataclasses import dataclass, field
 from itertools import combinations, groupby
 from math import exp
 
+from hardware import catalog
 from planner.errors import BadInputError
 from planner.evidence.accuracy.outcome import Outcome
 from planner.evidence.accuracy.price import described, impossible
-from planner.evidence.fitting.calibrate import Calibrated, calibrate
-from planner.evidence.fitting.sensitivity import DOCUMENTED, Run, run_of
+from planner.evidence.fitting.calibrate import Calibrated, Own, calibrate
+from planner.evidence.fitting.peaks import Held, Peak, held_factors, peak_of
+from planner.evidence.fitting.sensitivity import DOCUMENTED, Run, job_of, run_of
 from planner.evidence.mapping.case import Case
 from planner.evidence.mapping.cases import case_of
 from planner.evidence.rows.rows import Row
 from planner.evidence.rows.unsupported import UnsupportedError
 from planner.job.calibrated import shipped_profile
-from planner.job.calibration_file import CalibrationFile, StackFit
+from planner.job.calibration_file import CalibrationFile, Factors, Job, JobFit, StackFit
 
 CONTRADICTION = 1.5
 """Times between two runs of one job and layout that no noise explains. [1]"""
@@ -32,12 +34,14 @@ class Collected:
     """Runs that can be fitted to, and rows that cannot.
 
     Attributes:
-        runs: Runs by GPU, framework and stack. [-]
+        runs: Measured steps by GPU, framework and stack. [-]
+        peaks: Measured peaks of memory by GPU, framework and stack. [-]
         skipped: Id of a row to the reason why it was left out. [text]
         contradictions: Pairs of rows that cannot both be right. [text]
     """
 
     runs: dict[Pair, list[Run]] = field(default_factory=dict)
+    peaks: dict[Pair, list[Peak]] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
     contradictions: tuple[str, ...] = ()
 
@@ -50,7 +54,7 @@ def collect(rows: Iterable[Row], own: CalibrationFile | None = None) -> Collecte
         own: Kernels that the user measured, or None. [-]
 
     Returns:
-        Runs on the shipped constants; rows without a step time, suspect rows, rows
+        Runs on the shipped constants; rows that measured nothing, suspect rows, rows
         that have no price or lie too far from it are skipped with a reason. [-]
     """
     kernels = own and own.model_copy(update={"stacks": ()})
@@ -71,11 +75,11 @@ def collect(rows: Iterable[Row], own: CalibrationFile | None = None) -> Collecte
 
 
 def _unfit(case: Case) -> str:
-    """Reason why a row is no evidence of the step time; empty where it is."""
+    """Reason why a row is no evidence; empty where it is."""
     if not case.row.counted:
         return case.row.check
-    if case.measured.step_s is None:
-        return "has no step time"
+    if case.measured.step_s is None and case.measured.memory_gib is None:
+        return "has neither a step time nor a peak of memory"
     return impossible(case)
 
 
@@ -87,15 +91,19 @@ def _why(error: Exception) -> str:
 def _add(found: Collected, case: Case) -> str:
     """Take a run, or say why it is too far from its price."""
     workload = case.workload
-    run = run_of(case, workload)
-    times = exp(run.log_ratio(DOCUMENTED))
-    if not 1 / FARTHEST <= times <= FARTHEST:
-        return (
-            f"measured {run.measured_s:.4g} s, predicted {run.measured_s / times:.4g} "
-            f"s: more than {FARTHEST:g} times apart, so one of them is of another job"
-        )
     pair = (workload.gpu.name, workload.framework.name, workload.framework.profile.name)
-    found.runs.setdefault(pair, []).append(run)
+    if case.measured.step_s is not None:
+        run = run_of(case, workload)
+        times = exp(run.log_ratio(DOCUMENTED))
+        if not 1 / FARTHEST <= times <= FARTHEST:
+            return (
+                f"measured {run.measured_s:.4g} s, predicted "
+                f"{run.measured_s / times:.4g} s: more than {FARTHEST:g} times apart, "
+                "so one of them is of another job"
+            )
+        found.runs.setdefault(pair, []).append(run)
+    if peak := peak_of(case, job_of(case)):
+        found.peaks.setdefault(pair, []).append(peak)
     return ""
 
 
@@ -125,7 +133,27 @@ def contradictions(outcomes: Iterable[Outcome]) -> list[str]:
     return found
 
 
-def fit_pairs(found: Collected) -> dict[Pair, Calibrated]:
+@dataclass(frozen=True)
+class Fitted:
+    """Fits of step times and of memory, of one stack on one GPU.
+
+    Attributes:
+        steps: The fit of the step times. [-]
+        held: Factors of memory of the jobs whose peaks were measured. [-]
+        others: Factors of memory of every other job. [-]
+    """
+
+    steps: Calibrated
+    held: dict[Job, Held]
+    others: Held
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """Jobs with a measured step or peak."""
+        return tuple(dict.fromkeys([*self.steps.jobs, *self.held]))
+
+
+def fit_pairs(found: Collected) -> dict[Pair, Fitted]:
     """Fit every pair of GPU and stack that has collected runs.
 
     Args:
@@ -138,15 +166,16 @@ def fit_pairs(found: Collected) -> dict[Pair, Calibrated]:
         BadInputError: scipy is not installed.
     """
     fits = {}
-    for pair, runs in sorted(found.runs.items(), key=lambda item: item[0]):
-        _, framework, stack = pair
-        shipped = shipped_profile(framework, stack, runs[0].workload.gpu.arch)
-        fits[pair] = calibrate(runs, shipped)
+    for pair in sorted({*found.runs, *found.peaks}):
+        gpu, framework, stack = pair
+        shipped = shipped_profile(framework, stack, catalog.gpu(gpu).arch)
+        steps = calibrate(found.runs.get(pair, []), shipped)
+        fits[pair] = Fitted(steps, *held_factors(found.peaks.get(pair, [])))
     return fits
 
 
 def file_of(
-    fits: dict[Pair, Calibrated], own: CalibrationFile | None = None
+    fits: dict[Pair, Fitted], own: CalibrationFile | None = None
 ) -> CalibrationFile:
     """Calibration file of the fits, for `--calibration` to read.
 
@@ -155,18 +184,35 @@ def file_of(
         own: A file whose kernels are kept, or None. [-]
 
     Returns:
-        The fitted constants; those refused are left out. [-]
+        The factors and the fitted constants; those refused are left out. [-]
     """
     stacks = tuple(
         StackFit(
             gpu=gpu,
             framework=framework,
             stack=stack,
-            step_factor=round(fit.factor, 5),
-            constants={name: round(value, 5) for name, value in fit.fitted.items()},
-            rows=fit.rows,
-            residual=round(fit.residual, 5),
+            constants={n: round(v, 5) for n, v in fit.steps.fitted.items()},
+            jobs=tuple(_job_fit(job, fit) for job in fit.jobs),
+            **dict(_factors(fit.steps.others, fit.others)),
         )
         for (gpu, framework, stack), fit in fits.items()
     )
     return CalibrationFile(gpus=own.gpus if own else {}, stacks=stacks)
+
+
+def _job_fit(job: Job, fit: Fitted) -> JobFit:
+    """Factors of a measured job; what it did not measure is as of the others."""
+    model, campaign = job
+    steps = fit.steps.jobs.get(job, fit.steps.others)
+    held = fit.held.get(job, fit.others)
+    return JobFit(model=model, campaign=campaign, **dict(_factors(steps, held)))
+
+
+def _factors(steps: Own, held: Held) -> Factors:
+    return Factors(
+        step_factor=round(steps.factor, 5),
+        memory_factor=round(held.memory, 5),
+        reserved_factor=round(held.reserved, 5),
+        rows=max(steps.rows, held.rows),
+        residual=round(steps.residual, 5),
+    )

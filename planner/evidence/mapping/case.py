@@ -36,5 +36,6 @@ class Case:
             The case with the calibration of the stack applied once. [-]
         """
         if self.row.spec is None:
-            return replace(self, workload=calibrated(self.workload, own))
+            campaign = self.row.software.campaign or ""
+            return replace(self, workload=calibrated(self.workload, own, campaign))
         return replace(self, workload=planned_job(self.row, own)[0])

@@ -123,14 +123,23 @@ def ranking_sheet(answer: Validation) -> Sheet:
     ]
     return Sheet(
         "Ranking of the layouts of one job",
-        ("", "n", "Kendall tau", "top-1 regret", "best in our first 3"),
+        (
+            "",
+            "n",
+            "pairs right",
+            "Kendall tau",
+            "top-1 regret",
+            "best in our first 3",
+            "best among our tied",
+        ),
         tuple((name, *_ranking_cells(its)) for name, its in lines if its.groups),
     )
 
 
 def _ranking_cells(its: Ranking) -> tuple[str, ...]:
     tau = NOTHING if its.kendall_tau is None else f"{its.kendall_tau:.2f}"
-    return f"{its.groups}", tau, percent(its.top1_regret), percent(its.top3_hit_rate)
+    rates = (its.top1_regret, its.top3_hit_rate, its.tied_hit_rate)
+    return f"{its.groups}", percent(its.pairs_right), tau, *map(percent, rates)
 
 
 def sweeps_sheet(answer: Validation) -> Sheet:
@@ -148,13 +157,14 @@ def sweeps_sheet(answer: Validation) -> Sheet:
             sweep.source,
             sweep.key,
             f"{sweep.layouts}",
+            f"{round(sweep.pairs * sweep.pairs_right)} of {sweep.pairs}",
             f"{sweep.kendall_tau:.2f}",
             percent(sweep.top1_regret),
             "yes" if sweep.top3_hit else "no",
         )
         for sweep in worst_first
     )
-    titles = ("source", "job", "layouts", "tau", "regret", "best in first 3")
+    titles = ("source", "job", "layouts", "right", "tau", "regret", "best in first 3")
     return Sheet("Sweeps, worst first", titles, rows, words=2)
 
 

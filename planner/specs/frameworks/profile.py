@@ -61,6 +61,8 @@ class Profile(BaseModel):
     """Host work of an optimizer step that hides behind nothing. [s]"""
     step_factor: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     """Factor on the whole step, that the user's own runs gave. [1]"""
+    memory_factor: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    """Factor on allocated memory, that the user's own runs gave. [1]"""
     cuda_graphs: CudaGraphs = "none"
     """Part launched as a graph: nothing, all but experts, every layer, or the step."""
     fp8_recipe: Fp8Recipe = "current"

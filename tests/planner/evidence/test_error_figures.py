@@ -1,22 +1,15 @@
 """Every figure of a validation, from examples worked out by hand."""
 
 import json
-import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from planner.evidence.accuracy.errors import Errors, accuracy, macro_accuracy
 from planner.evidence.accuracy.outcome import Outcome
-from planner.evidence.accuracy.ranking import (
-    kendall_tau,
-    macro_ranking,
-    ranking,
-    sweeps,
-)
+from planner.evidence.accuracy.ranking import macro_ranking, orders, ranking, sweeps
 from planner.evidence.accuracy.summary import OomCounts, oom_counts, summarise
 from planner.evidence.accuracy.validation import validation
+from planner.specs.answer.estimate import TimeBreakdown
 
 
 def row(name: str, predicted: float | None = None, **fields: object) -> Outcome:
@@ -108,32 +101,6 @@ def test_out_of_memory_calls_are_counted_by_kind() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("left", "right", "tau"),
-    [
-        ([1, 2, 3, 4], [1, 2, 3, 4], 1.0),
-        ([1, 2, 3, 4], [4, 3, 2, 1], -1.0),
-        ([1, 2, 3, 4], [1, 2, 4, 3], 4 / 6),
-        # Five pairs agree, one is tied on the left.
-        ([1, 1, 2, 3], [1, 2, 3, 4], 5 / math.sqrt(5 * 6)),
-        ([1, 1, 1, 1], [1, 2, 3, 4], 0.0),
-    ],
-)
-def test_tau_is_that_of_the_hand_count(
-    left: list[int], right: list[int], tau: float
-) -> None:
-    assert kendall_tau(left, right) == pytest.approx(tau)
-
-
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=2))
-def test_tau_is_that_of_scipy(pairs: list[tuple[int, int]]) -> None:
-    stats = pytest.importorskip("scipy.stats")
-    left, right = zip(*pairs, strict=True)
-    theirs = stats.kendalltau(left, right).statistic
-    expected = 0.0 if math.isnan(theirs) else theirs
-    assert kendall_tau(left, right) == pytest.approx(expected)
-
-
 def sweep_of(*times: tuple[float, float], **fields: object) -> list[Outcome]:
     """Rows of one job, each a (predicted, measured) time of its own layout."""
     return [
@@ -157,6 +124,45 @@ def test_a_sweep_has_tau_regret_and_a_hit() -> None:
     assert its.kendall_tau == pytest.approx((4 - 2) / 6)
     assert its.top1_regret == pytest.approx(0.1)
     assert its.top3_hit
+
+
+def test_a_pair_within_the_repeats_is_no_order_to_find() -> None:
+    """Of six pairs two differ by less than 3 %; one of the others is turned."""
+    rows = sweep_of((1.0, 10.2), (2.0, 10.0), (4.0, 12.0), (3.0, 12.3))
+    (its,) = sweeps(rows)
+    assert (its.pairs, its.pairs_right, its.kendall_tau) == (4, 1.0, 1.0)
+    (turned,) = sweeps(sweep_of((1.0, 10.2), (2.0, 10.0), (4.0, 12.0), (0.5, 14.0)))
+    assert (turned.pairs, turned.pairs_right) == (5, pytest.approx(2 / 5))
+    assert turned.kendall_tau == pytest.approx((2 - 3) / 5)
+    alike = sweep_of((1.0, 10.0), (2.0, 10.1), (3.0, 10.2), (4.0, 10.3))
+    assert sweeps(alike) == ()
+
+
+def test_one_predicted_time_for_two_measured_is_not_right() -> None:
+    (its,) = sweeps(sweep_of((1.0, 10.0), (1.0, 12.0), (2.0, 14.0), (3.0, 16.0)))
+    assert (its.pairs, its.pairs_right) == (6, pytest.approx(5 / 6))
+    assert its.kendall_tau == pytest.approx(5 / 6)
+
+
+def test_orders_say_by_how_much_the_measured_steps_differ() -> None:
+    found = orders(sweep_of((1.0, 10.0), (2.0, 12.0), (3.0, 12.1), (2.5, 9.0)))
+    assert sorted((round(o.difference, 3), o.agrees) for o in found) == [
+        (0.111, -1), (0.2, 1), (0.21, 1), (0.333, -1), (0.344, 1),
+    ]  # fmt: skip
+
+
+def test_a_tied_plan_may_be_the_best() -> None:
+    """Ties come from the time that two layouts spend differently."""
+
+    def timed(step: float, bubble: float, measured: float) -> Outcome:
+        causes = TimeBreakdown(compute=step - bubble, bubble=bubble)
+        fields = {"causes_s": causes, "measured_step_s": measured, "sweep": "job"}
+        return row(f"{step}", step, layout=f"pp{step}", **fields)
+
+    rows = [timed(10.0, 0.0, 11.0), timed(13.0, 3.0, 13.0), timed(14.0, 4.0, 15.0)]
+    (near,) = sweeps([*rows, timed(10.05, 1.0, 10.0)])
+    (far,) = sweeps([*rows, timed(30.0, 20.0, 10.0)])
+    assert (near.tied_hit, far.tied_hit) == (True, False)
 
 
 def test_the_best_in_fourth_place_is_a_miss() -> None:
@@ -198,6 +204,7 @@ def test_means_of_sweeps_go_over_sweeps_and_over_sources() -> None:
     ]
     found = sweeps(rows)
     assert ranking(found).groups == 3
+    assert ranking(found).pairs_right == pytest.approx(2 / 3)
     assert ranking(found).kendall_tau == pytest.approx(1 / 3)
     assert ranking(found).top1_regret == pytest.approx(1.0)
     assert ranking(found).top3_hit_rate == pytest.approx(2 / 3)
@@ -247,8 +254,10 @@ def test_the_answer_has_the_fields_that_scripts_read() -> None:
         assert summary["step_time"]["n"] == 1
         assert summary["ranking"].keys() == {
             "groups",
+            "pairs_right",
             "kendall_tau",
             "top1_regret",
             "top3_hit_rate",
+            "tied_hit_rate",
         }
         assert (summary["unsupported"], summary["invalid"]) == (0, 0)

@@ -35,7 +35,9 @@ def job_of(framework: str, stack: dict[str, Any], **layout: Any) -> dict[str, An
     }
 
 
-def row_of(name: str, job: dict[str, Any], step_s: float) -> dict[str, Any]:
+def row_of(
+    name: str, job: dict[str, Any], step_s: float, memory_gib: float = 50.0
+) -> dict[str, Any]:
     """A measured run of a job, whose blocks say little and whose spec says all."""
     tp, pp = job["layout"]["tp"], job["layout"].get("pp", 1)
     model = {"name": "x", "layers": 32, "hidden": 4096, "heads": 32, "vocab": 128256}
@@ -52,7 +54,7 @@ def row_of(name: str, job: dict[str, Any], step_s: float) -> dict[str, Any]:
         "layout": {"tp": tp, "pp": pp, "dp": 8 // tp // pp},
         "measured": {
             "step_time_s": step_s,
-            "peak_memory_gb": 50.0,
+            "peak_memory_gb": memory_gib,
             "memory_kind": "GiB allocated",
         },
         "spec": job,
@@ -114,14 +116,14 @@ def bench(tmp_path: Path) -> Bench:
 def test_every_stack_predicts_validates_and_calibrates_alike(
     framework: str, stack: str, times: float, bench: Bench
 ) -> None:
-    job = job_of(framework, {"name": stack})
+    job = job_of(framework, {"name": stack}, recompute="full")
     predicted = bench.predict(job)
-    row = row_of("run", job, times * predicted[0])
+    row = row_of("run", job, times * predicted[0], times * predicted[1])
     assert bench.validate([row]) == [pytest.approx(predicted)]
     own = ("--calibration", bench.calibrate([row]))
     step, memory = bench.predict(job, *own)
     assert step == pytest.approx(times * predicted[0], rel=0.005)
-    assert memory == pytest.approx(predicted[1])
+    assert memory == pytest.approx(times * predicted[1], rel=0.005)
     assert bench.validate([row], *own) == [pytest.approx((step, memory))]
 
 
@@ -171,15 +173,18 @@ LAYOUTS = (
 
 def test_a_calibrated_plan_is_verified_and_priced_as_predicted(bench: Bench) -> None:
     job = job_of("megatron", {})
-    step, _ = bench.predict(job)
-    own = ("--calibration", bench.calibrate([row_of("run", job, 0.8 * step)]))
+    step, memory = bench.predict(job)
+    row = row_of("run", job, 0.8 * step, 1.1 * memory)
+    own = ("--calibration", bench.calibrate([row]))
     file = bench.write("job.yaml", job)
     limits = ["--set", "search.tp=2", "--set", "search.pp=1", *own]
     (plan, *_) = bench.ask("plan", file, *limits)["plans"]
     its = plan["estimate"]
     assert its["stack"]["step_factor"] == pytest.approx(0.8, abs=1e-4)
+    assert its["stack"]["memory_factor"] == pytest.approx(1.1, abs=1e-4)
     whole = its["step_time_s"]["value"]
     assert sum(its["time_breakdown_s"].values()) == pytest.approx(whole)
     layout = {k: v for k, v in plan["layout"].items() if v is not None}
-    again, _ = bench.predict(job | {"layout": layout}, *own)
-    assert again == pytest.approx(whole)
+    again = bench.predict(job | {"layout": layout}, *own)
+    held = its["memory"]["peak_allocated_gib"]["value"]
+    assert again == (pytest.approx(whole), pytest.approx(held))

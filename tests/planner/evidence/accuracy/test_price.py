@@ -1,19 +1,16 @@
 """Rows get a prediction beside their measurement, or one line that says why not."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from measured_rows import MakeRow
 
 from planner.evidence.accuracy.outcome import Outcome
-from planner.evidence.accuracy.price import (
-    invalid_outcome,
-    peak_memory,
-    price_row,
-    sweep_of,
-)
+from planner.evidence.accuracy.price import invalid_outcome, peak_memory, price_row
 from planner.evidence.mapping.cases import case_of
 from planner.evidence.rows.rows import InvalidRow, Row, read_rows
+from planner.evidence.rows.sweep import sweep_of
 from planner.prediction.predict import predict
 from planner.specs.layouts.layout import PartialLayout
 from planner.specs.layouts.layout_text import packed_layout
@@ -87,6 +84,30 @@ def test_a_sweep_holds_rows_that_differ_in_layout_alone(make_row: MakeRow) -> No
     one, other = make_row(), make_row(layout={"tp": 4, "dp": 4})
     assert sweep_of(one) == sweep_of(other)
     assert sweep_of(one) != sweep_of(make_row(job={"seq_len": 2048}))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"software": {"campaign": "after the repair"}},
+        {"software": {"version": "2026-01-01"}},
+        {"software": {"compile": True}},
+        {"software": {"fp8": {"recipe": "rowwise"}}},
+        {"software": {"moments": "8-bit"}},
+        {"model": {"moe": {"experts": 8, "topk": 2}}},
+        {"job": {"task": "qlora"}},
+    ],
+)
+def test_layouts_are_compared_within_one_campaign_and_software(
+    other: dict[str, Any], make_row: MakeRow
+) -> None:
+    assert sweep_of(make_row(**other)) != sweep_of(make_row())
+
+
+def test_a_campaign_may_span_what_a_layout_chooses(make_row: MakeRow) -> None:
+    overlapped = {"campaign": "c", "tp_overlap": "async", "dispatcher": "deepep"}
+    plain = {"campaign": "c", "version": "1"}
+    assert sweep_of(make_row(software=overlapped)) == sweep_of(make_row(software=plain))
 
 
 def test_an_invalid_row_is_an_outcome_too() -> None:

@@ -20,7 +20,12 @@ from planner.evidence.fitting.user_fit import (
 )
 from planner.evidence.rows.rows import read_rows
 from planner.job.calibrated import calibrated, shipped_profile
-from planner.job.calibration_file import CalibrationFile, StackFit, read_calibration
+from planner.job.calibration_file import (
+    CalibrationFile,
+    JobFit,
+    StackFit,
+    read_calibration,
+)
 from planner.specs.frameworks.deviation import Deviation
 
 GPU, STACK = "a100-sxm4-80gb", "megatron-2024"
@@ -79,15 +84,33 @@ def test_rows_that_are_all_slower_alike_give_one_factor(
 ) -> None:
     runs = under(Deviation(), shipped[:rows])
     fit = fitted([replace(run, measured_s=run.measured_s * times) for run in runs])
-    assert fit.factor == pytest.approx(times, rel=1e-6)
+    (own,) = fit.jobs.values()
+    assert own.factor == pytest.approx(times, rel=1e-6)
     assert (fit.residual, fit.fitted) == (pytest.approx(0, abs=1e-6), {})
-    assert fit.low < fit.factor < fit.high
+    assert own.low < own.factor < own.high
+    assert sorted((1, fit.others.factor, times))[1] == fit.others.factor
 
 
 def test_one_odd_row_among_three_pulls_nothing(shipped: list[Run]) -> None:
     runs = under(Deviation(), shipped[:3])
     odd = replace(runs[0], measured_s=runs[0].measured_s * 3)
-    assert fitted([odd, *runs[1:]]).factor == pytest.approx(1.0)
+    (own,) = fitted([odd, *runs[1:]]).jobs.values()
+    assert own.factor == pytest.approx(1.0)
+
+
+def test_one_odd_row_alone_is_capped(shipped: list[Run]) -> None:
+    (run,) = under(Deviation(), shipped[:1])
+    (own,) = fitted([replace(run, measured_s=run.measured_s * 3)]).jobs.values()
+    assert own.factor == pytest.approx(1.5)
+
+
+def test_each_job_has_its_own_factor(shipped: list[Run]) -> None:
+    runs = under(Deviation(), shipped[:2])
+    slow = replace(runs[1], measured_s=runs[1].measured_s * 1.3, job=("other", "may"))
+    fit = fitted([runs[0], slow])
+    first, second = (own.factor for own in fit.jobs.values())
+    assert (first, second) == (pytest.approx(1.0), pytest.approx(1.3))
+    assert 1.0 <= fit.others.factor < 1.1
 
 
 @pytest.mark.slow
@@ -144,8 +167,26 @@ def test_the_file_prices_as_fitted(shipped: list[Run]) -> None:
         ),
     )
     priced = calibrated(documented, own)
-    assert priced.framework.profile.step_factor == held.stacks[0].step_factor > 1.05
+    (fit,) = held.stacks
+    (job,) = fit.jobs
+    assert priced.framework.profile.step_factor == job.step_factor > 1.1
     assert "your own" in priced.uncertainty.why
+    larger = replace(documented, model=replace(documented.model, hidden=8192))
+    other = calibrated(larger, own)
+    assert other.framework.profile.step_factor == fit.step_factor
+    assert 1 < fit.step_factor < job.step_factor
+    assert "your own" not in other.uncertainty.why
+
+
+def test_another_campaign_of_a_row_takes_the_factors_of_other_jobs() -> None:
+    job = JobFit(model="m", campaign="may", step_factor=1.3, rows=2, residual=0.0)
+    fit = StackFit(gpu=GPU, stack=STACK, jobs=(job,), rows=2, residual=0.0)
+    assert fit.of("m") is fit.of("m", "may") is job
+    assert fit.of("m", "june") is fit.of("n") is fit
+    june = job.model_copy(update={"campaign": "june", "rows": 5})
+    both = fit.model_copy(update={"jobs": (job, june)})
+    assert both.of("m") is june
+    assert both.of("m", "may") is job
 
 
 def _documented(run: Run):  # noqa: ANN202

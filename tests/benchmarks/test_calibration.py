@@ -1,0 +1,74 @@
+"""What a few rows of a source do for the others, on sources whose truth is known."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.accuracy import ledger
+from benchmarks.accuracy.calibration import OTHER, ROWS, SAME, Known, errors_of
+from benchmarks.accuracy.spreads import VERSION, by_source, spreads_of
+from planner.evidence.fitting.factors import spreads
+from planner.evidence.rows.rows import read_rows
+
+
+def rows(campaign: str, log: float, count: int = 6, source: str = "a") -> list[Known]:
+    return [Known(source, "h100, s", "m", campaign, log) for _ in range(count)]
+
+
+def test_rows_of_a_campaign_that_is_slower_alike_are_met() -> None:
+    table = errors_of(rows("may", np.log(1.25)), memory=False)
+    assert set(table) == {(1, SAME), (2, SAME), (3, SAME)}
+    for ((before, after),) in table.values():
+        assert before == pytest.approx(0.2)
+        assert after == pytest.approx(0, abs=1e-9)
+
+
+def test_another_campaign_takes_a_part_only() -> None:
+    found = [*rows("may", np.log(1.3)), *rows("june", np.log(1.3))]
+    table = errors_of(found, memory=False)
+    for n in (1, 2, 3):
+        ((_, same),) = table[n, SAME]
+        ((before, other),) = table[n, OTHER]
+        assert same == pytest.approx(0, abs=1e-9)
+        assert 0.1 < other < before
+
+
+def test_memory_is_calibrated_by_its_counter() -> None:
+    caches = [Known("a", "g, s", "m", "", 0.3) for _ in range(4)]
+    tensors = [Known("b", "g, s", "m", "", 0.3, allocated=True) for _ in range(4)]
+    for its in (caches, tensors):
+        ((_, after),) = errors_of(its, memory=True)[1, SAME]
+        assert after == pytest.approx(0, abs=1e-9)
+
+
+def test_three_rows_are_no_source() -> None:
+    assert errors_of(rows("may", 0.1, count=3), memory=False) == {}
+
+
+def test_draws_are_the_same_every_time() -> None:
+    random = np.random.default_rng(5)
+    found = [Known("a", "g, s", "m", "", float(random.normal())) for _ in range(9)]
+    assert errors_of(found, memory=False) == errors_of(found, memory=False)
+
+
+def test_spreads_of_made_sources_are_found() -> None:
+    random = np.random.default_rng(7)
+    made = []
+    for _ in range(300):
+        jobs = np.repeat(np.arange(3), 4)
+        own, job = random.normal(0, 0.2), random.normal(0, 0.1, 3)
+        same = jobs[:, None] == jobs[None, :]
+        made.append((own + job[jobs] + random.normal(0, 0.05, 12), same))
+    assert spreads_of(made) == pytest.approx((0.2, 0.1, 0.05), rel=0.1)
+
+
+@pytest.mark.slow
+def test_the_shipped_spreads_are_those_of_the_ledger() -> None:
+    named = {row.id: row for row in read_rows([Path(ROWS)]).rows}
+    priced = ledger.rows(VERSION)
+    time = by_source(priced, named, "measured_step_s", "predicted_step_s")
+    memory = by_source(priced, named, "measured_gib", "predicted_gib")
+    for its, found in ((spreads().time, time), (spreads().memory, memory)):
+        known = (its.source, its.job, its.row)
+        assert spreads_of(found) == pytest.approx(known, abs=0.005)

@@ -1,0 +1,92 @@
+"""Factors of measured jobs and of others, by hand."""
+
+import numpy as np
+import pytest
+
+from planner.evidence.fitting.factors import (
+    MOST,
+    Spread,
+    job_factor,
+    other_factor,
+    spreads,
+)
+from planner.evidence.fitting.peaks import Peak, held_factors
+
+SPREAD = Spread(source=0.1, job=0.2, row=0.1)
+ONE = ("32 layers of 4096", "")
+TWO = ("80 layers of 8192", "")
+
+
+def test_rows_that_agree_are_believed() -> None:
+    for rows in (1, 2, 5):
+        assert job_factor(np.full(rows, 0.3), SPREAD) == pytest.approx(0.3)
+
+
+def test_one_row_pulls_no_further_than_its_cap_and_two_that_agree_do() -> None:
+    assert job_factor(np.array([1.0]), SPREAD) == pytest.approx(np.log(MOST))
+    assert job_factor(np.array([-1.0]), SPREAD) == pytest.approx(-np.log(MOST))
+    assert job_factor(np.array([0.7, 0.7]), SPREAD) == pytest.approx(0.7)
+
+
+def test_rows_that_differ_are_pulled_to_one() -> None:
+    """Scatter 1.48 * 0.2; t^2 = 0.05."""
+    kept = 0.05 / (0.05 + (1.48 * 0.2) ** 2 / 2)
+    assert job_factor(np.array([0.1, 0.5]), SPREAD) == pytest.approx(0.3 * kept)
+    assert job_factor(np.array([0.0, 0.0, 1.1]), SPREAD) == 0.0
+
+
+def test_another_job_takes_the_share_of_its_source() -> None:
+    """v = 0.05, kept = 0.01 / 0.06 below 1 - 0.05 / 0.16."""
+    wide = Spread(source=0.1, job=0.2, row=0.1)
+    assert other_factor([(0.2, 1)], wide) == pytest.approx(0.2 / 6)
+    assert other_factor([(9.0, 1)], wide) == pytest.approx(0.2 / 6)
+    assert other_factor([], wide) == 0.0
+
+
+def test_what_lies_within_half_an_error_moves_no_other_job() -> None:
+    assert other_factor([(0.11, 1)], SPREAD) == 0.0
+    assert other_factor([(0.1, 9), (-0.1, 9)], SPREAD) == 0.0
+
+
+def test_more_jobs_say_more_of_the_next() -> None:
+    found = [other_factor([(-0.2, 3)] * jobs, SPREAD) for jobs in (1, 2, 5, 50)]
+    assert found == sorted(found, reverse=True)
+    assert found[0] > -0.1
+    assert found[-1] == pytest.approx(-0.2, abs=0.02)
+
+
+def test_the_shipped_spreads_are_wide_as_unseen_sources_are() -> None:
+    assert spreads().time.row == pytest.approx(0.13, abs=0.02)
+    assert spreads().time.source > 0.1
+    assert "first_contact" in spreads().source
+
+
+def test_an_allocated_peak_moves_tensors_and_a_reserved_one_caches() -> None:
+    peaks = [
+        Peak(ONE, allocated=True, log_ratio=0.1),
+        Peak(TWO, allocated=False, log_ratio=0.2),
+    ]
+    each, others = held_factors(peaks)
+    assert each[ONE].memory == pytest.approx(np.exp(0.1))
+    assert each[ONE].reserved == 1.0
+    assert (each[TWO].memory, each[TWO].reserved) == (1.0, pytest.approx(np.exp(0.2)))
+    assert 1.0 <= others.memory < each[ONE].memory
+    assert 1.0 <= others.reserved < each[TWO].reserved
+    assert others.rows == len(peaks)
+
+
+def test_a_reserved_peak_below_its_prediction_tells_of_tensors() -> None:
+    each, _ = held_factors([Peak(ONE, allocated=False, log_ratio=-0.2)])
+    assert each[ONE].memory == pytest.approx(np.exp(-0.2))
+    assert each[ONE].reserved == 1.0
+
+
+def test_both_counters_of_a_job_are_both_met() -> None:
+    each, _ = held_factors(
+        [
+            Peak(ONE, allocated=True, log_ratio=-0.1),
+            Peak(ONE, allocated=False, log_ratio=0.1),
+        ]
+    )
+    assert each[ONE].memory == pytest.approx(np.exp(-0.1))
+    assert each[ONE].memory * each[ONE].reserved == pytest.approx(np.exp(0.1))
