@@ -53,6 +53,7 @@ def page() -> str:
         attention=_table(
             "attention", [f"length {2**power}" for power in range(11, 15)]
         ),
+        deepep=_table("deepep", [f"{nodes} nodes" for nodes in (1, 2, 4)]),
         nccl=_table("nccl", [f"{ranks} ranks, long" for ranks in (2, 4, 8)]),
     )
 

@@ -18,7 +18,10 @@ from planner.cost.network.collectives import (
     all_reduce_time,
     all_to_all_time,
     cluster_fabric,
+    dispatch_time,
 )
+from planner.cost.time.experts import parts_reached
+from planner.models.layers.blocks import Moe
 
 CASTS = {"bf16": (0.0, 0), "fp8": (5.0, 2), "nvfp4": (2.5625, 1)}
 """Bytes moved per cast input and kernels that cast it. The tables time a linear on
@@ -142,10 +145,41 @@ def collective(kernel: Shaped) -> float:
     Returns:
         Priced time. [s]
     """
-    name, ranks = kernel.key["gpu"], kernel.number("num_gpus")
+    name = kernel.key["gpu"]
+    group = _group(name, kernel.number("num_gpus"))
+    links = replace(cluster_fabric(_topology(name), calibration(name)), nvls=0.0)
+    return float(COLLECTIVES[kernel.key["op_name"]](links, _one(kernel.size), group)[0])
+
+
+def exchange(kernel: Shaped) -> float:
+    """Time of a deduplicated exchange of tokens with experts: fp8 there, bf16 back.
+
+    Args:
+        kernel: A kernel of the table `deepep`: 256 experts of which 8, width 7168.
+
+    Returns:
+        Priced time. [s]
+    """
+    name, nodes = kernel.key["gpu"], kernel.number("nodes")
+    model = Moe(hidden=7168, experts=256, top_k=8, ffn=2048, shared_ffn=0)
+    here = _topology(name)
+    group = _group(name, nodes * here.cluster.node.gpus_per_node)
+    width = 1 if kernel.key["way"] == "dispatch" else ELEMENT
+    sent = float(width * model.hidden * kernel.size)
+    time = dispatch_time(
+        cluster_fabric(here, calibration(name)),
+        sent * parts_reached(model, group.size),
+        sent * parts_reached(model, group.domains),
+        group,
+    )
+    return float(time[0])
+
+
+def _group(name: str, ranks: int) -> Groups:
+    """Neighbouring ranks of a GPU's cluster."""
     here = _topology(name)
     seen = here.group(((ranks, 1),))
-    group = Groups(
+    return Groups(
         size=np.array([seen.size]),
         ranks_per_domain=np.array([seen.ranks_per_domain]),
         domains=np.array([seen.domains]),
@@ -155,9 +189,6 @@ def collective(kernel: Shaped) -> float:
         off_domain=_one(seen.off_domain_fraction),
         inside_share=_one(seen.scale_up_bandwidth / here.fabric.full_bandwidth),
     )
-    links = cluster_fabric(here, calibration(name))
-    links = replace(links, nvls=0.0)
-    return float(COLLECTIVES[kernel.key["op_name"]](links, _one(kernel.size), group)[0])
 
 
 COLLECTIVES: dict[str, Callable[..., Floats]] = {
@@ -182,8 +213,8 @@ NODES = {
 
 @cache
 def _topology(name: str) -> ClusterTopology:
-    """Two nodes of a GPU."""
-    spec = {"name": name, "node": NODES[name], "nodes": 18, "sources": {"*": "none"}}
+    """Nodes of a GPU, in whole racks where it comes in racks."""
+    spec = {"name": name, "node": NODES[name], "nodes": 72, "sources": {"*": "none"}}
     return ClusterTopology(resolve_cluster(ClusterSpec.model_validate(spec)))
 
 

@@ -58,6 +58,11 @@ def collective_band(kernel: Shaped) -> tuple[str, str]:
     return kernel.key["op_name"], f"{kernel.key['num_gpus']} ranks, {long}"
 
 
+def exchange_band(kernel: Shaped) -> tuple[str, str]:
+    """Kind and band of an exchange with experts."""
+    return kernel.key["way"], f"{kernel.key['nodes']} nodes"
+
+
 TABLES: Mapping[
     str, tuple[Callable[[Shaped], float], Callable[[Shaped], tuple[str, str]]]
 ] = {
@@ -65,6 +70,7 @@ TABLES: Mapping[
     "experts": (priced.experts, expert_band),
     "attention": (priced.attention, attention_band),
     "nccl": (priced.collective, collective_band),
+    "deepep": (priced.exchange, exchange_band),
 }
 """Table to its price and its bands."""
 

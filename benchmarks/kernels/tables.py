@@ -37,7 +37,7 @@ def table(name: str) -> Iterator[Shaped]:
     """Kernels of one table.
 
     Args:
-        name: `gemm`, `experts`, `attention` or `nccl`. [text]
+        name: `gemm`, `experts`, `attention`, `nccl` or `deepep`. [text]
 
     Yields:
         One kernel for each cell with a time.

@@ -37,6 +37,11 @@ def test_collectives_of_two_four_and_eight_ranks_take_the_measured_time(
     assert SMALL[0] <= one.ratio <= SMALL[1]
 
 
+@each("one", [r for r in ratios("deepep") if gpu(r.gpu).arch == "hopper"])
+def test_exchanges_with_experts_take_the_measured_time_on_hopper(one: Ratio) -> None:
+    assert SMALL[0] <= one.ratio <= SMALL[1]
+
+
 def test_short_collectives_of_few_ranks_are_not_too_cheap() -> None:
     """A curve of eight ranks, read for two at an equal chunk, is 0.65 of the time."""
     rings = [r for r in SWITCHED if r.kernel != "alltoall"]
