@@ -10,10 +10,11 @@ messages and bandwidths alike, so latencies stay. Datasheet facts are in `specs`
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
+from hardware.kernel_shapes import NotNegative, with_shapes
 from hardware.measured import Fraction, Measured, Positive
 from hardware.networks import NetworkCalibration, network, networks
 from hardware.reading.files import (
@@ -26,7 +27,8 @@ from hardware.reading.files import (
     reader,
     remembered,
 )
-from hardware.reading.units import Bytes, BytesPerSecond, FlopPerSecond, Seconds
+from hardware.reading.units import FlopPerSecond, Seconds
+from hardware.scale_up import ScaleUpCalibration, scaled_links
 
 __all__ = [
     "AttentionCurve",
@@ -45,26 +47,33 @@ __all__ = [
 ]
 
 _FOLDER = "calibration"
-_NOT_GPUS = frozenset({"formats", "host", "network", "nccl"})
+_NOT_GPUS = frozenset({"formats", "host", "kernels", "network", "nccl"})
 _OWN = frozenset({"name", "base", "transferred", "borrowed", "scale_up_on"})
 """Fields that a base does not hand down."""
 
 
 class GemmCalibration(Measured):
-    """Time of a matrix product, linear in three constants.
+    """Time of a matrix product.
 
-    t = 2 M N K / (peak * efficiency) + traffic * bytes / HBM peak + overhead
+    t = 2 (M N + tail SMs 128^2) (K + ramp) / (peak * efficiency)
+    + traffic * bytes / HBM peak + overhead
 
     Attributes:
-        efficiency: Of the datasheet peak, for large shapes. [1]
+        efficiency: Of the datasheet peak, for large shapes, in long runs. [1]
         traffic: Weight of the operand bytes. [1]
         overhead: Per kernel. [s]
+        tail: Outputs lost to the last wave, in waves of blocks of 128 x 128. [1]
+        ramp: Inputs' worth of time to fill and drain a block. [1]
+        sustained: `efficiency` over that of a short run. [1]
         source: Source of the constants. [-]
     """
 
     efficiency: Fraction
-    traffic: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    traffic: NotNegative
     overhead: Seconds
+    tail: NotNegative = 0.0
+    ramp: NotNegative = 0.0
+    sustained: Fraction = 1.0
 
 
 class AttentionCurve(Measured):
@@ -132,45 +141,6 @@ class MemoryCalibration(Measured):
 
     efficiency: Fraction
     op_latency: Seconds
-
-
-class ScaleUpCalibration(Measured):
-    """Saturated bus bandwidths inside a scale-up domain.
-
-    Attributes:
-        ring_bandwidth: Ring all-gather, reduce-scatter, all-reduce. [B/s]
-        nvls_all_reduce_bandwidth: All-reduce in the switch, None without it. [B/s]
-        nvls_min_ranks: Fewest ranks for which NCCL reduces in the switch. [1]
-        all_to_all_bandwidth: Even all-to-all. [B/s]
-        all_reduce_curve: (message, bus bandwidth) of 8 ranks, messages ascending; one
-            point for a rate that no message changes. [B], [B/s]
-        source: Source of the numbers. [-]
-    """
-
-    ring_bandwidth: BytesPerSecond
-    nvls_all_reduce_bandwidth: BytesPerSecond | None = None
-    nvls_min_ranks: PositiveInt | None = None
-    all_to_all_bandwidth: BytesPerSecond
-    all_reduce_curve: tuple[tuple[Bytes, BytesPerSecond], ...] = Field(min_length=1)
-
-    @model_validator(mode="after")
-    def _check_curve(self) -> Self:
-        """Each message is longer than the one before."""
-        sizes = [size for size, _ in self.all_reduce_curve]
-        if sizes != sorted({*sizes}):
-            raise ValueError("all_reduce_curve: messages ascend")
-        return self
-
-    @model_validator(mode="after")
-    def _check_nvls(self) -> Self:
-        """The bandwidth in the switch and its fewest ranks come together."""
-        if (self.nvls_all_reduce_bandwidth is None) != (self.nvls_min_ranks is None):
-            raise ValueError(
-                "nvls_all_reduce_bandwidth and nvls_min_ranks are both given or "
-                f"neither; given {self.nvls_all_reduce_bandwidth} and "
-                f"{self.nvls_min_ranks}",
-            )
-        return self
 
 
 class GpuCalibration(BaseModel):
@@ -299,8 +269,9 @@ def calibration(gpu_name: str) -> GpuCalibration:
         )
     path = find(_FOLDER, gpu_name)
     given = load(path)
-    whole = _with_base(str(path), given) if isinstance(given, dict) else given
-    its = parse(str(path), whole, GpuCalibration)
+    if isinstance(given, dict):
+        given = _with_base(str(path), with_shapes(str(path), given))
+    its = parse(str(path), given, GpuCalibration)
     if its.name != gpu_name:
         raise CatalogError(f"{path}: name: must be {gpu_name}, as the file")
     return its
@@ -345,33 +316,15 @@ def _scaled(base: GpuCalibration, scale: _Scale) -> GpuCalibration:
     return base.model_copy(update={"attention": curves, "scale_up": scale_up})
 
 
-def scaled_links(base: ScaleUpCalibration, factor: float) -> ScaleUpCalibration:
-    """Bandwidths scaled at equal latencies: B'(S) = f B(S / f), so t'(S) = t(S / f).
-
-    Args:
-        base: Bandwidths of a relative. [-]
-        factor: f, new rates over old rates. [1]
-
-    Returns:
-        Messages and bandwidths times the factor. [-]
-    """
-    nvls = base.nvls_all_reduce_bandwidth
-    return base.model_copy(
-        update={
-            "ring_bandwidth": base.ring_bandwidth * factor,
-            "nvls_all_reduce_bandwidth": None if nvls is None else nvls * factor,
-            "all_to_all_bandwidth": base.all_to_all_bandwidth * factor,
-            "all_reduce_curve": tuple(
-                (size * factor, rate * factor) for size, rate in base.all_reduce_curve
-            ),
-        },
-    )
-
-
 @reader(_FOLDER)
 def _check_file(name: str) -> object:
     """Entry of one file of the folder; only GPUs and networks can be laid over."""
-    owners = {"host": "the host's", "nccl": "NCCL's", "formats": "the formats'"}
+    owners = {
+        "host": "the host's",
+        "nccl": "NCCL's",
+        "formats": "the formats'",
+        "kernels": "the products'",
+    }
     if whose := owners.get(name):
         raise CatalogError(f"{find(_FOLDER, name)}: {whose} constants are not replaced")
     return networks() if name == "network" else calibration(name)

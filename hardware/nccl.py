@@ -108,6 +108,9 @@ class NcclConstants(_Constants):
         net_overhead_simple: Multiple of `net_overhead` for Simple. [1]
         ring_plateau: Multiple of the latency of a multi-node Simple ring
             all-reduce. [1]
+        copied: Architecture to the part of a ring's pass inside a domain that is as
+            long as the whole message. [1]
+        default_copied: That part for all other architectures. [1]
         tree_chunk: Bytes that climb a tree at once, over all channels. [B]
         nvlink_per_link: Architecture to believed rate of one link. [B/s]
         protocol: Parts of the bus bandwidth. [1]
@@ -125,6 +128,8 @@ class NcclConstants(_Constants):
     net_overhead: Mapping[str, Seconds]
     net_overhead_simple: Positive
     ring_plateau: Positive
+    copied: Mapping[str, Fraction]
+    default_copied: Fraction
     tree_chunk: Bytes
     nvlink_per_link: Mapping[str, BytesPerSecond]
     protocol: ProtocolFactors

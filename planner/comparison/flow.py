@@ -59,7 +59,7 @@ def compare(
         effort=sweep.effort,
         candidates=candidates,
         best="" if best is None else best.name,
-        why_best=why,
+        why_best=why if best is None else f"{why}; {borrowed_rates(candidates)}",
         front=front(candidates),
         extras=extras,
         warnings=(*sweep.warnings, *_warnings(candidates)),
@@ -231,6 +231,25 @@ def _rank(extra: Extra) -> tuple[int, float]:
     if extra.saved_s_per_usd is not None:
         return 1, -extra.saved_s_per_usd
     return 2, -extra.saved_s
+
+
+def borrowed_rates(candidates: Sequence[CandidateAnswer]) -> str:
+    """Rates behind a verdict that were measured on other chips, in words.
+
+    Args:
+        candidates: Candidates that the verdict compares. [-]
+
+    Returns:
+        Kernels and collectives of each candidate with a plan, or that none is. [text]
+    """
+    behind = [
+        f"{', '.join(one.unmeasured)} of {one.name}"
+        for one in candidates
+        if one.unmeasured and one.plan is not None
+    ]
+    if not behind:
+        return "every rate behind it was measured on its chip"
+    return f"borrowed from other chips behind it: {'; '.join(behind)}"
 
 
 def _warnings(candidates: Sequence[CandidateAnswer]) -> tuple[str, ...]:

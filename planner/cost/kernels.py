@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 from hardware.calibration import AttentionCurve, GemmCalibration
+from hardware.specs import GpuSpec
 from planner.cost.meshes import Floats
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
@@ -28,6 +30,8 @@ ACCUMULATED = 8
 """Bytes moved per element of an fp32 gradient that is added to. [B]"""
 QUERY_BLOCK = 128
 """Query rows that one block of a flash-attention kernel works on. [1]"""
+BLOCK_OUTPUTS = 128 * 128
+"""Outputs that one SM makes at a time. [1]"""
 BACKWARD_ATTENTION = 2.5
 """Kernel FLOPs of a flash-attention backward over its forward. [1]"""
 UNALIGNED_RATE = 0.5
@@ -56,6 +60,34 @@ class GemmRate:
     """Bytes of one number of a GEMM's inputs. [B]"""
     gradient: float = ACCUMULATED
     """Bytes moved per element of a weight gradient. [B]"""
+    tail: float = 0.0
+    """Outputs that the last wave of blocks could hold and does not. [1]"""
+    ramp: float = 0.0
+    """Inputs' worth of time to fill and drain a block. [1]"""
+
+    @classmethod
+    def of(
+        cls, entry: GemmCalibration, gpu: GpuSpec, peak: float, **own: float
+    ) -> Self:
+        """Constants of a calibrated product on a GPU.
+
+        Args:
+            entry: Calibrated constants. [-]
+            gpu: Datasheet of the GPU. [-]
+            peak: Peak of the format times the stack's clock. [FLOP/s]
+            own: Fields of this class, in place of those of the calibration. [-]
+
+        Returns:
+            The constants. [-]
+        """
+        measured = {
+            "flops": peak * entry.efficiency,
+            "bandwidth": gpu.memory_bandwidth / (entry.traffic or 1e-9),
+            "overhead": entry.overhead,
+            "tail": entry.tail * gpu.sm_count * BLOCK_OUTPUTS,
+            "ramp": entry.ramp,
+        }
+        return cls(**measured | own)
 
 
 def gemm_rate(
@@ -78,14 +110,15 @@ def gemm_rate(
     wanted = workload.training.precision if narrow else half
     wanted = wanted if wanted in NARROW else half
     entry = table[half] if wanted not in table else table[wanted]
-    efficiency = entry.efficiency
     if wanted not in table:
-        # Grouped products lose in a narrow format what dense ones lose.
-        dense = calibration.gemm
-        efficiency *= dense[wanted].efficiency / dense[half].efficiency
-    return GemmRate(
-        flops=_peak(workload, wanted) * efficiency * workload.profile.clock,
-        bandwidth=gpu.memory_bandwidth / entry.traffic if entry.traffic else np.inf,
+        dense = calibration.gemm  # grouped products lose what dense ones lose
+        lost = dense[wanted].efficiency / dense[half].efficiency
+        own = {"efficiency": entry.efficiency * lost, "ramp": dense[wanted].ramp}
+        entry = entry.model_copy(update=own)
+    return GemmRate.of(
+        entry,
+        gpu,
+        _peak(workload, wanted) * workload.profile.clock,
         overhead=entry.overhead * workload.profile.latency,
         element=_element(workload, wanted),
         gradient=_gradient_traffic(workload),
@@ -169,9 +202,9 @@ def gemm_time(
 ) -> Floats:
     """Time of one matrix product ``(rows x inputs) @ (inputs x outputs)``.
 
-    Work, traffic and overhead add up::
+    A last wave that is not full and blocks that fill and drain cost work, too::
 
-        T = 2 M N K / (P eps) + mu bytes / W + t0
+        T = 2 (M N + tail) (K + ramp) / (P eps) + mu bytes / W + t0
 
     Args:
         rate: Constants of the GPU.
@@ -183,14 +216,12 @@ def gemm_time(
     Returns:
         Kernel time. [s]
 
-    Leaves out wave quantisation, worth under one point of mean error.
-
     References:
-        Fit on 183 A100 and 514 B200 shapes of SimuMax's published kernel tables.
+        Fit on the kernel tables of nine NVIDIA GPUs, ``benchmarks/kernels``.
     """
     out = rate.gradient if wgrad else ELEMENT
     traffic = rate.element * (rows * inputs + inputs * outputs) + out * rows * outputs
-    work = 2.0 * rows * outputs * inputs / rate.flops
+    work = 2.0 * (rows * outputs + rate.tail) * (inputs + rate.ramp) / rate.flops
     return work + traffic / rate.bandwidth + rate.overhead
 
 

@@ -8,32 +8,33 @@ from typing import Any
 import pytest
 from each import each
 
-from hardware.calibration import calibration
+from hardware.calibration import GpuCalibration, calibration
 from hardware.reading.files import CatalogError
 from hardware.remeasured import remeasured
 
 H200 = calibration("h200-sxm-141gb")
+GH200 = calibration("gh200-144gb")
 GEMM = {"efficiency": 0.7, "traffic": 0.5, "overhead": "3 us", "source": "here"}
 
 
-def over(**sections: Any) -> Any:
-    return remeasured(H200, sections, where="mine.yaml: gpus.h200-sxm-141gb")
+def over(chip: GpuCalibration = H200, **sections: Any) -> Any:
+    return remeasured(chip, sections, where=f"mine.yaml: gpus.{chip.name}")
 
 
 def test_a_number_format_replaces_its_like_and_leaves_the_others() -> None:
-    its = over(gemm={"bf16": GEMM})
+    its = over(GH200, gemm={"bf16": GEMM})
     assert its.gemm["bf16"].efficiency == 0.7
     assert its.gemm["bf16"].overhead == 3e-6
-    assert its.gemm["fp8"] == H200.gemm["fp8"]
-    assert its.transferred["gemm"] == H200.transferred["gemm"]
+    assert its.gemm["fp8"] == GH200.gemm["fp8"]
+    assert its.transferred["gemm"] == GH200.transferred["gemm"]
 
 
 def test_a_section_measured_whole_is_no_longer_transferred() -> None:
-    its = over(gemm=dict.fromkeys(H200.gemm, GEMM))
+    its = over(GH200, gemm=dict.fromkeys(GH200.gemm, GEMM))
     assert "gemm" not in its.transferred
-    assert its.transferred["memory"] == H200.transferred["memory"]
-    grouped = over(grouped_gemm=dict.fromkeys(H200.grouped_gemm, GEMM))
-    assert "grouped_gemm" in H200.borrowed
+    assert its.transferred["memory"] == GH200.transferred["memory"]
+    grouped = over(GH200, grouped_gemm=dict.fromkeys(GH200.grouped_gemm, GEMM))
+    assert "grouped_gemm" in GH200.borrowed
     assert "grouped_gemm" not in grouped.borrowed
 
 

@@ -1,21 +1,67 @@
 """Time of collectives: measured curves inside a domain, NCCL's model outside."""
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
-from hardware.calibration import NetworkCalibration, network
+from hardware.calibration import GpuCalibration, NetworkCalibration, network
 from hardware.graph.domains import domain_calibration
+from hardware.graph.topology import ClusterTopology
 from hardware.nccl import NcclConstants, nccl
-from planner.cost.meshes import Floats, Groups
+from hardware.scale_up import Curve
+from planner.cost.meshes import Floats, Groups, Ints
 from planner.cost.network.tuner import message_latency, ring_latency, tree_latency
 from planner.cost.pricing import Pricing
 
 CURVE_RANKS = 8
 """Ranks of the measured all-reduce curves. [1]"""
+FEW_RANKS = 0.25
+"""Power of 8 / n by which a group below eight ranks saturates at a longer message,
+fitted to the tables of ``benchmarks/kernels``. [1]"""
 CURVE_PASSES = 2 * (CURVE_RANKS - 1) / CURVE_RANKS
 """Bytes that a rank of the curves moves per byte of message: two ring passes. [1]"""
+
+
+@dataclass(frozen=True)
+class Saturation:
+    """Bus bandwidth of eight ranks by message."""
+
+    sizes: Floats
+    """Messages. [B]"""
+    times: Floats
+    """Times of the messages, made never to fall. [s]"""
+    plateau: float
+    """Bus bandwidth of the largest message. [B/s]"""
+
+    @classmethod
+    def of(cls, curve: Curve) -> Self:
+        """Shape of a measured curve.
+
+        Args:
+            curve: Messages and bus bandwidths. [B], [B/s]
+
+        Returns:
+            The shape. [-]
+        """
+        sizes, rates = np.array(curve, dtype=np.float64).T
+        times = np.maximum.accumulate(CURVE_PASSES * sizes / rates)
+        return cls(sizes, times, float(rates[-1]))
+
+    def share(self, message: Floats) -> Floats:
+        """Part of the plateau that a message reaches.
+
+        Args:
+            message: The message. [B], shape (meshes,)
+
+        Returns:
+            At most 1. [1], shape (meshes,)
+        """
+        at = np.maximum(message, 1.0)
+        time = np.exp(np.interp(np.log(at), np.log(self.sizes), np.log(self.times)))
+        reached: Floats = np.minimum(CURVE_PASSES * at / self.plateau / time, 1.0)
+        return reached
 
 
 @dataclass(frozen=True)
@@ -30,18 +76,41 @@ class Fabric:
     """Fewest ranks for which NCCL reduces in the switch. [1]"""
     all_to_all: float
     """Rate at which a rank sends inside a domain, all at once. [B/s]"""
-    sizes: Floats
-    """Messages of the measured all-reduce curve. [B]"""
-    times: Floats
-    """Times of the curve's messages, made never to fall. [s]"""
-    plateau: float
-    """Bus bandwidth of the curve's largest message. [B/s]"""
+    reduced: Saturation
+    """Measured all-reduce; in the switch where it has one."""
+    passed: Saturation
+    """Measured ring."""
     network: NetworkCalibration
     tuner: NcclConstants
     line_rate: float
     """Datasheet rate of the scale-up links. [B/s]"""
     exit_rate: float
     """Line rate at which one collective can leave a domain. [B/s]"""
+    copied: float
+    """Part of a ring's pass that is as long as the whole message below a switch. [1]"""
+
+    def few(self, ranks: Floats | Ints, passes: int) -> Floats:
+        """Loss of a small group below a switch against the ranks of the curves.
+
+        The link moves ``(n - 1) / n`` of a message, but each rank handles all of
+        it. With ``a`` the part of that over the passes::
+
+            (1 + a / (n - 1)) / (1 + a / 7)
+
+        Rings of more ranks than eight are not faster: 32 of a GB200 rack gather at
+        680 GB/s, 8 of a DGX B200 at 682.
+
+        Args:
+            ranks: n. [1], shape (meshes,)
+            passes: Passes of the ring. [1]
+
+        Returns:
+            Time over the time at the rate of eight ranks. [1], shape (meshes,)
+        """
+        part = self.copied / passes
+        others = np.maximum(ranks - 1, 1)
+        lost: Floats = (1.0 + part / others) / (1.0 + part / (CURVE_RANKS - 1))
+        return lost
 
 
 def fabric(workload: Pricing) -> Fabric:
@@ -53,23 +122,48 @@ def fabric(workload: Pricing) -> Fabric:
     Returns:
         Rates of the cluster's links and network.
     """
-    topology = workload.topology
-    links = domain_calibration(topology.cluster, workload.calibration)
-    curve = np.array(links.all_reduce_curve, dtype=np.float64)
+    topology, profile = workload.topology, workload.profile
+    exits = topology.cluster.nic.bandwidth if profile.single_nic else np.inf
+    return cluster_fabric(
+        topology, workload.calibration, slowed=profile.network, exit_rate=exits
+    )
+
+
+def cluster_fabric(
+    topology: ClusterTopology,
+    calibration: GpuCalibration,
+    *,
+    slowed: float = 1.0,
+    exit_rate: float = np.inf,
+) -> Fabric:
+    """Collect the measured rates of a cluster.
+
+    Args:
+        topology: The cluster.
+        calibration: Measured rates of its GPU.
+        slowed: The stack's factor on the bandwidths of the network. [1]
+        exit_rate: Line rate at which one collective can leave a domain. [B/s]
+
+    Returns:
+        Rates of the cluster's links and network.
+    """
     cluster = topology.cluster
+    links = domain_calibration(cluster, calibration)
     assert cluster.nic.fabric is not None
+    switched = cluster.scale_up.topology == "switch" and topology.fabric.domain > 2
+    copied = nccl().copied.get(cluster.gpu.arch, nccl().default_copied)
     return Fabric(
         ring=links.ring_bandwidth,
         nvls=links.nvls_all_reduce_bandwidth or 0.0,
         nvls_ranks=links.nvls_min_ranks or 0,
         all_to_all=links.all_to_all_bandwidth,
-        sizes=curve[:, 0],
-        times=np.maximum.accumulate(CURVE_PASSES * curve[:, 0] / curve[:, 1]),
-        plateau=float(curve[-1, 1]),
-        network=_slowed(network(cluster.nic.fabric), workload.profile.network),
+        reduced=Saturation.of(links.all_reduce_curve),
+        passed=Saturation.of(links.ring_curve or links.all_reduce_curve),
+        network=_slowed(network(cluster.nic.fabric), slowed),
         tuner=nccl(),
         line_rate=topology.fabric.full_bandwidth,
-        exit_rate=cluster.nic.bandwidth if workload.profile.single_nic else np.inf,
+        exit_rate=exit_rate,
+        copied=copied if switched else 0.0,
     )
 
 
@@ -91,18 +185,18 @@ def _inside(
     plateau: Floats,
     switch: npt.NDArray[np.bool_],
 ) -> Floats:
-    """Time of one pass inside a domain, at the curve's rate for an equal chunk. [s].
+    """Time of one pass inside a domain, at the curve's rate for a like message. [s].
 
-    A ring moves chunks of ``message / n``; the measured curve is read at the
-    message that has an equal chunk on the curve's eight ranks. To a switch that
+    A ring moves chunks of ``message / n``. For more ranks than the measured curve's
+    eight it is read at the message that has an equal chunk, for fewer at
+    ``message (8 / n)^(1/4)``, which fits two and four ranks. To a switch that
     reduces, each rank sends the message itself, however many ranks there are.
     """
     n = np.maximum(group.size, 1)
-    alike = np.where(switch, message, message * CURVE_RANKS / n)
-    same_chunk = np.maximum(alike, 1.0)
-    log_time = np.interp(np.log(same_chunk), np.log(links.sizes), np.log(links.times))
-    ideal = CURVE_PASSES * same_chunk / links.plateau
-    share = np.minimum(ideal / np.exp(log_time), 1.0)
+    few = np.where(n < CURVE_RANKS, FEW_RANKS, 1.0)
+    alike = message * (CURVE_RANKS / n) ** few
+    reduced, passed = links.reduced.share(message), links.passed.share(alike)
+    share = np.where(switch, reduced, passed)
     return (n - 1) / n * message / (plateau * share * group.inside_share)
 
 
@@ -146,7 +240,7 @@ def all_gather_time(links: Fabric, message: Floats, group: Groups) -> Floats:
         NCCL src/graph/tuning.cc; nccl-tests doc/PERFORMANCE.md.
     """
     nowhere = np.zeros(len(group.size), dtype=np.bool_)
-    ring = np.full(len(group.size), links.ring)
+    ring = links.ring / np.maximum(links.few(group.size, 1), 1.0)
     inside = _inside(links, message, group, ring, nowhere)
     outside = _outside(links, message, group, passes=1)
     return np.where(group.size > 1, np.where(group.intra, inside, outside), 0.0)
@@ -187,7 +281,8 @@ def all_reduce_time(links: Fabric, message: Floats, group: Groups) -> Floats:
         Time, zero for groups of one rank. [s], shape (meshes,)
     """
     switch = (links.nvls > 0) & (group.size >= links.nvls_ranks)
-    plateau = np.where(switch, links.nvls, links.ring)
+    rings = links.ring / np.maximum(links.few(group.size, 2), 1.0)
+    plateau = np.where(switch, links.nvls, rings)
     inside = 2 * _inside(links, message, group, plateau, switch)
     ring = _outside(links, message, group, passes=2)
     outside = np.minimum(ring, _tree(links, message, group))
@@ -252,8 +347,8 @@ def dispatch_time(
     slow = group.all_to_all_bandwidth * links.network.all_to_all_efficiency
     beyond = np.divide(outside, slow, out=np.zeros(len(n)), where=slow > 0)
     slower = links.network.latency_factor
-    latency = message_latency(links.tuner, group.intra, slower) * np.log2(n)
-    rate = links.all_to_all * group.inside_share
+    latency = message_latency(links.tuner, group.intra, slower, np.log2(n))
+    rate = links.all_to_all / links.few(group.ranks_per_domain, 1) * group.inside_share
     time = latency + np.maximum(inside / rate, beyond)
     return np.where(group.size > 1, time, 0.0)
 

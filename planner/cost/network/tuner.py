@@ -97,14 +97,18 @@ def tree_latency(
 
 
 def message_latency(
-    constants: NcclConstants, inside: npt.NDArray[np.bool_], slower: float = 1.0
+    constants: NcclConstants,
+    inside: npt.NDArray[np.bool_],
+    slower: float = 1.0,
+    hops: Floats | float = 1.0,
 ) -> Floats:
-    """Latency of one message: a Simple ring's base and one hop.
+    """Latency of one message: a Simple ring's base and its hops.
 
     Args:
         constants: NCCL's constants.
         inside: True where both ends lie in one domain. shape (meshes,)
         slower: Latency of the network over NCCL's own of InfiniBand. [1]
+        hops: Hops in turn. [1], shape (meshes,)
 
     Returns:
         Latency. [s], shape (meshes,)
@@ -112,4 +116,4 @@ def message_latency(
     base = constants.base_latency["ring"].simple
     near = _hop(constants, "nvlink", "ring", "simple")
     far = slower * _hop(constants, "net", "ring", "simple")
-    return base + np.where(inside, near, far)
+    return base + hops * np.where(inside, near, far)

@@ -16,6 +16,7 @@ from planner.comparison.answer import (
     Question,
 )
 from planner.comparison.choice.front import front, marked
+from planner.comparison.flow import borrowed_rates
 from planner.report.charts.purchases import side_by_side, time_cost
 from planner.report.pages import comparison_page, page_html
 from planner.specs.answer.estimate import Interval
@@ -204,3 +205,13 @@ def test_bars_stand_best_first_with_their_intervals(
     assert trace["y"] == order
     assert all(low > 0 for low in trace["error_x"]["arrayminus"])
     assert all(high > 0 for high in trace["error_x"]["array"])
+
+
+def test_a_verdict_names_the_rates_that_other_chips_lend(one_plan: RankedPlan) -> None:
+    known = candidate("known", one_plan, 10.0, 2e6)
+    lent = known.model_copy(update={"name": "new", "unmeasured": ("attention", "gemm")})
+    planless = lent.model_copy(update={"name": "none", "plan": None})
+    assert borrowed_rates([known]) == "every rate behind it was measured on its chip"
+    assert borrowed_rates([known, lent, planless]) == (
+        "borrowed from other chips behind it: attention, gemm of new"
+    )

@@ -23,7 +23,7 @@ sequence parallelism and selective recompute (table 5). [1] and [s]"""
 
 @pytest.mark.parametrize("technique", ["full", "selective"])
 @pytest.mark.parametrize("name", RUNS)
-def test_a_step_is_within_six_percent(name: str, technique: str) -> None:
+def test_a_step_is_within_seven_percent(name: str, technique: str) -> None:
     """A100, t = 8, s = 2048, explicit scores, the stack of that year."""
     gpus, batch, micro_batch, pp, vpp, *measured = RUNS[name]
     cluster = topology("dgx-a100-80gb", gpus // 8)
@@ -49,4 +49,4 @@ def test_a_step_is_within_six_percent(name: str, technique: str) -> None:
     truth = measured[technique == "selective"]
     error = step / truth - 1
     print(f"{name} {technique}: {step:.2f} s for {truth} s, {error:+.1%}")  # noqa: T201
-    assert abs(error) < 0.06
+    assert abs(error) < 0.07

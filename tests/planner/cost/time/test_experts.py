@@ -33,12 +33,14 @@ def test_one_copy_goes_to_every_rank_that_holds_an_expert() -> None:
     """Of 8 ranks with one expert each both copies; of 4 with two, fewer.
 
     A second expert shares its rank once in 7: 3 (1 - 6 / 8 * 5 / 7) = 1.393 of 1.5.
+    Four ranks lose (1 + 0.435 / 3) / (1 + 0.435 / 7) of the rate of eight.
     """
     latency = {}
-    for ep, share in ((8, 1.0), (4, 1.392857 / 1.5)):
+    slower = (1 + 0.435 / 3) / (1 + 0.435 / 7)
+    for ep, share, lost in ((8, 1.0, 1.0), (4, 1.392857 / 1.5, slower)):
         whole = expert_exchange(*routed(ep=ep))
         once = expert_exchange(*routed(ep=ep, expert_dispatch="deduplicated"))
-        none = 2 * 4096 * 4096 * 2 / 320e9 * 2 * (ep - 1) / ep
+        none = lost * 2 * 4096 * 4096 * 2 / 320e9 * 2 * (ep - 1) / ep
         latency[ep] = whole - none
         assert once == pytest.approx(none * share + latency[ep], rel=1e-5)
         assert 0 < latency[ep] < 1e-4

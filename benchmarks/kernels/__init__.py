@@ -1,0 +1,1 @@
+"""Priced kernels against NVIDIA's kernel tables, and the fit of their shapes."""
