@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from benchmarks.accuracy.ledger import SCATTERED
 from planner.evidence.accuracy.outcome import Outcome
 from planner.evidence.accuracy.price import price_case, price_row
 from planner.evidence.fitting.fit_columns import Floats, Observed, Tags
@@ -15,10 +16,6 @@ from planner.evidence.rows.rows import Row
 from planner.frameworks.fitted import DOCUMENTED, Fit
 from planner.specs.answer.uncertainty import WAITING
 from planner.specs.frameworks.deviation import CONSTANTS, FACTORS, Deviation
-
-SCATTERED = frozenset({"volta"})
-"""Architectures whose rows come from a shared cluster, neither fitted to nor counted.
-There one run varies 1.8 times from day to day."""
 
 
 @dataclass(frozen=True)
