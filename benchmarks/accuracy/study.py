@@ -10,7 +10,7 @@ from joblib import Parallel, delayed
 
 from benchmarks.accuracy.crossval import Residuals, residuals
 from benchmarks.accuracy.intervals import shipped
-from benchmarks.accuracy.price_for_fit import Observation, memories, observe, steps
+from benchmarks.accuracy.price_for_fit import Observation, observe, steps
 from planner.evidence.accuracy.outcome import Outcome
 from planner.evidence.fitting.fit_columns import Observed
 from planner.evidence.fitting.hierarchy import JointFit, fit_all
@@ -37,7 +37,6 @@ class Study:
         residuals: Errors of `observed`: in-sample, group out, source out. [-]
         linearisation: Largest and median |difference| between the linear model of the
             fit and an exact price, log step. [1]
-        memories: Rows with a measured peak memory. [-]
     """
 
     fit: Fit
@@ -45,7 +44,6 @@ class Study:
     observed: Observed
     residuals: Residuals
     linearisation: tuple[float, float]
-    memories: Observed
 
 
 def study(rows: Sequence[Row], workers: int) -> Study:
@@ -76,7 +74,6 @@ def study(rows: Sequence[Row], workers: int) -> Study:
         observed=observed,
         residuals=residuals(observed),
         linearisation=_linearisation(again, observed),
-        memories=memories(observations),
     )
 
 

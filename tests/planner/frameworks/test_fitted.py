@@ -75,8 +75,10 @@ def test_each_counter_of_memory_has_the_band_of_its_framework() -> None:
 
 @pytest.mark.usefixtures("_shipped")
 def test_borrowed_kernels_widen_the_time_alone() -> None:
-    asked = {"framework": "room", "stack": "fast", "arch": "hopper"}
-    found, plain = uncertainty(**asked, borrowed=True), uncertainty(**asked)
+    plain, found = (
+        uncertainty(framework="room", stack="fast", arch="hopper", borrowed=borrowed)
+        for borrowed in (False, True)
+    )
     assert found.time == OWN.band.wider(BORROWED)
     assert found.memory == plain.memory
     assert "borrowed" in found.why
