@@ -13,12 +13,13 @@ from pathlib import Path
 import yaml
 
 import planner.frameworks
+from benchmarks.accuracy.intervals import ship as ship_intervals
 from benchmarks.accuracy.report import report
 from benchmarks.accuracy.results import figures, table
 from benchmarks.accuracy.sanity import ship
 from benchmarks.accuracy.study import Study, study
 from planner.evidence.rows.rows import read_rows
-from planner.frameworks.fitted import FITTED, INTERVALS
+from planner.frameworks.fitted import FITTED
 
 HERE = Path(__file__).parent
 SHIPPED = Path(planner.frameworks.__file__).parent
@@ -49,10 +50,9 @@ def main() -> None:
 def _ship(done: Study) -> None:
     """Write the constants and the intervals into the package."""
     fit = done.fit.model_dump(mode="json", exclude_defaults=True)
-    bands = done.intervals.model_dump(mode="json")
-    for name, content in ((FITTED, fit), (INTERVALS, bands)):
-        text = yaml.safe_dump(content, sort_keys=False, default_flow_style=None)
-        (SHIPPED / name).write_text(HEAD + text)
+    text = yaml.safe_dump(fit, sort_keys=False, default_flow_style=None)
+    (SHIPPED / FITTED).write_text(HEAD + text)
+    ship_intervals()
 
 
 if __name__ == "__main__":

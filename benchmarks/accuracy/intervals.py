@@ -1,208 +1,279 @@
-"""Intervals from the errors of rows left out, by group of runs."""
+"""Intervals from errors at first contact: ``python -m benchmarks.accuracy.intervals``.
 
-from collections.abc import Callable, Sequence
+Writes the bands that ship with the package, and prints the share of rows that bands of
+other sources hold. Rows that a term was tuned on have no part in it.
+
+A group's error is the mean of |log(measured / predicted)|, sources with equal weight,
+drawn to the parent group's. A band's half width, in logarithms, is::
+
+    error(group) q90(|error of a row| / error of the row's group in other sources)
+
+Bands are centred on the prediction: once rows of a stack are known, the fit takes the
+stack's bias away.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date
+from itertools import pairwise
+from pathlib import Path
+from statistics import fmean, median
 
 import numpy as np
+import yaml
 
-from benchmarks.accuracy.crossval import folds
-from planner.evidence.fitting.fit_columns import (
-    Flags,
-    Floats,
-    Observed,
-    Tags,
-    source_weights,
-    weights,
+import planner.frameworks
+from benchmarks.accuracy.ledger import Met, met_memories, met_times
+from planner.evidence.fitting.fit_columns import Floats
+from planner.frameworks.fitted import (
+    INTERVALS,
+    UNSEEN,
+    AllIntervals,
+    Group,
+    Intervals,
 )
-from planner.evidence.fitting.hierarchy import fit_all
-from planner.frameworks.fitted import HOST_BOUND, Group, Intervals, group_keys
+from planner.specs.answer.uncertainty import Band
 
 COVERAGE = 0.9
-"""Share of measurements that an interval is to hold. [1]"""
-WIDEST = 0.94
-"""Largest share that quantiles are taken at, however few the sources. [1]"""
-PARENT_SOURCES = 4.0
-"""Sources that a group's parent counts as in the group's own quantiles. [1]"""
-FEWEST_ROWS = 8
-"""Rows below which a group has no band of its own. [1]"""
+"""Share of the next source's rows that an interval is to hold. [1]"""
+PARENT_SOURCES = 2.0
+"""Sources that a group's parent counts as in the group's error. [1]"""
+EVERYTHING = ""
+"""Name of the group that holds all. [text]"""
+SHIPPED = Path(planner.frameworks.__file__).parent
+HEAD = "# Written by python -m benchmarks.accuracy.intervals; not by hand.\n"
 
 
 @dataclass(frozen=True)
-class _Bounds:
-    """Quantiles of log(measured / predicted). [1]."""
+class _Errors:
+    """Mean errors of groups. [1]."""
 
-    low: float
-    high: float
-    rows: int
-    sources: int
+    groups: dict[str, float]
+    architectures: frozenset[str]
 
-    def towards(self, parent: "_Bounds") -> "_Bounds":
-        """Mean of these quantiles and the parent's, weighted by sources."""
-        share = self.sources / (self.sources + PARENT_SOURCES)
-        low = share * self.low + (1 - share) * parent.low
-        high = share * self.high + (1 - share) * parent.high
-        return _Bounds(low, high, self.rows, self.sources)
-
-    @property
-    def group(self) -> Group:
-        """The band, with 1 inside it."""
-        low, high = np.exp(min(self.low, 0.0)), np.exp(max(self.high, 0.0))
-        return Group(
-            low=round(float(low), 3),
-            high=round(float(high), 3),
-            rows=self.rows,
-            sources=self.sources,
-        )
-
-
-def intervals_of(tags: Sequence[Tags], left: Floats) -> Intervals:
-    """Bands that hold 90 % of the errors of rows left out.
-
-    A group's quantiles are averaged with those of all runs that do not wait for their
-    host. The fewer sources the group has, the more those runs weigh. The group of runs
-    that wait for their host stands alone.
-
-    Args:
-        tags: Tags of each row, shape (rows,). [-]
-        left: log(measured / predicted) of each, left out, shape (rows,). [1]
-
-    Returns:
-        Bands by stack, by architecture and of steps that wait for the host. [1]
-    """
-    weight = weights(tags)
-    busy = np.array([not tag.waits for tag in tags])
-    whole = _bounds(tags, left, weight, busy if busy.any() else ~busy)
-    groups: dict[str, Group] = {}
-    keys = [_keys(tag) for tag in tags]
-    for key in sorted({key for row in keys for key in row}):
-        chosen = np.array([key in row for row in keys])
-        if chosen.sum() >= FEWEST_ROWS:
-            own = _bounds(tags, left, weight, chosen)
-            alone = key == HOST_BOUND
-            groups[key] = (own if alone else own.towards(whole)).group
-    return Intervals(groups=groups, everything=whole.group)
-
-
-def pooled(tags: Sequence[Tags], left: Floats) -> Intervals:
-    """One band for all rows: the remaining errors do not tell stacks apart.
-
-    Memory is counted, not timed: a campaign's rows share no day or machine, so only
-    sources are weighed down. The next row is equally likely to have any rank among n
-    known rows. So the band holds ``COVERAGE (n + 1) / n`` of the known rows. Weighted
-    rows count as ``n = (sum w)^2 / sum w^2``.
-
-    Args:
-        tags: Tags of each row, shape (rows,). [-]
-        left: log(measured / predicted) of each, left out, shape (rows,). [1]
-
-    Returns:
-        The band, without groups. [1]
-
-    References:
-        Vovk et al. 2005, split conformal prediction; Kish 1965, effective sample size.
-    """
-    weight = source_weights(tags)
-    rows = weight.sum() ** 2 / (weight**2).sum()
-    outside = (1 - min(COVERAGE * (rows + 1) / rows, WIDEST)) / 2
-    low, high = quantiles(left, weight, (outside, 1 - outside))
-    sources = len({tag.source for tag in tags})
-    return Intervals(everything=_Bounds(low, high, len(tags), sources).group)
-
-
-def _keys(tag: Tags) -> tuple[str, ...]:
-    return group_keys(arch=tag.arch, stack=tag.stack, moe=tag.moe, waits=tag.waits)
-
-
-def _bounds(
-    tags: Sequence[Tags], left: Floats, weight: Floats, chosen: Flags
-) -> _Bounds:
-    """Quantiles of some rows, with the conformal correction for the next source.
-
-    A new source is equally likely to have any rank among m known sources. So the
-    share COVERAGE of it lies within the share ``COVERAGE (m + 1) / m`` of the known.
-    """
-    sources = len({t.source for t, one in zip(tags, chosen, strict=True) if one})
-    share = min(COVERAGE * (sources + 1) / max(sources, 1), WIDEST)
-    outside = (1 - share) / 2
-    low, high = quantiles(left[chosen], weight[chosen], (outside, 1 - outside))
-    return _Bounds(low, high, int(chosen.sum()), sources)
-
-
-def quantiles(
-    values: Floats, weight: Floats, at: tuple[float, float]
-) -> tuple[float, float]:
-    """Quantiles of weighted values, interpolated between their middles.
-
-    Args:
-        values: Shape (n,). [1]
-        weight: Shape (n,). [1]
-        at: Shares of the weight below. [1]
-
-    Returns:
-        One value for each share. [1]
-    """
-    order = np.argsort(values)
-    cumulated = np.cumsum(weight[order])
-    middle = (cumulated - weight[order] / 2) / cumulated[-1]
-    low, high = np.interp(at, middle, values[order])
-    return float(low), float(high)
+    def of(self, row: Met) -> float:
+        """Error of the nearest group, larger where the row's own has none."""
+        near = next((key for key in row.keys if key in self.groups), EVERYTHING)
+        seen = near == row.keys[0] and row.arch in self.architectures
+        return self.groups[near] * (1.0 if seen else UNSEEN)
 
 
 @dataclass(frozen=True)
 class Held:
-    """Rows inside intervals that never saw them, and the bounds.
+    """A row and the band that other sources give the row.
 
     Attributes:
-        inside: 1 for a row inside its interval, else 0, shape (rows,). [-]
-        low: Log of the lower bound over the prediction, shape (rows,). [1]
-        high: Log of the upper bound over the prediction, shape (rows,). [1]
+        row: The row. [-]
+        band: Bounds over the predicted value. [1]
     """
 
-    inside: Floats
-    low: Floats
-    high: Floats
+    row: Met
+    band: Band
+
+    @property
+    def inside(self) -> bool:
+        """True where the measurement lies in the band."""
+        ratio = float(np.exp(self.row.error))
+        return self.band.low <= ratio <= self.band.high
+
+    @property
+    def half_width(self) -> float:
+        """Half the distance of the bounds. [1]."""
+        return (self.band.high - self.band.low) / 2
 
 
-def nested(
-    observed: Observed,
-    bands_of: Callable[[Sequence[Tags], Floats], Intervals] = intervals_of,
-) -> Held:
-    """Intervals for every source from fits and errors that never saw it.
-
-    For a source S the constants are fitted without S. The interval of S comes from
-    the errors of every other source S', under a fit without S and S'.
+def shipped(*, without: str = "") -> AllIntervals:
+    """The bands of the whole ledger, or of other sources than one.
 
     Args:
-        observed: All rows. [-]
-        bands_of: Makes bands of errors. [-]
+        without: Source to leave out; none without one. [text]
 
     Returns:
-        For each row, 1 where the interval held it, and the bounds, shape (rows,). [-]
+        Bands of step time and of memory. [1]
     """
-    inside, low, high = (np.zeros(len(observed)) for _ in range(3))
-    for out, others in folds(observed, "source"):
-        rest, held = observed.take(others), observed.take(out)
-        errors = np.empty(len(rest))
-        for inner, innermost in folds(rest, "source"):
-            fit = fit_all(rest.take(innermost))
-            errors[inner] = fit.left(rest.take(inner))
-        known = bands_of(rest.tags, errors)
-        bands = [nearest_band(known, tag) for tag in held.tags]
-        low[out] = np.log([band.low for band in bands])
-        high[out] = np.log([band.high for band in bands])
-        left = fit_all(rest).left(held)
-        inside[out] = (low[out] <= left) & (left <= high[out])
-    return Held(inside, low, high)
+    times, memories = (
+        [row for row in some if row.source != without]
+        for some in (met_times(), met_memories())
+    )
+    return AllIntervals(
+        date=date.today().isoformat(),  # noqa: DTZ011  # a day, for people
+        source="errors at first contact, python -m benchmarks.accuracy.intervals",
+        time=bands(times),
+        memory=bands(memories),
+    )
 
 
-def nearest_band(known: Intervals, tag: Tags) -> Group:
-    """The band of the nearest group that a row belongs to.
+def bands(rows: Sequence[Met]) -> Intervals:
+    """Bands that are to hold 90 % of the rows of the next source.
 
     Args:
-        known: Bands by group. [1]
-        tag: Tags of the row. [-]
+        rows: Errors at first contact, of two sources at least. [-]
 
     Returns:
-        Band of the group. [1]
+        Bands by group. [1]
     """
-    return known.nearest(_keys(tag))[1]
+    errors, end = _errors(rows), _end(rows)
+    counts = _counts(rows)
+    groups = {
+        key: _group(end * error, counts[key])
+        for key, error in sorted(errors.groups.items())
+    }
+    return Intervals(
+        everything=groups.pop(EVERYTHING),
+        groups=groups,
+        within=round(_within(rows), 3),
+        architectures=tuple(sorted(errors.architectures)),
+    )
+
+
+def left_out(rows: Sequence[Met]) -> list[Held]:
+    """Each row with the band that the other sources give it.
+
+    Args:
+        rows: Errors at first contact. [-]
+
+    Returns:
+        Rows by source. [-]
+    """
+    found = []
+    for source in sorted({row.source for row in rows}):
+        known = bands([row for row in rows if row.source != source])
+        own = (row for row in rows if row.source == source)
+        found += [Held(row, known.band(row.keys, row.arch)) for row in own]
+    return found
+
+
+def by_source(held: Iterable[Held]) -> dict[str, list[Held]]:
+    """Sort rows by source.
+
+    Args:
+        held: Rows with their bands. [-]
+
+    Returns:
+        Source to rows. [-]
+    """
+    found: dict[str, list[Held]] = defaultdict(list)
+    for one in held:
+        found[one.row.source].append(one)
+    return found
+
+
+def coverage(held: Sequence[Held]) -> tuple[float, float]:
+    """Shares of rows inside their bands.
+
+    Args:
+        held: Rows with their bands. [-]
+
+    Returns:
+        Over rows, and as the average over sources. [1]
+    """
+    sources = by_source(held).values()
+    return (
+        fmean(one.inside for one in held),
+        fmean(fmean(one.inside for one in its) for its in sources),
+    )
+
+
+def _lineage(row: Met) -> tuple[str, ...]:
+    """Groups of a row, the widest first."""
+    return (EVERYTHING, *reversed(row.keys))
+
+
+def _errors(rows: Iterable[Met]) -> _Errors:
+    """Error of each group, drawn to the parent's as if by PARENT_SOURCES more."""
+    sizes: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    parents: dict[str, str] = {}
+    archs = set()
+    for row in rows:
+        archs.add(row.arch)
+        parents |= {key: parent for parent, key in pairwise(_lineage(row))}
+        for key in _lineage(row):
+            sizes[key][row.source].append(abs(row.error))
+    found: dict[str, float] = {}
+
+    def error(key: str) -> float:
+        if key not in found:
+            own = fmean(map(fmean, sizes[key].values()))
+            weight = len(sizes[key])
+            drawn = PARENT_SOURCES if key in parents else 0.0
+            parent = error(parents[key]) if key in parents else 0.0
+            found[key] = (weight * own + drawn * parent) / (weight + drawn)
+        return found[key]
+
+    return _Errors({key: error(key) for key in sizes}, frozenset(archs))
+
+
+def _end(rows: Sequence[Met]) -> float:
+    """Quantile of rows' errors over those that other sources give their groups. [1]."""
+    places, weight = [], []
+    shares = Counter(row.source for row in rows)
+    for source in shares:
+        known = _errors(row for row in rows if row.source != source)
+        own = [row for row in rows if row.source == source]
+        places += [abs(row.error) / known.of(row) for row in own]
+        weight += [1 / shares[source]] * len(own)
+    return quantile(np.array(places), np.array(weight), COVERAGE)
+
+
+def quantile(values: Floats, weight: Floats, at: float) -> float:
+    """Quantile of weighted values, interpolated between their middles.
+
+    Args:
+        values: Shape (n,). [1]
+        weight: Shape (n,). [1]
+        at: Share of the weight below. [1]
+
+    Returns:
+        The value. [1]
+    """
+    order = np.argsort(values)
+    cumulated = np.cumsum(weight[order])
+    middle = (cumulated - weight[order] / 2) / cumulated[-1]
+    return float(np.interp(at, middle, values[order]))
+
+
+def _counts(rows: Iterable[Met]) -> dict[str, tuple[int, int]]:
+    """Rows and sources of each group. [1]."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for row in rows:
+        for key in _lineage(row):
+            found[key].append(row.source)
+    return {key: (len(its), len(set(its))) for key, its in found.items()}
+
+
+def _group(half: float, counts: tuple[int, int]) -> Group:
+    low, high = float(np.exp(-half)), float(np.exp(half))
+    rows, sources = counts
+    return Group(low=round(low, 3), high=round(high, 3), rows=rows, sources=sources)
+
+
+def _within(rows: Iterable[Met]) -> float:
+    """Mean distance of rows from their source's median, over their mean error. [1]."""
+    sources: dict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        sources[row.source].append(row.error)
+    several = [its for its in sources.values() if len(its) > 1]
+    left = sum(fmean(abs(x - median(its)) for x in its) for its in several)
+    whole = sum(fmean(map(abs, its)) for its in several)
+    return min(left / whole, 1.0) if whole else 1.0
+
+
+def ship() -> None:
+    """Write the bands into the package."""
+    text = yaml.safe_dump(
+        shipped().model_dump(mode="json"), sort_keys=False, default_flow_style=None
+    )
+    (SHIPPED / INTERVALS).write_text(HEAD + text)
+
+
+def main() -> None:
+    """Write the bands, and say how many rows such bands hold."""
+    ship()
+    for name, rows in (("step time", met_times()), ("memory", met_memories())):
+        over_rows, over_sources = coverage(left_out(rows))
+        print(f"{name}: {over_rows:.1%} of rows, {over_sources:.1%} over sources")
+
+
+if __name__ == "__main__":
+    main()

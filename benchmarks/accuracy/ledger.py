@@ -4,13 +4,20 @@ Each file of `first_contact/` is named after the version that made it and only g
 """
 
 import csv
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from math import log
 from pathlib import Path
 from statistics import fmean, median
 
+from hardware.catalog import gpu
+from planner.frameworks.fitted import memory_keys, time_keys
+
 FOLDER = Path(__file__).parent / "first_contact"
+SCATTERED = frozenset({"volta"})
+"""Architectures whose rows come from a shared cluster, neither fitted to nor counted.
+There one run varies 1.8 times from day to day."""
 Row = dict[str, str]
 
 
@@ -26,6 +33,54 @@ class Contact:
     """Share of values inside the interval, averaged over sources. [1]"""
 
 
+@dataclass(frozen=True)
+class Met:
+    """One quantity of one row at first contact.
+
+    Attributes:
+        id: Unique name of the row. [text]
+        source: Stem of the file that it is from. [text]
+        stack: Named software stack. [text]
+        arch: Architecture of the GPU. [text]
+        keys: Groups whose band it takes, nearest first. [text]
+        error: log(measured / predicted). [1]
+    """
+
+    id: str
+    source: str
+    stack: str
+    arch: str
+    keys: tuple[str, ...]
+    error: float
+
+
+def versions() -> list[str]:
+    """Names of the files of the ledger, the oldest first.
+
+    Returns:
+        Version and commit of each. [text]
+    """
+    dated = ((_read(path)[0]["date"], path.stem) for path in FOLDER.glob("*.csv"))
+    return [name for _, name in sorted(dated)]
+
+
+def _read(path: Path) -> list[Row]:
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def every_row(version: str) -> list[Row]:
+    """Read the rows of a version.
+
+    Args:
+        version: Name of a file of the ledger. [text]
+
+    Returns:
+        All rows, in order. [-]
+    """
+    return _read(FOLDER / f"{version}.csv")
+
+
 def rows(version: str) -> list[Row]:
     """Read the rows of a version that ran.
 
@@ -35,8 +90,69 @@ def rows(version: str) -> list[Row]:
     Returns:
         Rows without those that ran out of memory. [-]
     """
-    with (FOLDER / f"{version}.csv").open(encoding="utf-8") as file:
-        return [row for row in csv.DictReader(file) if row["oom"] == "False"]
+    return [row for row in every_row(version) if row["oom"] == "False"]
+
+
+def verdicts(version: str) -> dict[bool, Counter[str]]:
+    """Verdicts of a version, of rows that ran out of memory and of rows that ran.
+
+    Args:
+        version: Name of a file of the ledger. [text]
+
+    Returns:
+        Rows by verdict, under true for rows that ran out. [1]
+    """
+    found: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
+    for row in every_row(version):
+        found[row["oom"] == "True"][row["verdict"]] += 1
+    return found
+
+
+def met_times() -> list[Met]:
+    """Errors of step times, of rows that count and of no shared cluster.
+
+    Returns:
+        Every version's, the oldest first. [-]
+    """
+    return [
+        _met(row, time_keys(row["framework"], row["stack"]), "_s", "step")
+        for row in _evidence()
+        if row["measured_step_s"] and row["predicted_step_s"]
+    ]
+
+
+def met_memories() -> list[Met]:
+    """Errors of memory peaks, of rows that count and of no shared cluster.
+
+    Returns:
+        Every version's, the oldest first. [-]
+    """
+    return [
+        _met(row, memory_keys(row["framework"], row["counter"]), "", "gib")
+        for row in _evidence()
+        if row["measured_gib"] and row["predicted_gib"]
+    ]
+
+
+def _evidence() -> Iterator[Row]:
+    for version in versions():
+        for row in rows(version):
+            if row["counted"] == "True" and gpu(row["gpu"]).arch not in SCATTERED:
+                yield row
+
+
+def _met(row: Row, keys: tuple[str, ...], unit: str, name: str) -> Met:
+    measured, predicted = (
+        float(row[f"{side}_{name}{unit}"]) for side in ("measured", "predicted")
+    )
+    return Met(
+        id=row["id"],
+        source=row["source"],
+        stack=row["stack"],
+        arch=gpu(row["gpu"]).arch,
+        keys=keys,
+        error=log(measured / predicted),
+    )
 
 
 def step_times(version: str) -> Contact:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from benchmarks.accuracy.ledger import SCATTERED
 from planner.evidence.accuracy.outcome import Outcome
 from planner.evidence.accuracy.price import price_case, price_row
 from planner.evidence.fitting.fit_columns import Floats, Observed, Tags
@@ -13,12 +14,7 @@ from planner.evidence.mapping.case import Case
 from planner.evidence.mapping.cases import case_of
 from planner.evidence.rows.rows import Row
 from planner.frameworks.fitted import DOCUMENTED, Fit
-from planner.specs.answer.uncertainty import WAITING
 from planner.specs.frameworks.deviation import CONSTANTS, FACTORS, Deviation
-
-SCATTERED = frozenset({"volta"})
-"""Architectures whose rows come from a shared cluster, neither fitted to nor counted.
-There one run varies 1.8 times from day to day."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +56,6 @@ def observe(row: Row, fit: Fit = DOCUMENTED, *, slopes: bool = True) -> Observat
     outcome = price_case(case)
     if outcome.status != "ok":
         return Observation(outcome)
-    tags = replace(tags, waits=outcome.waiting >= WAITING)
     if not slopes or not outcome.measured_step_s:
         return Observation(outcome, tags)
     return Observation(outcome, tags, gradient(run_of(case, case.workload)))
@@ -124,22 +119,3 @@ def counts(one: Observation) -> bool:
     return (
         one.outcome.counted and one.tags is not None and one.tags.arch not in SCATTERED
     )
-
-
-def memories(observations: Iterable[Observation]) -> Observed:
-    """Peak memories, each by its row's own counter; no constant moves them.
-
-    Args:
-        observations: Rows. [-]
-
-    Returns:
-        Rows with a measured memory, their slopes zero. [-]
-    """
-    used = [
-        one
-        for one in observations
-        if counts(one) and not one.outcome.oom and one.outcome.memory_error is not None
-    ]
-    ratio = [-np.log1p(one.outcome.memory_error or 0.0) for one in used]
-    tags = tuple(one.tags for one in used if one.tags)
-    return Observed(tags, np.array(ratio), np.zeros((len(used), len(CONSTANTS))))

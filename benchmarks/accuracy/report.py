@@ -2,12 +2,20 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 import yaml
 
+from benchmarks.accuracy.contact_report import (
+    contact_verdicts,
+    contacts,
+    group_bands,
+    held_rows,
+)
+from benchmarks.accuracy.contact_report import share as _percent
+from benchmarks.accuracy.contact_report import table as _lines
 from benchmarks.accuracy.order import by_difference
 from benchmarks.accuracy.results import (
     WAYS,
@@ -15,7 +23,6 @@ from benchmarks.accuracy.results import (
     large,
     several_campaigns,
     summaries,
-    widths,
 )
 from benchmarks.accuracy.sanity import compare
 from benchmarks.accuracy.study import Study, outcomes_of
@@ -50,9 +57,12 @@ def report(done: Study) -> str:
             version=__version__,
             machine=machine(),
             rows=sum(row.status != "invalid" for row in out),
+            contacts=contacts(),
+            contact_verdicts=contact_verdicts(),
             errors=_errors(done, all_ways),
             memory=_memory(done, all_ways["in_sample"]),
-            intervals=_intervals(done),
+            intervals=_intervals(all_ways["without_source"]),
+            bands=group_bands(),
             ranking=_ranking(all_ways),
             differences=_differences(done),
             comparison=_comparison(done),
@@ -69,16 +79,8 @@ def report(done: Study) -> str:
     )
 
 
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:.1f} %"
-
-
 def _signed(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:+.1f} %"
-
-
-def _lines(rows: Iterable[Sequence[object]]) -> str:
-    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in rows)
 
 
 def _cells(errors: Errors) -> tuple[object, ...]:
@@ -124,14 +126,24 @@ def _memory(done: Study, summary: Summary) -> str:
     return _lines(rows) + "\n" + said
 
 
-def _intervals(done: Study) -> str:
-    half = widths(done)
-    rows = [
-        ("step time", len(done.observed), _percent(done.held.inside.mean())),
-        ("memory", len(done.memories), _percent(done.memory_held.inside.mean())),
-    ]
-    said = ", ".join(f"{name} {_percent(value)}" for name, value in half.items())
-    return _lines(rows) + f"\n\nMedian half width by stack: {said}."
+def _intervals(summary: Summary) -> str:
+    """Rows inside their intervals: the ledger's, then those of the fit."""
+    over_sources = summary.macro
+    rows = (
+        (
+            f"{name}, tuned",
+            its.n,
+            mean.n,
+            _percent(its.coverage),
+            _percent(mean.coverage),
+            "-",
+        )
+        for name, its, mean in (
+            ("step time", summary.step_time, over_sources.step_time),
+            ("memory", summary.memory, over_sources.memory),
+        )
+    )
+    return held_rows() + "\n" + _lines(rows)
 
 
 def _ranking(all_ways: dict[str, Summary]) -> str:
@@ -193,12 +205,12 @@ def _source(row: Outcome) -> str:
 
 
 def _stacks(done: Study) -> str:
-    """Fitted constants of every GPU architecture and stack."""
-    pairs = Counter((t.arch, t.stack) for t in done.observed.tags)
+    """Fitted constants of every GPU and stack, all levels together."""
+    gpus = {one.outcome.id: one.outcome.gpu for one in done.observations}
+    pairs = Counter((t.stack, gpus[t.id], t.arch) for t in done.observed.tags)
     return _lines(
-        (stack, arch, rows, len(whole.moved()), _moved(done.fit.stacks.get(stack)))
-        for (arch, stack), rows in sorted(pairs.items(), key=lambda one: one[0][::-1])
-        if (whole := done.fit.deviation(arch, stack))
+        (stack, gpu, rows, _moved(done.fit.deviation(arch, stack)))
+        for (stack, gpu, arch), rows in sorted(pairs.items())
     )
 
 

@@ -3,8 +3,7 @@
 import csv
 import io
 
-import numpy as np
-
+from benchmarks.accuracy.contact_report import contact_coverage, stack_widths
 from benchmarks.accuracy.study import Study, outcomes_of
 from planner.evidence.accuracy.errors import accuracy, macro_accuracy
 from planner.evidence.accuracy.outcome import Outcome
@@ -91,32 +90,6 @@ def counts(row: Outcome) -> bool:
     return row.counted and row.status == "ok" and not is_v100(row)
 
 
-def widths(done: Study) -> dict[str, float]:
-    """Median half widths of the nested intervals. [1].
-
-    Args:
-        done: The study. [-]
-
-    Returns:
-        Half width for stacks with several split groups, for stacks of one source, and
-        for all. [1]
-    """
-    half = (np.exp(done.held.high) - np.exp(done.held.low)) / 2
-    tags = done.observed.tags
-    sources: dict[str, set[str]] = {}
-    groups: dict[str, set[str]] = {}
-    for tag in tags:
-        sources.setdefault(tag.stack, set()).add(tag.source)
-        groups.setdefault(tag.stack, set()).add(tag.group)
-    several = np.array([len(groups[t.stack]) > 1 for t in tags])
-    new = np.array([len(sources[t.stack]) == 1 for t in tags])
-    return {
-        "several campaigns": float(np.median(half[several])),
-        "new": float(np.median(half[new])),
-        "all": float(np.median(half)),
-    }
-
-
 def figures(done: Study) -> dict[str, object]:
     """Everything that the report quotes, for programs.
 
@@ -134,17 +107,12 @@ def figures(done: Study) -> dict[str, object]:
             "rows": accuracy(several_campaigns(done)).model_dump(),
         },
         "large": accuracy(large(done)).model_dump(),
-        "coverage": {
-            "time": _mean(done.held.inside),
-            "memory": _mean(done.memory_held.inside),
+        "first_contact": {
+            "coverage": contact_coverage(),
+            "half_width": stack_widths(),
         },
-        "half_width": widths(done),
         "linearisation": done.linearisation,
     }
-
-
-def _mean(values: np.ndarray) -> float | None:
-    return float(values.mean()) if len(values) else None
 
 
 def table(done: Study) -> str:

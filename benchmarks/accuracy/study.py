@@ -3,25 +3,27 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import cache
 
 import numpy as np
 from joblib import Parallel, delayed
 
 from benchmarks.accuracy.crossval import Residuals, residuals
-from benchmarks.accuracy.intervals import (
-    Held,
-    intervals_of,
-    nearest_band,
-    nested,
-    pooled,
-)
-from benchmarks.accuracy.price_for_fit import Observation, memories, observe, steps
+from benchmarks.accuracy.intervals import shipped
+from benchmarks.accuracy.price_for_fit import Observation, observe, steps
 from planner.evidence.accuracy.outcome import Outcome
 from planner.evidence.fitting.fit_columns import Observed
 from planner.evidence.fitting.hierarchy import JointFit, fit_all
 from planner.evidence.rows.rows import Row
-from planner.frameworks.fitted import DOCUMENTED, AllIntervals, Fit, Intervals
-from planner.specs.answer.uncertainty import Band
+from planner.frameworks.fitted import (
+    DOCUMENTED,
+    AllIntervals,
+    Fit,
+    memory_keys,
+    time_keys,
+)
+from planner.specs.answer.estimate import Interval
+from planner.specs.answer.uncertainty import DEVICE, Band
 
 
 @dataclass(frozen=True)
@@ -30,28 +32,18 @@ class Study:
 
     Attributes:
         fit: Constants to ship. [-]
-        intervals: Bands to ship. [-]
         observations: Every row priced with the fit. [-]
         observed: Rows with a step time that counts. [-]
         residuals: Errors of `observed`: in-sample, group out, source out. [-]
-        held: Intervals of `observed`, nested. [-]
         linearisation: Largest and median |difference| between the linear model of the
             fit and an exact price, log step. [1]
-        memories: Rows with a measured peak memory. [-]
-        memory_held: Intervals of `memories`, nested. [-]
-        device: By id of a row, the band that other sources give its memory. [1]
     """
 
     fit: Fit
-    intervals: AllIntervals
     observations: tuple[Observation, ...]
     observed: Observed
     residuals: Residuals
-    held: Held
     linearisation: tuple[float, float]
-    memories: Observed
-    memory_held: Held
-    device: dict[str, Band]
 
 
 def study(rows: Sequence[Row], workers: int) -> Study:
@@ -76,19 +68,12 @@ def study(rows: Sequence[Row], workers: int) -> Study:
         for one in _observe(rows, final, workers, slopes=False)
     )
     observed = steps(observations, final)
-    left = residuals(observed)
-    memory = memories(observations)
     return Study(
         fit=final,
-        intervals=_intervals(observed, left, memory),
         observations=observations,
         observed=observed,
-        residuals=left,
-        held=nested(observed),
+        residuals=residuals(observed),
         linearisation=_linearisation(again, observed),
-        memories=memory,
-        memory_held=nested(memory, pooled),
-        device=_device_bands(observations, memory),
     )
 
 
@@ -112,33 +97,6 @@ def _shipped(fit: JointFit) -> Fit:
     )
 
 
-def _intervals(observed: Observed, left: Residuals, memory: Observed) -> AllIntervals:
-    return AllIntervals(
-        date=date.today().isoformat(),  # noqa: DTZ011
-        source="errors of rows whose source the fit had left out, "
-        "python -m benchmarks.accuracy",
-        time=intervals_of(observed.tags, left.without_source),
-        memory=pooled(memory.tags, memory.log_ratio),
-    )
-
-
-def _device_bands(
-    observations: Iterable[Observation], memory: Observed
-) -> dict[str, Band]:
-    """For every row the band that other sources give its device memory."""
-    bands: dict[str, Band] = {}
-    known: dict[str, Intervals] = {}
-    for one in observations:
-        if one.tags is None:
-            continue
-        source = one.tags.source
-        if source not in known:
-            others = memory.take(~memory.where("source", source))
-            known[source] = pooled(others.tags, others.log_ratio)
-        bands[one.tags.id] = nearest_band(known[source], one.tags).band
-    return bands
-
-
 def _linearisation(again: Observed, exact: Observed) -> tuple[float, float]:
     """Largest and median gap between linear and exact prices of the final fit."""
     known = {tag.id: at for at, tag in enumerate(again.tags)}
@@ -157,55 +115,52 @@ def outcomes_of(study: Study, which: str) -> tuple[Outcome, ...]:
         which: in_sample, without_group or without_source. [text]
 
     Returns:
-        Rows in order, with nested intervals of time and of memory. [-]
+        Rows in order, with the intervals that other sources' first contact gives. [-]
     """
     left = getattr(study.residuals, which)
-    time = {
-        tag.id: (left[at], study.held.low[at], study.held.high[at])
-        for at, tag in enumerate(study.observed.tags)
-    }
-    held = study.memory_held
-    memory = {
-        tag.id: (held.low[at], held.high[at])
-        for at, tag in enumerate(study.memories.tags)
-    }
+    times = {tag.id: left[at] for at, tag in enumerate(study.observed.tags)}
     return tuple(
-        _with_verdict(_with_memory(_with_step(one.outcome, time), memory), study.device)
+        _banded(_with_step(one.outcome, times.get(one.outcome.id)), one.tags.arch)
+        if one.tags
+        else one.outcome
         for one in study.observations
     )
 
 
-def _with_step(row: Outcome, time: dict[str, tuple[float, float, float]]) -> Outcome:
-    if row.id not in time or row.measured_step_s is None:
+def _with_step(row: Outcome, left: float | None) -> Outcome:
+    if left is None or row.measured_step_s is None:
         return row
-    left, low, high = time[row.id]
     step = float(row.measured_step_s / np.exp(left))
+    return row.model_copy(update={"predicted_step_s": step})
+
+
+@cache
+def _bands(without: str) -> AllIntervals:
+    return shipped(without=without)
+
+
+def _banded(row: Outcome, arch: str) -> Outcome:
+    """A row with the intervals, and the verdict, that other sources give it."""
+    known, room = _bands(row.source), row.framework
+    time = known.time.band(time_keys(room, row.stack), arch)
+    memory, device = (
+        known.memory.band(memory_keys(room, counter), arch)
+        for counter in (row.memory_counter or DEVICE, DEVICE)
+    )
+    step, peak = row.predicted_step_s, row.predicted_memory_gib
     return row.model_copy(
         update={
-            "predicted_step_s": step,
-            "step_low_s": step * float(np.exp(low)),
-            "step_high_s": step * float(np.exp(high)),
+            "step_low_s": step and step * time.low,
+            "step_high_s": step and step * time.high,
+            "memory_low_gib": peak and peak * memory.low,
+            "memory_high_gib": peak and peak * memory.high,
+            "verdict": _verdict(row, device),
         }
     )
 
 
-def _with_memory(row: Outcome, memory: dict[str, tuple[float, float]]) -> Outcome:
-    if row.id not in memory or row.predicted_memory_gib is None:
-        return row
-    low, high = memory[row.id]
-    return row.model_copy(
-        update={
-            "memory_low_gib": row.predicted_memory_gib * float(np.exp(low)),
-            "memory_high_gib": row.predicted_memory_gib * float(np.exp(high)),
-        }
-    )
-
-
-def _with_verdict(row: Outcome, device: dict[str, Band]) -> Outcome:
-    """The verdict under the band that other sources give."""
-    band, peak = device.get(row.id), row.predicted_device_gib
-    if band is None or peak is None or row.capacity_gib is None:
-        return row
-    verdict = "at-risk" if peak * band.high > row.capacity_gib else "fits"
-    oom = peak * band.low > row.capacity_gib
-    return row.model_copy(update={"verdict": "oom" if oom else verdict})
+def _verdict(row: Outcome, band: Band) -> str:
+    peak, capacity = row.predicted_device_gib, row.capacity_gib
+    if peak is None or capacity is None:
+        return row.verdict
+    return Interval.around(peak, band).verdict(capacity)

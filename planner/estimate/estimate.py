@@ -84,10 +84,9 @@ def estimate(workload: Workload, layout: Layout) -> Estimate:
     flops = _model_tflops(workload, tokens / layout.gpus)
     peak = _mean_peak(pricing, layout) / 1e12
     breakdown = time_breakdown(priced.table, priced.costs, priced.counts)
-    band = pricing.uncertainty.step(breakdown.other / step)
     memory = memory_estimate(priced)
     return Estimate(
-        step_time_s=Interval.around(step, band),
+        step_time_s=Interval.around(step, pricing.uncertainty.time),
         tokens_per_s_per_gpu=tokens / layout.gpus,
         tokens_per_s=tokens,
         model_tflops_per_gpu=flops,
@@ -211,17 +210,28 @@ def memory_estimate(priced: Priced) -> MemoryEstimate:
     capacity = home(worst).gpu.memory_capacity / GIB
     return MemoryEstimate(
         peak_allocated_gib=Interval.around(
-            max(stage.allocated for stage in stages), bands.memory
+            max(stage.allocated for stage in stages), bands.allocated
         ),
         peak_reserved_gib=max(
             stage.allocated + stage.fragmentation for stage in stages
         ),
         peak_device_gib=device,
         capacity_gib=capacity,
+        oom_probability=_oom_probability(home(worst), worst),
         verdict=device.verdict(capacity),
         stages=stages,
         host=host_memory(priced.table, priced.costs, priced.counts, priced.layout),
     )
+
+
+def _oom_probability(workload: Pricing, stage: StageMemory) -> float:
+    """Probability that a rank needs more than its GPU has, caches given back. [1]."""
+    capacity = workload.gpu.memory_capacity
+    if stage.counted * GIB > capacity:
+        return 1.0
+    fixed = (stage.communication + stage.context) * GIB
+    needed = stage.allocated * GIB / workload.profile.packing + fixed
+    return workload.uncertainty.memory.beyond(capacity / needed)
 
 
 def _device_interval(workload: Pricing, stage: StageMemory) -> Interval:

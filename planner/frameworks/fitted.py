@@ -1,6 +1,7 @@
 """Reads fitted constants and bands of uncertainty of every stack, by measured runs.
 
-Both files are written by ``python -m benchmarks.accuracy``.
+The constants are written by ``python -m benchmarks.accuracy``, the bands by
+``python -m benchmarks.accuracy.intervals``.
 """
 
 from functools import lru_cache
@@ -9,7 +10,15 @@ from importlib.resources import files
 from pydantic import BaseModel, ConfigDict, Field
 
 from hardware.reading.yaml_text import parse_yaml
-from planner.specs.answer.uncertainty import UNMEASURED, Band, Uncertainty
+from planner.specs.answer.uncertainty import (
+    ALLOCATED,
+    COUNTERS,
+    DEVICE,
+    RESERVED,
+    UNMEASURED,
+    Band,
+    Uncertainty,
+)
 from planner.specs.frameworks.deviation import Deviation
 
 FITTED = "fitted.yaml"
@@ -18,6 +27,8 @@ INTERVALS = "intervals.yaml"
 """File of the intervals, beside this module."""
 BORROWED = 1.2
 """Factor on the logarithm of a band where another GPU's kernels are borrowed. [1]"""
+UNSEEN = 1.2
+"""Factor on the logarithm of a band where a stack or GPU has no measured run. [1]"""
 
 
 class Fit(BaseModel):
@@ -68,12 +79,16 @@ class Group(Band):
 
 
 class Intervals(BaseModel):
-    """Bands of one quantity by group of runs, keys as :func:`group_keys` names them."""
+    """Bands of one quantity by group; `time_keys` and `memory_keys` name groups."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     groups: dict[str, Group] = {}
     everything: Group
+    within: float = Field(default=1.0, ge=0, le=1)
+    """Share of a half width that is left among the runs of one source. [1]"""
+    architectures: tuple[str, ...] = ()
+    """Architectures that have measurements. [text]"""
 
     def nearest(self, keys: tuple[str, ...]) -> tuple[str, Group]:
         """The first group that has measurements.
@@ -89,6 +104,20 @@ class Intervals(BaseModel):
                 return key, self.groups[key]
         return "every stack and GPU", self.everything
 
+    def band(self, keys: tuple[str, ...], arch: str) -> Band:
+        """The band of a job, wider where its stack or architecture has no measurement.
+
+        Args:
+            keys: Groups, nearest first. [text]
+            arch: Architecture of the GPU. [text]
+
+        Returns:
+            Bounds over the predicted value. [1]
+        """
+        where, group = self.nearest(keys)
+        seen = where == keys[0] and arch in self.architectures
+        return group.band if seen else group.band.wider(UNSEEN)
+
 
 class AllIntervals(BaseModel):
     """Bands of all quantities that can be compared with measurements."""
@@ -101,28 +130,31 @@ class AllIntervals(BaseModel):
     memory: Intervals
 
 
-HOST_BOUND = "steps that wait for the host"
-"""Group of the runs whose host decides the step, whatever stack or GPU. [text]"""
-
-
-def group_keys(
-    *, arch: str, stack: str, moe: bool, waits: bool = False
-) -> tuple[str, ...]:
-    """Groups that a job belongs to, nearest first.
+def time_keys(framework: str, stack: str) -> tuple[str, ...]:
+    """Groups of step times that a job belongs to, nearest first.
 
     Args:
-        arch: Architecture of the GPU. [text]
+        framework: Name of the framework. [text]
         stack: Name of the stack. [text]
-        moe: True where the model routes tokens to experts.
-        waits: True where the host decides the step.
 
     Returns:
-        Stack with kind, architecture with kind; for *waits* `HOST_BOUND` alone. [text]
+        Framework with stack, framework. [text]
     """
-    if waits:
-        return (HOST_BOUND,)
-    kind = "mixture of experts" if moe else "dense"
-    return (f"{stack}, {kind}", f"{arch}, {kind}")
+    return (f"{framework}, {stack}", framework)
+
+
+def memory_keys(framework: str, counter: str) -> tuple[str, ...]:
+    """Groups of peak memories that a job belongs to, nearest first.
+
+    Args:
+        framework: Name of the framework. [text]
+        counter: allocated, active, reserved, device or unknown. [text]
+
+    Returns:
+        Counter with framework, counter. [text]
+    """
+    kind = COUNTERS[counter]
+    return (f"{kind}, {framework}", kind)
 
 
 def _read(name: str) -> object:
@@ -141,7 +173,7 @@ def fitted() -> Fit:
 
 @lru_cache
 def intervals() -> AllIntervals:
-    """Read the bands that hold the measured runs left out of the fit.
+    """Read the bands that the errors at first contact give.
 
     Returns:
         Bands by group. [-]
@@ -150,37 +182,45 @@ def intervals() -> AllIntervals:
 
 
 def uncertainty(
-    *, arch: str, stack: str, moe: bool, borrowed: bool = False
+    *, framework: str, stack: str, arch: str, borrowed: bool = False
 ) -> Uncertainty:
     """Bands of measured values around a prediction, for one kind of job.
 
     Args:
-        arch: Architecture of the GPU. [text]
+        framework: Name of the framework. [text]
         stack: Name of the stack. [text]
-        moe: True where the model routes tokens to experts.
+        arch: Architecture of the GPU. [text]
         borrowed: True where the GPU's kernels were measured on another GPU only.
 
     Returns:
-        Bands of the nearest group; time bands are wider for borrowed kernels. [1]
+        Bands of the nearest groups; time bands are wider for borrowed kernels. [1]
     """
     known = intervals()
     if not known.time.everything.rows:
         return UNMEASURED
-    keys = group_keys(arch=arch, stack=stack, moe=moe)
-    where, time = known.time.nearest(keys)
-    widened = BORROWED if borrowed else 1.0
+    keys = time_keys(framework, stack)
+    allocated, reserved, device = (
+        known.memory.band(memory_keys(framework, counter), arch)
+        for counter in (ALLOCATED, RESERVED, DEVICE)
+    )
     return Uncertainty(
-        time=time.band.wider(widened),
-        waiting=known.time.nearest((HOST_BOUND,))[1].band.wider(widened),
-        memory=known.memory.nearest(keys)[1].band,
-        why=_why(where, time, near=where == keys[0], borrowed=borrowed),
+        time=known.time.band(keys, arch).wider(BORROWED if borrowed else 1.0),
+        memory=device,
+        allocated=allocated,
+        reserved=reserved,
+        within=known.time.within,
+        why=_why(known.time, keys, arch, borrowed=borrowed),
     )
 
 
-def _why(where: str, group: Group, *, near: bool, borrowed: bool) -> str:
-    unseen = "" if near else "; this stack itself has none, so the nearest is taken"
+def _why(known: Intervals, keys: tuple[str, ...], arch: str, *, borrowed: bool) -> str:
+    where, group = known.nearest(keys)
+    near, seen = where == keys[0], arch in known.architectures
+    lacks = [*(("stack",) * (not near)), *(("GPU",) * (not seen))]
+    unseen = f"; no run of this {' and '.join(lacks)}: {UNSEEN:g} times wider"
     wider = f"; {BORROWED:g} times wider: borrowed kernels" if borrowed else ""
     return (
-        f"intervals hold 90% of {group.rows} measured runs ({where}) that the fit of "
-        f"{group.sources} publications had left out{unseen}{wider}"
+        f"intervals hold 90% of the next publication's runs, by the errors of "
+        f"{group.rows} runs ({where}) of {group.sources} publications that nobody had "
+        f"looked at{unseen if lacks else ''}{wider}"
     )

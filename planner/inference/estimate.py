@@ -87,6 +87,9 @@ def serving_estimate(
         peak_reserved_gib=worst.allocated,
         peak_device_gib=device,
         capacity_gib=room,
+        oom_probability=1.0
+        if worst.counted > room
+        else band.beyond(room / worst.device),
         verdict=device.verdict(room),
         stages=(worst,),
         moments={held.moment: held.device for held in moments},

@@ -1,7 +1,7 @@
 """Corrects the documented profile of a stack by constants of measured runs."""
 
 from dataclasses import replace
-from math import exp, log
+from math import exp, log, sqrt
 
 from hardware.calibration import GpuCalibration
 from hardware.calibration import calibration as published
@@ -108,9 +108,9 @@ def with_fit(
     fit = own.fit(gpu.name, framework.name, stack) if own else None
     profile = _deviation(framework, gpu, fit).of(framework.profile)
     bands = uncertainty(
-        arch=gpu.arch,
+        framework=framework.name,
         stack=stack,
-        moe=workload.model.expert_parameters > 0,
+        arch=gpu.arch,
         borrowed="gemm" in workload.calibration.borrowed,
     )
     if fit:
@@ -147,14 +147,24 @@ def _factors(profile: Profile, fit: Factors) -> dict[str, float]:
 
 
 def _narrowed(bands: Uncertainty, fit: Factors) -> Uncertainty:
-    """The shipped band of the step time, averaged with the residual of user rows.
+    """The shipped band of the step time, narrowed by the user's own rows.
 
-    The first row sets the factor and leaves no residual, so it narrows nothing.
+    A shipped half width h holds what sources differ by, b, and what the runs of one
+    source differ by, w: ``h^2 = b^2 + w^2``. The user's rows take w towards the error
+    that they leave, and their mean tells b::
+
+        h_n^2 = w^2 + 1 / (1 / b^2 + n / w^2)
     """
     left, beyond = MEDIAN_TO_90 * fit.residual, fit.rows - 1
     share = beyond / (beyond + SHIPPED_WEIGHT)
-    low = share * left - (1 - share) * log(bands.time.low)
-    high = share * left + (1 - share) * log(bands.time.high)
+
+    def narrowed(half: float) -> float:
+        own = share * left**2 + (1 - share) * (bands.within * half) ** 2
+        between = (1 - bands.within**2) * half**2
+        together = fit.rows * between + own
+        return sqrt(own + (between * own / together if together else 0.0))
+
+    low, high = narrowed(-log(bands.time.low)), narrowed(log(bands.time.high))
     return bands.model_copy(
         update={
             "time": Band(low=exp(-low), high=exp(high)),

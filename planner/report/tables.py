@@ -240,10 +240,17 @@ def verdict_line(memory: MemoryEstimate) -> Text:
     line = Text(memory.verdict, style=VERDICT_STYLES[memory.verdict])
     return line.append(
         f": peak {peak.value:.1f} GiB ({peak.low:.1f} to {peak.high:.1f}) of "
-        f"{memory.capacity_gib:.1f} GiB; reserved {memory.peak_reserved_gib:.1f} GiB"
-        f"{host_words(memory)}",
+        f"{memory.capacity_gib:.1f} GiB{_odds(memory)}; "
+        f"reserved {memory.peak_reserved_gib:.1f} GiB{host_words(memory)}",
         style="default not bold",
     )
+
+
+def _odds(memory: MemoryEstimate) -> str:
+    """Probability that a plan at risk does not fit, in words."""
+    if memory.verdict != "at-risk" or memory.oom_probability is None:
+        return ""
+    return f", {memory.oom_probability:.0%} likely not to fit"
 
 
 def host_words(memory: MemoryEstimate) -> str:

@@ -37,7 +37,7 @@ def logged_outcome(
         raise BadInputError("the log states no step time or speed", file=str(file))
     plan = predict(workload, given)
     step, memory = plan.estimate.step_time_s, plan.estimate.memory
-    band = workload.uncertainty.memory
+    band = workload.uncertainty.counted(log.memory_counter)
     peak = peak_memory(plan.estimate, log.memory_counter, "max")
     return Outcome(
         id=file.stem,

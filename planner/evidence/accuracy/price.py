@@ -73,7 +73,7 @@ def price_case(case: Case) -> Outcome:
         return _unpriced(case.row, f"{error}")
     measured = case.measured
     peak = peak_memory(estimate, measured.counter, measured.ranks)
-    band = case.workload.uncertainty.memory
+    band = case.workload.uncertainty.counted(measured.counter)
     return described(case).model_copy(
         update={
             "predicted_step_s": estimate.step_time_s.value,

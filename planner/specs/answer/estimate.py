@@ -175,6 +175,8 @@ class MemoryEstimate(BaseModel):
     peak_reserved_gib: float
     peak_device_gib: Interval
     capacity_gib: float
+    oom_probability: float | None = None
+    """Probability that the run does not fit; none in older answers. [1]"""
     verdict: Verdict
     stages: tuple[StageMemory, ...]
     host: HostMemory | None = None

@@ -129,6 +129,8 @@ class ServingEstimate(BaseModel):
     peak_reserved_gib: float
     peak_device_gib: Interval
     capacity_gib: float
+    oom_probability: float | None = None
+    """Probability that it does not fit; none in older answers. [1]"""
     verdict: Verdict
     stages: tuple[ServingMemory, ...]
     """One entry: every GPU of the group holds as much."""

@@ -1,9 +1,14 @@
 """Spread of measured reality around a prediction."""
 
+from math import inf, log
+from statistics import NormalDist
+
 from pydantic import BaseModel, ConfigDict, Field
 
 WAITING = 0.4
 """Share of a step that the GPU waits, beyond which its host decides the step. [1]"""
+END = NormalDist().inv_cdf(0.95)
+"""Standard deviations to either end of a band, 5 % beyond each. [1]"""
 
 
 class Band(BaseModel):
@@ -25,38 +30,69 @@ class Band(BaseModel):
         """
         return Band(low=self.low**factor, high=self.high**factor)
 
+    def beyond(self, times: float) -> float:
+        """Probability that a measurement exceeds a multiple of the prediction.
+
+        The logarithm of measured over predicted is normal about 0, with a spread of its
+        own on either side; the band's ends are the 5 % and 95 % quantiles.
+
+        Args:
+            times: The multiple. [1]
+
+        Returns:
+            Between 0 and 1. [1]
+        """
+        spread = log(self.high) if times >= 1 else -log(self.low)
+        end = log(times) / spread * END if spread else inf * (times - 1 or 1)
+        return 1 - NormalDist().cdf(end)
+
 
 class Uncertainty(BaseModel):
-    """Bands of one GPU, stack and architecture, and what they rest on."""
+    """Bands of one GPU and stack, and what they rest on."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     time: Band
-    """Band of a step time that the GPU decides. [1]"""
-    waiting: Band
-    """Band of a step time that the host decides, by launching too slowly. [1]"""
+    """Band of a step time. [1]"""
     memory: Band
-    """Band of the peak memory, by any counter. [1]"""
+    """Band of the memory that a device must hold: decides whether a run fits. [1]"""
+    allocated: Band
+    """Band of the peak memory in tensors. [1]"""
+    reserved: Band
+    """Band of the peak memory that the allocator holds. [1]"""
+    within: float = Field(default=1.0, ge=0, le=1)
+    """Share of the time band's half width that the runs of one source have. [1]"""
     why: str
     """One sentence on the measurements behind the bands. [text]"""
 
-    def step(self, waiting: float) -> Band:
-        """The band of a step time.
+    def counted(self, counter: str) -> Band:
+        """The band of a peak memory.
 
         Args:
-            waiting: Share of the step that the GPU waits for its host. [1]
+            counter: Counter that measures it, see :data:`COUNTERS`. [text]
 
         Returns:
             Bounds over the predicted value. [1]
         """
-        return self.waiting if waiting >= WAITING else self.time
+        band = {DEVICE: self.memory, ALLOCATED: self.allocated}
+        return band.get(COUNTERS[counter], self.reserved)
 
 
+DEVICE, ALLOCATED, RESERVED = "device", "allocated", "reserved"
+COUNTERS = {
+    "allocated": ALLOCATED,
+    "active": ALLOCATED,
+    "reserved": RESERVED,
+    "unknown": RESERVED,
+    "device": DEVICE,
+}
+"""Counter of a measured peak to the predicted peak that stands beside it. [text]"""
 _DEFAULT = Band(low=0.85, high=1.15)
 UNMEASURED = Uncertainty(
     time=_DEFAULT,
-    waiting=_DEFAULT,
     memory=_DEFAULT,
+    allocated=_DEFAULT,
+    reserved=_DEFAULT,
     why="intervals are a default of 15% either way: no measured run of this GPU and "
     "stack has narrowed them yet",
 )

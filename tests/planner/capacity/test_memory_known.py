@@ -42,6 +42,13 @@ def served(model: str, cluster: str, **fields: object) -> InferenceMemory:
     return inference_memory(found, there, given.inference)
 
 
+def agrees(verdict: str, probability: float | None) -> bool:
+    """True where a verdict is that of a probability: a twentieth at either end."""
+    ends = {"fits": (0.0, 0.05), "at-risk": (0.05, 0.95), "oom": (0.95, 1.0)}
+    low, high = ends[verdict]
+    return probability is not None and low - 1e-9 <= probability <= high + 1e-9
+
+
 @given(
     model=st.sampled_from(SERVED),
     weights=st.sampled_from(sorted(formats().weights)),
@@ -58,6 +65,7 @@ def test_no_interval_makes_weights_and_cache_less(
         {"weights": weights, "kv_cache": kv_cache, "batch": batch, "context": context}
     )
     found = serving_estimate(preset(model), spec, capacity)
+    assert agrees(found.verdict, found.oom_probability)
     (stage,) = found.stages
     counted, device = stage.weights + stage.kv_cache, found.peak_device_gib
     assert counted <= device.low <= device.value <= device.high
@@ -109,6 +117,7 @@ def test_states_that_exceed_the_card_are_oom_in_training(
     counted = step.weights + step.gradients + step.optimizer
     assert 0 < counted <= memory.peak_device_gib.low
     assert (memory.verdict == "oom") >= (counted > memory.capacity_gib)
+    assert agrees(memory.verdict, memory.oom_probability)
 
 
 @pytest.mark.parametrize("model", SERVED)

@@ -6,76 +6,81 @@ from planner.frameworks import FRAMEWORKS
 from planner.frameworks import fitted as module
 from planner.frameworks.fitted import (
     BORROWED,
-    HOST_BOUND,
+    UNSEEN,
     AllIntervals,
     Fit,
     Group,
     Intervals,
     fitted,
-    group_keys,
     intervals,
+    memory_keys,
+    time_keys,
     uncertainty,
 )
 from planner.frameworks.megatron import FRAMEWORK
 from planner.frameworks.stacks import stack_names
-from planner.specs.answer.uncertainty import UNMEASURED, WAITING
+from planner.specs.answer.uncertainty import COUNTERS, UNMEASURED, Band
 from planner.specs.frameworks.deviation import Deviation
 
-WHOLE = Group(low=0.7, high=1.4, rows=100, sources=9)
+WHOLE = Group(low=0.5, high=2.0, rows=100, sources=9)
+ROOM = Group(low=0.7, high=1.4, rows=60, sources=6)
 OWN = Group(low=0.9, high=1.1, rows=20, sources=3)
-HOPPER = Group(low=0.8, high=1.2, rows=50, sources=5)
-BANDS = Intervals(
-    groups={"fast, dense": OWN, "hopper, dense": HOPPER}, everything=WHOLE
+DEVICES = Group(low=0.6, high=1.5, rows=30, sources=5)
+TIMES = Intervals(
+    groups={"room": ROOM, "room, fast": OWN},
+    everything=WHOLE,
+    within=0.5,
+    architectures=("ampere", "hopper"),
+)
+MEMORIES = Intervals(
+    groups={"device": DEVICES, "allocated, room": OWN},
+    everything=WHOLE,
+    architectures=("hopper",),
 )
 
 
 @pytest.fixture
 def _shipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    held = AllIntervals(date="", source="", time=BANDS, memory=BANDS)
+    held = AllIntervals(date="", source="", time=TIMES, memory=MEMORIES)
     monkeypatch.setattr(module, "intervals", lambda: held)
 
 
 @pytest.mark.usefixtures("_shipped")
 @pytest.mark.parametrize(
-    ("arch", "stack", "moe", "band"),
+    ("framework", "stack", "arch", "band", "told"),
     [
-        ("hopper", "fast", False, OWN),
-        ("ampere", "fast", False, OWN),
-        ("hopper", "new", False, HOPPER),
-        ("hopper", "fast", True, WHOLE),
-        ("rubin", "new", False, WHOLE),
+        ("room", "fast", "hopper", OWN.band, ""),
+        ("room", "new", "hopper", ROOM.band.wider(UNSEEN), "no run of this stack:"),
+        ("room", "fast", "rubin", OWN.band.wider(UNSEEN), "no run of this GPU:"),
+        ("other", "x", "rubin", WHOLE.band.wider(UNSEEN), "this stack and GPU:"),
     ],
 )
-def test_the_nearest_measured_group_decides(
-    arch: str, stack: str, *, moe: bool, band: Group
+def test_the_nearest_measured_group_decides_and_the_unseen_is_wider(
+    framework: str, stack: str, arch: str, band: Band, told: str
 ) -> None:
-    found = uncertainty(arch=arch, stack=stack, moe=moe)
-    assert found.time == band.band
-    assert ("this stack itself has none" in found.why) == (band != OWN)
-    assert f"{band.rows} measured runs" in found.why
+    found = uncertainty(framework=framework, stack=stack, arch=arch)
+    assert found.time == band
+    assert found.within == TIMES.within
+    assert told in found.why
+    assert ("times wider" in found.why) == bool(told)
 
 
-def test_a_step_that_waits_for_its_host_has_a_band_of_its_own(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    groups = {HOST_BOUND: WHOLE, "fast, dense": OWN}
-    bands = Intervals(groups=groups, everything=HOPPER)
-    held = AllIntervals(date="", source="", time=bands, memory=bands)
-    monkeypatch.setattr(module, "intervals", lambda: held)
-    found = uncertainty(arch="hopper", stack="fast", moe=False)
-    assert found.step(WAITING - 0.01) == OWN.band
-    assert found.step(WAITING) == WHOLE.band
-    assert group_keys(arch="hopper", stack="fast", moe=True, waits=True) == (
-        HOST_BOUND,
-    )
+@pytest.mark.usefixtures("_shipped")
+def test_each_counter_of_memory_has_the_band_of_its_framework() -> None:
+    found = uncertainty(framework="room", stack="fast", arch="hopper")
+    assert found.counted("allocated") == found.counted("active") == OWN.band
+    assert found.memory == found.counted("device") == DEVICES.band.wider(UNSEEN)
+    assert found.counted("unknown") == found.reserved == WHOLE.band.wider(UNSEEN)
 
 
 @pytest.mark.usefixtures("_shipped")
 def test_borrowed_kernels_widen_the_time_alone() -> None:
-    found = uncertainty(arch="hopper", stack="fast", moe=False, borrowed=True)
-    assert found.time.high == pytest.approx(1.1**BORROWED)
-    assert found.time.low == pytest.approx(0.9**BORROWED)
-    assert found.memory == OWN.band
+    plain, found = (
+        uncertainty(framework="room", stack="fast", arch="hopper", borrowed=borrowed)
+        for borrowed in (False, True)
+    )
+    assert found.time == OWN.band.wider(BORROWED)
+    assert found.memory == plain.memory
     assert "borrowed" in found.why
 
 
@@ -85,7 +90,7 @@ def test_without_measurements_the_default_is_stated(
     none = Intervals(everything=Group(low=0.85, high=1.15, rows=0, sources=0))
     held = AllIntervals(date="", source="", time=none, memory=none)
     monkeypatch.setattr(module, "intervals", lambda: held)
-    assert uncertainty(arch="hopper", stack="x", moe=False) == UNMEASURED
+    assert uncertainty(framework="room", stack="x", arch="hopper") == UNMEASURED
 
 
 def test_levels_multiply_and_unseen_members_change_nothing() -> None:
@@ -114,13 +119,16 @@ def test_a_deviation_moves_a_profile_and_stays_above_zero() -> None:
 def test_what_is_shipped_names_stacks_that_exist() -> None:
     known = {name for room in FRAMEWORKS for name in stack_names(room.name)}
     assert set(fitted().stacks) <= known
-    for table in (intervals().time, intervals().memory):
-        for key in table.groups.keys() - {HOST_BOUND}:
-            assert any(
-                key
-                in group_keys(arch=key.split(",")[0], stack=key.split(",")[0], moe=m)
-                for m in (False, True)
-            )
+
+
+def test_what_is_shipped_names_groups_that_a_job_can_have() -> None:
+    """A stack that was renamed since keeps its errors: they are its framework's too."""
+    rooms = [room.name for room in FRAMEWORKS]
+    times = {key.split(", ")[0] for key in intervals().time.groups}
+    assert times <= set(rooms)
+    groups = {key for one in rooms for c in COUNTERS for key in memory_keys(one, c)}
+    assert intervals().memory.groups.keys() <= groups
+    assert time_keys("a", "b") == ("a, b", "a")
 
 
 def test_what_is_shipped_stays_physical() -> None:

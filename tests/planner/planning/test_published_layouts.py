@@ -99,7 +99,9 @@ def test_a_published_step_is_within_15_percent(name: str, step: float) -> None:
     _, published = job(name)
 
     assert published.estimate.step_time_s.value == pytest.approx(step, rel=0.15)
-    assert published.estimate.memory.verdict == "fits"
+    memory = published.estimate.memory
+    assert memory.verdict in ("fits", "at-risk")
+    assert memory.peak_device_gib.value <= memory.capacity_gib
 
 
 @pytest.mark.slow

@@ -189,6 +189,25 @@ def test_another_campaign_of_a_row_takes_the_factors_of_other_jobs() -> None:
     assert both.of("m", "may") is job
 
 
+def test_own_rows_narrow_the_band_to_what_they_leave(shipped: list[Run]) -> None:
+    """The first row already tells what the user's cluster differs by."""
+    run = shipped[0]
+    documented = replace(run.workload.framework, profile=_documented(run))
+    workload = replace(run.workload, framework=documented)
+
+    def half(rows: int, residual: float) -> float:
+        fit = StackFit(gpu=GPU, stack=STACK, rows=rows, residual=residual)
+        own = calibrated(workload, CalibrationFile(stacks=(fit,)))
+        return float(np.log(own.uncertainty.time.high))
+
+    before = float(np.log(calibrated(workload).uncertainty.time.high))
+    halves = [half(rows, 0.01) for rows in (1, 2, 4, 1000)]
+    assert [*halves, 0.0] == sorted([*halves, 0.0], reverse=True)
+    assert halves[0] < before
+    assert halves[-1] == pytest.approx(2.44 * 0.01, rel=0.1)
+    assert half(8, 0.2) > half(8, 0.01)
+
+
 def _documented(run: Run):  # noqa: ANN202
     from planner.frameworks.megatron import FRAMEWORK  # noqa: PLC0415
     from planner.frameworks.stacks import with_stack  # noqa: PLC0415

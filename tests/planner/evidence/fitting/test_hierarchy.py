@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from benchmarks.accuracy.crossval import folds, left_out, residuals
-from benchmarks.accuracy.intervals import intervals_of, nested, quantiles
 from planner.evidence.fitting.fit_columns import Observed, Tags, weights
 from planner.evidence.fitting.hierarchy import fit_all
 from planner.specs.frameworks.deviation import CONSTANTS
@@ -81,28 +80,3 @@ def test_clones_count_as_their_root() -> None:
     tags.append(Tags("9", "b", "two", "x", "s"))
     weight = weights(tags)
     assert weight[:9].sum() / weight[9] == pytest.approx(np.sqrt(np.sqrt(9)))
-
-
-def test_quantiles_of_even_weights_are_the_usual_ones() -> None:
-    values = np.linspace(0, 1, 1001)
-    low, high = quantiles(values, np.ones(1001), (0.05, 0.95))
-    assert low == pytest.approx(0.05, abs=1e-3)
-    assert high == pytest.approx(0.95, abs=1e-3)
-
-
-def test_the_band_of_a_group_is_its_own_and_holds_the_prediction() -> None:
-    tags = [Tags(str(n), f"s{n % 5}", str(n), "hopper", "x") for n in range(200)]
-    left = np.random.default_rng(2).normal(0.3, 0.05, 200)
-    band = intervals_of(tags, left).groups["x, dense"]
-    assert band.low == 1.0
-    assert np.log(band.high) == pytest.approx(0.3 + 1.645 * 0.05, abs=0.03)
-
-
-def test_nested_intervals_cover_what_they_never_saw() -> None:
-    random = np.random.default_rng(3)
-    names = [(f"s{n}", f"x{n % 3}", random.normal(0, 0.05)) for n in range(12)]
-    data = observed(*names, rows=20, noise=0.05)
-    held = nested(data)
-    assert 0.8 <= held.inside.mean() <= 1.0
-    assert (held.low <= 0).all()
-    assert (held.high >= 0).all()
