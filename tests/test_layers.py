@@ -158,9 +158,10 @@ def test_no_modules_import_each_other() -> None:
 
 
 @each("path", SOURCES)
-def test_the_solver_is_in_one_place(path: Path) -> None:
+def test_the_solver_and_the_graph_are_in_one_place(path: Path) -> None:
     top = {module.split(".")[0] for module in imports(path)}
     assert "ortools" not in top or path.parent == SOLVER
+    assert "networkx" not in top or module_of(path) == "hardware.graph.topology"
 
 
 def test_every_room_of_the_picture_is_there() -> None:

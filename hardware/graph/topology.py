@@ -15,15 +15,15 @@ Each node of the graph is a tuple:
 - (tier name, k): unit k of a tier.
 - ("core", 0): the core above the last tier.
 
-Every edge has a capacity, one direction. [B/s]
+Every edge has `capacity`, one direction. [B/s]
 """
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import groupby, pairwise, permutations, product
 from math import isfinite
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,14 +39,14 @@ from hardware.graph.placement import (
     point_to_point_view,
 )
 
+if TYPE_CHECKING:
+    import networkx as nx
+
 Pattern = Literal["ring", "all-to-all", "point-to-point"]
 """Traffic that a group makes."""
 
 Vertex = tuple[str, int]
 """A node of the graph: kind and number."""
-
-Graph = dict[Vertex, dict[Vertex, float]]
-"""Capacity of every edge from a node to each of the neighbours, one direction. [B/s]"""
 
 Flow = tuple[int, int, float]
 """Source rank, target rank, bytes per byte of the pattern's rate. [1]"""
@@ -70,7 +70,6 @@ class ClusterTopology:
         self.fabric = fabric_of(cluster, gpus)
         self.shared = shared
         self._parts: dict[int, ClusterTopology] = {}
-        self._trees: dict[Vertex, dict[Vertex, Vertex]] = {}
 
     @property
     def gpus(self) -> int:
@@ -148,41 +147,45 @@ class ClusterTopology:
         """
         return point_to_point_view(self.fabric, stride, size)
 
-    def graph(self) -> Graph:
+    def graph(self) -> "nx.Graph[Vertex]":
         """The cluster as a graph: GPUs, NVSwitches, NICs, tier units, core.
 
         Returns:
-            Capacity of each edge, one direction, both ways. [B/s]
+            Graph with `capacity` on each edge, one direction. [B/s]
         """
-        graph: Graph = defaultdict(dict)
+        import networkx as nx  # noqa: PLC0415  # what prices needs no graph
+
+        graph: nx.Graph[Vertex] = nx.Graph()
         self._join_domains(graph)
         for r in range(self.gpus):
             leaf = self._above(r, 0)
-            _join(graph, ("gpu", r), ("nic", r), self.fabric.nic_share)
-            _join(graph, ("nic", r), leaf, self.fabric.nic_share)
+            graph.add_edge(("gpu", r), ("nic", r), capacity=self.fabric.nic_share)
+            graph.add_edge(("nic", r), leaf, capacity=self.fabric.nic_share)
         for i, tier in enumerate(self.cluster.spec.tiers):
             first = 0
             for unit, present in enumerate(self.fabric.ranks_of(i + 1).tolist()):
                 rate = present * self.fabric.nic_share / tier.oversubscription
                 above = self._above(first, i + 1)
-                _join(graph, (tier.name, unit), above, rate)
+                graph.add_edge((tier.name, unit), above, capacity=rate)
                 first += present
-        return dict(graph)
+        return graph
 
-    def _join_domains(self, graph: Graph) -> None:
+    def _join_domains(self, graph: "nx.Graph[Vertex]") -> None:
         """Add the switch, mesh or bus that joins the GPUs of each domain."""
         fabric = self.fabric
         joint = "bus" if self.cluster.scale_up.topology == "bus" else "nvswitch"
         for r in range(self.gpus):
             d = self._domain(r)
             if fabric.mesh_link is None:
-                _join(graph, ("gpu", r), (joint, d), fabric.scale_up)
+                graph.add_edge(("gpu", r), (joint, d), capacity=fabric.scale_up)
             else:
                 for peer in range(max(0, r - fabric.domain), r):
                     if self._domain(peer) == d:
-                        _join(graph, ("gpu", r), ("gpu", peer), fabric.mesh_link)
+                        ends = ("gpu", r), ("gpu", peer)
+                        graph.add_edge(*ends, capacity=fabric.mesh_link)
             if self._staged:
-                _join(graph, (joint, d), ("host-memory", d), fabric.staging)
+                memory = ("host-memory", d)
+                graph.add_edge((joint, d), memory, capacity=fabric.staging)
 
     @property
     def _staged(self) -> bool:
@@ -195,7 +198,7 @@ class ClusterTopology:
         return (tiers[i].name, self._unit(i + 1, rank)) if i < len(tiers) else CORE
 
     @cached_property
-    def _routes(self) -> Graph:
+    def _routes(self) -> "nx.Graph[Vertex]":
         """The graph, built once for routing."""
         return self.graph()
 
@@ -242,7 +245,8 @@ class ClusterTopology:
         for source, target, weight in flows:
             for edge in self._route(source, target):
                 loads[edge] += weight
-        times = (load / self._routes[a][b] for (a, b), load in loads.items())
+        edges = self._routes.edges
+        times = (load / edges[edge]["capacity"] for edge, load in loads.items())
         return max(times, default=0.0)
 
     def _route(self, source: int, target: int) -> list[tuple[Vertex, Vertex]]:
@@ -250,17 +254,10 @@ class ClusterTopology:
         stops: list[Vertex] = [("gpu", source), ("gpu", target)]
         if self._staged and self._domain(source) == self._domain(target):
             stops.insert(1, ("host-memory", self._domain(source)))
-        return [edge for a, b in pairwise(stops) for edge in self._leg(a, b)]
+        import networkx as nx  # noqa: PLC0415
 
-    def _leg(self, source: Vertex, target: Vertex) -> list[tuple[Vertex, Vertex]]:
-        """Edges of the only shortest path of a leg, last first."""
-        if source not in self._trees:
-            self._trees[source] = _shortest_from(self._routes, source)
-        before, edges = self._trees[source], []
-        while target != source:
-            edges.append((before[target], target))
-            target = before[target]
-        return edges
+        legs = (nx.shortest_path(self._routes, a, b) for a, b in pairwise(stops))
+        return [edge for leg in legs for edge in pairwise(leg)]
 
     def _domain(self, rank: int) -> int:
         """Scale-up domain of a rank."""
@@ -298,23 +295,6 @@ class ClusterTopology:
     def _peers_outside(self, rank: int, group: Sequence[int]) -> int:
         """Ranks of the group in other domains than this rank's."""
         return sum(self._domain(peer) != self._domain(rank) for peer in group)
-
-
-def _join(graph: Graph, a: Vertex, b: Vertex, capacity: float) -> None:
-    """Add an edge with equal capacity both ways. [B/s]."""
-    graph[a][b] = graph[b][a] = capacity
-
-
-def _shortest_from(graph: Graph, source: Vertex) -> dict[Vertex, Vertex]:
-    """Node before every other node on the shortest path from the source."""
-    before = {source: source}
-    reached = deque([source])
-    while reached:
-        here = reached.popleft()
-        fresh = [there for there in graph[here] if there not in before]
-        before |= dict.fromkeys(fresh, here)
-        reached += fresh
-    return before
 
 
 def _to_the_next(group: Sequence[int]) -> Iterator[Flow]:
