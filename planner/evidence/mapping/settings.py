@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -166,7 +167,7 @@ def _states(own: StateBytes, kept: float | None, master: float | None) -> StateB
 
     A framework whose weights are their own masters keeps them in 16 bits without one.
     """
-    changed: dict[str, float] = {}
+    changed: dict[str, Any] = {}
     for name in ("gradients", "sharded_gradients"):
         if kept is not None and getattr(own, name):
             changed[name] = kept
