@@ -17,6 +17,7 @@ from planner.specs.inference import InferenceSpec
 ROOT = Path(__file__).resolve().parents[1]
 
 
+@pytest.mark.slow
 def test_the_page_is_what_the_code_prints() -> None:
     written = ROOT / "benchmarks" / "memory" / "README.md"
     assert written.read_text(encoding="utf-8") == page()

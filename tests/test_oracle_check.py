@@ -41,6 +41,7 @@ def checked(folder: Path, cases: Any, results: Any) -> dict[str, Any]:
     return told
 
 
+@pytest.mark.slow
 def test_the_golden_cases_are_within_one_percent(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
