@@ -10,11 +10,10 @@ from typing import NamedTuple
 
 from planner.cost.pricing import Pricing
 from planner.models.layers.blocks import Mlp, Moe
-from planner.specs.layouts.context import CP_KINDS
+from planner.specs.layouts.context import CP_KINDS, PLAIN
 from planner.specs.search import SearchSpec
 
 ORDERS = ("tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp")
-PLAIN_KINDS = ("ring", "all-gather", "ulysses")
 
 
 class Mesh(NamedTuple):
@@ -134,7 +133,7 @@ def sp_is_known(job: Pricing, m: Mesh) -> bool:
 
 def dealt_to(kind: str, cp: int) -> int:
     """Ranks among which heads are dealt out; 0 for a group that does not fit."""
-    if kind not in PLAIN_KINDS:
+    if kind not in PLAIN:
         inner = int(kind.removeprefix("ulysses").removesuffix("+ring"))
         return inner if 1 < inner < cp and cp % inner == 0 else 0
     return cp if kind == "ulysses" else 1
@@ -161,7 +160,7 @@ def cp_kind_is_known(job: Pricing, m: Mesh) -> bool:
     if not job.framework.limits.context_parallel:
         return False
     dealt, asked = dealt_to(name, m.cp), job.search.cp_kind
-    family = name if name in PLAIN_KINDS else "ulysses+ring"
+    family = name if name in PLAIN else "ulysses+ring"
     if not dealt or family not in has:
         return False
     named = asked if isinstance(asked, tuple) else (asked,)
@@ -175,7 +174,7 @@ def cp_kind_is_known(job: Pricing, m: Mesh) -> bool:
 def cp_kinds_of(_: Pricing, m: Mesh) -> list[int]:
     """Places of the plain kinds, and of inner groups smaller than cp."""
     mixed = (f"ulysses{inner}+ring" for inner in range(2, m.cp))
-    return [CP_KINDS.index(kind) for kind in (*PLAIN_KINDS, *mixed)]
+    return [CP_KINDS.index(kind) for kind in (*PLAIN, *mixed)]
 
 
 def experts_divide(job: Pricing, m: Mesh) -> bool:

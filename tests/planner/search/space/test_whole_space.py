@@ -12,7 +12,7 @@ from planner.cost.pricing import Pricing
 from planner.models.layers.blocks import Moe
 from planner.search.space import context_kinds as context
 from planner.search.space.space import enumerate_space
-from planner.specs.layouts.context import CP_KINDS
+from planner.specs.layouts.context import CP_KINDS, PLAIN
 from planner.specs.search import SearchSpec
 
 Row = tuple[int, ...]
@@ -39,7 +39,8 @@ def whole_job(name: str, *, routed: bool) -> Pricing:
 
 def every_row() -> Iterator[Row]:
     """All combinations of any values that fill GPUs and batch, sense or not."""
-    kinds = [0, 1, 2, *(CP_KINDS.index(f"ulysses{u}+ring") for u in (2, 4))]
+    mixed = (CP_KINDS.index(f"ulysses{u}+ring") for u in (2, 4))
+    kinds = [*range(len(PLAIN)), *mixed]
     for tp, pp, cp, dp in product(DEGREES, repeat=4):
         if tp * pp * cp * dp != GPUS:
             continue
