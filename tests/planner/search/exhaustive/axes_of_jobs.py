@@ -21,7 +21,7 @@ from planner.cost.kernels import attention_curve, is_unfused
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Pool
 from planner.frameworks.stacks import stack_names, with_stack
-from planner.specs.layouts.context import FAMILIES
+from planner.specs.layouts.context import FAMILIES as CP_FAMILIES
 from planner.specs.search import Span
 
 Draw = Callable[[Any], Any]
@@ -198,7 +198,7 @@ def scope(draw: Draw, job: Pricing) -> Pricing:
 def cp_kinds(draw: Draw, job: Pricing) -> Pricing:
     """The kinds of cp of the framework, or all that have a price."""
     given = job.framework.limits.cp_kinds
-    return limited(job, cp_kinds=draw(st.sampled_from([given, given, FAMILIES])))
+    return limited(job, cp_kinds=draw(st.sampled_from([given, given, CP_FAMILIES])))
 
 
 def schedules(draw: Draw, job: Pricing) -> Pricing:
