@@ -240,10 +240,13 @@ def test_figures_of_accuracy_are_those_of_the_report(page: str) -> None:
     figures = set(re.findall(r"-?\d+\.\d %", text)) - set(at_first_contact(text))
     assert len(figures) >= 5
     assert sorted(each for each in figures if each not in report) == []
-    assert re.search(r"of 902\b", text, re.IGNORECASE)
-    assert "Of 902 rows that ran, 1 are called `oom` and 436 `at-risk`" in report
-    assert "0.73" in text
-    assert re.search(r"leave-one-source-out \| 33 \| 0\.73 \| 2\.3 %", report)
+    assert re.search(r"of 1,329\b", text, re.IGNORECASE)
+    assert "Of 1329 rows that ran, 1 are called `oom` and 642 `at-risk`" in report
+    assert "Kendall's tau" in text
+    assert "0.69" in text
+    assert re.search(
+        r"leave-one-source-out, over sweeps \| 25 \| [^|]* \| 0\.69 \| 8\.5 %", report
+    )
 
 
 def test_the_report_leads_with_first_contact_as_the_ledger_has_it() -> None:

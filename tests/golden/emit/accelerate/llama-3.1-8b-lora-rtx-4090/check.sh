@@ -4,7 +4,7 @@
 #     ./check.sh                                  on one node, or under a launcher
 #     planner validate --log check.log            step time and peak memory, read back
 #
-# Predicted: 20.137 s a step (16.359 to 25.615), 18.2 GiB of
+# Predicted: 15.760 s a step (8.214 to 30.234), 18.2 GiB of
 # 24.0 GiB on the fullest GPU.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"

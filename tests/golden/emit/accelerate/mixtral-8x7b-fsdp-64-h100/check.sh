@@ -4,7 +4,7 @@
 #     ./check.sh                                  on one node, or under a launcher
 #     planner validate --log check.log            step time and peak memory, read back
 #
-# Predicted: 28.542 s a step (23.918 to 38.532), 29.9 GiB of
+# Predicted: 29.758 s a step (17.289 to 51.213), 29.9 GiB of
 # 79.6 GiB on the fullest GPU.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"

@@ -4,7 +4,7 @@
 #     ./check.sh                                  on one node, or under a launcher
 #     planner validate --log check.log            step time and peak memory, read back
 #
-# Predicted: 44.225 s a step (36.619 to 54.530), 79.3 GiB of
+# Predicted: 47.356 s a step (28.501 to 78.763), 79.3 GiB of
 # 79.3 GiB on the fullest GPU.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"

@@ -4,7 +4,7 @@
 #     ./check.sh                                  on one node, or under a launcher
 #     planner validate --log check.log            step time and peak memory, read back
 #
-# Predicted: 17.732 s a step (14.859 to 23.938), 79.6 GiB of
+# Predicted: 20.001 s a step (12.038 to 33.266), 79.6 GiB of
 # 79.6 GiB on the fullest GPU.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"

@@ -4,7 +4,7 @@
 #     ./check.sh                                  on one node, or under a launcher
 #     planner validate --log check.log            step time and peak memory, read back
 #
-# Predicted: 130.655 s a step (112.886 to 156.264), 79.6 GiB of
+# Predicted: 150.556 s a step (106.594 to 212.736), 79.6 GiB of
 # 79.6 GiB on the fullest GPU.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"

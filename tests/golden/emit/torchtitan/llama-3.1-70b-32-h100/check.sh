@@ -4,7 +4,7 @@
 #     ./check.sh                                  on one node, or under a launcher
 #     planner validate --log check.log            step time and peak memory, read back
 #
-# Predicted: 181.409 s a step (159.096 to 211.705), 51.1 GiB of
+# Predicted: 193.977 s a step (118.520 to 317.346), 48.9 GiB of
 # 79.6 GiB on the fullest GPU.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"

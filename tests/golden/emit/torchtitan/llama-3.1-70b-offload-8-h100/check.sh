@@ -4,7 +4,7 @@
 #     ./check.sh                                  on one node, or under a launcher
 #     planner validate --log check.log            step time and peak memory, read back
 #
-# Predicted: 18.674 s a step (16.377 to 21.793), 15.8 GiB of
+# Predicted: 15.085 s a step (9.217 to 24.680), 15.8 GiB of
 # 79.6 GiB on the fullest GPU.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
