@@ -33,6 +33,8 @@ from planner.job.calibration_file import Job, most
 from planner.specs.frameworks.deviation import CONSTANTS, SECONDS, Constant, Deviation
 from planner.specs.frameworks.profile import Profile
 
+ONE_CLUSTER = 0.05
+"""Scatter of the steps of one user's cluster about any smooth model. [1]"""
 WIDTHS: dict[Constant, float] = {
     "clock": 0.15,
     "attention_rate": 0.2,
@@ -252,7 +254,8 @@ def _left_out(columns: Floats, target: Floats, widths: Floats) -> float:
         out, kept = fold == part, fold != part
         matrix = np.column_stack([np.ones(rows), columns])
         every = np.concatenate([[np.inf], widths])
-        values = ridge(matrix[kept], target[kept], np.ones(kept.sum()), every)
+        alike = np.ones(kept.sum())
+        values = ridge(matrix[kept], target[kept], alike, every, ONE_CLUSTER)
         values[0] += np.median(target[kept] - matrix[kept] @ values)
         errors[out] = np.abs(target[out] - matrix[out] @ values)
     return float(np.median(errors))

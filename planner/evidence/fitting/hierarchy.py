@@ -106,10 +106,16 @@ def design(observed: Observed, unknowns: Sequence[Column]) -> Floats:
     return matrix
 
 
-def ridge(matrix: Floats, target: Floats, weight: Floats, widths: Floats) -> Floats:
+def ridge(
+    matrix: Floats,
+    target: Floats,
+    weight: Floats,
+    widths: Floats,
+    noise: float = NOISE,
+) -> Floats:
     """Robust least squares with a prior on every unknown.
 
-    Minimises, with z = (target - matrix x) / NOISE::
+    Minimises, with z = (target - matrix x) / noise::
 
         sum_i weight_i 2 (sqrt(1 + z_i^2) - 1) + sum_k (x_k / widths_k)^2
 
@@ -120,6 +126,7 @@ def ridge(matrix: Floats, target: Floats, weight: Floats, widths: Floats) -> Flo
         target: Shape (rows,). [1]
         weight: Shape (rows,). [1]
         widths: Widths of the priors, shape (unknowns,). [1] or [s]
+        noise: Scatter from which on the loss is linear. [1]
 
     Returns:
         The unknowns, shape (unknowns,). [1] or [s]
@@ -127,8 +134,8 @@ def ridge(matrix: Floats, target: Floats, weight: Floats, widths: Floats) -> Flo
     unknowns: Floats = np.zeros(matrix.shape[1])
     prior = np.diag(widths**-2.0)
     for _ in range(ROUNDS):
-        z = (target - matrix @ unknowns) / NOISE
-        trust = weight / np.sqrt(1.0 + z**2) / NOISE**2
+        z = (target - matrix @ unknowns) / noise
+        trust = weight / np.sqrt(1.0 + z**2) / noise**2
         weighted = matrix.T * trust
         step = np.asarray(
             np.linalg.solve(weighted @ matrix + prior, weighted @ target),

@@ -193,7 +193,7 @@ BROKEN = {
     "the solver forgets what waits for W": replaced(
         [constraints], "passing_rows", pending_times(0)
     ),
-    "ranks are said to hold less": replaced([memory], "memory_rows", pending_times(2)),
+    "ranks are said to hold less": replaced([memory], "passing_rows", pending_times(2)),
     "durations without W": replaced([pipeline], "splits_backward", never),
 }
 
