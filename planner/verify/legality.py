@@ -263,9 +263,7 @@ def _expert_ranks(layout: Layout) -> Sentences:
     inner = layout.tp * layout.cp
     if inner * layout.dp % held:
         yield f"ep * etp = {held} does not divide tp * cp * dp = {inner * layout.dp}"
-        return
-    inside = layout.order == "tp-cp-ep-pp-dp" and layout.pp > 1 and layout.dp > 1
-    if inside and held != inner:
+    elif layout.order == "tp-cp-ep-pp-dp" and layout.pp > 1 and held != inner:
         yield f"order {layout.order} needs ep * etp = {held} to be tp * cp = {inner}"
 
 

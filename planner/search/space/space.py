@@ -325,14 +325,12 @@ class Enumerator:
             )
             yield from map(ORDERS.index, across)
             return
-        if pp == 1 or dp == 1:
-            yield from [ORDERS.index(name) for name in names[:1]]
-            return
-        for name in names:
-            if name == "tp-cp-ep-pp-dp" and routed and ep * etp != inner:
-                self.removed["pp inside dp needs ep * etp == tp * cp"] += 1
-            else:
-                yield ORDERS.index(name)
+        alike, left = pp == 1 or dp == 1, names
+        if routed and pp > 1 and ep * etp != inner:
+            left = [name for name in names if ORDERS.index(name) != PP_INSIDE]
+        left, of = (left[:1], names[:1]) if alike else (left, names)
+        self.removed["pp inside dp needs ep * etp == tp * cp"] += len(of) - len(left)
+        yield from map(ORDERS.index, left)
 
     def _sharding(self, tp: int, cp: int, dp: int) -> Iterator[tuple[int, int]]:
         """ZeRO stages and shard groups; smaller ones only with hybrid sharding."""

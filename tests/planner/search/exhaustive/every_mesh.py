@@ -202,10 +202,10 @@ def order_is_known(job: Pricing, m: Mesh) -> bool:
     has = [n for n in job.framework.limits.orders if job.search.allows_text("order", n)]
     if job.mixed:
         return ORDERS[m.order] in has and m.order == 0
-    if m.pp == 1 or m.dp == 1:
-        return ORDERS[m.order] in has[:1]
-    tiled = not experts(job) or m.ep * m.etp == m.tp * m.cp
-    return ORDERS[m.order] in has and (m.order == 0 or tiled)
+    if m.pp > 1 and experts(job) and m.ep * m.etp != m.tp * m.cp:
+        has = [name for name in has if name == ORDERS[0]]
+    alike = m.pp == 1 or m.dp == 1
+    return ORDERS[m.order] in (has[:1] if alike else has)
 
 
 def shards_are_legal(job: Pricing, m: Mesh) -> bool:
