@@ -92,7 +92,7 @@ def forked(
         )
     asked = scratch / "runs"
     asked.write_text("".join(json.dumps(one) + "\n" for one in runs))
-    port = str(20000 + os.getpid() % 20000 + 100)
+    port = str(20000 + os.getpid() % 12000 + 100)
     done = run_in(
         name,
         [str(FORKED), str(asked), port, *modules],

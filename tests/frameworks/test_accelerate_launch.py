@@ -92,7 +92,7 @@ def launched(folder: Path, rate: float) -> str:
             **environment,
             "PATH": f"{binaries}{os.pathsep}{environment['PATH']}",
             "DEVICE": "cpu",
-            "MASTER_PORT": str(20000 + os.getpid() % 20000),
+            "MASTER_PORT": str(20000 + os.getpid() % 12000),
             "OMP_NUM_THREADS": "1",
             "DS_ACCELERATOR": "cpu",
             # Built once: another environment's flags would have it built anew.

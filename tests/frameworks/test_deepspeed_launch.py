@@ -67,7 +67,7 @@ def launched(folder: Path, binaries: Path, *, timeout: float = 480) -> str:
             **clean,
             "PATH": f"{binaries}{os.pathsep}{clean['PATH']}",
             "DS_ACCELERATOR": "cpu",
-            "MASTER_PORT": str(20000 + os.getpid() % 20000),
+            "MASTER_PORT": str(20000 + os.getpid() % 12000),
             "OMP_NUM_THREADS": "1",
         },
     )

@@ -86,7 +86,7 @@ def launched(folder: Path) -> list[dict[str, Any]]:
             "PATH": f"{binaries}{os.pathsep}{environment['PATH']}",
             "MEGATRON_PATH": str(SCRIPTS),
             "TRAIN_STEPS": str(STEPS),
-            "MASTER_PORT": str(20000 + os.getpid() % 20000),
+            "MASTER_PORT": str(20000 + os.getpid() % 12000),
             "OMP_NUM_THREADS": "1",
             "TORCHDYNAMO_DISABLE": "1",
         },

@@ -47,7 +47,7 @@ def test_the_path_of_the_page_trains_a_model(tmp_path: Path) -> None:
             **clean,
             "PATH": path,
             "PLANNER_ENVIRONMENTS": folder,
-            "MASTER_PORT": str(20000 + os.getpid() % 20000),
+            "MASTER_PORT": str(20000 + os.getpid() % 12000),
         },
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]

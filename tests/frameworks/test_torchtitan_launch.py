@@ -99,7 +99,7 @@ def launched(folder: Path, reports: Path) -> str:
             "PATH": f"{binaries}{os.pathsep}{environment['PATH']}",
             "PYTHONPATH": str(SCRIPTS),
             "REPORTS": str(reports),
-            "MASTER_PORT": str(20000 + os.getpid() % 20000),
+            "MASTER_PORT": str(20000 + os.getpid() % 12000),
             "LEARNING_RATE": "3e-3",
             "WARMUP_STEPS": "1",
             "OMP_NUM_THREADS": "1",
