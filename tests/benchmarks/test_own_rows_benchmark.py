@@ -1,4 +1,4 @@
-"""What a few rows of a source do for the others, on sources whose truth is known."""
+"""A few rows of a source improve the others, on sources whose truth is known."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What tests of several rooms share."""
+"""Fixtures of tests in several rooms."""
 
 import pytest
 

@@ -71,7 +71,7 @@ def software_of(
         **_launch(row),
         **_experts(row),
         **_scaling(row),
-        **profile_settings(software, moe=row.model.moe is not None),
+        **profile_settings(software),
         "attention_kernel": kernel,
         "clock": stacked.profile.clock * clock,
     }
@@ -183,15 +183,24 @@ def _overlap(row: Row, rule: StackRule) -> dict[str, object]:
 def _launch(row: Row) -> dict[str, object]:
     """CUDA graphs and gradient buckets, where stated."""
     said: dict[str, object] = {}
-    graphs = row.layout.text("cuda_graph")
-    if graphs and graphs not in {"none", "false", "off"}:
-        whole = "full" if "full" in graphs else "layer"
-        said["cuda_graphs"] = "dense" if _steers_experts(row, graphs) else whole
+    if graphs := row.software.cuda_graphs or row.layout.text("cuda_graph"):
+        said["cuda_graphs"] = _graphs(row, graphs)
     try:
         said["bucket_parameters"] = float(row.layout.bucket or "")
     except ValueError:
         return said
     return said
+
+
+def _graphs(row: Row, graphs: str) -> str:
+    """Part that is launched as a graph; attention alone is a part of a dense layer."""
+    if graphs in {"none", "false", "off"}:
+        return "none"
+    if _steers_experts(row, graphs):
+        return "dense"
+    if graphs == "attention":
+        return "none"
+    return "full" if "full" in graphs else "layer"
 
 
 def _steers_experts(row: Row, graphs: str) -> bool:

@@ -36,7 +36,6 @@ class Words(BaseModel):
     dispatcher: dict[str, str]
     fp8_recipe: dict[str, str]
     tp_overlap: dict[str, bool]
-    cuda_graphs: dict[str, str]
     loss: dict[str, dict[str, str]]
     """By stack, or by framework. [text]"""
     bytes: dict[str, float]
@@ -73,12 +72,11 @@ def attention(software: SoftwareBlock, arch: str) -> str:
     return kernel if isinstance(kernel, str) else kernel.get(arch, "")
 
 
-def profile_settings(software: SoftwareBlock, *, moe: bool) -> dict[str, object]:
+def profile_settings(software: SoftwareBlock) -> dict[str, object]:
     """Fields of the profile that a row's software decides.
 
     Args:
         software: Software of the row. [-]
-        moe: True where tokens are routed to experts. [-]
 
     Returns:
         Fields of the profile. [-]
@@ -91,17 +89,10 @@ def profile_settings(software: SoftwareBlock, *, moe: bool) -> dict[str, object]
         "tp_overlap": known.tp_overlap.get(software.tp_overlap or ""),
         "ep_overlap": software.ep_overlap,
         "expert_dispatch": known.dispatcher.get(software.dispatcher or ""),
-        "cuda_graphs": _graphs(software.cuda_graphs, moe=moe),
         "fp8_recipe": known.fp8_recipe.get(fp8 or ""),
         "bucket_parameters": software.bucket_parameters,
     }
     return {name: value for name, value in said.items() if value is not None}
-
-
-def _graphs(word: str | None, *, moe: bool) -> str | None:
-    """Part that is launched as a graph; of a dense layer, attention is a part."""
-    graphs = words().cuda_graphs.get(word or "")
-    return graphs if moe or graphs != "dense" else "none"
 
 
 def with_compiler(

@@ -128,8 +128,9 @@ def _software(row: Row) -> str:
 def year_of(row: Row, arch: str) -> float:
     """The year that a row's software is from.
 
-    The name of a release decides. Else a container's tag or a year does: in the
-    framework's text, the title, or the name of the table. Else the GPU generation does.
+    The version that the row states decides. Else the name of a release does. Else a
+    container's tag or a year does: in the framework's text, the title, or the name of
+    the table. Else the GPU generation does.
 
     Args:
         row: The measured row. [-]
@@ -139,14 +140,21 @@ def year_of(row: Row, arch: str) -> float:
         Year with its fraction. [year]
     """
     software, title = _software(row), row.source.title.lower()
+    version = (row.software.version or "").lower()
+    if stated := _eras(version) or _years(version):
+        return max(stated)
     for text in (title, software):
-        known = [era.year for era in table().eras if re.search(era.match, text)]
-        if known:
+        if known := _eras(text):
             return max(known)
     for text in (software, title, row.source.text("table_or_section")):
         if years := _years(text):
             return max(years)
     return table().generations.get(arch, 2024.5)
+
+
+def _eras(text: str) -> list[float]:
+    """Years of the releases that a text names. [year], shape (releases,)."""
+    return [era.year for era in table().eras if re.search(era.match, text)]
 
 
 def _years(text: str) -> list[float]:

@@ -47,7 +47,7 @@ def dealt(its: Context, size: float) -> float:
 
 
 def beside(moved: float, core: float) -> float:
-    """What shows of one transfer: the excess, and a quarter of the rest."""
+    """Exposed time of one transfer: the excess, and a quarter of the rest."""
     return max(moved - core, 0.0) + 0.25 * min(moved, core)
 
 

@@ -1,4 +1,4 @@
-"""What a row's words of software change in the stack that is priced."""
+"""Words of software in a row set the stack that is priced."""
 
 from typing import get_args
 
@@ -43,6 +43,28 @@ def test_a_word_sets_a_field_of_the_profile(
 ) -> None:
     profile: Profile = stack(make_row, **software).profile
     assert getattr(profile, field) == value
+
+
+@pytest.mark.parametrize(
+    ("version", "graphs", "part"),
+    [
+        ("NeMo 25.09", "full-iteration", "dense"),
+        ("NeMo 26.06", "full-iteration", "full"),
+        ("NeMo 26.06", "layer", "dense"),
+        ("NeMo 26.06", "attention", "dense"),
+        ("NeMo 26.06", "none", "none"),
+    ],
+)
+def test_experts_stay_with_the_host_until_their_counts_stay_on_the_device(
+    make_row: MakeRow, version: str, graphs: str, part: str
+) -> None:
+    moe = {"experts": 8, "topk": 2, "expert_ffn": 1024}
+    row = make_row(
+        job={"framework": "NeMo"},
+        model={"moe": moe},
+        software={"version": version, "cuda_graphs": graphs},
+    )
+    assert case_of(row).workload.framework.profile.cuda_graphs == part
 
 
 def test_gradients_masters_and_moments_are_bytes_of_the_recipe(
@@ -98,7 +120,7 @@ def choices(field: str) -> set[str]:
     return set(get_args(literal))
 
 
-@pytest.mark.parametrize("field", ["tp_overlap", "dispatcher", "cuda_graphs"])
+@pytest.mark.parametrize("field", ["tp_overlap", "dispatcher"])
 def test_every_word_of_a_row_is_known(field: str) -> None:
     assert set(getattr(words(), field)) == choices(field)
 
