@@ -19,8 +19,9 @@ from benchmarks.accuracy.crossval import left_out
 from benchmarks.accuracy.price_for_fit import Observation, observe, steps
 from planner.cost.kernels import memory_time
 from planner.cost.meshes import Meshes
-from planner.cost.parameters import adapters, states
+from planner.cost.parameters import adapters
 from planner.cost.table import table
+from planner.cost.time import contention
 from planner.evidence.fitting.fit_columns import Floats, Observed
 from planner.evidence.rows.rows import Row, read_rows
 from planner.frameworks.fitted import DOCUMENTED
@@ -58,9 +59,9 @@ def _by_replicas(workload: Any, meshes: Meshes) -> Floats:
 TERMS = (
     Term(
         "contention follows the bytes that pass, not the seconds on a slow link",
-        "NCCL graph/connect.cc, channels by the rate of a NIC",
+        "a slow link moves fewer bytes through memory and multiprocessors; rate fitted",
         ("fms-fsdp",),
-        states,
+        contention,
         "BUSY_RATE",
         1.0,
     ),

@@ -21,7 +21,6 @@ from planner.cost.parameters.rank_parameters import (
 )
 from planner.cost.parameters.states import (
     DataGroups,
-    contention,
     gather_time,
     optimizer_time,
     scatter_time,
@@ -29,6 +28,7 @@ from planner.cost.parameters.states import (
 )
 from planner.cost.pricing import Pricing
 from planner.cost.time.columns import Context
+from planner.cost.time.contention import contention
 from planner.cost.time.ends import End, embedding_end, head_end
 from planner.cost.time.gradients import layer_pending_bytes, layer_weight_time
 from planner.cost.time.layers import layer_time

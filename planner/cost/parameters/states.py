@@ -37,9 +37,6 @@ FP32_ADAPTERS = {
 LOCAL_TRAFFIC = 12.0
 """HBM bytes per parameter of a whole gradient buffer: zeroing and scaling. [B]"""
 
-BUSY_RATE = 150e9
-"""Rate of a rank's collective from which it takes all the compute it can. [B/s]"""
-
 
 @dataclass(frozen=True)
 class States:
@@ -329,43 +326,6 @@ def scatter_time(data: DataGroups, owned: Owned) -> Floats:
         _bucketed(data, owned.expert, width, data.expert),
     )
     return dense + expert + _turns(data, owned)
-
-
-def contention(
-    data: DataGroups,
-    owned: Owned,
-    moved: Floats,
-    *,
-    gathers: float = 1.0,
-    reduces: float = 1.0,
-) -> Floats:
-    """Compute lost per second of a unit's collectives that run beside it.
-
-    ``kappa min(1, B / (T v))``: B bytes in T seconds keep the multiprocessors of a
-    collective busy where they leave at the rate v at least. A slower link gets fewer
-    channels, and fewer bytes pass through the memory.
-
-    Args:
-        data: Groups and rates.
-        owned: Parameters of the unit on a rank.
-        moved: Time of the collectives. [s], shape (meshes,)
-        gathers: Gathers among them. [1]
-        reduces: Reductions among them. [1]
-
-    Returns:
-        Share of the time. [1], shape (meshes,)
-
-    References:
-        NCCL ``graph/connect.cc``: two channels for a NIC of 200 Gb/s.
-    """
-    workload = data.workload
-    width = gather_width(workload, linears=owned.matrices)
-    trained = owned.dense + owned.expert
-    held = trained + owned.frozen + owned.frozen_expert
-    reduced = workload.recipe.gradient_bytes * trained
-    sent = gathers * width * held + reduces * reduced
-    full = BUSY_RATE * np.maximum(moved, np.finfo(float).tiny)
-    return workload.profile.overlap_contention * np.minimum(sent, full) / full
 
 
 def _turns(data: DataGroups, owned: Owned) -> Floats:

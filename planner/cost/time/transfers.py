@@ -10,12 +10,12 @@ from planner.cost.network import collectives as wire
 from planner.cost.parameters.rank_parameters import Owned
 from planner.cost.parameters.states import (
     DataGroups,
-    contention,
     gather_time,
     scatter_time,
 )
 from planner.cost.pricing import Pricing
 from planner.cost.time.columns import Context, Parts
+from planner.cost.time.contention import contention
 
 
 def sharded_parts(

@@ -20,13 +20,12 @@ from planner.cost.meshes import Meshes
 from planner.cost.network.collectives import all_gather_time, fabric
 from planner.cost.parameters.rank_parameters import Owned, layer_owned
 from planner.cost.parameters.states import (
-    BUSY_RATE,
     DataGroups,
-    contention,
     gather_time,
 )
 from planner.cost.pricing import Pricing
 from planner.cost.time.columns import Context, Parts
+from planner.cost.time.contention import BUSY_RATE, contention
 from planner.cost.time.exchange import GemmTimes, core_times, tensor_exchange
 from planner.cost.time.host_launch import launched
 from planner.cost.time.layers import gemm_times, layer_time

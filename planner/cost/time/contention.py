@@ -1,0 +1,50 @@
+"""Compute lost to collectives that run beside it."""
+
+import numpy as np
+
+from planner.cost.meshes import Floats
+from planner.cost.parameters.quantised import gather_width
+from planner.cost.parameters.rank_parameters import Owned
+from planner.cost.parameters.states import DataGroups
+
+BUSY_RATE = 150e9
+"""Rate of a rank's collective from which it takes all the compute it can. [B/s]
+
+Source: FSDP1 on nodes of 8 at 50 and 100 Gb/s a GPU (fms-fsdp in
+``benchmarks/accuracy/rows``), which this number was fitted to; over NVLink and at
+200 Gb/s a GPU eight ranks move 200 to 400 GB/s, and take all.
+"""
+
+
+def contention(
+    data: DataGroups,
+    owned: Owned,
+    moved: Floats,
+    *,
+    gathers: float = 1.0,
+    reduces: float = 1.0,
+) -> Floats:
+    """Compute lost per second of a unit's collectives that run beside it.
+
+    ``kappa min(1, B / (T v))``: B bytes in T seconds keep the multiprocessors of a
+    collective busy where they leave at the rate v at least. A slower link gets fewer
+    channels, and fewer bytes pass through the memory.
+
+    Args:
+        data: Groups and rates.
+        owned: Parameters of the unit on a rank.
+        moved: Time of the collectives. [s], shape (meshes,)
+        gathers: Gathers among them. [1]
+        reduces: Reductions among them. [1]
+
+    Returns:
+        Share of the time. [1], shape (meshes,)
+    """
+    workload = data.workload
+    width = gather_width(workload, linears=owned.matrices)
+    trained = owned.dense + owned.expert
+    held = trained + owned.frozen + owned.frozen_expert
+    reduced = workload.recipe.gradient_bytes * trained
+    sent = gathers * width * held + reduces * reduced
+    full = BUSY_RATE * np.maximum(moved, np.finfo(float).tiny)
+    return workload.profile.overlap_contention * np.minimum(sent, full) / full
