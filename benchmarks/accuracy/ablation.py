@@ -17,9 +17,9 @@ from joblib import Parallel, delayed
 
 from benchmarks.accuracy.crossval import left_out
 from benchmarks.accuracy.price_for_fit import Observation, observe, steps
-from planner.cost.kernels import memory_time
 from planner.cost.meshes import Meshes
 from planner.cost.parameters import adapters
+from planner.cost.streaming import memory_time
 from planner.cost.table import table
 from planner.cost.time import contention
 from planner.evidence.fitting.fit_columns import Floats, Observed

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.cost import meshes as axes
-from planner.cost.kernels import stream_rate
+from planner.cost.kernels import ELEMENT
 from planner.cost.memory.activations import saved_bytes, transient_bytes
 from planner.cost.memory.buffers import head_buffers, root_bytes, working_bytes
 from planner.cost.meshes import Floats, Meshes
@@ -27,6 +27,7 @@ from planner.cost.parameters.states import (
     state_bytes,
 )
 from planner.cost.pricing import Pricing
+from planner.cost.streaming import stream_rate
 from planner.cost.time.columns import Context
 from planner.cost.time.contention import contention
 from planner.cost.time.ends import End, embedding_end, head_end
@@ -39,9 +40,6 @@ from planner.specs.layouts.layout import Layout
 from planner.verify.idle import Idle
 from planner.verify.price import Price, blocks, nanoseconds, one
 from planner.verify.recompute import stage_kinds
-
-ACTIVATION = 2
-"""Bytes of one number handed to the next stage. [B]"""
 
 
 @dataclass(frozen=True)
@@ -374,7 +372,7 @@ class Prices:
         """
         layout = self.layout
         tokens = layout.micro_batch * self.workload.training.seq_len / layout.cp
-        whole = rate * 0 + ACTIVATION * self.workload.model.hidden * tokens
+        whole = rate * 0 + ELEMENT * self.workload.model.hidden * tokens
         scatters = self.workload.profile.stage_scatter and layout.tp > 1
         share = whole / (layout.tp if layout.sp or scatters else 1)
         sent = one(send_time(self.context.links, share, rate, crosses))

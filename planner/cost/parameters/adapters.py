@@ -5,10 +5,11 @@ from functools import cache
 
 import numpy as np
 
-from planner.cost.kernels import ELEMENT, gemm_rate, gemm_time, streaming_time
+from planner.cost.kernels import ELEMENT, gemm_rate, gemm_time
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.parameters.quantised import HALF, element_bytes, is_quantised
 from planner.cost.pricing import Pricing
+from planner.cost.streaming import streaming_time
 from planner.cost.workload import Workload
 from planner.models.layers.blocks import LayerKind, Moe
 from planner.models.layers.linears import linear_names, linears

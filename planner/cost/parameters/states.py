@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.cost import meshes as axes
-from planner.cost.kernels import gemm_rate, stream_rate
+from planner.cost.kernels import gemm_rate
 from planner.cost.meshes import Floats, Groups, Ints, Meshes
 from planner.cost.network import collectives as wire
 from planner.cost.network.collectives import Fabric
@@ -25,6 +25,7 @@ from planner.cost.parameters.weights import (
 )
 from planner.cost.parameters.whole_tensors import owner_turns
 from planner.cost.pricing import Pricing
+from planner.cost.streaming import stream_rate
 from planner.specs.frameworks.states import StateBytes
 
 FP32_ADAPTERS = {

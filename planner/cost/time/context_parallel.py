@@ -3,10 +3,11 @@
 import numpy as np
 
 from planner.cost.context_kinds import Moved, exchanges
-from planner.cost.kernels import ELEMENT, operator_latency
+from planner.cost.kernels import ELEMENT
 from planner.cost.memory.context_buffers import dealt_width, key_width
 from planner.cost.meshes import Floats
 from planner.cost.network import collectives as wire
+from planner.cost.streaming import operator_latency
 from planner.cost.time.columns import Context
 from planner.cost.time.exchange import core_times
 from planner.models.layers.blocks import LayerKind

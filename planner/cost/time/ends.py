@@ -4,11 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.cost.kernels import ELEMENT, gemm_rate, gemm_time, memory_time
+from planner.cost.kernels import ELEMENT, gemm_rate, gemm_time
 from planner.cost.memory.activations import saved_bytes
 from planner.cost.memory.eager_bytes import replayed_ends
 from planner.cost.meshes import Floats
 from planner.cost.parameters.rank_parameters import padded_vocab
+from planner.cost.streaming import memory_time
 from planner.cost.time.columns import Context, Parts
 from planner.cost.time.exchange import input_exchange
 from planner.cost.time.gradients import layer_pending_bytes, layer_weight_time

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.cost.kernels import memory_time
 from planner.cost.memory.activations import expert_tokens
 from planner.cost.meshes import Floats
+from planner.cost.streaming import memory_time
 from planner.cost.time.columns import Context
 from planner.models.layers.blocks import Attention, LayerKind, Mlp
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.cost.kernels import memory_time
 from planner.cost.memory.recompute_modules import at_work, rebuilt
 from planner.cost.meshes import Floats
+from planner.cost.streaming import memory_time
 from planner.cost.time.columns import Context
 from planner.cost.time.exchange import GemmTimes, tensor_exchange
 from planner.cost.time.experts import expert_exchange

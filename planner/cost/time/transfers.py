@@ -3,7 +3,7 @@
 import numpy as np
 
 from planner.cost import meshes as axes
-from planner.cost.kernels import ELEMENT, stream_rate
+from planner.cost.kernels import ELEMENT
 from planner.cost.memory.activations import sequence_split, tokens
 from planner.cost.meshes import Floats, Ints, Meshes
 from planner.cost.network import collectives as wire
@@ -14,6 +14,7 @@ from planner.cost.parameters.states import (
     scatter_time,
 )
 from planner.cost.pricing import Pricing
+from planner.cost.streaming import stream_rate
 from planner.cost.time.columns import Context, Parts
 from planner.cost.time.contention import contention
 

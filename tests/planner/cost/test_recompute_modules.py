@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from strategies import small_job
 
-from planner.cost.kernels import memory_time
 from planner.cost.memory.activations import kept_bytes, transient_bytes
 from planner.cost.memory.recompute_modules import combinations, is_known
 from planner.cost.meshes import Meshes
 from planner.cost.pricing import Pricing
+from planner.cost.streaming import memory_time
 from planner.cost.time.columns import Context
 from planner.cost.time.exchange import tensor_exchange
 from planner.cost.time.experts import expert_exchange

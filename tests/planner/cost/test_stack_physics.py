@@ -8,14 +8,7 @@ import pytest
 from strategies import small_job
 from whole_fleet import groups_on
 
-from planner.cost.kernels import (
-    cast_time,
-    gemm_rate,
-    memory_time,
-    operator_latency,
-    stream_rate,
-    unfused_time,
-)
+from planner.cost.kernels import cast_time, gemm_rate, unfused_time
 from planner.cost.meshes import Meshes
 from planner.cost.network.collectives import all_gather_time, fabric
 from planner.cost.parameters.rank_parameters import Owned, layer_owned
@@ -24,6 +17,7 @@ from planner.cost.parameters.states import (
     gather_time,
 )
 from planner.cost.pricing import Pricing
+from planner.cost.streaming import memory_time, operator_latency, stream_rate
 from planner.cost.time.columns import Context, Parts
 from planner.cost.time.contention import BUSY_RATE, contention
 from planner.cost.time.exchange import GemmTimes, core_times, tensor_exchange

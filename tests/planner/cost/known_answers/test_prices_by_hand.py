@@ -7,7 +7,7 @@ import pytest
 from strategies import small_job
 from whole_fleet import groups_on
 
-from planner.cost.kernels import attention_time, gemm_rate, gemm_time, memory_time
+from planner.cost.kernels import attention_time, gemm_rate, gemm_time
 from planner.cost.memory.activations import saved_bytes
 from planner.cost.meshes import Groups, Meshes
 from planner.cost.network.collectives import (
@@ -20,6 +20,7 @@ from planner.cost.network.collectives import (
 from planner.cost.parameters.rank_parameters import layer_owned
 from planner.cost.parameters.states import state_bytes
 from planner.cost.pricing import Pricing
+from planner.cost.streaming import memory_time
 from planner.cost.table.table import straggler_factor
 from planner.models import preset
 from planner.specs.search import SearchSpec

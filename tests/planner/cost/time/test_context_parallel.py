@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from test_stack_physics import context, job
 
-from planner.cost.kernels import operator_latency
 from planner.cost.memory.context_buffers import context_buffers, dealt_width, key_width
 from planner.cost.network.collectives import all_gather_time, all_to_all_time
+from planner.cost.streaming import operator_latency
 from planner.cost.time.columns import Context
 from planner.cost.time.context_parallel import context_exchange
 from planner.cost.time.exchange import core_times

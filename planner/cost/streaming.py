@@ -1,0 +1,66 @@
+"""Time of memory-bound kernels: bytes through the GPU's memory, and latency."""
+
+from planner.cost.meshes import Floats
+from planner.cost.pricing import Pricing
+from planner.cost.workload import Workload
+
+
+def operator_latency(workload: Pricing) -> float:
+    """Latency of one kernel of the stack on the GPU beside its work. [s].
+
+    Args:
+        workload: The job.
+
+    Returns:
+        Time. [s]
+    """
+    return workload.calibration.memory.op_latency * workload.profile.latency
+
+
+def stream_rate(workload: Workload) -> float:
+    """Rate at which a kernel streams through the GPU's memory.
+
+    Args:
+        workload: The job.
+
+    Returns:
+        Rate. [B/s]
+    """
+    measured = workload.calibration.memory.efficiency
+    return float(workload.gpu.memory_bandwidth * measured)
+
+
+def streaming_time(workload: Pricing, moved: Floats, operators: float) -> Floats:
+    """Time of memory-bound operators whose bytes are counted kernel by kernel.
+
+    ::
+
+        T = bytes / (eta W) + operators t_op
+
+    Args:
+        workload: The job: HBM and measured efficiency.
+        moved: Bytes that the kernels move. [B]
+        operators: Kernels. [1]
+
+    Returns:
+        Time. [s]
+    """
+    return moved / stream_rate(workload) + operators * operator_latency(workload)
+
+
+def memory_time(workload: Pricing, moved: Floats, operators: float) -> Floats:
+    """Time of memory-bound operators whose bytes are those of fused kernels.
+
+    ::
+
+        T = traffic bytes / (eta W) + operators t_op
+
+    Args:
+        workload: The job: HBM, measured efficiency, the stack's traffic factor.
+        moved: Bytes that fused kernels would move. [B]
+        operators: Kernels. [1]
+
+    Returns:
+        Time. [s]
+    """
+    return streaming_time(workload, workload.profile.memory_traffic * moved, operators)
