@@ -7,6 +7,7 @@ from planner.cost.meshes import Meshes
 from planner.cost.pricing import Pricing
 from planner.cost.table.mixed import price_meshes
 from planner.cost.table.table import CostTable
+from planner.cost.time.recompute import gemm_share
 from planner.cost.workload import Workload
 from planner.estimate.breakdown import time_breakdown
 from planner.estimate.footprint import stage_memories
@@ -177,9 +178,8 @@ def _again(workload: Pricing, layer: LayerKind, name: str) -> float:
     """FLOPs per token that one layer runs again under a recompute kind."""
     kind = workload.recipe.kind(name)
     keys = layer.attention.attended(workload.training.seq_len, causal=False)
-    everything = kind.gemms.get("*", 0.0)
     gemms = sum(
-        kind.gemms.get(gemm.name, everything) * 2 * gemm.weights_per_token
+        gemm_share(workload, layer, kind, gemm.name) * 2 * gemm.weights_per_token
         for gemm in layer.gemms()
     )
     return gemms + kind.core * layer.attention.core_flops(keys)

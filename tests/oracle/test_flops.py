@@ -7,12 +7,16 @@ Experts run in a loop over those that are hit, so the sum over all of them is k 
 token whatever the routing.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from hugging_face import NAMES, counters, ours, small, theirs, torch
+from hugging_face import NAMES, counters, described, ours, small, theirs, torch
+from strategies import small_job
 
+from planner.cost.time.recompute import gemm_share
 from planner.models import Architecture, preset
+from planner.specs.search import SearchSpec
 
 pytestmark = pytest.mark.oracle
 
@@ -56,3 +60,40 @@ def test_training_flops_equal_those_torch_counts(name: str) -> None:
     config = small(name)
     per_token = _variant(name, config).model_flops_per_token(LENGTH, "full")
     assert _counted(name, config, train=True) == BATCH * LENGTH * per_token
+
+
+def _checkpointed(name: str, config: dict[str, Any]) -> int:
+    """FLOPs that torch counts where every layer is checkpointed without reentrance."""
+    counter = counters.FlopCounterMode(display=False)
+    known = described(name, config).to_dict()
+    dropped = [key for key in known if "drop" in key and "summary" not in key]
+    dry = config | dict.fromkeys(dropped, 0.0)
+    model = theirs(name, dry, "cpu").train()
+    model.gradient_checkpointing_enable({"use_reentrant": False})
+    words = (
+        torch.arange(BATCH * LENGTH).reshape(BATCH, LENGTH) % model.config.vocab_size
+    )
+    with counter:
+        model(words, use_cache=False).logits.sum().backward()
+    return int(counter.get_total_flops())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_recomputed_flops_equal_those_torch_counts(name: str) -> None:
+    """A checkpointed layer runs again up to the last tensor that its backward needs."""
+    config = small(name)
+    model = _variant(name, config)
+    workload = replace(small_job(SearchSpec(), name="accelerate"), model=model)
+    kind = workload.recipe.kind("full")
+    again = 0.0
+    for layer, count in model.runs:
+        products = sum(
+            gemm_share(workload, layer, kind, gemm.name) * 2 * gemm.weights_per_token
+            for gemm in layer.gemms()
+        )
+        core = layer.attention.core_flops(
+            layer.attention.attended(LENGTH, causal=False)
+        )
+        again += count * (products + core)
+    per_token = model.model_flops_per_token(LENGTH, "full") + again
+    assert _checkpointed(name, config) == BATCH * LENGTH * per_token

@@ -3,7 +3,7 @@
 import numpy as np
 
 from planner.cost.kernels import cast_time, gemm_rate, gemm_time
-from planner.cost.memory.activations import kept_bytes, key_share
+from planner.cost.memory.activations import kept_bytes
 from planner.cost.meshes import Floats
 from planner.cost.network.offload_copies import exposed_copies
 from planner.cost.parameters.adapters import adapter_times, is_frozen
@@ -15,7 +15,12 @@ from planner.cost.time.experts import expert_exchange, expert_waits, shown_excha
 from planner.cost.time.gradients import HALF_PRECISION, gemm_shape, gemm_weight_time
 from planner.cost.time.host_launch import launched
 from planner.cost.time.operators import operator_times
-from planner.cost.time.recompute import launch_share, module_time
+from planner.cost.time.recompute import (
+    gemm_share,
+    launch_share,
+    module_time,
+    tensor_share,
+)
 from planner.models.layers.blocks import LayerKind, Moe
 from planner.models.layers.parts import Gemm
 from planner.specs.layouts.recompute import RecomputeKind
@@ -48,7 +53,8 @@ def layer_time(
             forward.plus("compute", ahead),
             backward.plus("compute", behind),
         )
-        again = again + _gemm_again(kind, layer, gemm) * ahead
+        share = gemm_share(context.workload, layer, kind, gemm.name)
+        again = again + share * ahead
     ahead, behind = core_times(context, layer)
     again = again + kind.core * ahead
     forward = forward.plus("compute", ahead)
@@ -62,6 +68,8 @@ def layer_time(
         context, layer, exchange, forward, backward
     )
     again = again + kind.collectives * repeated
+    split = tensor_share(context.workload, layer, kind, context.meshes)
+    again = again + split * exchange[0]
     if kind.modules:
         again = again + module_time(context, layer, kind, beside)
     backward = backward.plus("recompute", again)
@@ -88,14 +96,6 @@ def _with_copies(
         for parts in passes
     )
     return forward, backward
-
-
-def _gemm_again(kind: RecomputeKind, layer: LayerKind, gemm: Gemm) -> float:
-    """Share of a GEMM's forward that the recompute kind runs again."""
-    share = kind.gemms.get(gemm.name, kind.gemms.get("*", 0.0))
-    if kind.drops_key and gemm.name == "qkv":
-        return key_share(layer)
-    return share
 
 
 def gemm_times(context: Context, layer: LayerKind, gemm: Gemm) -> tuple[Floats, Floats]:
@@ -185,7 +185,7 @@ def _communicate(
     forward: Parts,
     backward: Parts,
 ) -> tuple[Parts, Parts, Floats]:
-    """Add exposed collectives; also give the time that a full recompute repeats."""
+    """Add exposed collectives; also those beside tensor ranks' that may run again."""
     once, back = exchange
     ahead, behind = context_exchange(context, layer)
     forward = forward.plus("tp_comm", once).plus("cp_comm", ahead)
@@ -193,4 +193,4 @@ def _communicate(
     dealt = expert_exchange(context, layer)
     shown = shown_exchange(context, dealt, forward.total + backward.total)
     forward = forward.plus("ep_comm", shown)
-    return forward, backward.plus("ep_comm", shown), once + ahead + dealt
+    return forward, backward.plus("ep_comm", shown), ahead + dealt

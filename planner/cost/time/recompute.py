@@ -4,14 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 
+from planner.cost.memory.activations import key_share
 from planner.cost.memory.recompute_modules import at_work, rebuilt
-from planner.cost.meshes import Floats
+from planner.cost.meshes import Floats, Meshes
+from planner.cost.parameters.adapters import adapters_beside
 from planner.cost.streaming import memory_time
 from planner.cost.time.columns import Context
 from planner.cost.time.exchange import GemmTimes, tensor_exchange
 from planner.cost.time.experts import expert_exchange
 from planner.cost.time.operators import NORM_AGAIN, Operator, operators, shares
-from planner.models.layers.blocks import Attention, LayerKind, Moe
+from planner.cost.workload import Workload
+from planner.models.layers.blocks import Attention, LayerKind, Mlp, Moe
 from planner.specs.layouts.recompute import RecomputeKind
 
 NORM_OUTPUTS = ("attention_norm_output", "ffn_norm_output")
@@ -49,6 +52,80 @@ def module_time(
     kernels = context.workload.profile.forward_operators * len(again) / every
     time = memory_time(context.workload, moved, kernels)
     return time + _exchanges_again(context, layer, kind, beside)
+
+
+def skipped_gemm(workload: Workload, layer: LayerKind, kind: RecomputeKind) -> str:
+    """Product at the end of a recomputed layer, where recomputation stops before it.
+
+    The product's operands are the last tensors that the backward needs: ``fc2`` of a
+    dense layer, of the shared experts where these add up with the routed ones. None
+    where something behind it keeps its output: a norm, dropout, an adapter, a gate.
+
+    Args:
+        workload: The job.
+        layer: Kind of layer.
+        kind: Kind of recompute.
+
+    Returns:
+        Name of the GEMM; empty where all run again. [text]
+
+    Source: PyTorch, torch.utils.checkpoint.set_checkpoint_early_stop; counted by
+    tests/oracle/test_flops.py.
+    """
+    ffn = layer.ffn
+    if isinstance(ffn, Mlp):
+        name = "fc2" if ffn.ffn else ""
+    else:
+        name = "shared_fc2" if ffn.shared_ffn and not ffn.shared_gate else ""
+    behind = layer.ends_in_norm or workload.recipe.dropout_bytes > 0
+    if not kind.stops_early or behind or adapters_beside(workload, layer, name):
+        return ""
+    return name
+
+
+def gemm_share(
+    workload: Workload, layer: LayerKind, kind: RecomputeKind, name: str
+) -> float:
+    """Share of a GEMM's forward that a kind of recompute runs again.
+
+    Args:
+        workload: The job.
+        layer: Kind of layer.
+        kind: Kind of recompute.
+        name: Name of the GEMM. [text]
+
+    Returns:
+        The share. [1]
+    """
+    if kind.drops_key and name == "qkv":
+        return key_share(layer)
+    if name == skipped_gemm(workload, layer, kind):
+        return 0.0
+    return kind.gemms.get(name, kind.gemms.get("*", 0.0))
+
+
+def tensor_share(
+    workload: Workload, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
+) -> Floats:
+    """Share of a layer's forward collectives over tensor ranks that run again.
+
+    The reduction behind the last product is a half's second collective with sp, its
+    only one without.
+
+    Args:
+        workload: The job.
+        layer: Kind of layer.
+        kind: Kind of recompute.
+        meshes: Meshes in columns.
+
+    Returns:
+        The share. [1], shape (meshes,)
+    """
+    if skipped_gemm(workload, layer, kind) != "fc2":
+        return np.full(len(meshes), kind.collectives)
+    halves = 1 if layer.parallel else 2
+    last = 1.0 / (halves * (1 + meshes.sp))
+    return kind.collectives * (1.0 - last)
 
 
 def launch_share(layer: LayerKind, kind: RecomputeKind) -> float:

@@ -40,6 +40,7 @@ RECIPE = Recipe(
     },
     fp16_states={0: StateBytes(weights=4, gradients=4, replica_buckets=4)},
     kinds=KINDS,
+    stops_early=True,
     gradient_bytes=2,
     gather_bytes=2,
     gather_buffers=2,

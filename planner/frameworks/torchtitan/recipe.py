@@ -47,6 +47,7 @@ RECIPE = Recipe(
         3: StateBytes(sharded_weights=4, sharded_gradients=4),
     },
     kinds=KINDS,
+    stops_early=True,
     gradient_bytes=4,
     gather_bytes=2,
     gather_buffers=2,

@@ -30,6 +30,7 @@ class Olmo2Config(OlmoConfig):
     family: ClassVar[str] = "olmo2"
     hf_class: ClassVar[str] = "Olmo2ForCausalLM"
     norm: ClassVar[Norm] = "rmsnorm"
+    norm_behind: ClassVar[bool] = True
 
     def _attention(self) -> Attention:
         return replace(super()._attention(), wide_qk_norm=True)
@@ -40,6 +41,7 @@ class OlmoeConfig(Olmo2Config):
 
     family: ClassVar[str] = "olmoe"
     hf_class: ClassVar[str] = "OlmoeForCausalLM"
+    norm_behind: ClassVar[bool] = False
 
     num_experts: PositiveInt
     num_experts_per_tok: PositiveInt

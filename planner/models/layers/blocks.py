@@ -34,6 +34,8 @@ NORM_VECTORS: dict[Norm, int] = {
     "layernorm-no-bias": 1,
     "layernorm-plain": 0,
 }
+NORMS_BEFORE = 2
+"""Most norms of a layer that has them before its halves alone. [1]"""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ class LayerKind(Block):
         norms: Norms over the model width: 2 before the halves, 4 with norms after
             them too, 1 if the halves share it or one is absent. [1]
         parallel: Both halves read the layer's input and add up.
+        norm_behind: Norms stand behind the halves and not before them; with four
+            they do both.
         role: Role in training: "trained", "passed" (frozen, but the gradient passes
             through), or "below" (frozen like all layers before it: no backward).
     """
@@ -62,6 +66,7 @@ class LayerKind(Block):
     norms: int = 2
     parallel: bool = False
     role: Role = "trained"
+    norm_behind: bool = False
 
     @property
     def hidden(self) -> int:
@@ -71,6 +76,11 @@ class LayerKind(Block):
             Columns of the residual stream. [1]
         """
         return self.attention.hidden
+
+    @property
+    def ends_in_norm(self) -> bool:
+        """Tell if a norm keeps the output of the layer's last product."""
+        return self.norm_behind or self.norms > NORMS_BEFORE
 
     @property
     def norm_parameters(self) -> int:

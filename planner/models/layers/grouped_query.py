@@ -20,6 +20,7 @@ class GroupedQueryConfig(FamilyConfig):
 
     norm: ClassVar[Norm] = "rmsnorm"
     norms: ClassVar[int] = 2
+    norm_behind: ClassVar[bool] = False
     parallel: ClassVar[bool] = False
     gated: ClassVar[bool] = True
     embedding_norm: ClassVar[bool] = False
@@ -100,6 +101,7 @@ class GroupedQueryConfig(FamilyConfig):
             self.norm,
             self.norms,
             self.parallel,
+            norm_behind=self.norm_behind,
         )
 
     def _layers(self) -> Iterable[LayerKind]:

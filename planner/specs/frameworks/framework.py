@@ -121,6 +121,9 @@ class Recipe:
     """Activations of a layer registered for overlapped exchanges over tp. [1]"""
     repeats_kv: bool = False
     """Keys and values are copied for every query head before attention."""
+    stops_early: bool = False
+    """Recomputation of a whole layer ends with the last tensor that its backward
+    needs: the product at its end does not run again (PyTorch without reentrance)."""
     modules: dict[str, RecomputeModule] = field(default_factory=dict)
     """Modules of a layer that may be recomputed in any combination."""
 
@@ -137,7 +140,9 @@ class Recipe:
             KeyError: There is no such kind; see :meth:`has_kind`.
         """
         if name in self.kinds:
-            return self.kinds[name]
+            kind = self.kinds[name]
+            ends = self.stops_early and kind.rebuilds_layer
+            return replace(kind, stops_early=True) if ends else kind
         chosen = combination(self.modules, name)
         if chosen is None:
             raise KeyError(name)
@@ -182,6 +187,8 @@ class RecipeOverrides(BaseModel):
     """Format that gradients are reduced in. [B]"""
     gather_bytes: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """Format that parameters are gathered in. [B]"""
+    stops_early: bool | None = None
+    """The product at the end of a recomputed layer does not run again."""
     dummy_weight_gradients: bool | None = None
     """One bf16 gradient per distinct weight shape is cached (TransformerEngine)."""
     states: dict[int, StateBytes] | None = None

@@ -95,6 +95,9 @@ class RecomputeKind:
     """The key projection is neither kept nor free: it runs again."""
     keeps_output: bool = False
     """The output of the last GEMM stays, full width on every tensor rank."""
+    stops_early: bool = False
+    """The layer's last GEMM, and the collective behind it, do not run again where
+    nothing keeps what they make."""
     modules: tuple[RecomputeModule, ...] = ()
     """Modules of a combination: they drop, rebuild and run again more than ``gemms``
     and ``core``, which already include the modules' share."""

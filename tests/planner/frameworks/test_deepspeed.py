@@ -26,7 +26,8 @@ def test_it_is_priced_as_trainer_with_its_plugin() -> None:
     assert ROOM.profile.model_dump(exclude=own) == theirs.profile.model_dump(
         exclude=own
     )
-    assert ROOM.recipe == theirs.recipe
+    # Trainer of transformers 5 checkpoints without reentrance, before with it.
+    assert ROOM.recipe == replace(theirs.recipe, stops_early=True)
 
 
 @pytest.mark.parametrize(
