@@ -17,6 +17,7 @@ from joblib import Parallel, delayed
 
 from benchmarks.accuracy.crossval import left_out
 from benchmarks.accuracy.price_for_fit import Observation, observe, steps
+from planner.cost import kernels
 from planner.cost.meshes import Meshes
 from planner.cost.network import collectives
 from planner.cost.parameters import adapters
@@ -94,6 +95,14 @@ TERMS = (
         collectives,
         "tree_limit",
         _unlimited,
+    ),
+    Term(
+        "adding to an fp32 gradient hides behind no product but in part",
+        "MooreThreads/SimuMax configs/system: products on A100 and B200 that add",
+        ("bloom-prequel", "vtrain-multi"),
+        kernels,
+        "SHOWN_GRADIENT",
+        0.0,
     ),
 )
 
