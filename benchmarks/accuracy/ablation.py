@@ -17,7 +17,9 @@ from joblib import Parallel, delayed
 
 from benchmarks.accuracy.crossval import left_out
 from benchmarks.accuracy.price_for_fit import Observation, observe, steps
+from planner.cost import kernels
 from planner.cost.meshes import Meshes
+from planner.cost.network import collectives
 from planner.cost.parameters import adapters
 from planner.cost.streaming import memory_time
 from planner.cost.table import table
@@ -56,6 +58,11 @@ def _by_replicas(workload: Any, meshes: Meshes) -> Floats:
     return np.asarray(factor, dtype=np.float64)
 
 
+def _unlimited(*columns: Any) -> Floats:
+    """No limit on the channels of a tree."""
+    return np.full(len(columns[-1]), np.inf)
+
+
 TERMS = (
     Term(
         "contention follows the bytes that pass, not the seconds on a slow link",
@@ -80,6 +87,22 @@ TERMS = (
         table,
         "straggler_factor",
         _by_replicas,
+    ),
+    Term(
+        "the channels of a tree limit an all-reduce between nodes",
+        "NCCL src/graph/tuning.cc, perChMaxTreeBws",
+        ("vtrain-multi",),
+        collectives,
+        "tree_limit",
+        _unlimited,
+    ),
+    Term(
+        "adding to an fp32 gradient hides behind no product but in part",
+        "MooreThreads/SimuMax configs/system: products on A100 and B200 that add",
+        ("bloom-prequel", "vtrain-multi"),
+        kernels,
+        "SHOWN_GRADIENT",
+        0.0,
     ),
 )
 

@@ -28,7 +28,11 @@ BLOCK_CAST_TRAFFIC = {"mxfp8": 4.0, "nvfp4": 5.0}
 """Bytes moved per cast element where the format fixes the scaling; nvfp4 finds a
 maximum first. [B]"""
 ACCUMULATED = 8
-"""Bytes moved per element of an fp32 gradient that is added to. [B]"""
+"""Bytes moved per element of an fp32 gradient that a product adds to. [B]"""
+SHOWN_GRADIENT = 0.6
+"""Part of the bytes of adding that hides behind no product, as 61 products on A100
+take longer than those without, in quartiles 0.42 to 0.77. On B200 0.7 for 2,048
+tokens, 0.3 for 4,096 (MooreThreads/SimuMax configs/system, accumulate=True). [1]"""
 QUERY_BLOCK = 128
 """Query rows that one block of a flash-attention kernel works on. [1]"""
 BLOCK_OUTPUTS = 128 * 128
@@ -59,8 +63,8 @@ class GemmRate:
     """Launch, prologue and tail. [s]"""
     element: float = ELEMENT
     """Bytes of one number of a GEMM's inputs. [B]"""
-    gradient: float = ACCUMULATED
-    """Bytes moved per element of a weight gradient. [B]"""
+    adding: float = 0.0
+    """Time to add an element to its weight gradient. [s]"""
     tail: float = 0.0
     """Outputs that the last wave of blocks could hold and does not. [1]"""
     ramp: float = 0.0
@@ -122,7 +126,7 @@ def gemm_rate(
         _peak(workload, wanted) * workload.profile.clock,
         overhead=entry.overhead * workload.profile.latency,
         element=_element(workload, wanted),
-        gradient=_gradient_traffic(workload),
+        adding=_adding_time(workload, entry),
     )
 
 
@@ -132,10 +136,21 @@ def _element(workload: Workload, dtype: str) -> float:
     return 2 * ELEMENT if wide else NARROW.get(dtype, ELEMENT)
 
 
-def _gradient_traffic(workload: Pricing) -> float:
-    """Bytes moved per weight gradient element; of fp16 as of fp32. [B]."""
-    half = workload.training.precision == "fp16"
-    return ACCUMULATED if half else workload.profile.gradient_traffic
+def _adding_time(workload: Pricing, entry: GemmCalibration) -> float:
+    """Time per element to add a weight gradient to those of earlier micro-batches. [s].
+
+    A product adds as it writes; beyond its 8 B a kernel of its own adds, which hides
+    behind nothing. Of fp16 the sum has 2 B, and adding moves 6 B.
+    """
+    moved = workload.profile.gradient_traffic
+    apart = moved > ACCUMULATED
+    if workload.training.precision == "fp16":
+        moved = min(moved, ACCUMULATED)
+    added = moved - ELEMENT
+    if apart:
+        return added / stream_rate(workload)
+    share = max(SHOWN_GRADIENT, entry.traffic)
+    return share * added / workload.gpu.memory_bandwidth
 
 
 def _peak(workload: Workload, dtype: str) -> float:
@@ -203,9 +218,10 @@ def gemm_time(
 ) -> Floats:
     """Time of one matrix product ``(rows x inputs) @ (inputs x outputs)``.
 
-    A last wave that is not full and blocks that fill and drain cost work, too::
+    A last wave that is not full and blocks that fill and drain cost work, too. A
+    weight gradient is added to those before, at ``a`` an element::
 
-        T = 2 (M N + tail) (K + ramp) / (P eps) + mu bytes / W + t0
+        T = 2 (M N + tail) (K + ramp) / (P eps) + mu bytes / W + a M N + t0
 
     Args:
         rate: Constants of the GPU.
@@ -220,10 +236,11 @@ def gemm_time(
     References:
         Fit on the kernel tables of nine NVIDIA GPUs, ``benchmarks/kernels``.
     """
-    out = rate.gradient if wgrad else ELEMENT
-    traffic = rate.element * (rows * inputs + inputs * outputs) + out * rows * outputs
-    work = 2.0 * (rows * outputs + rate.tail) * (inputs + rate.ramp) / rate.flops
-    return work + traffic / rate.bandwidth + rate.overhead
+    made = rows * outputs
+    traffic = rate.element * (rows * inputs + inputs * outputs) + ELEMENT * made
+    work = 2.0 * (made + rate.tail) * (inputs + rate.ramp) / rate.flops
+    time = work + traffic / rate.bandwidth + rate.overhead
+    return time + rate.adding * made if wgrad else time
 
 
 def attention_kernel(workload: Workload) -> str:

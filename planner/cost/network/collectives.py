@@ -12,7 +12,12 @@ from hardware.graph.topology import ClusterTopology
 from hardware.nccl import NcclConstants, nccl
 from hardware.scale_up import Curve
 from planner.cost.meshes import Floats, Groups, Ints
-from planner.cost.network.tuner import message_latency, ring_latency, tree_latency
+from planner.cost.network.tuner import (
+    message_latency,
+    ring_latency,
+    tree_latency,
+    tree_limit,
+)
 from planner.cost.pricing import Pricing
 
 CURVE_RANKS = 8
@@ -22,6 +27,10 @@ FEW_RANKS = 0.25
 fitted to the tables of ``benchmarks/kernels``. [1]"""
 CURVE_PASSES = 2 * (CURVE_RANKS - 1) / CURVE_RANKS
 """Bytes that a rank of the curves moves per byte of message: two ring passes. [1]"""
+
+
+UNLIMITED = (np.inf, np.inf, np.inf)
+"""Channels of a tree whose rate is not known. [B/s]"""
 
 
 @dataclass(frozen=True)
@@ -88,6 +97,12 @@ class Fabric:
     """Line rate at which one collective can leave a domain. [B/s]"""
     copied: float
     """Part of a ring's pass that is as long as the whole message below a switch. [1]"""
+    nic: float
+    """Line rate of one NIC. [B/s]"""
+    nics: int
+    """NICs of a domain. [1]"""
+    tree_channel: tuple[float, float, float]
+    """Most that a channel of a tree moves over 1, 2 and more domains. [B/s]"""
 
     def few(self, ranks: Floats | Ints, passes: int) -> Floats:
         """Loss of a small group below a switch against the ranks of the curves.
@@ -152,6 +167,7 @@ def cluster_fabric(
     assert cluster.nic.fabric is not None
     switched = cluster.scale_up.topology == "switch" and topology.fabric.domain > 2
     copied = nccl().copied.get(cluster.gpu.arch, nccl().default_copied)
+    nodes = max(topology.fabric.domain // cluster.node.gpus_per_node, 1)
     return Fabric(
         ring=links.ring_bandwidth,
         nvls=links.nvls_all_reduce_bandwidth or 0.0,
@@ -164,6 +180,9 @@ def cluster_fabric(
         line_rate=topology.fabric.full_bandwidth,
         exit_rate=exit_rate,
         copied=copied if switched else 0.0,
+        nic=cluster.nic.bandwidth,
+        nics=nodes * cluster.node.nics_per_node,
+        tree_channel=nccl().tree_per_channel.get(cluster.gpu.arch, UNLIMITED),
     )
 
 
@@ -294,13 +313,16 @@ def _tree(links: Fabric, message: Floats, group: Groups) -> Floats:
 
     Of two domains each is a leaf once and a root once, so that the message crosses
     once each way; of more, an inner node sends it twice. Before the pipeline is
-    full, one chunk climbs the tree and comes down.
+    full, one chunk climbs the tree and comes down. A channel of a chain has a limit.
     """
     q, nic = group.domains, _line_rate(links, group) * links.network.efficiency
     switch = (links.nvls > 0) & (group.ranks_per_domain >= max(links.nvls_ranks, 1))
     inside = np.where(switch, links.nvls, links.ring) * group.inside_share
     own = np.where(switch, 1.0, links.tuner.protocol.tree)
     rate = np.minimum(np.where(q == 2, 2.0, 1.0) * nic, inside) * own
+    nics = np.minimum(group.ranks_per_domain, links.nics)
+    limit = tree_limit(links.tree_channel, links.nic, nics, q)
+    rate = np.where(switch, rate, np.minimum(rate, limit))
     slower = links.network.latency_factor
     latency = tree_latency(links.tuner, "simple", group.size, q, slower)
     chunk = np.minimum(links.tuner.tree_chunk, message)

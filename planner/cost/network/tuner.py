@@ -1,5 +1,6 @@
 """Latency of rings and trees by the model of NCCL's own tuner."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -9,6 +10,11 @@ from hardware.nccl import NcclConstants
 from planner.cost.meshes import Floats, Ints
 
 Protocol = Literal["ll", "ll128", "simple"]
+
+FAST_CHANNEL = 25e9
+"""Rate of a NIC from which NCCL lays two channels over it. [B/s]"""
+FEW_CHANNELS = 4
+"""Most channels that are doubled. [1]"""
 
 
 def _hop(
@@ -94,6 +100,34 @@ def tree_latency(
     chain = (ranks / domains - 1) * intra
     climb = np.log2(domains) * slower * _hop(constants, "net", "tree", protocol)
     return np.asarray(base + 2 * (chain + climb), dtype=np.float64)
+
+
+def tree_limit(
+    per_channel: Sequence[float], nic: float, nics: Ints, domains: Ints
+) -> Floats:
+    """Most that the channels of a tree move, whatever the NICs and links could.
+
+    One channel for each NIC, two for each of up to four fast ones::
+
+        channels B_channel(q)
+
+    Args:
+        per_channel: Rate of a channel over 1, 2 and more domains. [B/s]
+        nic: Line rate of one NIC. [B/s]
+        nics: NICs that a group has in a domain. [1], shape (meshes,)
+        domains: Domains q. [1], shape (meshes,)
+
+    Returns:
+        Bus bandwidth. [B/s], shape (meshes,)
+
+    References:
+        NCCL src/graph/tuning.cc, perChMaxTreeBws; src/graph/search.cc,
+        ncclTopoDupChannels.
+    """
+    doubled = (nic > FAST_CHANNEL) & (nics <= FEW_CHANNELS)
+    channels = np.where(doubled, 2 * nics, nics)
+    rates = np.array(per_channel, dtype=np.float64)
+    return np.asarray(channels * rates[np.clip(domains, 1, len(rates)) - 1])
 
 
 def message_latency(

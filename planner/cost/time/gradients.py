@@ -78,8 +78,8 @@ def gemm_weight_time(context: Context, layer: LayerKind, gemm: Gemm) -> Floats:
     assert isinstance(layer.ffn, Moe)
     rate = gemm_rate(workload, grouped=True)
     others = layer.ffn.experts / context.meshes.ep - 1
-    moved = rate.element * others * outputs * inputs / rate.bandwidth
-    gradients = rate.gradient / rate.element * moved
+    each = ELEMENT / rate.bandwidth + rate.adding
+    gradients = others * outputs * inputs * each
     return gemm_time(rate, inputs, outputs, rows, wgrad=True) + gradients
 
 

@@ -17,6 +17,8 @@ _SAME = 0.05
 """Relative difference of two memory sizes that only units explain. [1]"""
 _ONE_DIE = 1.5
 """Stated memory over a die's from which on the module of two is meant. [1]"""
+_NICS = re.compile(r"\b(\d) ?(?:x ?\d+ ?g[^,;:]* per node|nics?\b)|x(\d) per node")
+"""NICs of a node, as rows' words on the network count them."""
 _HOSTS = 1.2
 """Memory in a superchip's name over its GPU's from which on it is the CPU's. [1]"""
 
@@ -55,7 +57,9 @@ def hardware_of(block: HardwareBlock, fabric: FabricWord) -> Hardware:
     size = _equal_part(block.gpus, wanted)
     domain = _domain(block, known, size)
     fabric = _fabric_named(block) or fabric
-    nic, assumed = _nic(block, gpu, fabric, alone=block.gpus <= domain)
+    nics = _nics(block, size, wanted)
+    rail, assumed = _rail(block, gpu, fabric, alone=block.gpus <= domain)
+    nic = rail.model_copy(update={"bandwidth": rail.bandwidth * size / nics})
     scale_up = _scale_up(block, gpu, known, max(wanted, domain))
     node = NodeSpec(
         name="measured",
@@ -64,7 +68,7 @@ def hardware_of(block: HardwareBlock, fabric: FabricWord) -> Hardware:
         scale_up=scale_up.name,
         scale_up_domain=domain,
         nic=nic.name,
-        nics_per_node=size,
+        nics_per_node=nics,
         host_memory=_host_memory(known),
         sources=_SOURCES,
     )
@@ -151,10 +155,18 @@ def _meshed(link: LinkSpec, domain: int) -> LinkSpec:
     )
 
 
-def _nic(
+def _nics(block: HardwareBlock, size: int, whole: int) -> int:
+    """NICs that the GPUs in use of a node have: as stated, else one for each. [1]."""
+    stated = _NICS.search(block.text("inter_node"))
+    if stated is None or block.per_gpu_inter_gbps is None:
+        return size
+    return max(int(stated[1] or stated[2]) * size // whole, 1)
+
+
+def _rail(
     block: HardwareBlock, gpu: GpuSpec, fabric: FabricWord, *, alone: bool
 ) -> tuple[LinkSpec, tuple[str, ...]]:
-    """One NIC per GPU with its share of the line rate; rules fill what is open."""
+    """A GPU's share of the NICs; rules fill what is open."""
     rule = rules().fabric
     kind = _kind(fabric) or rule.kind
     usual = rule.gbps.get(gpu.arch, rule.other_gbps)

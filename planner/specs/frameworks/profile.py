@@ -76,7 +76,8 @@ class Profile(BaseModel):
     hidden_regather: float = Field(ge=0, le=1)
     """Share hidden of the gather that the backward repeats under sp. [1]"""
     gradient_traffic: float = Field(default=8.0, ge=2, allow_inf_nan=False)
-    """Bytes moved per element of a bf16 product that adds to an fp32 gradient. [B]"""
+    """Bytes moved per element of a bf16 weight gradient: 2 written, 8 where the product
+    adds to an fp32 one, more where a kernel of its own adds. [B]"""
     single_nic: bool = False
     """A collective leaves a node at one NIC, as broadcasts from owners in turn do."""
     whole_tensors: bool = False

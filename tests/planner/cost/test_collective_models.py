@@ -16,7 +16,7 @@ from planner.cost.network.collectives import (
     all_to_all_time,
     fabric,
 )
-from planner.cost.network.tuner import ring_latency, tree_latency
+from planner.cost.network.tuner import ring_latency, tree_latency, tree_limit
 from planner.specs.search import SearchSpec
 
 TIMES = (all_gather_time, all_reduce_time, all_to_all_time)
@@ -78,6 +78,41 @@ def test_latency_of_a_tree_over_eight_nodes() -> None:
     """Simple, 64 ranks: 8.4 + 2 (7 * 4 + 3 * 14) = 148.4 us."""
     latency = tree_latency(nccl(), "simple", one(64), one(8))
     assert latency == pytest.approx(148.4e-6, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("arch", "nic", "nics", "nodes", "channels", "each"),
+    [
+        ("ampere", 25e9, 4, 2, 4, 23.6e9),
+        ("ampere", 25e9, 4, 64, 4, 17.8e9),
+        ("ampere", 12.5e9, 2, 3, 2, 17.8e9),
+        ("hopper", 50e9, 4, 2, 8, 41.4e9),
+        ("hopper", 50e9, 8, 2, 8, 41.4e9),
+    ],
+)
+def test_a_tree_has_a_channel_for_each_nic(
+    arch: str, nic: float, nics: int, nodes: int, channels: int, each: float
+) -> None:
+    """Two for each of up to four NICs of more than 25 GB/s."""
+    limit = tree_limit(nccl().tree_per_channel[arch], nic, one(nics), one(nodes))
+    assert limit == pytest.approx(channels * each)
+
+
+@pytest.mark.parametrize(
+    ("node", "wanted"),
+    [
+        # A tree, twice the NICs: 2 * 4 * 12.5 * 0.91 * 0.92 * 15/16; measured 78.
+        ("aws-p4d.24xlarge", 78.5),
+        # A ring, 8 * 25 * 0.92, since 8 channels of a tree move 188.8 * 15/16 = 177
+        # at most; measured 192.
+        ("dgx-a100-80gb", 184.0),
+    ],
+)
+def test_sixteen_a100_on_two_nodes(node: str, wanted: float) -> None:
+    """Bus bandwidth of a long all-reduce, AWS' nccl-tests and NVIDIA/nccl 812."""
+    links, group = ranks(node, 2, 16)
+    time = all_reduce_time(links, message(2**34), group)
+    assert 2 * 15 / 16 * 2**34 / time / 1e9 == pytest.approx(wanted, rel=5e-3)
 
 
 @pytest.mark.parametrize("time", TIMES)

@@ -106,6 +106,28 @@ def test_stated_hardware_overrules_the_datasheet(make_row: MakeRow) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("words", "nics"),
+    [
+        ("InfiniBand HDR, 4 NICs/node", 4),
+        ("Omni-Path 4x100 Gbps per node", 4),
+        ("Omni-Path 100 Gbps x4 per node", 4),
+        ("InfiniBand HDR 8x200 Gb/s per node", 8),
+        ("Compute: 8x Quantum-2, Management: 2x100Gb/s Ethernet NIC", 8),
+        ("InfiniBand", 8),
+    ],
+)
+def test_a_row_may_count_its_nics(make_row: MakeRow, words: str, nics: int) -> None:
+    """The share of a GPU is as stated, 100 Gb/s, however many NICs bring it."""
+    case = hardware(
+        make_row, gpus=16, gpus_per_node=8, inter_node=words, per_gpu_inter_gbps=100
+    )
+    cluster = case.workload.topology.cluster
+    assert cluster.node.nics_per_node == nics
+    assert cluster.nic_share == pytest.approx(100e9 / 8)
+    assert cluster.nic.bandwidth == pytest.approx(100e9 / 8 * 8 / nics)
+
+
 def test_an_open_network_is_assumed_and_flagged(make_row: MakeRow) -> None:
     stated = make_row(hardware={"per_gpu_inter_gbps": 400})
     assert not any("network" in flag for flag in case_of(stated).flags)
