@@ -21,6 +21,7 @@ from planner.cost.parameters.states import (
     held_bytes,
     optimizer_time,
     state_bytes,
+    waiting_bytes,
 )
 from planner.cost.parameters.weights import linear_weights, newton_schulz_flops
 from planner.cost.pricing import Pricing
@@ -284,3 +285,22 @@ def test_the_loss_by_model_and_by_tensor_ranks(name: str, tp: int, each: float) 
     changed = replace(workload.framework, recipe=recipe)
     own = replace(workload, framework=changed, model=preset(name))
     assert logit_bytes(own, mesh(tp=tp)).tolist() == [each]
+
+
+@pytest.mark.parametrize(
+    ("stack", "room"),
+    [
+        ("hf-trainer", "accelerate"),
+        ("deepspeed-2022", "torchtitan"),
+        ("deepspeed-zero3", "torchtitan"),
+        ("eager-zero", "torchtitan"),
+    ],
+)
+def test_stage_2_keeps_shards_of_gradients_alone(stack: str, room: str) -> None:
+    """Gradients are reduced to their owners in every backward: 2 P + 16 P / N."""
+    workload, meshes = job(stack, room), mesh(zero=2, dp=8)
+    owned = layer_owned(workload, workload.kinds[0], meshes)
+    assert waiting_bytes(workload, owned, meshes).tolist() == [0.0]
+    shard = 14 if stack == "eager-zero" else 16
+    each = per_parameter(workload, zero=2, dp=8)
+    assert each == pytest.approx(2 + shard / 8)
