@@ -185,7 +185,15 @@ def _tensor_bytes(
     """Bytes of one saved tensor on a rank, all of the tensor. [B]."""
     width = tensor.width * _element(workload, layer, tensor, kind)
     width += copied_bytes(workload, layer, tensor.name)
-    return width * _share(workload, tensor, kind, meshes)
+    copies = np.where(meshes.tp > 1, _readers(workload, layer, tensor.name), 1)
+    return width * copies * _share(workload, tensor, kind, meshes)
+
+
+def _readers(workload: Pricing, layer: LayerKind, tensor: str) -> int:
+    """Copies of a norm's output over tensor ranks: one for each linear, or one. [1]."""
+    gated = isinstance(layer.ffn, Mlp) and layer.ffn.gated
+    readers = {"attention_norm_output": 3, "ffn_norm_output": 1 + gated}
+    return readers.get(tensor, 1) if workload.recipe.copies_inputs else 1
 
 
 def _beside_bytes(

@@ -13,6 +13,9 @@ from planner.cost.workload import Workload
 
 ADAM = frozenset({"adamw", "lamb"})
 """Optimizers that divide by the root of a moment: one more number a parameter."""
+ROOTS = {"foreach": 1, "foreach-2.0": 2}
+"""Numbers that Adam over lists of tensors makes per parameter, by kernel: roots of the
+second moments; before PyTorch 2.1 their sum with epsilon beside them. [1]"""
 ORTHOGONAL_LONG = 3
 """Forms of a matrix in Newton-Schulz beside its gradient: the momentum's mean, the
 iterate and its successor. [1]"""
@@ -49,7 +52,8 @@ def step_copies(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     """Bytes that an optimizer step copies of all parameters at once: ``w n / S``.
 
     Adam over lists of tensors makes the roots of all second moments before it
-    divides. That is one number a parameter, in the format of the moments. DeepSpeed
+    divides. That is one number a parameter, in the format of the moments, two before
+    PyTorch 2.1. DeepSpeed
     makes an fp32 copy of its gradients. Fused kernels and loops over tensors make
     neither.
 
@@ -67,8 +71,9 @@ def step_copies(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     training, recipe = workload.training, workload.recipe
     here = kept_share(workload, meshes)["moments"]
     each = recipe.step_gradient_bytes
-    if recipe.optimizer_kernel == "foreach" and training.optimizer in ADAM:
-        each = each + moment_bytes(workload, owned) / 2
+    if training.optimizer in ADAM:
+        roots = ROOTS.get(recipe.optimizer_kernel, 0)
+        each = each + roots * moment_bytes(workload, owned) / 2
     stays = here * (not training.optimizer_in_backward)
     return each * stays * _updated(owned, meshes)
 

@@ -7,14 +7,17 @@ import numpy as np
 from planner.cost.kernels import ELEMENT, gemm_rate, gemm_time
 from planner.cost.memory.activations import saved_bytes
 from planner.cost.memory.eager_bytes import replayed_ends
-from planner.cost.meshes import Floats
+from planner.cost.meshes import Floats, Meshes
 from planner.cost.parameters.rank_parameters import padded_vocab
+from planner.cost.pricing import Pricing
 from planner.cost.streaming import memory_time
 from planner.cost.time.columns import Context, Parts
 from planner.cost.time.exchange import input_exchange
 from planner.cost.time.gradients import layer_pending_bytes, layer_weight_time
 from planner.cost.time.host_launch import launched
 from planner.cost.time.layers import layer_time
+from planner.cost.workload import Workload
+from planner.models.layers.blocks import Mlp
 
 TOKEN_ID = 8
 """Bytes of one token id. [B]"""
@@ -80,6 +83,32 @@ def _constants(context: Context) -> Floats:
     return np.where(np.isnan(constants), 0.0, constants)
 
 
+def logit_bytes(workload: Pricing, meshes: Meshes) -> Floats:
+    """Bytes per logit that are alive in the loss: kappa.
+
+    A framework may have another loss for models without gates, which came before
+    Llama, and where tensor ranks share the vocabulary.
+
+    Args:
+        workload: The job.
+        meshes: Any meshes.
+
+    Returns:
+        Memory. [B], shape (meshes,)
+    """
+    recipe = workload.recipe
+    whole = recipe.logits_bytes
+    if recipe.plain_logits_bytes is not None and _is_plain(workload):
+        whole = recipe.plain_logits_bytes
+    return np.where(meshes.tp > 1, recipe.split_logits_bytes or whole, whole)
+
+
+def _is_plain(workload: Workload) -> bool:
+    """True where no feed-forward layer has a gate or experts."""
+    blocks = [kind.ffn for kind in workload.kinds]
+    return all(isinstance(block, Mlp) and not block.gated for block in blocks)
+
+
 def head_end(context: Context) -> End:
     """Time and memory of final norm, head GEMM, cross-entropy and any MTP modules.
 
@@ -108,7 +137,7 @@ def head_end(context: Context) -> End:
     inputs = 2 if workload.training.trains_head else 1
     kept = inputs * ELEMENT * model.hidden * rows
     vocab = padded_vocab(workload, meshes)
-    logits = workload.recipe.logits_bytes * context.local * vocab / meshes.tp
+    logits = logit_bytes(workload, meshes) * context.local * vocab / meshes.tp
     gathered = np.where(meshes.sp > 0, ELEMENT * model.hidden * context.local, 0.0)
     if model.mtp_layers:
         kind = workload.recipe.kind("none")

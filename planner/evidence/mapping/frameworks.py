@@ -71,6 +71,7 @@ def software_of(
         **_launch(row),
         **_experts(row),
         **_scaling(row),
+        **_gates(row, rule),
         **profile_settings(software),
         "attention_kernel": kernel,
         "clock": stacked.profile.clock * clock,
@@ -122,9 +123,25 @@ def _recipe(row: Row, rule: StackRule, stacked: Framework) -> Recipe:
     if is_wide(row):
         recipe = replace(recipe, states=WIDE_STATES, fp16_states=None)
     if words.kind == "selective" and words.modules:
-        kind = module_kind(words.modules)
+        kind = module_kind(_modules(row))
         recipe = replace(recipe, kinds={**recipe.kinds, MODULES_KIND: kind})
     return recipe
+
+
+def _modules(row: Row) -> tuple[str, ...]:
+    """Modules that a row recomputes; a dense model has one activation, its MLP's."""
+    named = tuple(row.normalised.recompute.modules)
+    if row.model.moe is not None:
+        return named
+    return tuple("mlp_act" if name == "moe_act" else name for name in named)
+
+
+def _gates(row: Row, rule: StackRule) -> dict[str, object]:
+    """Bytes of a gated activation where the stack is from before its fusion."""
+    gates = rules().gates
+    dated = rule.stack in gates.stacks and year_of(row, "") < gates.until
+    gated = row.model.gated_mlp
+    return {"activation_bytes": gates.activation_bytes} if dated and gated else {}
 
 
 def is_wide(row: Row) -> bool:

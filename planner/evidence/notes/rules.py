@@ -162,6 +162,16 @@ class GraphsRule(_Rule):
     """Year of the release. [year]"""
 
 
+class GatesRule(_Rule):
+    """Last year of a stack whose gated activation is two kernels."""
+
+    stacks: tuple[str, ...]
+    until: float
+    """Year of the software. [year]"""
+    activation_bytes: PositiveFloat
+    """Bytes per element that gate and product keep. [B]"""
+
+
 class PackingRule(_Rule):
     """Stacks whose fine-tuning packs documents that attend to themselves alone."""
 
@@ -191,6 +201,7 @@ class Rules(BaseModel):
     expert_tensor: ExpertTensorRule
     adapters: AdaptersRule
     packing: PackingRule
+    gates: GatesRule
     graphs: GraphsRule
 
 

@@ -25,7 +25,7 @@ from planner.specs.layouts.recompute import (
 
 ReplayPolicy = Literal["none", "bf16", "amp_bf16", "master_bf16"]
 LossForm = Literal["hf", "chunked", "liger"]
-OptimizerKernel = Literal["fused", "foreach", "for-loop"]
+OptimizerKernel = Literal["fused", "foreach", "foreach-2.0", "for-loop"]
 CheckpointForm = Literal["shards", "units", "model"]
 
 FP32, FP8 = 4, 1
@@ -104,7 +104,8 @@ class Recipe:
     loss: LossForm = "hf"
     """Form of the replayed loss. [text]"""
     optimizer_kernel: OptimizerKernel = "fused"
-    """Kernels of Adam: one kernel, list operations over all tensors, or a loop."""
+    """Kernels of Adam: one kernel, list operations over all tensors, or a loop; 2.0 is
+    PyTorch's release with a list more."""
     step_gradient_bytes: float = 0.0
     """Copy of a rank's gradients that its optimizer step makes, per parameter. [B]"""
     gathers_in_place: bool = True
@@ -124,6 +125,13 @@ class Recipe:
     stops_early: bool = False
     """Recomputation of a whole layer ends with the last tensor that its backward
     needs: the product at its end does not run again (PyTorch without reentrance)."""
+    split_logits_bytes: float | None = None
+    """Bytes per logit where tensor ranks share the vocabulary; none: as whole. [B]"""
+    plain_logits_bytes: float | None = None
+    """Bytes per logit of models whose feed-forward layers have no gate; none: as all
+    others. [B]"""
+    copies_inputs: bool = False
+    """Over tensor ranks every linear keeps a copy of its input. [-]"""
     modules: dict[str, RecomputeModule] = field(default_factory=dict)
     """Modules of a layer that may be recomputed in any combination."""
 
@@ -259,6 +267,12 @@ class RecipeOverrides(BaseModel):
     """Activations of a layer registered for overlapped exchanges over tp. [1]"""
     repeats_kv: bool | None = None
     """Keys and values are copied for every query head before attention."""
+    split_logits_bytes: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Bytes per logit where tensor ranks share the vocabulary. [B]"""
+    plain_logits_bytes: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Bytes per logit of models whose feed-forward layers have no gate. [B]"""
+    copies_inputs: bool | None = None
+    """Over tensor ranks every linear keeps a copy of its input."""
 
     def on(self, recipe: Recipe) -> Recipe:
         """A recipe with these overrides.

@@ -21,11 +21,12 @@ from planner.cost.parameters.states import (
     held_bytes,
     optimizer_time,
     state_bytes,
+    waiting_bytes,
 )
 from planner.cost.parameters.weights import linear_weights, newton_schulz_flops
 from planner.cost.pricing import Pricing
 from planner.cost.time.columns import Context
-from planner.cost.time.ends import embedding_end
+from planner.cost.time.ends import embedding_end, logit_bytes
 from planner.frameworks.stacks import with_stack
 from planner.models import preset
 from planner.specs.search import SearchSpec
@@ -253,3 +254,53 @@ def test_deepspeeds_bucket_and_stage_outputs() -> None:
         embedding_end(Context.of(workload, piped)).saved[0] for workload in (old, new)
     ]
     assert kept[0] - kept[1] == (2 + 1) * 4096 * 2048
+
+
+def test_a_copy_of_an_input_for_every_linear_that_reads_it() -> None:
+    """Q, K and V, gate and up: three more of the norms' outputs of 4096 columns."""
+    sizes = []
+    for copies in (False, True):
+        workload = job("torchtitan-eager", "torchtitan")
+        recipe = replace(workload.framework.recipe, copies_inputs=copies)
+        changed = replace(workload.framework, recipe=recipe)
+        own = replace(workload, framework=changed)
+        kept = saved_bytes(own, own.kinds[0], recipe.kind("none"), mesh(tp=2))
+        sizes.append(float(kept[0]))
+    assert sizes[1] - sizes[0] == pytest.approx(3 * 2 * 4096 * 2048)
+
+
+@pytest.mark.parametrize(
+    ("name", "tp", "each"),
+    [
+        ("llama-3-8b", 1, 16),
+        ("llama-3-8b", 2, 18),
+        ("gpt3-175b", 1, 8),
+        ("mixtral-8x7b", 1, 16),
+    ],
+)
+def test_the_loss_by_model_and_by_tensor_ranks(name: str, tp: int, each: float) -> None:
+    """Only models with gates upcast their logits; a split vocabulary has its loss."""
+    workload = job("hf-trainer", "accelerate")
+    recipe = replace(workload.framework.recipe, split_logits_bytes=18.0)
+    changed = replace(workload.framework, recipe=recipe)
+    own = replace(workload, framework=changed, model=preset(name))
+    assert logit_bytes(own, mesh(tp=tp)).tolist() == [each]
+
+
+@pytest.mark.parametrize(
+    ("stack", "room"),
+    [
+        ("hf-trainer", "accelerate"),
+        ("deepspeed-2022", "torchtitan"),
+        ("deepspeed-zero3", "torchtitan"),
+        ("eager-zero", "torchtitan"),
+    ],
+)
+def test_stage_2_keeps_shards_of_gradients_alone(stack: str, room: str) -> None:
+    """Gradients are reduced to their owners in every backward: 2 P + 16 P / N."""
+    workload, meshes = job(stack, room), mesh(zero=2, dp=8)
+    owned = layer_owned(workload, workload.kinds[0], meshes)
+    assert waiting_bytes(workload, owned, meshes).tolist() == [0.0]
+    shard = 14 if stack == "eager-zero" else 16
+    each = per_parameter(workload, zero=2, dp=8)
+    assert each == pytest.approx(2 + shard / 8)

@@ -32,8 +32,8 @@ from planner.specs.frameworks.framework import Framework
         ("HF Trainer + DeepSpeed ZeRO-3", None, "hf-trainer"),
         ("Axolotl", None, "hf-trainer"),
         ("OLMo-core (FSDP)", None, "torchtitan"),
-        ("Colossal-AI", None, "torchtitan-eager"),
-        ("PaddleNLP", None, "torchtitan-eager"),
+        ("Colossal-AI", None, "eager-zero"),
+        ("PaddleNLP", None, "eager-zero"),
         ("Megatron-LM fork", "2023-10", "megatron-2023"),
         ("Lightning with DeepSpeed ZeRO-3", "2022", "hf-trainer"),
         ("DeepSpeed ZeRO-3", "2022-06", "deepspeed-2022"),
@@ -172,3 +172,42 @@ def test_deepspeed_hides_no_gather_and_keeps_gradients_where_said(
     assert case.workload.framework.profile.overlap_contention == 1.0
     assert case.layout.offload is not None
     assert case.layout.offload.gradients == 1.0
+
+
+@pytest.mark.parametrize(
+    ("version", "model", "each"),
+    [
+        ("2024-01", {"gated_mlp": True}, 4),
+        ("2024-01", {"gated_mlp": False}, 2),
+        ("2024-03", {"gated_mlp": True}, 2),
+    ],
+)
+def test_megatron_fuses_its_gate_since_january_2024(
+    make_row: MakeRow, version: str, model: dict[str, bool], each: float
+) -> None:
+    row = make_row(
+        job={"framework": "Megatron-LM fork"},
+        software={"version": version},
+        model=model,
+    )
+    assert case_of(row).workload.framework.profile.activation_bytes == each
+
+
+@pytest.mark.parametrize(
+    ("moe", "dropped"),
+    [
+        (None, "activation"),
+        ({"experts": 8, "topk": 2, "expert_ffn": 1024}, "expert_activation"),
+    ],
+)
+def test_the_activation_of_a_dense_model_is_its_mlps(
+    make_row: MakeRow, moe: dict[str, int] | None, dropped: str
+) -> None:
+    again = {"kind": "selective", "modules": ["moe_act"]}
+    row = make_row(
+        job={"framework": "Megatron-LM core_v0.14"},
+        model={"moe": moe},
+        normalised={"recompute": again},
+    )
+    kind = case_of(row).workload.framework.recipe.kind("selective-modules")
+    assert {"activation", "expert_activation"} - kind.keeps.keys() == {dropped}

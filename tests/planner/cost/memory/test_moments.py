@@ -116,9 +116,12 @@ def test_full_recompute_moves_the_peak_to_the_end_of_the_backward() -> None:
 
 
 def test_lists_of_tensors_copy_the_moments_once() -> None:
-    """Roots of the second moments of all parameters: 2 B each in bf16."""
-    kernels = ("fused", "foreach", "for-loop")
-    fused, foreach, loop = (
+    """Roots of the second moments of all parameters: 2 B each in bf16.
+
+    Before PyTorch 2.1 their sum with epsilon was there beside them.
+    """
+    kernels = ("fused", "foreach", "foreach-2.0", "for-loop")
+    fused, foreach, older, loop = (
         at(
             job("torchtune", "torchtitan", recipe={"optimizer_kernel": k}),
             layout(),
@@ -128,6 +131,8 @@ def test_lists_of_tensors_copy_the_moments_once() -> None:
     )
     more = (foreach.transient - fused.transient) * GIB
     assert more == pytest.approx(2 * parameters(ALONE, layout()), rel=1e-4)
+    twice = (older.transient - fused.transient) * GIB
+    assert twice == pytest.approx(2 * more)
     largest = 32_000 * 512
     assert (loop.transient - fused.transient) * GIB == pytest.approx(2 * largest)
 
