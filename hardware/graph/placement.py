@@ -214,14 +214,19 @@ class _Visits:
 
 
 def _members(gpus: int, levels: Levels) -> NDArray[np.int64]:
-    """Ranks of every group, ascending, of shape (groups, size)."""
-    ranks = np.arange(gpus)
-    bases = ranks
-    offsets = np.zeros(1, dtype=np.int64)
-    for size, stride in levels:
-        bases = bases[bases // stride % size == 0]
-        offsets = (np.arange(size)[:, None] * stride + offsets).ravel()
-    return bases[:, None] + offsets
+    """Ranks of every group, ascending, of shape (groups, size).
+
+    The digits of a rank are, outermost first, the blocks of all levels, then the size
+    of each level and the room between its ranks.
+    """
+    extents = [1, *(size * stride for size, stride in levels)]
+    pairs = list(zip(levels, extents, strict=False))[::-1]
+    digits = [n for (size, stride), inner in pairs for n in (size, stride // inner)]
+    ranks = np.arange(gpus).reshape(-1, *digits)
+    along = range(1, ranks.ndim, 2)
+    groups = ranks.transpose(*range(0, ranks.ndim, 2), *along)
+    size = prod(size for size, _ in levels)
+    return np.ascontiguousarray(groups.reshape(-1, size))
 
 
 def _visits(fabric: Fabric, level: int, members: NDArray[np.int64]) -> _Visits:

@@ -3,6 +3,8 @@
 from collections import defaultdict
 from collections.abc import Sequence
 
+import numpy as np
+
 from planner.cost.parameters.rank_parameters import (
     embedding_owned,
     head_owned,
@@ -25,6 +27,11 @@ from planner.schedules.simulator import makespan
 from planner.schedules.slots import Slots
 from planner.specs.answer.estimate import TimeBreakdown
 from planner.specs.table import StageCosts
+
+Layers = dict[tuple[int, int], tuple[Parts, Parts]]
+"""Forward and backward of one layer by kind and menu entry. [s]"""
+Ends = list[tuple[int, tuple[Parts, Parts]]]
+"""Stage of the embedding and of the head, with forward and backward. [s]"""
 
 
 def time_breakdown(
@@ -133,39 +140,52 @@ def work_by_rank(
     for pool, part in enumerate(table.each):
         context = Context.of(part.workload, part.meshes)
         data = DataGroups.of(part.workload, part.meshes, context.links)
+        layers = _layers(data, context, costs, counts)
+        ends = _ends(data, context, costs)
         here = (rank for rank in range(costs.pp) if costs.pool(rank) == pool)
-        ranks += [_rank_causes(data, context, costs, counts, rank) for rank in here]
+        ranks += [_rank_causes(costs, counts, layers, ends, rank) for rank in here]
     return ranks
 
 
+def _layers(
+    data: DataGroups, context: Context, costs: StageCosts, counts: Counts
+) -> Layers:
+    """Time of one layer of every kind and menu entry that the split has. [s]."""
+    workload, meshes = data.workload, data.meshes
+    owned = [layer_owned(workload, layer, meshes) for layer in workload.kinds]
+    return {
+        (kind, entry): layer_parts(
+            context, data, workload.kinds[kind], owned[kind], costs.menu[entry]
+        )
+        for kind, entry in np.argwhere(counts.any(axis=0)).tolist()
+    }
+
+
+def _ends(data: DataGroups, context: Context, costs: StageCosts) -> Ends:
+    """Stage and time of the embedding and of the head. [1] and [s]."""
+    workload, meshes = data.workload, data.meshes
+    embedding, head = embedding_end(context), head_end(context)
+    owned = embedding_owned(workload, meshes), head_owned(workload, meshes)
+    parts = [
+        sharded_parts(data, own, end.forward, end.backward)
+        for own, end in zip(owned, (embedding, head), strict=True)
+    ]
+    return list(zip((0, costs.stages - 1), parts, strict=True))
+
+
 def _rank_causes(
-    data: DataGroups,
-    context: Context,
-    costs: StageCosts,
-    counts: Counts,
-    rank: int,
+    costs: StageCosts, counts: Counts, layers: Layers, ends: Ends, rank: int
 ) -> dict[str, float]:
     """Time of all micro-batches of one rank, by cause. [ns]."""
-    workload, meshes = data.workload, data.meshes
     causes: dict[str, float] = defaultdict(float)
-    stages = stages_of(costs, rank)
-    for kind, layer in enumerate(workload.kinds):
-        owned = layer_owned(workload, layer, meshes)
-        for entry, name in enumerate(costs.menu):
-            layers = int(counts[list(stages), kind, entry].sum())
-            if layers:
-                for parts in layer_parts(context, data, layer, owned, name):
-                    _add(causes, parts, layers * costs.passes)
-    ends = (
-        (0, embedding_end, embedding_owned),
-        (costs.stages - 1, head_end, head_owned),
-    )
-    for stage, end, owned_by in ends:
-        if stage in stages:
-            priced, owned = end(context), owned_by(workload, meshes)
-            passes = sharded_parts(data, owned, priced.forward, priced.backward)
-            for parts in passes:
-                _add(causes, parts, costs.passes)
+    stages = list(stages_of(costs, rank))
+    held = counts[stages].sum(axis=0)
+    for (kind, entry), passes in layers.items():
+        for parts in passes if held[kind, entry] else ():
+            _add(causes, parts, int(held[kind, entry]) * costs.passes)
+    for stage, passes in ends:
+        for parts in passes if stage in stages else ():
+            _add(causes, parts, costs.passes)
     return causes
 
 

@@ -162,11 +162,11 @@ def _idle(
 ) -> list[list[Named]]:
     """Idle moments of every rank, by category. [B], shape (pp, moments)."""
     menu = [table.menu.index(name) for name in costs.menu]
+    moments = list(filter(_applies, table.moments))
     return [
         [
             (moment.name, _idle_parts(moment, costs, counts, rank, states, menu))
-            for moment in table.moments
-            if _applies(moment)
+            for moment in moments
         ]
         for rank in range(costs.pp)
     ]

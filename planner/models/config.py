@@ -32,7 +32,12 @@ class FamilyConfig(BaseModel, ABC):
     `other_names` further names of fields.
     """
 
-    model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
+    model_config = ConfigDict(
+        strict=True,
+        extra="ignore",
+        frozen=True,
+        defer_build=True,  # a job needs one family of all
+    )
 
     family: ClassVar[str]
     hf_class: ClassVar[str]

@@ -1,4 +1,8 @@
-"""Many steps of one schedule at once: the operation graph level by level."""
+"""Many steps of one schedule at once: the operation graph level by level.
+
+A level is about as wide as the ranks are many. So a few steps of a short pipeline are
+faster one after the other, node by node.
+"""
 
 import itertools
 from collections.abc import Iterator
@@ -10,13 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.schedules.builder import Graph
-from planner.schedules.simulator import Path, folded_path
+from planner.schedules.simulator import Path, end_times, folded_path
 from planner.schedules.steady import in_batches
 
 Ints = NDArray[np.int64]
 
 CELLS = 1 << 22
 """Ends of nodes that are held at once, over all cases. [1]"""
+ALONE = 64
+"""Pipeline ranks times cases up to which each case is walked alone. [1]"""
 
 
 class _Level(NamedTuple):
@@ -110,6 +116,9 @@ def makespans(graph: Graph, x: Ints, p2p: int) -> Ints:
     """
     if graph.fold is not None:
         parts = [steady.spans for steady in in_batches(graph, graph.fold, x, p2p)]
+    elif _few(graph, x):
+        each = [end_times(graph, case, p2p)[-1] for case in x.T.tolist()]
+        parts = [np.array(each, dtype=np.int64)]
     else:
         parts = [ends[-1] for ends in _blocks(levels_of(graph), x, p2p)]
     return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
@@ -133,12 +142,25 @@ def critical_paths(graph: Graph, x: Ints, p2p: int) -> tuple[Ints, list[Path]]:
             spans.append(steady.spans)
             paths += [folded_path(steady, case) for case in range(steady.cases)]
         return np.concatenate([np.zeros(0, dtype=np.int64), *spans]), paths
+    for ends in _by_node(graph, x, p2p):
+        spans.append(np.array(ends[-1:], dtype=np.int64))
+        paths.append(_critical(graph, ends, p2p))
+    return np.concatenate([np.zeros(0, dtype=np.int64), *spans]), paths
+
+
+def _few(graph: Graph, x: Ints) -> bool:
+    """Tell if cases one after the other take less time than level by level."""
+    return bool(graph.slots.p * x.shape[1] <= ALONE)
+
+
+def _by_node(graph: Graph, x: Ints, p2p: int) -> Iterator[list[int]]:
+    """Ends of the graph's nodes, case by case. [ns]."""
+    if _few(graph, x):
+        yield from (end_times(graph, case, p2p) for case in x.T.tolist())
+        return
     levels = levels_of(graph)
     for ends in _blocks(levels, x, p2p):
-        spans.append(ends[-1])
-        by_node = ends[levels.place]
-        paths += [_critical(graph, each, p2p) for each in by_node.T.tolist()]
-    return np.concatenate([np.zeros(0, dtype=np.int64), *spans]), paths
+        yield from ends[levels.place].T.tolist()
 
 
 def _critical(graph: Graph, ends: list[int], p2p: int) -> Path:

@@ -117,7 +117,8 @@ def critical_path(graph: Graph, x: Sequence[int], p2p: int) -> Path:
     if (steady := _steady(graph, x, p2p)) is not None:
         return folded_path(steady, 0)
     ends = end_times(graph, x, p2p)
-    return _path(graph, _trace_back(graph, ends, p2p, len(ends) - 1))
+    nodes = _trace_back(graph, ends, graph.lags((0, p2p)), len(ends) - 1)
+    return _path(graph, nodes)
 
 
 def rank_paths(graph: Graph, x: Sequence[int], p2p: int) -> list[Path]:
@@ -141,11 +142,11 @@ def rank_paths(graph: Graph, x: Sequence[int], p2p: int) -> list[Path]:
     if (steady := _steady(graph, x, p2p)) is not None:
         return list(_folded_rank_paths(graph, steady))
     ends = end_times(graph, x, p2p)
-    after = _successors(graph, x, p2p)
+    after, lags = _successors(graph, x, p2p), graph.lags((0, p2p))
     paths = []
     for stream in graph.streams:
         middle = stream[len(stream) // 2]
-        nodes = _trace_back(graph, ends, p2p, middle)
+        nodes = _trace_back(graph, ends, lags, middle)
         while nodes[-1] != len(graph) - 1:
             nodes.append(after[nodes[-1]])
         paths.append(_path(graph, nodes))
@@ -272,9 +273,10 @@ def _as_path(found: NDArray[np.int64]) -> Path:
     return Path(counts, int(found[-1]))
 
 
-def _trace_back(graph: Graph, ends: list[int], p2p: int, node: int) -> list[int]:
+def _trace_back(
+    graph: Graph, ends: list[int], lags: Sequence[int], node: int
+) -> list[int]:
     """Follow the predecessor that a node waited for, from the node to the source."""
-    lags = graph.lags((0, p2p))
     nodes = [node]
     while node:
         first, second = graph.first[node - 1], graph.second[node - 1]

@@ -119,8 +119,5 @@ class Constraints:
         return some
 
     def _expression(self, line: Linear) -> cp.LinearExpr:
-        terms = self.variables.y.items()
-        whole = cp.LinearExpr.weighted_sum(
-            [count for _, count in terms], [int(line.factors[key]) for key, _ in terms]
-        )
-        return whole + line.constant
+        counts, factors = list(self.variables.y.values()), line.factors.ravel().tolist()
+        return cp.LinearExpr.weighted_sum(counts, factors) + line.constant

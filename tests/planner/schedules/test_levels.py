@@ -1,5 +1,7 @@
 """Many steps at once have the ends and the paths that each has alone."""
 
+from unittest.mock import patch
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,23 +12,26 @@ from planner.schedules import levels as levels_module
 from planner.schedules.levels import critical_paths, levels_of, makespans
 
 
-@given(cases(), st.integers(0, 5), st.sampled_from([1, 64, 1 << 22]))
+@given(
+    case=cases(),
+    seed=st.integers(0, 5),
+    cells=st.sampled_from([1, 64, 1 << 22]),
+    alone=st.sampled_from([0, levels_module.ALONE]),
+)
 def test_every_case_has_the_step_and_the_path_that_it_has_alone(
-    case: Case, seed: int, cells: int
+    case: Case, seed: int, cells: int, alone: int
 ) -> None:
+    """By level, in blocks of any size, and node by node."""
     graph, rng = case.graph(), np.random.default_rng(seed)
     x = np.stack([rng.permutation(case.x[:-1]) for _ in range(3)], axis=1)
     x = np.concatenate([x, np.zeros((1, 3), dtype=np.int64)])
-    before, levels_module.CELLS = levels_module.CELLS, cells
-    try:
+    with patch.multiple(levels_module, CELLS=cells, ALONE=alone):
         steps, paths = critical_paths(graph, x, case.p2p)
         assert makespans(graph, x, case.p2p).tolist() == steps.tolist()
-    finally:
-        levels_module.CELLS = before
     for one, step, path in zip(x.T.tolist(), steps.tolist(), paths, strict=True):
-        alone = critical_path(graph, one, case.p2p)
+        same = critical_path(graph, one, case.p2p)
         assert step == makespan(graph, one, case.p2p) == path.value(one, case.p2p)
-        assert (path.counts.tolist(), path.p2p) == (alone.counts.tolist(), alone.p2p)
+        assert (path.counts.tolist(), path.p2p) == (same.counts.tolist(), same.p2p)
 
 
 @given(cases())
