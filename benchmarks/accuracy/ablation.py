@@ -21,7 +21,7 @@ from planner.cost.meshes import Meshes
 from planner.cost.parameters import adapters
 from planner.cost.streaming import memory_time
 from planner.cost.table import table
-from planner.cost.time import contention
+from planner.cost.time import contention, exchange
 from planner.evidence.fitting.fit_columns import Floats, Observed
 from planner.evidence.rows.rows import Row, read_rows
 from planner.frameworks.fitted import DOCUMENTED
@@ -80,6 +80,14 @@ TERMS = (
         table,
         "straggler_factor",
         _by_replicas,
+    ),
+    Term(
+        "gathers of tensor ranks below 16 bits",
+        "TransformerEngine module/base.py, grad_output_preprocess: cast, then gather",
+        (),
+        exchange,
+        "NARROW",
+        {},
     ),
 )
 
