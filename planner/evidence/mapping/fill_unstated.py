@@ -90,7 +90,8 @@ def _depths(case: Case, cut: PartialLayout) -> list[int]:
     """Virtual stages per rank that divide layers evenly, 1 first."""
     words, pp = case.row.normalised, cut.pp or 1
     split = words.pipeline.stages or words.pipeline.count_as_layer
-    stated = words.schedule.stated or split or case.row.layout.vpp is not None
+    said = case.row.layout.schedule or case.row.layout.vpp
+    stated = words.schedule.stated or split or said
     tuned = case.stack in rules().interleaving.tuned
     if stated or pp == 1 or not tuned or (cut.grad_accum or 1) % pp:
         return [cut.vpp or 1]

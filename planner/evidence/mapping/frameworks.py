@@ -9,6 +9,7 @@ from planner.evidence.mapping.settings import (
     attention,
     profile_settings,
     recipe_settings,
+    released,
     with_compiler,
 )
 from planner.evidence.mapping.software import StackRule, year_of
@@ -267,6 +268,7 @@ def _kernel(
     if named == UNFUSED and (flash or "flash" in backend):
         named = default.attention_kernel
     wanted = named if isinstance(named, str) else named.get(gpu.arch, "")
+    wanted = released(wanted, row.software, gpu.arch, year_of(row, gpu.arch))
     measured = sorted({c.kernel for c in calibration.attention if c.causal})
     if wanted == UNFUSED or wanted in measured:
         return wanted, ()

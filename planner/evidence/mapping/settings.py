@@ -27,12 +27,30 @@ BLOCKS = (
 """Fields of a profile that say how a block was compiled."""
 
 
+class Release(BaseModel):
+    """A kernel that another one stands in for, before or since a release."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kernel: str
+    word: str = ""
+    """Word of the row that names it; any where empty. [text]"""
+    arch: str
+    since: float = 0.0
+    """First year, included. [year]"""
+    until: float = 9999.0
+    """Last year, not included. [year]"""
+    instead: str
+    source: str
+
+
 class Words(BaseModel):
     """Settings of the stack, by word of a row's software."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     attention: dict[str, str | dict[str, str]]
+    releases: tuple[Release, ...]
     dispatcher: dict[str, str]
     fp8_recipe: dict[str, str]
     tp_overlap: dict[str, bool]
@@ -70,6 +88,26 @@ def attention(software: SoftwareBlock, arch: str) -> str:
     """
     kernel = words().attention.get(software.attention or "", "")
     return kernel if isinstance(kernel, str) else kernel.get(arch, "")
+
+
+def released(kernel: str, software: SoftwareBlock, arch: str, year: float) -> str:
+    """Attention kernel that was there in the year of a row's software.
+
+    Args:
+        kernel: Kernel that the row or its stack names. [text]
+        software: Software of the row. [-]
+        arch: Architecture of the GPU. [text]
+        year: Year of the software. [year]
+
+    Returns:
+        The kernel, or the kernel that stood in for it. [text]
+    """
+    for release in words().releases:
+        named = (release.kernel, release.arch) == (kernel, arch)
+        said = release.word in {"", software.attention}
+        if named and said and release.since <= year < release.until:
+            return release.instead
+    return kernel
 
 
 def profile_settings(software: SoftwareBlock) -> dict[str, object]:

@@ -87,6 +87,15 @@ def test_nodes_and_domains_hold_the_gpus(
     assert cluster.node.scale_up_domain == domain
 
 
+def test_a_power_cap_is_read_from_the_software_too(make_row: MakeRow) -> None:
+    """Half of the nominal power: 0.5 ** 0.6 of the rate."""
+    free = case_of(make_row()).workload
+    cap = {"power_limit_w": free.gpu.tdp / 2}
+    capped = case_of(make_row(software=cap)).workload
+    ratio = capped.framework.profile.clock / free.framework.profile.clock
+    assert ratio == pytest.approx(0.5**0.6)
+
+
 def test_stated_hardware_overrules_the_datasheet(make_row: MakeRow) -> None:
     case = hardware(
         make_row,
