@@ -173,6 +173,8 @@ def _overlap(row: Row, rule: StackRule) -> dict[str, object]:
     if row.normalised.schedule.overlap == "none":
         said |= {"hidden_tp": 0.0, "hidden_regather": 0.0, "tp_overlap": False}
         said |= {"overlap_grad_reduce": False, "overlap_param_gather": False}
+    if rules().finetuning.holds(rule.stack, row.job.task):
+        said["tp_overlap"] = False
     stated = {
         "overlap_grad_reduce": lay.overlap_grad_reduce,
         "overlap_param_gather": lay.overlap_param_gather,

@@ -53,7 +53,7 @@ RECOMPUTE: Rules = (
 MODULES: Rules = (
     (r"save qkv out", "all-but-qkv-and-output"),
     (r"save qkv", "all-but-qkv"),
-    (r"save dot only", "all-but-products"),
+    (r"save dot (only|with no batch)", "all-but-products"),
     (r"mla|up proj", "mla_up_proj"),
     (r"norm", "layernorm"),
     (r"shared", "shared_experts"),

@@ -270,6 +270,17 @@ def test_an_open_schedule_of_a_tuned_stack_is_interleaved(make_row: MakeRow) -> 
         assert case_of(stated).layout.vpp == 1
 
 
+def test_fine_tuning_as_the_recipe_has_it(make_row: MakeRow) -> None:
+    """NeMo's launcher: no interleaving, no recomputation, exchanges in the open."""
+    layout = {"tp": 2, "pp": 4, "dp": 2, "micro_batch": 1}
+    for task, plain in (("pretrain", False), ("sft", True)):
+        job = {"framework": "NeMo 24.07", "task": task, "seq_len": 65536}
+        case = case_of(make_row(layout=layout, job=job))
+        assert (case.layout.vpp == 1) is plain
+        assert case.workload.framework.profile.tp_overlap is not plain
+        assert any("recomputation assumed" in flag for flag in case.flags) is not plain
+
+
 def test_open_recomputation_is_none_where_that_fits(make_row: MakeRow) -> None:
     case = case_of(make_row())
     assert "recomputation assumed, none" in case.flags

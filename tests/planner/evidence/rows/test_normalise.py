@@ -65,6 +65,10 @@ def test_memory_has_a_unit_and_a_counter(text: str, gib: float, counter: str) ->
         ("selective: save_qkv_proj", {"modules": ("all-but-qkv",)}),
         ("selective: SAVE_QKV_OUT_PROJ", {"modules": ("all-but-qkv-and-output",)}),
         ("selective: SAVE_DOT_ONLY", {"modules": ("all-but-products",)}),
+        (
+            "selective: SAVE_DOT_WITH_NO_BATCH_DIM",
+            {"modules": ("all-but-products",)},
+        ),
         ("as the wind blows", {"kind": "unknown"}),
     ],
 )
