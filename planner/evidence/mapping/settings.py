@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from hardware.reading.yaml_text import parse_yaml
+from planner.cost.kernels import NARROW
 from planner.evidence.rows.blocks import SoftwareBlock
 from planner.frameworks.profiles import read_options
 from planner.specs.frameworks.framework import Framework, Recipe
@@ -161,7 +162,8 @@ def recipe_settings(software: SoftwareBlock, framework: Framework) -> Recipe:
         framework: The stack. [-]
 
     Returns:
-        The recipe with the row's loss, gradients, master weights and moments. [-]
+        The recipe with the row's loss, gradients, master weights, moments and formats
+        of kept activations. [-]
     """
     known, recipe = words(), _with_loss(software, framework)
     gradients = software.gradients
@@ -178,7 +180,17 @@ def recipe_settings(software: SoftwareBlock, framework: Framework) -> Recipe:
         gradient_bytes=sent or recipe.gradient_bytes,
         state_bits=known.moments.get(software.moments or "", recipe.state_bits),
         fp8_primary=recipe.fp8_primary if primary is None else primary,
+        formats_kept=recipe.formats_kept | _narrow_activations(software),
     )
+
+
+def _narrow_activations(software: SoftwareBlock) -> dict[str, float]:
+    """Kept activations in 8 bits: the activation's input alone. [B].
+
+    Megatron-Core, ``activation_func_fp8_input_store``.
+    """
+    narrow = software.fp8 and software.fp8.activations
+    return {"fc1_output": NARROW["fp8"]} if narrow else {}
 
 
 def _with_loss(software: SoftwareBlock, framework: Framework) -> Recipe:

@@ -45,6 +45,14 @@ def test_a_word_sets_a_field_of_the_profile(
     assert getattr(profile, field) == value
 
 
+def test_the_input_of_an_activation_is_kept_in_8_bits_where_a_row_says_so(
+    make_row: MakeRow,
+) -> None:
+    kept = stack(make_row, fp8={"activations": True}).recipe.formats_kept
+    assert kept == {"fc1_output": 1.0}
+    assert not stack(make_row, fp8={"activations": False}).recipe.formats_kept
+
+
 @pytest.mark.parametrize(
     ("version", "graphs", "part"),
     [
