@@ -186,6 +186,12 @@ def test_fine_tuning_of_nemo_packs_and_adapts_qkv(make_row: MakeRow) -> None:
     assert training.span == 256
 
 
+def test_adapters_drop_what_a_row_says(make_row: MakeRow) -> None:
+    for said, dropped in (({}, 0.0), ({"dropout": 0.1}, 0.1)):
+        row = make_row(job={"task": "lora", "lora": {"rank": 16, **said}})
+        assert case_of(row).workload.training.lora.dropout == dropped
+
+
 @pytest.mark.parametrize(
     ("stated", "bandwidth", "clock"),
     [({}, 2.4e12, 0.82), ({"power_limit_w": 700}, 3.35e12, 1.0)],
