@@ -23,7 +23,7 @@ from planner.cost.network import collectives
 from planner.cost.parameters import adapters
 from planner.cost.streaming import memory_time
 from planner.cost.table import table
-from planner.cost.time import contention
+from planner.cost.time import contention, exchange
 from planner.evidence.fitting.fit_columns import Floats, Observed
 from planner.evidence.rows.rows import Row, read_rows
 from planner.frameworks.fitted import DOCUMENTED
@@ -103,6 +103,14 @@ TERMS = (
         kernels,
         "SHOWN_GRADIENT",
         0.0,
+    ),
+    Term(
+        "gathers of tensor ranks below 16 bits",
+        "TransformerEngine module/base.py, grad_output_preprocess: cast, then gather",
+        (),
+        exchange,
+        "NARROW",
+        {},
     ),
 )
 

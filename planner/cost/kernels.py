@@ -187,11 +187,25 @@ def cast_time(workload: Pricing, elements: Floats) -> Floats:
         return elements * 0.0
     recipe = CAST_TRAFFIC[workload.profile.fp8_recipe]
     moved = BLOCK_CAST_TRAFFIC.get(precision, recipe)
-    scaled_once = precision == "fp8" and workload.profile.fp8_recipe != "blockwise"
     any_layout = workload.gpu.arch in ANY_LAYOUT
-    if (scaled_once and any_layout) or workload.training.frozen:
+    if (any_layout and not by_blocks(workload)) or workload.training.frozen:
         moved -= NARROW[precision]
     return moved * elements / stream_rate(workload) + operator_latency(workload)
+
+
+def by_blocks(workload: Pricing) -> bool:
+    """Tell if inputs below half precision have a scale for each block.
+
+    Products by rows and by columns then read copies of their own.
+
+    Args:
+        workload: The job.
+
+    Returns:
+        False where one scale holds for a tensor.
+    """
+    recipe = workload.profile.fp8_recipe
+    return workload.training.precision != "fp8" or recipe == "blockwise"
 
 
 def _wide_peak(workload: Workload) -> float:

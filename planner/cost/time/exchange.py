@@ -1,11 +1,15 @@
 """The attention core, and exposed time of the collectives over tensor ranks."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from planner.cost.kernels import (
     ELEMENT,
+    NARROW,
     QUERY_BLOCK,
     attention_time,
+    by_blocks,
     is_unfused,
     unfused_time,
 )
@@ -87,6 +91,17 @@ def input_exchange(
     return gather, np.where(context.meshes.sp > 0, gathers * gather, reduce)
 
 
+class Exchanges(NamedTuple):
+    """Exchanges of the tensor ranks around one half. [s], shape (meshes,)."""
+
+    wide: Floats
+    """All-gather of 16-bit inputs; as long as the reduce-scatter of a sum."""
+    inputs: Floats
+    """All-gather of inputs as their products read them."""
+    gradients: Floats
+    """All-gather of the gradients of a row-split product's output."""
+
+
 def tensor_exchange(
     context: Context, layer: LayerKind, beside: dict[str, GemmTimes]
 ) -> tuple[Floats, Floats]:
@@ -105,14 +120,10 @@ def tensor_exchange(
         Forward and backward. [s], shape (meshes,)
     """
     meshes, profile = context.meshes, context.workload.profile
-    gather, half = input_exchange(context, layer.hidden, gathers=2)
-    once = (1 - profile.hidden_tp) * _split_halves(layer) * half
-    again = profile.gathered_inputs == "regathered"
-    open_share = again * (1 - profile.hidden_regather)
-    regather = open_share * _trained_halves(context, layer) * gather
-    back = once + np.where(meshes.sp > 0, regather, 0.0)
+    times = _exchanges(context, layer)
+    once, back = _one_by_one(context, layer, times)
     if profile.tp_overlap:
-        pieces = _in_pieces(context, layer, gather, beside)
+        pieces = _in_pieces(context, layer, times, beside)
         beside_gemms = context.workload.takes("tp_overlap", meshes)
         once = np.where(beside_gemms, pieces[0], once)
         back = np.where(beside_gemms, pieces[1], back)
@@ -122,10 +133,51 @@ def tensor_exchange(
     return once, back
 
 
+def _exchanges(context: Context, layer: LayerKind) -> Exchanges:
+    """Times of the exchanges around a half, in the formats that they are sent in.
+
+    TransformerEngine casts before it gathers (LayerNormLinear, and
+    grad_output_preprocess of module/base.py); sums are of 16 bits. Gradients with
+    scales by blocks travel by rows and by columns.
+    """
+    workload = context.workload
+    wide, _ = input_exchange(context, layer.hidden, gathers=2)
+    width = NARROW.get(workload.training.precision, ELEMENT)
+    if width == ELEMENT or not workload.profile.narrow_gathers:
+        return Exchanges(wide, wide, wide)
+
+    def gathered(each: float) -> Floats:
+        message = each * layer.hidden * context.local
+        return wire.all_gather_time(context.links, message, context.tensor)
+
+    copies = 2 if by_blocks(workload) and not is_frozen(workload, layer) else 1
+    inputs = gathered(width)
+    return Exchanges(wide, inputs, gathered(copies * width) if copies > 1 else inputs)
+
+
+def _one_by_one(
+    context: Context, layer: LayerKind, times: Exchanges
+) -> tuple[Floats, Floats]:
+    """Exposed time of exchanges before and after their GEMMs."""
+    sp, profile = context.meshes.sp > 0, context.workload.profile
+    again = profile.gathered_inputs == "regathered"
+    open_share = again * (1 - profile.hidden_regather)
+    _, reduce = input_exchange(context, layer.hidden, gathers=1)
+    shown = 1 - profile.hidden_tp
+    ahead, behind = np.zeros(len(sp)), np.zeros(len(sp))
+    for region in _exchanging(layer):
+        gather = times.wide if _is_adapted(context, layer, region) else times.inputs
+        ahead = ahead + shown * (reduce + np.where(sp, gather, 0.0))
+        behind = behind + shown * (reduce + np.where(sp, times.gradients, 0.0))
+        if _is_trained(context, layer, region):
+            behind = behind + np.where(sp, open_share * times.inputs, 0.0)
+    return ahead, behind
+
+
 def _in_pieces(
     context: Context,
     layer: LayerKind,
-    exchange: Floats,
+    times: Exchanges,
     beside: dict[str, GemmTimes],
 ) -> tuple[Floats, Floats]:
     """Exposed time of exchanges that run beside their GEMM in t pieces.
@@ -139,10 +191,9 @@ def _in_pieces(
     """
     meshes, profile = context.meshes, context.workload.profile
     again = profile.gathered_inputs == "regathered"
-    frozen = is_frozen(context.workload, layer)
-    products = 1 if frozen else 2
+    products = 1 if is_frozen(context.workload, layer) else 2
 
-    def shown(gemm: Floats) -> Floats:
+    def shown(gemm: Floats, exchange: Floats) -> Floats:
         less = np.minimum(gemm, exchange)
         whole = np.maximum(gemm + profile.tp_contention * less, exchange)
         return whole + less / meshes.tp - gemm
@@ -150,12 +201,13 @@ def _in_pieces(
     ahead, behind = np.zeros(len(meshes)), np.zeros(len(meshes))
     for region in _exchanging(layer):
         column, row = (_of(beside, region, split) for split in ("column", "row"))
-        trained = _is_trained(context, layer, region)
-        adapted = trained and frozen
-        ahead = ahead + (exchange if adapted else shown(column[0])) + shown(row[0])
-        times = 1 + again * trained
-        behind = behind + times * shown(column[1] / products)
-        behind = behind + shown(row[1] / products)
+        adapted = _is_adapted(context, layer, region)
+        ahead = ahead + (times.wide if adapted else shown(column[0], times.inputs))
+        ahead = ahead + shown(row[0], times.wide)
+        behind = behind + shown(column[1] / products, times.wide)
+        if again and _is_trained(context, layer, region):
+            behind = behind + shown(column[1] / products, times.inputs)
+        behind = behind + shown(row[1] / products, times.gradients)
     return ahead, behind
 
 
@@ -177,9 +229,10 @@ def _is_trained(context: Context, layer: LayerKind, region: str) -> bool:
     )
 
 
-def _trained_halves(context: Context, layer: LayerKind) -> int:
-    """Halves whose gathered input a weight gradient reads. [1]."""
-    return sum(_is_trained(context, layer, half) for half in _exchanging(layer))
+def _is_adapted(context: Context, layer: LayerKind, region: str) -> bool:
+    """Tell if an adapter beside a frozen half reads the half's gathered input."""
+    frozen = is_frozen(context.workload, layer)
+    return frozen and _is_trained(context, layer, region)
 
 
 def _of(beside: dict[str, GemmTimes], region: str, split: str) -> GemmTimes:
@@ -191,11 +244,6 @@ def _of(beside: dict[str, GemmTimes], region: str, split: str) -> GemmTimes:
     ]
     zero = np.zeros(1)
     return sum((c[0] for c in chosen), zero), sum((c[1] for c in chosen), zero)
-
-
-def _split_halves(layer: LayerKind) -> int:
-    """Halves that the tensor group splits and exchanges around. [1]."""
-    return len(_exchanging(layer))
 
 
 def _expert_tensor_exchange(context: Context, layer: LayerKind) -> Floats:

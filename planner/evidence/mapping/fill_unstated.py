@@ -34,9 +34,14 @@ def with_unstated_filled(case: Case) -> Case:
     options = _options(case)
     if len(options) > 1:
         case = _with_fastest(case, options)
-    if case.row.normalised.recompute.kind == "unknown":
+    if case.row.normalised.recompute.kind == "unknown" and not _plain(case):
         case = _with_recompute(case)
     return case
+
+
+def _plain(case: Case) -> bool:
+    """True where the recipe neither interleaves nor recomputes."""
+    return rules().finetuning.holds(case.stack, case.row.job.task)
 
 
 def _options(case: Case) -> list[PartialLayout]:
@@ -90,8 +95,9 @@ def _depths(case: Case, cut: PartialLayout) -> list[int]:
     """Virtual stages per rank that divide layers evenly, 1 first."""
     words, pp = case.row.normalised, cut.pp or 1
     split = words.pipeline.stages or words.pipeline.count_as_layer
-    stated = words.schedule.stated or split or case.row.layout.vpp is not None
-    tuned = case.stack in rules().interleaving.tuned
+    said = case.row.layout.schedule or case.row.layout.vpp
+    stated = words.schedule.stated or split or said
+    tuned = case.stack in rules().interleaving.tuned and not _plain(case)
     if stated or pp == 1 or not tuned or (cut.grad_accum or 1) % pp:
         return [cut.vpp or 1]
     layers = case.workload.model.layers

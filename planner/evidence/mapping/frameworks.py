@@ -9,6 +9,7 @@ from planner.evidence.mapping.settings import (
     attention,
     profile_settings,
     recipe_settings,
+    released,
     with_compiler,
 )
 from planner.evidence.mapping.software import StackRule, year_of
@@ -189,6 +190,8 @@ def _overlap(row: Row, rule: StackRule) -> dict[str, object]:
     if row.normalised.schedule.overlap == "none":
         said |= {"hidden_tp": 0.0, "hidden_regather": 0.0, "tp_overlap": False}
         said |= {"overlap_grad_reduce": False, "overlap_param_gather": False}
+    if rules().finetuning.holds(rule.stack, row.job.task):
+        said["tp_overlap"] = False
     stated = {
         "overlap_grad_reduce": lay.overlap_grad_reduce,
         "overlap_param_gather": lay.overlap_param_gather,
@@ -284,6 +287,7 @@ def _kernel(
     if named == UNFUSED and (flash or "flash" in backend):
         named = default.attention_kernel
     wanted = named if isinstance(named, str) else named.get(gpu.arch, "")
+    wanted = released(wanted, row.software, gpu.arch, year_of(row, gpu.arch))
     measured = sorted({c.kernel for c in calibration.attention if c.causal})
     if wanted == UNFUSED or wanted in measured:
         return wanted, ()

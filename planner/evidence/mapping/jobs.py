@@ -90,6 +90,8 @@ def _lora(row: Row, rule: StackRule) -> LoraSpec:
     text, rank = str(said.get("targets") or "").lower(), said.get("rank")
     beyond = bool(re.search(r"all|mlp|fc|gate|up|down|ffn", text))
     size = rank if isinstance(rank, int) else LoraSpec().rank
+    spec = LoraSpec(rank=size, dropout=float(said.get("dropout") or 0.0))
     if not text and rule.stack in rules().adapters.qkv:
-        return LoraSpec(rank=size, targets=("qkv",))
-    return LoraSpec(rank=size, targets="attention" if text and not beyond else "all")
+        return spec.model_copy(update={"targets": ("qkv",)})
+    targets = "attention" if text and not beyond else "all"
+    return spec.model_copy(update={"targets": targets})

@@ -17,9 +17,12 @@ def hardware_block(row: Row) -> HardwareBlock:
         row: The measured row. [-]
 
     Returns:
-        The row's block, with memory, bandwidth and power of the custom part.
+        The row's block, with the power cap that its software set, or with memory,
+        bandwidth and power of the custom part.
     """
     block = row.hardware
+    if block.power_limit_w is None and (limit := row.software.power_limit_w):
+        block = block.model_copy(update={"power_limit_w": limit})
     silent = block.power_limit_w is None and block.hbm_tb_s is None
     assumed = "hardware.gpu_memory_gb" in row.inferred or block.gpu_memory_gb is None
     if not (silent and assumed):

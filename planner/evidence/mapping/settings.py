@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from hardware.reading.yaml_text import parse_yaml
+from planner.cost.kernels import NARROW
 from planner.evidence.rows.blocks import SoftwareBlock
 from planner.frameworks.profiles import read_options
 from planner.specs.frameworks.framework import Framework, Recipe
@@ -27,12 +28,30 @@ BLOCKS = (
 """Fields of a profile that say how a block was compiled."""
 
 
+class Release(BaseModel):
+    """A kernel that another one stands in for, before or since a release."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kernel: str
+    word: str = ""
+    """Word of the row that names it; any where empty. [text]"""
+    arch: str
+    since: float = 0.0
+    """First year, included. [year]"""
+    until: float = 9999.0
+    """Last year, not included. [year]"""
+    instead: str
+    source: str
+
+
 class Words(BaseModel):
     """Settings of the stack, by word of a row's software."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     attention: dict[str, str | dict[str, str]]
+    releases: tuple[Release, ...]
     dispatcher: dict[str, str]
     fp8_recipe: dict[str, str]
     tp_overlap: dict[str, bool]
@@ -70,6 +89,26 @@ def attention(software: SoftwareBlock, arch: str) -> str:
     """
     kernel = words().attention.get(software.attention or "", "")
     return kernel if isinstance(kernel, str) else kernel.get(arch, "")
+
+
+def released(kernel: str, software: SoftwareBlock, arch: str, year: float) -> str:
+    """Attention kernel that was there in the year of a row's software.
+
+    Args:
+        kernel: Kernel that the row or its stack names. [text]
+        software: Software of the row. [-]
+        arch: Architecture of the GPU. [text]
+        year: Year of the software. [year]
+
+    Returns:
+        The kernel, or the kernel that stood in for it. [text]
+    """
+    for release in words().releases:
+        named = (release.kernel, release.arch) == (kernel, arch)
+        said = release.word in {"", software.attention}
+        if named and said and release.since <= year < release.until:
+            return release.instead
+    return kernel
 
 
 def profile_settings(software: SoftwareBlock) -> dict[str, object]:
@@ -123,7 +162,8 @@ def recipe_settings(software: SoftwareBlock, framework: Framework) -> Recipe:
         framework: The stack. [-]
 
     Returns:
-        The recipe with the row's loss, gradients, master weights and moments. [-]
+        The recipe with the row's loss, gradients, master weights, moments and formats
+        of kept activations. [-]
     """
     known, recipe = words(), _with_loss(software, framework)
     gradients = software.gradients
@@ -140,7 +180,17 @@ def recipe_settings(software: SoftwareBlock, framework: Framework) -> Recipe:
         gradient_bytes=sent or recipe.gradient_bytes,
         state_bits=known.moments.get(software.moments or "", recipe.state_bits),
         fp8_primary=recipe.fp8_primary if primary is None else primary,
+        formats_kept=recipe.formats_kept | _narrow_activations(software),
     )
+
+
+def _narrow_activations(software: SoftwareBlock) -> dict[str, float]:
+    """Kept activations in 8 bits: the activation's input alone. [B].
+
+    Megatron-Core, ``activation_func_fp8_input_store``.
+    """
+    narrow = software.fp8 and software.fp8.activations
+    return {"fc1_output": NARROW["fp8"]} if narrow else {}
 
 
 def _with_loss(software: SoftwareBlock, framework: Framework) -> Recipe:

@@ -87,6 +87,25 @@ class InterleavingRule(_Rule):
     """Stacks whose runs were interleaved as deep as is fastest. [text]"""
 
 
+class FinetuningRule(_Rule):
+    """Recipes of fine-tuning without overlap, interleaving and recomputation."""
+
+    plain: tuple[str, ...]
+    """Stacks. [text]"""
+
+    def holds(self, stack: str, task: str | None) -> bool:
+        """Tell if a run took such a recipe.
+
+        Args:
+            stack: Stack of the run. [text]
+            task: Task as the row names it. [text]
+
+        Returns:
+            True for fine-tuning on one of the stacks.
+        """
+        return stack in self.plain and task not in {None, "pretrain"}
+
+
 class ModuleRule(BaseModel):
     """Parts of a layer that run again when one module is recomputed."""
 
@@ -192,6 +211,7 @@ class Rules(BaseModel):
     vocabulary: VocabularyRule
     fabric: FabricRule
     interleaving: InterleavingRule
+    finetuning: FinetuningRule
     recompute_modules: ModulesRule
     long_attention: LongAttentionRule
     fused_loss: FusedLossRule

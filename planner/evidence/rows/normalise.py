@@ -51,6 +51,9 @@ RECOMPUTE: Rules = (
     (r"checkpoint|\bac\b|unsloth|remat|layers", "full"),
 )
 MODULES: Rules = (
+    (r"save qkv out", "all-but-qkv-and-output"),
+    (r"save qkv", "all-but-qkv"),
+    (r"save dot (only|with no batch)", "all-but-products"),
     (r"mla|up proj", "mla_up_proj"),
     (r"norm", "layernorm"),
     (r"shared", "shared_experts"),

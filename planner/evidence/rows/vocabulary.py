@@ -15,8 +15,11 @@ ModuleWord = Literal[
     "mlp",
     "moe",
     "shared_experts",
+    "all-but-qkv",
+    "all-but-qkv-and-output",
+    "all-but-products",
 ]
-"""Modules that Megatron can recompute. [text]"""
+"""Modules that Megatron can recompute, and JAX's policies by what they save. [text]"""
 ShardingWord = Literal[
     "none",
     "ddp",

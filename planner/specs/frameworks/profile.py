@@ -75,6 +75,8 @@ class Profile(BaseModel):
     """Compute lost per second of a tensor-parallel exchange that runs beside it. [1]"""
     hidden_regather: float = Field(ge=0, le=1)
     """Share hidden of the gather that the backward repeats under sp. [1]"""
+    narrow_gathers: bool = False
+    """Tensor ranks under sp gather inputs that are already cast below 16 bits."""
     gradient_traffic: float = Field(default=8.0, ge=2, allow_inf_nan=False)
     """Bytes moved per element of a bf16 weight gradient: 2 written, 8 where the product
     adds to an fp32 one, more where a kernel of its own adds. [B]"""

@@ -270,9 +270,41 @@ def test_an_exchange_in_pieces_beside_its_gemm() -> None:
     assert backward == pytest.approx(6 * shown)
 
 
-def _one_gather(its: Context) -> np.ndarray:
+@pytest.mark.parametrize(
+    ("precision", "inputs", "gradients"),
+    [("fp8", 1.0, 1.0), ("mxfp8", 33 / 32, 33 / 16), ("nvfp4", 9 / 16, 9 / 8)],
+)
+def test_gathers_send_what_products_read_and_sums_stay_wide(
+    precision: str, inputs: float, gradients: float
+) -> None:
+    """Gradients with scales by blocks travel twice, by rows and by columns."""
+    stack = {"narrow_gathers": True, "hidden_tp": 0.0, "hidden_regather": 1.0}
+    narrow = context(job(precision=precision, **stack), tp=8, sp=1)
+    layer = narrow.workload.model.kinds[0]
+    wide = _one_gather(narrow)
+    forward, backward = tensor_exchange(narrow, layer, {})
+    assert forward == pytest.approx(2 * (_one_gather(narrow, inputs) + wide))
+    assert backward == pytest.approx(2 * (_one_gather(narrow, gradients) + wide))
+    half = context(job(**stack), tp=8, sp=1)
+    assert tensor_exchange(half, layer, {})[0] == pytest.approx(4 * wide)
+
+
+def test_an_adapter_reads_a_wide_gathered_input() -> None:
+    """Of QKV alone: one of two forward gathers is of 16 bits, both behind of 8."""
+    stack = {"narrow_gathers": True, "hidden_tp": 0.0, "hidden_regather": 1.0}
+    full = job("dgx-h100", precision="fp8", **stack)
+    update = {"method": "lora", "lora": LoraSpec(targets=("qkv",))}
+    lora = replace(full, training=full.training.model_copy(update=update))
+    its = context(lora, tp=8, sp=1)
+    wide, narrow = _one_gather(its), _one_gather(its, 1.0)
+    forward, backward = tensor_exchange(its, full.model.kinds[0], {})
+    assert forward == pytest.approx(3 * wide + narrow)
+    assert backward == pytest.approx(2 * wide + 2 * narrow)
+
+
+def _one_gather(its: Context, width: float = 2.0) -> np.ndarray:
     tokens = 4096
-    message = number(2.0 * 4096 * tokens)
+    message = number(width * 4096 * tokens)
     return all_gather_time(its.links, message, its.tensor)
 
 

@@ -87,6 +87,15 @@ def test_nodes_and_domains_hold_the_gpus(
     assert cluster.node.scale_up_domain == domain
 
 
+def test_a_power_cap_is_read_from_the_software_too(make_row: MakeRow) -> None:
+    """Half of the nominal power: 0.5 ** 0.6 of the rate."""
+    free = case_of(make_row()).workload
+    cap = {"power_limit_w": free.gpu.tdp / 2}
+    capped = case_of(make_row(software=cap)).workload
+    ratio = capped.framework.profile.clock / free.framework.profile.clock
+    assert ratio == pytest.approx(0.5**0.6)
+
+
 def test_stated_hardware_overrules_the_datasheet(make_row: MakeRow) -> None:
     case = hardware(
         make_row,
@@ -199,6 +208,12 @@ def test_fine_tuning_of_nemo_packs_and_adapts_qkv(make_row: MakeRow) -> None:
     assert training.span == 256
 
 
+def test_adapters_drop_what_a_row_says(make_row: MakeRow) -> None:
+    for said, dropped in (({}, 0.0), ({"dropout": 0.1}, 0.1)):
+        row = make_row(job={"task": "lora", "lora": {"rank": 16, **said}})
+        assert case_of(row).workload.training.lora.dropout == dropped
+
+
 @pytest.mark.parametrize(
     ("stated", "bandwidth", "clock"),
     [({}, 2.4e12, 0.82), ({"power_limit_w": 700}, 3.35e12, 1.0)],
@@ -281,6 +296,17 @@ def test_an_open_schedule_of_a_tuned_stack_is_interleaved(make_row: MakeRow) -> 
     for said in ({"vpp": 1}, {"schedule": "1f1b"}):
         stated = make_row(layout={**pipeline, **said}, job={"framework": "NeMo 24.07"})
         assert case_of(stated).layout.vpp == 1
+
+
+def test_fine_tuning_as_the_recipe_has_it(make_row: MakeRow) -> None:
+    """NeMo's launcher: no interleaving, no recomputation, exchanges in the open."""
+    layout = {"tp": 2, "pp": 4, "dp": 2, "micro_batch": 1}
+    for task, plain in (("pretrain", False), ("sft", True)):
+        job = {"framework": "NeMo 24.07", "task": task, "seq_len": 65536}
+        case = case_of(make_row(layout=layout, job=job))
+        assert (case.layout.vpp == 1) is plain
+        assert case.workload.framework.profile.tp_overlap is not plain
+        assert any("recomputation assumed" in flag for flag in case.flags) is not plain
 
 
 def test_open_recomputation_is_none_where_that_fits(make_row: MakeRow) -> None:

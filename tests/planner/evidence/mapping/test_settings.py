@@ -7,7 +7,7 @@ from measured_rows import MakeRow
 
 from planner.evidence.mapping.case import Case
 from planner.evidence.mapping.cases import case_of
-from planner.evidence.mapping.settings import words
+from planner.evidence.mapping.settings import released, words
 from planner.evidence.rows.blocks import SoftwareBlock
 from planner.specs.frameworks.framework import Framework
 from planner.specs.frameworks.profile import Profile
@@ -43,6 +43,14 @@ def test_a_word_sets_a_field_of_the_profile(
 ) -> None:
     profile: Profile = stack(make_row, **software).profile
     assert getattr(profile, field) == value
+
+
+def test_the_input_of_an_activation_is_kept_in_8_bits_where_a_row_says_so(
+    make_row: MakeRow,
+) -> None:
+    kept = stack(make_row, fp8={"activations": True}).recipe.formats_kept
+    assert kept == {"fc1_output": 1.0}
+    assert not stack(make_row, fp8={"activations": False}).recipe.formats_kept
 
 
 @pytest.mark.parametrize(
@@ -127,3 +135,21 @@ def test_every_word_of_a_row_is_known(field: str) -> None:
 
 def test_the_stack_knows_the_kernels_that_the_table_leaves_to_it() -> None:
     assert choices("attention") - set(words().attention) == {"triton"}
+
+
+@pytest.mark.parametrize(
+    ("kernel", "software", "arch", "year", "ran"),
+    [
+        ("fa2", {"attention": "sdpa"}, "hopper", 2025.7, "fa2"),
+        ("fa2", {"attention": "sdpa"}, "hopper", 2025.8, "cudnn9"),
+        ("fa2", {}, "hopper", 2026.0, "fa2"),
+        ("fa2", {"attention": "sdpa"}, "ampere", 2026.0, "fa2"),
+        ("cudnn9", {}, "hopper", 2023.3, "fa1"),
+        ("cudnn9", {"attention": "cudnn"}, "hopper", 2023.5, "cudnn9"),
+    ],
+)
+def test_a_release_changes_the_kernel(
+    kernel: str, software: dict[str, str], arch: str, year: float, ran: str
+) -> None:
+    """PyTorch 2.9 of October 2025; TransformerEngine of June 2023."""
+    assert released(kernel, SoftwareBlock(**software), arch, year) == ran

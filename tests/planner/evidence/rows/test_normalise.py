@@ -62,6 +62,13 @@ def test_memory_has_a_unit_and_a_counter(text: str, gib: float, counter: str) ->
         ("selective (every second layer)", {"kind": "full", "every": 2}),
         ("every 3rd layer", {"kind": "full", "every": 3}),
         ("selective: mla_up_proj,mlp", {"modules": ("mla_up_proj", "mlp")}),
+        ("selective: save_qkv_proj", {"modules": ("all-but-qkv",)}),
+        ("selective: SAVE_QKV_OUT_PROJ", {"modules": ("all-but-qkv-and-output",)}),
+        ("selective: SAVE_DOT_ONLY", {"modules": ("all-but-products",)}),
+        (
+            "selective: SAVE_DOT_WITH_NO_BATCH_DIM",
+            {"modules": ("all-but-products",)},
+        ),
         ("as the wind blows", {"kind": "unknown"}),
     ],
 )
