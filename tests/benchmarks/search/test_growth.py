@@ -55,6 +55,7 @@ def test_work_grows_less_than_the_gpus(space: str) -> None:
     assert 0 < max(powers(NODES, counted)) < PROPORTIONAL
 
 
+@pytest.mark.slow
 def test_work_grows_less_than_the_layers() -> None:
     work(8, DEPTHS[0], "default")
     counted = [work(8, layers, "default") for layers in DEPTHS]

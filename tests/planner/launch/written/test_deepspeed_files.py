@@ -51,7 +51,14 @@ def test_what_is_written_is_read_back(name: str, tmp_path: Path) -> None:
     assert its.value == pytest.approx(mine.value)
 
 
-@pytest.mark.parametrize("folder", jobs("deepspeed"), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "folder",
+    [
+        pytest.param(path, marks=[pytest.mark.slow] * (at > 0))
+        for at, path in enumerate(jobs("deepspeed"))
+    ],
+    ids=lambda path: path.name,
+)
 def test_drawn_layouts_are_read_back(folder: Path) -> None:
     every = [plan for plan in drawn_plans(folder, DRAWN) if not gaps(plan.brief)]
     assert len(every) > DRAWN // 2
