@@ -80,7 +80,7 @@ def candidates(space: Space, layout: Layout) -> list[int]:
     ]
 
 
-LONG = ("llama-3.1-405b-16k-h100", "deepseek-v3-2048-h800")
+LONG = ("llama-3.1-405b-8k-h100", "llama-3.1-405b-16k-h100", "deepseek-v3-2048-h800")
 """Spaces that take a second to list. [text]"""
 
 

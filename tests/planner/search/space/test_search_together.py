@@ -187,6 +187,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_order_of_variants_is_caught(
     name: str, monkeypatch: pytest.MonkeyPatch
