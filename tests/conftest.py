@@ -1,11 +1,17 @@
 """Property tests are the same on every machine unless asked to explore."""
 
+import gc
 import os
 
 import pytest
 from examples import examples
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
+gc.disable()  # until all tests are collected: nothing of theirs is garbage
+# Numbers in our own code are no examples: draws would depend on the modules that a
+# process has loaded, and every process would parse all of them.
+providers._get_local_constants = lambda: providers._local_constants
 SLOW_DRAWS = [
     HealthCheck.too_slow,
     HealthCheck.data_too_large,
@@ -27,3 +33,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 def pytest_addoption(parser: pytest.Parser) -> None:
     """One flag writes the golden launch folders anew."""
     parser.addoption("--rewrite-goldens", action="store_true", default=False)
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage among what tests make alone."""
+    gc.enable()
+    gc.freeze()

@@ -72,6 +72,7 @@ def test_a_group_is_drawn_to_its_parent_the_more_the_fewer_its_sources() -> None
     assert half["room, calm"] < half["room"] < half["room, wild"]
 
 
+@pytest.mark.slow
 def test_bands_hold_nine_tenths_of_sources_that_they_never_saw() -> None:
     rows = sources(30, 0.2, 0.1) + sources(12, 0.05, 0.05, room="calm")
     over_rows, over_sources = coverage(left_out(rows))

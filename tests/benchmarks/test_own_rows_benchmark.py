@@ -52,6 +52,7 @@ def test_draws_are_the_same_every_time() -> None:
     assert errors_of(found, memory=False) == errors_of(found, memory=False)
 
 
+@pytest.mark.slow
 def test_spreads_of_made_sources_are_found() -> None:
     random = np.random.default_rng(7)
     made = []

@@ -82,6 +82,7 @@ def test_verdicts_are_those_of_the_ledger_s_memory(done: Study) -> None:
     assert verdicts == ["fits", "at-risk", "at-risk", "fits", "oom"]
 
 
+@pytest.mark.slow
 def test_the_report_and_the_figures_are_of_all_rows(done: Study) -> None:
     text = report(done)
     assert "Of 4 rows that ran, 0 are called `oom` and 2 `at-risk`" in text

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from make_environments import python_of
+from make_environments import extensions_of, python_of
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -34,6 +34,11 @@ def run_in() -> Run:
             pytest.fail(f"run tests/frameworks/make_environments.py {name} first")
         clean = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
         path = f"{python.parent}{os.pathsep}{clean['PATH']}"
+        own = {
+            "PATH": path,
+            "OMP_NUM_THREADS": "1",
+            "TORCH_EXTENSIONS_DIR": str(extensions_of(name)),
+        }
         return subprocess.run(
             [str(python), *words],
             capture_output=True,
@@ -41,7 +46,7 @@ def run_in() -> Run:
             text=True,
             timeout=timeout,
             cwd=cwd,
-            env={**clean, "PATH": path, "OMP_NUM_THREADS": "1", **(env or {})},
+            env={**clean, **own, **(env or {})},
             check=False,
         )
 

@@ -2,16 +2,18 @@
 
     forked.py RUNS PORT [MODULE...]
 
-RUNS has one JSON line a run: the folder, the number of ranks, the script with the words
-that launch.sh gives it, and the variables that launch.sh sets. Every rank is forked
-from a process that has imported what the first script imports at its top, and MODULES,
-but no model's code: the fork stands where a fresh process stands when its script has
-its imports behind it. A rank writes what it says into `rank-N.log` of the folder.
+RUNS has one JSON line a run: the folder, the number of ranks, the script (or `-m` and a
+module) with the words that launch.sh gives it, and the variables that launch.sh sets.
+Every rank is forked from a process that has imported MODULES, then what the first
+script imports at its top, but no model's code: the fork stands where a fresh process
+stands when its script has its imports behind it. A rank writes what it says into
+`rank-N.log` of the folder.
 """
 
 import ast
 import faulthandler
 import importlib
+import importlib.util
 import json
 import os
 import runpy
@@ -24,6 +26,8 @@ from typing import Any
 MODELS = "transformers.models."
 OTHERS = (f"{MODELS}auto.", f"{MODELS}bloom.")
 """The tables of models, and what PEFT imports by itself. [text]"""
+MODULE = "-m"
+"""Word of Python before a module that is run as a script. [text]"""
 LONGEST = 400.0
 """Time for one run; the first builds DeepSpeed's operators. [s]"""
 
@@ -43,10 +47,9 @@ def rank(run: dict[str, Any], number: int, port: int) -> int:
     os.dup2(log, 1)
     os.dup2(log, 2)
     faulthandler.enable()
-    sys.argv = run["words"]
     failed = 1
     try:
-        started(sys.argv[0])
+        started(run["words"])
         failed = 0
     except BaseException:  # noqa: BLE001  # whatever it is, the log has to say it
         sys.excepthook(*sys.exc_info())
@@ -55,10 +58,20 @@ def rank(run: dict[str, Any], number: int, port: int) -> int:
     os._exit(failed)
 
 
-def started(script: str) -> None:
-    """Run a script as Python does, its folder first on the path."""
-    sys.path.insert(0, str(Path(script).resolve().parent))
-    runpy.run_path(script, run_name="__main__")
+def started(words: list[str]) -> None:
+    """Run a script, or a module after `-m`, as Python does with these words.
+
+    The folder of the script, or the one where a module is started, is first on the
+    path.
+    """
+    script, *more = words
+    sys.argv = more if script == MODULE else words
+    home = Path() if script == MODULE else Path(script).parent
+    sys.path.insert(0, str(home.resolve()))
+    if script == MODULE:
+        runpy.run_module(more[0], run_name="__main__", alter_sys=True)
+    else:
+        runpy.run_path(script, run_name="__main__")
 
 
 def ended(child: int, deadline: float) -> int:
@@ -71,6 +84,17 @@ def ended(child: int, deadline: float) -> int:
     # Its log then ends with where it stood.
     os.kill(child, signal.SIGABRT)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def source_of(run: dict[str, Any]) -> Path:
+    """File of the script, or of the module, that a run starts."""
+    script, *more = run["words"]
+    if script != MODULE:
+        return Path(run["folder"]) / script
+    found = importlib.util.find_spec(more[0])
+    assert found is not None, more[0]
+    assert found.origin is not None, more[0]
+    return Path(found.origin)
 
 
 def imports_of(script: Path) -> list[str]:
@@ -93,8 +117,9 @@ def modeling() -> list[str]:
 def main() -> None:
     runs = [json.loads(line) for line in Path(sys.argv[1]).read_text().splitlines()]
     port = int(sys.argv[2])
-    head = imports_of(Path(runs[0]["folder"]) / runs[0]["words"][0])
-    for name in (*head, *sys.argv[3:]):
+    for name in sys.argv[3:]:
+        importlib.import_module(name)
+    for name in imports_of(source_of(runs[0])):
         importlib.import_module(name)
     if modeling():
         sys.exit(f"forked.py: imported before the scripts could: {modeling()}")

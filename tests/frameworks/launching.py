@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from conftest import Run
-from make_environments import python_of
 
 FORKED = Path(__file__).with_name("forked.py")
 LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
@@ -49,7 +48,9 @@ def command_of(
         env={"PATH": f"{scratch}{os.pathsep}{os.environ['PATH']}", **environment},
     )
     every, variables = json.loads(done.stdout)
-    first = next(at for at, word in enumerate(every) if word.endswith(".py"))
+    first = next(
+        at for at, word in enumerate(every) if word.endswith(".py") or word == "-m"
+    )
     return every[first:], {k: v for k, v in variables.items() if k not in KEPT}
 
 
@@ -71,14 +72,11 @@ def forked(
         scratch: A folder. [-]
         words: Added to those of launch.sh. [text]
         environment: Variables that a user sets. [text]
-        modules: Imported before the ranks are forked, beside the script's own. [text]
+        modules: Imported before the script's own, and before the forks. [text]
 
     Returns:
         Codes of every rank by name; each rank's words are in `rank-N.log`. [-]
     """
-    # Built once: another environment's flags would have it built anew.
-    built = str(python_of(name).parents[1] / "extensions")
-    environment = {**environment, "TORCH_EXTENSIONS_DIR": built}
     runs: list[dict[str, Any]] = []
     for folder, ranks in folders.values():
         started, its = command_of(folder, scratch / "bin", words, environment)

@@ -39,6 +39,18 @@ def python_of(name: str) -> Path:
     return FOLDER / name / "bin" / "python"
 
 
+def extensions_of(name: str) -> Path:
+    """Folder for a framework's operators, which all of its processes build once.
+
+    Args:
+        name: A framework of environments.yaml. [text]
+
+    Returns:
+        A path; another environment's flags would have operators built anew. [-]
+    """
+    return FOLDER / name / "extensions"
+
+
 def make(name: str, requires: list[str]) -> None:
     """Make an environment; do nothing where it is there with these pins.
 

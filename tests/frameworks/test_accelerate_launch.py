@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from make_environments import python_of
+from make_environments import extensions_of, python_of
 
 LAUNCH = Path(__file__).parents[1] / "planner" / "launch"
 sys.path.insert(0, str(LAUNCH))
@@ -77,26 +77,33 @@ CASES = {
 }
 
 
-def launched(folder: Path, rate: float) -> str:
+def launched(folder: Path, case: Case) -> str:
     """What check.sh said, which it also keeps in check.log."""
-    binaries = python_of("accelerate").parent
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    environment = "deepspeed" if case.kind == "DEEPSPEED" else "accelerate"
+    binaries = python_of(environment).parent
+    clean = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     done = subprocess.run(
-        ["bash", "check.sh", "--max_steps", str(STEPS), "--learning_rate", str(rate)],
+        [
+            "bash",
+            "check.sh",
+            "--max_steps",
+            str(STEPS),
+            "--learning_rate",
+            str(case.rate),
+        ],
         cwd=folder,
         capture_output=True,
         text=True,
         timeout=600,
         check=False,
         env={
-            **environment,
-            "PATH": f"{binaries}{os.pathsep}{environment['PATH']}",
+            **clean,
+            "PATH": f"{binaries}{os.pathsep}{clean['PATH']}",
             "DEVICE": "cpu",
             "MASTER_PORT": str(20000 + os.getpid() % 12000),
             "OMP_NUM_THREADS": "1",
             "DS_ACCELERATOR": "cpu",
-            # Built once: another environment's flags would have it built anew.
-            "TORCH_EXTENSIONS_DIR": str(binaries.parent / "extensions"),
+            "TORCH_EXTENSIONS_DIR": str(extensions_of(environment)),
             "HF_HUB_OFFLINE": "1",
         },
     )
@@ -125,7 +132,7 @@ def test_an_emitted_folder_trains(name: str, tmp_path: Path) -> None:
     write_folder(
         tmp_path / "out", emit(filed(plan, tmp_path), case.target), force=False
     )
-    ranks, losses = said(launched(tmp_path / "out", case.rate))
+    ranks, losses = said(launched(tmp_path / "out", case))
     assert sorted(ranks) == list(range(case.gpus))
     for one in ranks.values():
         _is_as_planned(one, case, plan.layout)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from conftest import Run
 from launching import forked
-from make_environments import python_of
+from make_environments import extensions_of, python_of
 
 LAUNCH = Path(__file__).parents[1] / "planner" / "launch"
 sys.path.insert(0, str(LAUNCH))
@@ -69,6 +69,7 @@ def launched(folder: Path, binaries: Path, *, timeout: float = 480) -> str:
             "DS_ACCELERATOR": "cpu",
             "MASTER_PORT": str(20000 + os.getpid() % 12000),
             "OMP_NUM_THREADS": "1",
+            "TORCH_EXTENSIONS_DIR": str(extensions_of("deepspeed")),
         },
     )
     assert done.returncode == 0, (done.stdout[-2000:], done.stderr[-4000:])

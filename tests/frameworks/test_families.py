@@ -14,8 +14,8 @@ TESTS = Path(__file__).parents[1]
 sys.path[:0] = [str(TESTS), str(TESTS / "planner" / "launch")]
 
 from small_models import one_of_each_family, small_fields  # noqa: E402
-from test_megatron_launch import launched as on_megatron  # noqa: E402
-from test_torchtitan_launch import launched as on_torchtitan  # noqa: E402
+from test_megatron_launch import on_forks as on_megatron  # noqa: E402
+from test_torchtitan_launch import on_forks as on_torchtitan  # noqa: E402
 
 from planner.job.resolve import resolve  # noqa: E402
 from planner.launch import emit, read_plan, write_folder  # noqa: E402
@@ -74,6 +74,13 @@ def written(family: str, target: str, layout: dict[str, Any], folder: Path) -> P
     return folder / "out"
 
 
+def folders_of(
+    families: tuple[str, ...], target: str, layout: dict[str, Any], scratch: Path
+) -> dict[str, tuple[Path, int]]:
+    """Launch folders of families, each with its number of ranks."""
+    return {f: (written(f, target, layout, scratch / f), RANKS) for f in families}
+
+
 def said(folder: Path) -> str:
     return (folder / "rank-0.log").read_text(errors="replace")
 
@@ -84,10 +91,9 @@ def deepspeed(
 ) -> dict[str, tuple[list[int], str]]:
     """Exit codes and words of every family under ZeRO 3."""
     scratch = tmp_path_factory.mktemp("deepspeed")
-    folders = {f: written(f, "deepspeed", SHARDED, scratch / f) for f in FAMILIES}
-    ranks = {family: (folder, RANKS) for family, folder in folders.items()}
-    codes = forked(run_in, "deepspeed", ranks, scratch, ("--steps", "1"), ON_CPU)
-    return {family: (codes[family], said(folders[family])) for family in FAMILIES}
+    folders = folders_of(FAMILIES, "deepspeed", SHARDED, scratch)
+    codes = forked(run_in, "deepspeed", folders, scratch, ("--steps", "1"), ON_CPU)
+    return {family: (codes[family], said(folders[family][0])) for family in FAMILIES}
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -119,11 +125,10 @@ def accelerate(
 ) -> dict[str, tuple[list[int], str]]:
     """Exit codes and words of every family under FSDP2."""
     scratch = tmp_path_factory.mktemp("accelerate")
-    folders = {f: written(f, "accelerate", SHARDED, scratch / f) for f in FAMILIES}
-    ranks = {family: (folder, RANKS) for family, folder in folders.items()}
+    folders = folders_of(FAMILIES, "accelerate", SHARDED, scratch)
     words = ("--max_steps", "1", "--logging_steps", "1")
-    codes = forked(run_in, "accelerate", ranks, scratch, words, ON_CPU, ACCELERATE)
-    return {family: (codes[family], said(folders[family])) for family in FAMILIES}
+    codes = forked(run_in, "accelerate", folders, scratch, words, ON_CPU, ACCELERATE)
+    return {family: (codes[family], said(folders[family][0])) for family in FAMILIES}
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -145,11 +150,21 @@ MEGATRON = ("mistral", "qwen2", "qwen3", "gpt2")
 under every axis by its own tests. [text]"""
 
 
+@pytest.fixture(scope="module")
+def megatron(
+    run_in: Run, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, list[dict[str, Any]]]:
+    """Lines of every family's ranks."""
+    scratch = tmp_path_factory.mktemp("megatron")
+    folders = folders_of(MEGATRON, "megatron", {}, scratch)
+    return on_megatron(run_in, folders, scratch)
+
+
 @pytest.mark.parametrize("family", MEGATRON)
-def test_megatron_trains_it(family: str, tmp_path: Path) -> None:
-    """Each in a process of its own, started by launch.sh."""
-    told = on_megatron(written(family, "megatron", {}, tmp_path / family))
-    losses = [one["loss"] for one in told if one.get("step") is not None]
+def test_megatron_trains_it(
+    family: str, megatron: dict[str, list[dict[str, Any]]]
+) -> None:
+    losses = [one["loss"] for one in megatron[family] if one.get("step") is not None]
     assert losses
     assert all(0.0 < loss < 10.0 for loss in losses)
 
@@ -158,12 +173,19 @@ TORCHTITAN = ("qwen3", "qwen3_moe", "deepseek_v2", "deepseek_v3")
 """Families beside Llama and Mixtral, which are trained under every axis. [text]"""
 
 
+@pytest.fixture(scope="module")
+def torchtitan(run_in: Run, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Logs of every family under ZeRO 3."""
+    scratch = tmp_path_factory.mktemp("torchtitan")
+    folders = folders_of(TORCHTITAN, "torchtitan", SHARDED, scratch)
+    return on_torchtitan(run_in, folders, scratch)
+
+
 @pytest.mark.parametrize("family", TORCHTITAN)
-def test_torchtitan_trains_it_in_shards(family: str, tmp_path: Path) -> None:
-    folder = written(family, "torchtitan", SHARDED, tmp_path / family)
-    reports = tmp_path / "reports"
-    reports.mkdir()
-    log = on_torchtitan(folder, reports)
-    losses = re.findall(r"loss:\s*(-?[\d.]+)", re.sub(r"\x1b\[[0-9;]*m", "", log))
+def test_torchtitan_trains_it_in_shards(
+    family: str, torchtitan: dict[str, str]
+) -> None:
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", torchtitan[family])
+    losses = re.findall(r"loss:\s*(-?[\d.]+)", plain)
     assert losses
     assert all(0.0 < float(loss) < 20.0 for loss in losses)

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Run
+from launching import forked
 from make_environments import python_of
 
 from planner.job.resolve import resolve
@@ -41,6 +43,17 @@ LAYOUTS: dict[str, tuple[int, dict[str, Any]]] = {
     "uneven": (2, {"pp": 2, "stages": [{"layers": 3}, {"layers": 1}]}),
     "tp 2 pp 2": (4, {"tp": 2, "sp": False, "pp": 2}),
     "full recompute": (2, {"pp": 2, "recompute": "full"}),
+}
+
+
+BY_LAUNCHER = "interleaved"
+"""The one that torchrun starts; forks of one process have the same words. [text]"""
+BY_FORKS = tuple(name for name in LAYOUTS if name != BY_LAUNCHER)
+ON_CPU = {
+    "MEGATRON_PATH": str(SCRIPTS),
+    "TRAIN_STEPS": str(STEPS),
+    "OMP_NUM_THREADS": "1",
+    "TORCHDYNAMO_DISABLE": "1",
 }
 
 
@@ -84,29 +97,75 @@ def launched(folder: Path) -> list[dict[str, Any]]:
         env={
             **environment,
             "PATH": f"{binaries}{os.pathsep}{environment['PATH']}",
-            "MEGATRON_PATH": str(SCRIPTS),
-            "TRAIN_STEPS": str(STEPS),
             "MASTER_PORT": str(20000 + os.getpid() % 12000),
-            "OMP_NUM_THREADS": "1",
-            "TORCHDYNAMO_DISABLE": "1",
+            **ON_CPU,
         },
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    lines = done.stdout.splitlines()
-    return [json.loads(line) for line in lines if line.startswith("{")]
+    return told(done.stdout)
 
 
-@pytest.mark.parametrize("name", LAYOUTS)
-def test_an_emitted_folder_trains(name: str, tmp_path: Path) -> None:
-    gpus, fields = LAYOUTS[name]
-    plan = plan_of(gpus, fields)
-    file = tmp_path / "plan.json"
+def told(text: str) -> list[dict[str, Any]]:
+    """Lines of ranks, in order."""
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+def on_forks(
+    run_in: Run, folders: dict[str, tuple[Path, int]], scratch: Path
+) -> dict[str, list[dict[str, Any]]]:
+    """What every rank of each folder said, forked from one process."""
+    variables = {**ON_CPU, "PYTHONPATH": str(SCRIPTS)}
+    codes = forked(run_in, "megatron", folders, scratch, (), variables, ("warm",))
+    texts = {
+        name: [(folder / f"rank-{at}.log").read_text() for at in range(ranks)]
+        for name, (folder, ranks) in folders.items()
+    }
+    for name, (_, ranks) in folders.items():
+        assert codes[name] == [0] * ranks, texts[name][0][-3000:]
+    return {name: told("".join(each)) for name, each in texts.items()}
+
+
+def emitted(name: str, scratch: Path) -> Plan:
+    """A plan, and its launch folder beside it."""
+    plan, folder = plan_of(*LAYOUTS[name]), scratch / name
+    folder.mkdir()
+    file = folder / "plan.json"
     file.write_text(plan.model_dump_json(by_alias=True, indent=2))
-    write_folder(tmp_path / "out", emit(read_plan(file), "megatron"), force=False)
-    said = launched(tmp_path / "out")
+    write_folder(folder / "out", emit(read_plan(file), "megatron"), force=False)
+    return plan
+
+
+@pytest.fixture(scope="module")
+def trained(
+    run_in: Run, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, tuple[Plan, list[dict[str, Any]]]]:
+    """Every plan that forks train, with what its ranks said."""
+    scratch = tmp_path_factory.mktemp("forks")
+    plans = {name: emitted(name, scratch) for name in BY_FORKS}
+    folders = {
+        name: (scratch / name / "out", plan.layout.gpus) for name, plan in plans.items()
+    }
+    said = on_forks(run_in, folders, scratch)
+    return {name: (plan, said[name]) for name, plan in plans.items()}
+
+
+def test_launch_sh_trains_under_torchrun(tmp_path: Path) -> None:
+    plan = emitted(BY_LAUNCHER, tmp_path)
+    check(plan, launched(tmp_path / BY_LAUNCHER / "out"))
+
+
+@pytest.mark.parametrize("name", BY_FORKS)
+def test_an_emitted_folder_trains(
+    name: str, trained: dict[str, tuple[Plan, list[dict[str, Any]]]]
+) -> None:
+    check(*trained[name])
+
+
+def check(plan: Plan, said: list[dict[str, Any]]) -> None:
+    """Losses fall, and every rank is where the plan has it."""
     ranks = {one["rank"]: one for one in said if "rank" in one}
     losses = [one["loss"] for one in said if one.get("step") is not None]
-    assert sorted(ranks) == list(range(gpus))
+    assert sorted(ranks) == list(range(plan.layout.gpus))
     for one in ranks.values():
         _is_where_the_plan_says(one, plan)
     assert len(losses) >= STEPS

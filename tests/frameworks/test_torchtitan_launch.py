@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Run
+from launching import forked
 from make_environments import python_of
 
 from planner.evidence.rows.logs import parse_log
@@ -54,6 +56,18 @@ LAYOUTS: dict[str, tuple[int, dict[str, Any]]] = {
     "pp 2, replicas apart": (4, {"pp": 2, "dp_shard": 1, "order": "tp-cp-ep-pp-dp"}),
     "hsdp 2 x 2": (4, {"dp_shard": 2, "zero_stage": 2}),
 }
+BY_LAUNCHER = "pp 2"
+"""The one that check.sh starts; forks of one process have the same words. [text]"""
+BY_FORKS = tuple(name for name in LAYOUTS if name != BY_LAUNCHER)
+OPTIONS = (f"--training.steps={STEPS}", "--metrics.log-freq=1")
+ON_CPU = {
+    "PYTHONPATH": str(SCRIPTS),
+    "LEARNING_RATE": "3e-3",
+    "WARMUP_STEPS": "1",
+    "OMP_NUM_THREADS": "1",
+    "TORCHDYNAMO_DISABLE": "1",
+    "WANDB_MODE": "disabled",
+}
 SCHEDULES = {"1f1b": "Schedule1F1B", "interleaved": "ScheduleInterleaved1F1B"}
 
 
@@ -97,31 +111,76 @@ def launched(folder: Path, reports: Path) -> str:
         env={
             **environment,
             "PATH": f"{binaries}{os.pathsep}{environment['PATH']}",
-            "PYTHONPATH": str(SCRIPTS),
             "REPORTS": str(reports),
             "MASTER_PORT": str(20000 + os.getpid() % 12000),
-            "LEARNING_RATE": "3e-3",
-            "WARMUP_STEPS": "1",
-            "OMP_NUM_THREADS": "1",
-            "TORCHDYNAMO_DISABLE": "1",
-            "WANDB_MODE": "disabled",
+            **ON_CPU,
         },
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return (folder / "check.log").read_text()
 
 
-@pytest.mark.parametrize("name", LAYOUTS)
-def test_an_emitted_folder_trains(name: str, tmp_path: Path) -> None:
-    gpus, fields = LAYOUTS[name]
-    plan = plan_of(gpus, fields)
-    file, reports = tmp_path / "plan.json", tmp_path / "reports"
+def on_forks(
+    run_in: Run, folders: dict[str, tuple[Path, int]], scratch: Path
+) -> dict[str, str]:
+    """Logs of each folder, all ranks one after the other; forks of one process.
+
+    Ranks leave their reports in the folder itself.
+    """
+    variables = {**ON_CPU, "REPORTS": "."}
+    codes = forked(
+        run_in, "torchtitan", folders, scratch, OPTIONS, variables, ("warm",)
+    )
+    logs = {}
+    for name, (folder, ranks) in folders.items():
+        texts = [(folder / f"rank-{at}.log").read_text() for at in range(ranks)]
+        assert codes[name] == [0] * ranks, texts[0][-3000:]
+        logs[name] = "".join(texts)
+    return logs
+
+
+def emitted(name: str, scratch: Path) -> Plan:
+    """A plan, and its launch folder beside it."""
+    plan, folder = plan_of(*LAYOUTS[name]), scratch / name
+    folder.mkdir()
+    file = folder / "plan.json"
     file.write_text(plan.model_dump_json(by_alias=True, indent=2))
+    write_folder(folder / "out", emit(read_plan(file), "torchtitan"), force=False)
+    return plan
+
+
+@pytest.fixture(scope="module")
+def trained(
+    run_in: Run, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, tuple[Plan, str, Path]]:
+    """Every plan that forks train, its log, and the folder of its reports."""
+    scratch = tmp_path_factory.mktemp("forks")
+    plans = {name: emitted(name, scratch) for name in BY_FORKS}
+    outs = {name: scratch / name / "out" for name in BY_FORKS}
+    folders = {name: (outs[name], plan.layout.gpus) for name, plan in plans.items()}
+    logs = on_forks(run_in, folders, scratch)
+    return {name: (plans[name], logs[name], outs[name]) for name in BY_FORKS}
+
+
+def test_check_sh_trains_under_torchrun(tmp_path: Path) -> None:
+    plan, reports = emitted(BY_LAUNCHER, tmp_path), tmp_path / "reports"
     reports.mkdir()
-    write_folder(tmp_path / "out", emit(read_plan(file), "torchtitan"), force=False)
-    log = launched(tmp_path / "out", reports)
+    check(plan, launched(tmp_path / BY_LAUNCHER / "out", reports), reports)
+
+
+@pytest.mark.parametrize("name", BY_FORKS)
+def test_an_emitted_folder_trains(
+    name: str, trained: dict[str, tuple[Plan, str, Path]]
+) -> None:
+    check(*trained[name])
+
+
+def check(plan: Plan, log: str, reports: Path) -> None:
+    """Losses fall, and every rank is where the plan has it."""
+    gpus = plan.layout.gpus
     _learns(log)
-    every = [json.loads(path.read_text()) for path in reports.iterdir()]
+    files = [reports / f"{at}.json" for at in range(gpus)]
+    every = [json.loads(path.read_text()) for path in files]
     assert sorted(one["process"] for one in every) == list(range(gpus))
     assert sorted(one["rank"] for one in every) == list(range(gpus))
     for one in every:

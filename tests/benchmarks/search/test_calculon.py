@@ -20,7 +20,7 @@ def one_size() -> dict[str, Held]:
     return held(calculon(), ours, offload=True, all_sizes=False)
 
 
-@pytest.mark.parametrize("offload", [True, False])
+@pytest.mark.parametrize("offload", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_the_space_has_as_many_executions_as_calculon_counts(*, offload: bool) -> None:
     """1,096,832 with its second memory and 158,752 without, one size each."""
     counted = calculon().told["counted"][

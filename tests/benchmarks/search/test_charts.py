@@ -43,6 +43,7 @@ def words(svg: str) -> str:
     return "".join(ET.fromstring(svg).itertext())  # noqa: S314  # our own
 
 
+@pytest.mark.slow
 def test_charts_name_what_they_show(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

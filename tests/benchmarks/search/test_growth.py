@@ -44,9 +44,8 @@ def powers(axis: tuple[int, ...], counted: list[tuple[int, int]]) -> list[float]
     return [fit for fit in fits if fit is not None]
 
 
-@pytest.mark.parametrize(
-    "space", ["default", pytest.param("full", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("space", ["default", "full"])
 def test_work_grows_less_than_the_gpus(space: str) -> None:
     """Four doublings: nothing is quadratic, nor even proportional."""
     work(NODES[0], 6, space)  # what is loaded once is no work of a job
@@ -55,6 +54,7 @@ def test_work_grows_less_than_the_gpus(space: str) -> None:
     assert 0 < max(powers(NODES, counted)) < PROPORTIONAL
 
 
+@pytest.mark.slow
 def test_work_grows_less_than_the_layers() -> None:
     work(8, DEPTHS[0], "default")
     counted = [work(8, layers, "default") for layers in DEPTHS]

@@ -93,6 +93,7 @@ def test_a_search_that_is_stopped_tells_what_it_knew(
     assert row["phases_s"]["resolve"] > 0
 
 
+@pytest.mark.slow
 def test_a_case_is_measured_whole() -> None:
     """A small job from its file to its row, which the page can show."""
     row = measured(case("llama-3-8b-8-a100", "default"), 60.0)

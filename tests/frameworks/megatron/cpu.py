@@ -7,6 +7,7 @@ arithmetic is changed.
 
 import os
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Self
 
 import torch
@@ -110,8 +111,9 @@ def _randomness() -> None:
     every._get_cuda_rng_state = lambda *_, **__: torch.get_rng_state()
 
 
+@cache
 def without_gpu() -> None:
-    """Answer for CUDA from here on."""
+    """Answer for CUDA from here on; once, also where a fork asks again."""
     _devices()
     _tensors()
     _randomness()

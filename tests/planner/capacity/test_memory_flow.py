@@ -106,6 +106,7 @@ def test_every_method_is_answered_and_the_jobs_own_comes_first() -> None:
     assert lora < eight < full
 
 
+@pytest.mark.slow
 def test_offload_is_not_asked_about_where_the_job_rules_it_out() -> None:
     found = answer(search={"offload": False})
     assert [way.offloaded for way in found.methods].count(True) == 0

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tiers import some
 from typer.testing import CliRunner
 from typer.testing import Result as Run
 
@@ -248,7 +249,7 @@ OPEN_JOB: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("method", ["full", "lora"])
+@pytest.mark.parametrize("method", some(("full", "lora"), 2))
 def test_a_plan_of_chosen_settings_is_priced_the_same_again(
     tmp_path: Path, method: str
 ) -> None:

@@ -48,6 +48,7 @@ def test_a_job_without_a_legal_layout_leaves_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_job_that_can_be_is_told_all_that_the_schema_names() -> None:
     changes = (
         "search.offload=true",

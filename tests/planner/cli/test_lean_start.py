@@ -45,7 +45,7 @@ def test_the_list_of_commands_needs_no_command(
 
 @pytest.mark.parametrize(
     "arguments",
-    [("plan", JOB), ("memory", JOB)],
+    [("plan", JOB), pytest.param(("memory", JOB), marks=pytest.mark.slow)],
     ids=" ".join,
 )
 def test_a_small_job_is_answered_without_the_solver(arguments: tuple[str, ...]) -> None:

@@ -141,6 +141,7 @@ def test_bad_input_is_one_message(
     assert [part for part in told if part not in done.stderr] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("job", [JOB, LORA])
 def test_an_answer_prices_few_tables(
     tmp_path: Path, job: str | dict[str, object], monkeypatch: pytest.MonkeyPatch

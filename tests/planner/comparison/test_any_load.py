@@ -48,12 +48,22 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return written(folder, job=SPACE, candidates=up_to(MOST), budget="10 MUSD")
 
 
-@pytest.mark.parametrize("limits", [{}, {"deadline_s": 9 * 3600.0}])
+@pytest.fixture(scope="module")
+def proven(file: Path) -> Comparison:
+    return asked(file)
+
+
+@pytest.mark.parametrize(
+    "limits", [{}, pytest.param({"deadline_s": 9 * 3600.0}, marks=pytest.mark.slow)]
+)
 def test_a_slow_machine_gives_the_same_answer(
-    file: Path, limits: dict[str, float], monkeypatch: pytest.MonkeyPatch
+    file: Path,
+    proven: Comparison,
+    limits: dict[str, float],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Between any two looks at the clock a minute goes by."""
-    quick = asked(file, **limits)
+    quick = asked(file, **limits) if limits else proven
     minutes = count(0.0, 60.0)
     monkeypatch.setattr(time, "monotonic", lambda: next(minutes))
     slow = asked(file, **limits)
@@ -62,11 +72,10 @@ def test_a_slow_machine_gives_the_same_answer(
     assert all(one.settled for one in slow.candidates)
 
 
-def test_little_work_is_told_and_wins_nothing(file: Path) -> None:
+def test_little_work_is_told_and_wins_nothing(file: Path, proven: Comparison) -> None:
     """In the answer, in the text and on the page; and the same each time."""
     little = asked(file, work=1.0)
     assert timeless(little) == timeless(asked(file, work=1.0))
-    proven = asked(file)
     console = Console(width=200, record=True, file=io.StringIO())
     console.print(comparison_report(little))
     text = console.export_text()
@@ -86,9 +95,8 @@ def _of(answer: Comparison, name: str) -> CandidateAnswer:
     return next(one for one in answer.candidates if one.name == name)
 
 
-def test_the_best_is_proven_to_be(file: Path) -> None:
+def test_the_best_is_proven_to_be(proven: Comparison) -> None:
     """No other candidate may be faster, as far as was proven."""
-    proven = asked(file)
     best = _of(proven, proven.best)
     assert best.time_to_train_s is not None
     for one in proven.candidates:

@@ -91,7 +91,7 @@ def test_the_smallest_cluster_is_that_of_brute_force(
         assert found == min(able, default=0)
 
 
-@pytest.mark.parametrize("share", [*slow(1.0, 1.05, 1.5), 0.9, 1.2, 2.5])
+@pytest.mark.parametrize("share", [*slow(1.0, 1.05, 1.5, 2.5), 0.9, 1.2])
 def test_the_budget_buys_what_brute_force_finds(
     known: dict[str, dict[int, Planned]], tmp_path: Path, share: float
 ) -> None:

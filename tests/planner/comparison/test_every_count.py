@@ -62,7 +62,7 @@ class Listed:
         return cost.total.value
 
 
-FAST = {("pipelines", "rented"), ("context", "bought")}
+FAST = {("context", "bought")}
 
 
 @pytest.fixture(

@@ -143,8 +143,8 @@ SLOW = pytest.mark.slow
 @pytest.mark.parametrize(
     ("room", "degrees"),
     [
-        ("torchtitan", {"zero_stage": 3}),
-        ("megatron", {"tp": 4}),
+        pytest.param("torchtitan", {"zero_stage": 3}, marks=SLOW),
+        pytest.param("megatron", {"tp": 4}, marks=SLOW),
         ("megatron", {"pp": 4}),
         ("torchtitan", {"pp": 2, "tp": 2, "zero_stage": 3}),
     ],

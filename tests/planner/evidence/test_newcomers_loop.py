@@ -90,6 +90,8 @@ LOOPS: list[tuple[str, Callable[[float], str]]] = [
     ("accelerate", by_step),
     ("deepspeed", deepspeed),
 ]
+LONG = [each for each in LOOPS if each[1] not in (megatron, by_step)]
+"""Logs that `test_logs.py` reads too, whose whole loop is for the gate."""
 
 
 def run(*words: str) -> str:
@@ -109,7 +111,9 @@ def predicted(job: Path, layout: dict[str, Any], *words: str) -> float:
 
 
 @pytest.mark.parametrize(
-    ("framework", "log"), LOOPS, ids=lambda one: getattr(one, "__name__", one)
+    ("framework", "log"),
+    [pytest.param(*each, marks=[pytest.mark.slow] * (each in LONG)) for each in LOOPS],
+    ids=lambda one: getattr(one, "__name__", one),
 )
 def test_the_loop_ends_at_the_step_of_the_log(
     framework: str, log: Callable[[float], str], tmp_path: Path

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tiers import some
 from typer.testing import CliRunner
 
 from planner.cli.app import app
@@ -127,7 +128,7 @@ def test_every_stack_predicts_validates_and_calibrates_alike(
     assert bench.validate([row], *own) == [pytest.approx((step, memory))]
 
 
-@pytest.mark.parametrize("times", [0.7, 1.5])
+@pytest.mark.parametrize("times", some((0.7, 1.5), 2))
 def test_a_job_whose_constants_are_set_by_hand_is_calibrated_too(
     times: float, bench: Bench
 ) -> None:

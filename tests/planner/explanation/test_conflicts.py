@@ -22,11 +22,7 @@ from planner.specs.layouts.layout import PartialLayout
 from planner.specs.search import limit_words
 
 ALL = {**ILLEGAL, **TOO_LARGE}
-QUICK = {
-    "tp that divides no heads",
-    "cp that divides no sequence",
-    "a long sequence on one card",
-}
+QUICK = {"tp that divides no heads", "cp that divides no sequence"}
 """Jobs that are explained in a second: of the model, the step. [text]"""
 
 

@@ -87,7 +87,17 @@ def test_adapters_have_no_tensor_ranks_under_accelerate() -> None:
     assert everything.meshes.tp.max() > 1
 
 
-@pytest.mark.parametrize("framework", [f.name for f in FRAMEWORKS])
+LONG = ("megatron", "deepspeed")
+"""Frameworks of which the gate asks; the first line asks the other two. [text]"""
+
+
+@pytest.mark.parametrize(
+    "framework",
+    [
+        pytest.param(f.name, marks=[pytest.mark.slow] * (f.name in LONG))
+        for f in FRAMEWORKS
+    ],
+)
 def test_search_and_verifier_remove_alike(framework: str) -> None:
     """What the space drops for want of words is what the verifier objects to."""
     search = SearchSpec(micro_batch=1, pp=1, recompute="none")

@@ -82,6 +82,7 @@ def test_infeasible_holds_for_every_variant_and_offers_what_helps() -> None:
     assert "method full" in said
 
 
+@pytest.mark.slow
 def test_offload_that_would_not_help_is_not_promised() -> None:
     """Room for nothing at all: even two layers' activations are too much."""
     said = " ".join(optimize([tightened(job(), 0)]).explanation.infeasible)

@@ -80,7 +80,14 @@ def candidates(space: Space, layout: Layout) -> list[int]:
     ]
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+LONG = ("llama-3.1-405b-8k-h100", "llama-3.1-405b-16k-h100", "deepseek-v3-2048-h800")
+"""Spaces that take a second to list. [text]"""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.slow] * (n in LONG)) for n in PUBLISHED],
+)
 def test_a_published_layout_lies_in_the_declared_space(name: str) -> None:
     workload, published = job(name)
     space = enumerate_space(Pricing.candidate(workload))
@@ -116,6 +123,7 @@ def test_our_plan_is_never_predicted_slower_than_what_was_trained(name: str) -> 
     assert result.objective.value == pytest.approx(best.tokens_per_s)
 
 
+@pytest.mark.slow
 def test_deepseek_v3_fits_as_it_was_trained() -> None:
     """Both copies of its parameters, p + 1 micro-batches in flight, no tensor ranks.
 

@@ -33,7 +33,13 @@ JOBS: dict[str, tuple[str, ...]] = {
     "llama-3.1-405b-16k-h100": ("search.tp=8", "search.pp=[8,16]", "search.cp=[1,2]"),
     "deepseek-v3-2048-h800": ("search.tp=1", "search.pp=16", "search.ep=64"),
 }
-LONG = ("gpt3-175b-512-a100", "mixtral-8x22b-64-mi300x", "mixtral-8x7b-64-h100")
+LONG = (
+    "deepseek-v3-2048-h800",
+    "gpt3-175b-512-a100",
+    "llama-3.1-405b-16k-h100",
+    "mixtral-8x22b-64-mi300x",
+    "mixtral-8x7b-64-h100",
+)
 """Jobs whose search takes seconds. [text]"""
 TOP = 3
 """Plans kept of every job. [1]"""

@@ -224,11 +224,11 @@ def _own_rows() -> Iterator[None]:
     passing_rows.cache_clear()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def workload_of() -> Callable[..., Pricing]:
     return make_workload
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def claims_of() -> Callable[..., list[Claim]]:
     return make_claims

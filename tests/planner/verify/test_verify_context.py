@@ -29,6 +29,8 @@ STRADDLING = [
     ("gb200-nvl72", 36, {"tp": 2, "cp": 24, "dp": 3}, "ulysses"),
 ]
 """Tensor or context ranks that lie in two nodes of 8, or in two racks of 72."""
+LONG = [row for row in STRADDLING[4:] if row[3] != "all-gather"]
+"""Graphs of 108 and more GPUs; ranks in two racks are left to one of them."""
 
 
 PODS = {"dgx-h100": 32, "gb200-nvl72": 72}
@@ -49,7 +51,13 @@ def laid(degrees: dict[str, int], kind: str, order: str) -> Layout:
 
 
 @pytest.mark.parametrize("order", axes.ORDERS)
-@pytest.mark.parametrize(("node", "nodes", "degrees", "kind"), STRADDLING)
+@pytest.mark.parametrize(
+    ("node", "nodes", "degrees", "kind"),
+    [
+        pytest.param(*each, marks=[pytest.mark.slow] * (each in LONG))
+        for each in STRADDLING
+    ],
+)
 def test_groups_that_straddle_a_level_are_priced_by_the_links_that_they_use(
     node: str,
     nodes: int,

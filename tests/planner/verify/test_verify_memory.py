@@ -107,7 +107,7 @@ def test_a_block_is_taken_whole(size: float, expected: int) -> None:
     assert blocks(size) == expected
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def claim(workload_of: Callable[..., Any], claims_of: Callable[..., Any]) -> Any:
     return claims_of(workload_of(pp=2), top=1)[0]
 

@@ -107,8 +107,12 @@ CASES: dict[str, tuple[dict[str, Any], Callable[[Layout], bool]]] = {
 
 
 LONG = {
+    "free moe",
     "free torchtitan",
     "free a100",
+    "no overlap",
+    "pipeline inside data",
+    "ring",
     "whole replicas",
     "zero 0",
     "zero 1",

@@ -28,7 +28,6 @@ FAST = {
     *((room.name, "") for room in FRAMEWORKS),
     ("megatron", "megatron-2021"),
     ("megatron", "deepseek-v3"),
-    ("torchtitan", "torchtitan-eager"),
 }
 """The default of every framework, and stacks that lack the most or have the most."""
 MODELS: dict[str, dict[str, Any]] = {

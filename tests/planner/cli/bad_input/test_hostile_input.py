@@ -115,8 +115,15 @@ def test_a_purchase_with_something_wrong(buy: dict[str, Any]) -> None:
     check(answered(arguments, files), files, "--budget", "candidates", "job")
 
 
-@pytest.mark.parametrize("payload", PAYLOADS, ids=lambda text: repr(text[:20]))
-@pytest.mark.parametrize("place", ["model", "cluster", "tier", "source"])
+PLACED = [(place, p) for place in ("model", "cluster", "tier") for p in PAYLOADS]
+ON_A_PAGE = [
+    pytest.param("source", p, marks=[pytest.mark.slow] * (not set(p) & set("<{")))
+    for p in PAYLOADS
+]
+"""Pages are written: in the first line those of HTML and of templates alone."""
+
+
+@pytest.mark.parametrize(("place", "payload"), [*PLACED, *ON_A_PAGE])
 def test_no_payload_in_a_name_comes_to_life(place: str, payload: str) -> None:
     job = json.loads(json.dumps(JOB))
     if place == "model":

@@ -1,6 +1,5 @@
 """Rows get a prediction beside their measurement, or one line that says why not."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,15 +8,11 @@ from measured_rows import MakeRow
 from planner.evidence.accuracy.outcome import Outcome
 from planner.evidence.accuracy.price import invalid_outcome, peak_memory, price_row
 from planner.evidence.mapping.cases import case_of
-from planner.evidence.rows.rows import InvalidRow, Row, read_rows
+from planner.evidence.rows.rows import InvalidRow, Row
 from planner.evidence.rows.sweep import sweep_of
 from planner.prediction.predict import predict
 from planner.specs.layouts.layout import PartialLayout
 from planner.specs.layouts.layout_text import packed_layout
-
-ROWS = Path(__file__).resolve().parents[4] / "benchmarks" / "accuracy" / "rows"
-MOST_UNSUPPORTED = 0.05
-"""Share of the counted rows that may have no price. [1]"""
 
 
 def test_every_sample_row_is_priced(sample: tuple[Row, ...]) -> None:
@@ -117,12 +112,3 @@ def test_an_invalid_row_is_an_outcome_too() -> None:
         "where",
         False,
     )
-
-
-@pytest.mark.slow
-def test_nearly_every_published_row_is_priced() -> None:
-    reading = read_rows([ROWS])
-    assert reading.invalid == ()
-    counted = [row for row in reading.rows if row.counted]
-    unpriced = [row.id for row in counted if price_row(row).status != "ok"]
-    assert len(unpriced) <= MOST_UNSUPPORTED * len(counted)

@@ -1,11 +1,13 @@
 """What calibrate finds in rows whose truth is known, and what it refuses."""
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
+from tiers import some
 from typer.testing import CliRunner
 
 from planner.cli.app import app
@@ -77,8 +79,9 @@ def fitted(runs: list[Run]) -> Calibrated:
     return calibrate(runs, runs[0].workload.framework.profile)
 
 
-@pytest.mark.parametrize("times", [0.7, 1.0, 1.5])
-@pytest.mark.parametrize("rows", [1, 2, len(LAYOUTS)])
+@pytest.mark.parametrize(
+    ("times", "rows"), some(product((0.7, 1.0, 1.5), (1, 2, len(LAYOUTS))), 4)
+)
 def test_rows_that_are_all_slower_alike_give_one_factor(
     rows: int, times: float, shipped: list[Run]
 ) -> None:
@@ -126,6 +129,7 @@ def test_a_constant_is_freed_that_rows_left_out_ask_for(shipped: list[Run]) -> N
     assert "network" not in fit.fitted
 
 
+@pytest.mark.slow
 def test_noise_frees_no_constant(shipped: list[Run]) -> None:
     fit = fitted(under(Deviation(clock=0.9), shipped, noise=0.05))
     assert fit.fitted == {}

@@ -90,7 +90,6 @@ def test_a_config_of_every_family_is_emitted_or_refused_by_name(
 ) -> None:
     turn = sorted(families()).index(family)
     check(family, TARGETS[turn % len(TARGETS)], tmp_path)
-    check(family, "accelerate", tmp_path)
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from planner.frameworks.deepspeed.launch.known import unknown
 from planner.frameworks.deepspeed.launch.reader import read, reads
 from planner.frameworks.deepspeed.launch.writer import configuration
 from planner.job.resolve import resolve
-from planner.launch import emit
+from planner.launch import PlanFile, emit
 from planner.launch.importing import UserOverrides, import_spec
 from planner.prediction.predict import complete, predict
 from planner.specs.job import JobSpec
@@ -28,16 +28,19 @@ DRAWN = 24
 OURS = ("plan.json", "README.md")
 
 
+def texts_of(found: PlanFile) -> dict[str, str]:
+    return {f.name: f.text for f in emit(found, "deepspeed") if f.name not in OURS}
+
+
 def texts(name: str, folder: Path, **training: Any) -> dict[str, str]:
-    files = emit(plan_file(name, folder, **training), "deepspeed")
-    return {f.name: f.text for f in files if f.name not in OURS}
+    return texts_of(plan_file(name, folder, **training))
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_what_is_written_is_read_back(name: str, tmp_path: Path) -> None:
     """Layout, training block and predicted step are those of the plan."""
     found = plan_file(name, tmp_path)
-    files = texts(name, tmp_path)
+    files = texts_of(found)
     assert reads(files)
     reading = read(files)
     assert reading.unknown == ()
@@ -51,13 +54,19 @@ def test_what_is_written_is_read_back(name: str, tmp_path: Path) -> None:
     assert its.value == pytest.approx(mine.value)
 
 
-@pytest.mark.parametrize("folder", jobs("deepspeed"), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "folder",
+    [
+        pytest.param(path, marks=[pytest.mark.slow] * (at > 0))
+        for at, path in enumerate(jobs("deepspeed"))
+    ],
+    ids=lambda path: path.name,
+)
 def test_drawn_layouts_are_read_back(folder: Path) -> None:
     every = [plan for plan in drawn_plans(folder, DRAWN) if not gaps(plan.brief)]
     assert len(every) > DRAWN // 2
     for plan in every:
-        files = {f.name: f.text for f in emit(plan, "deepspeed") if f.name not in OURS}
-        reading = read(files)
+        reading = read(texts_of(plan))
         partial = PartialLayout.model_validate(reading.layout)
         assert complete(plan.workload, partial) == plan.plan.layout
         assert (reading.unknown, reading.gpus) == ((), plan.plan.layout.gpus)

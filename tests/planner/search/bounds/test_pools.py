@@ -16,6 +16,7 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import small_job
+from tiers import some
 
 from hardware.calibration import calibration
 from hardware.catalog import resolve_cluster
@@ -199,7 +200,7 @@ def test_a_slow_pool_gets_fewer_layers() -> None:
     assert costs.hosts[0].layers[0].forward[0] < costs.hosts[1].layers[0].forward[0]
 
 
-@pytest.mark.parametrize("limits", [{"tp": 8}, {"tp": 4, "recompute": "none"}])
+@pytest.mark.parametrize("limits", some(({"tp": 8}, {"tp": 4, "recompute": "none"}), 2))
 def test_plans_of_mixed_fleets_are_verified_and_named(
     limits: dict[str, object],
 ) -> None:

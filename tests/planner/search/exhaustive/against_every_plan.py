@@ -26,6 +26,9 @@ from planner.search.space.formats import BY_NARROWER
 from planner.search.space.menus import BEATEN, BY_CONVEX
 from planner.search.space.space import Space, enumerate_space
 
+CP_KIND = Mesh._fields.index("cp_kind")
+"""Place of the kind of context parallelism in a mesh. [1]"""
+
 
 def listed(space: Space) -> list[Choice]:
     """The candidates of a space in the words of :mod:`every_plan`."""
@@ -103,13 +106,16 @@ def admitted(variant: Pricing) -> list[Choice]:
     return [choice for choice, held in zip(expected, fits, strict=True) if held]
 
 
-def any_kind_of_cp(choice: Choice) -> Choice:
-    return choice._replace(mesh=choice.mesh._replace(cp_kind=0))
+def any_kind_of_cp(choice: Choice) -> tuple[object, ...]:
+    """All of a candidate but its kind of context parallelism."""
+    return (choice.mesh[:CP_KIND], choice.mesh[CP_KIND + 1 :], *choice[1:])
 
 
 def without_beaten(choice: Choice, kinds: Sequence[str]) -> Choice | None:
     """A candidate with the kinds that are left to it; none without any."""
     menu = tuple(kind for kind in choice.menu if kind in kinds)
+    if menu == choice.menu:
+        return choice
     return choice._replace(menu=menu) if menu else None
 
 

@@ -6,6 +6,7 @@ every axis: it calls nothing of the search's own enumeration.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import NamedTuple
 
 from planner.cost.pricing import Pricing
@@ -37,9 +38,10 @@ class Mesh(NamedTuple):
 Rule = Callable[[Pricing, Mesh], bool]
 
 
-def whole(n: int) -> list[int]:
+@cache
+def whole(n: int) -> tuple[int, ...]:
     """Numbers that divide n."""
-    return [d for d in range(1, n + 1) if n % d == 0]
+    return tuple(d for d in range(1, n + 1) if n % d == 0)
 
 
 def is_full(job: Pricing) -> bool:
@@ -249,18 +251,18 @@ class Axis(NamedTuple):
     """Name of the user's limit on it. [text]"""
 
 
-def of_experts(most: Callable[[Pricing, Mesh], int]) -> Callable[..., list[int]]:
+def of_experts(most: Callable[[Pricing, Mesh], int]) -> Callable[..., Iterable[int]]:
     """Divisors for a model with experts, else 1 alone."""
-    return lambda job, mesh: whole(most(job, mesh)) if experts(job) else [1]
+    return lambda job, mesh: whole(most(job, mesh)) if experts(job) else (1,)
 
 
 def fewest_experts(job: Pricing, _: Mesh) -> int:
     return min(moe.experts for moe in experts(job))
 
 
-def batches(job: Pricing, m: Mesh) -> list[int]:
-    """Micro-batch sizes of a replica; none where replicas do not share evenly."""
-    return [] if job.sequences % m.dp else whole(job.sequences // m.dp)
+def batches(job: Pricing, m: Mesh) -> Iterable[int]:
+    """Micro-batch sizes of a replica."""
+    return whole(job.sequences // m.dp)
 
 
 def constant(*values: int) -> Callable[[Pricing, Mesh], Iterable[int]]:
@@ -268,8 +270,6 @@ def constant(*values: int) -> Callable[[Pricing, Mesh], Iterable[int]]:
 
 
 AXES: tuple[Axis, ...] = (
-    Axis("micro_batch", batches, (default_sizes,), "micro_batch"),
-    Axis("micro_batches", lambda j, m: [j.sequences // m.dp // m.micro_batch]),
     Axis("sp", constant(0, 1), (sp_is_known,)),
     Axis("cp_kind", cp_kinds_of, (cp_kind_is_known,)),
     Axis("etp", of_experts(lambda _, m: m.tp * m.cp * m.dp), (), "etp"),
@@ -282,8 +282,10 @@ AXES: tuple[Axis, ...] = (
         "dp_shard",
     ),
     Axis("order", constant(*range(len(ORDERS))), (order_is_known,)),
+    Axis("micro_batch", batches, (default_sizes,), "micro_batch"),
+    Axis("micro_batches", lambda j, m: [j.sequences // m.dp // m.micro_batch]),
 )
-"""In an order in which each rule has what it reads."""
+"""In an order in which each rule has what it reads; last what no other reads."""
 DEGREES: tuple[Axis, ...] = (
     Axis("tp", lambda j, _: range(1, j.gpus + 1), (tp_is_near, widths_divide), "tp"),
     Axis(
@@ -298,9 +300,14 @@ DEGREES: tuple[Axis, ...] = (
         (pipeline_is_legal,),
         "pp",
     ),
-    Axis("dp", lambda j, m: range(1, j.gpus // (m.tp * m.cp * m.pp) + 1), (), "dp"),
+    Axis(
+        "dp",
+        lambda j, m: range(1, j.gpus // (m.tp * m.cp * m.pp) + 1),
+        (lambda j, m: j.sequences % m.dp == 0,),
+        "dp",
+    ),
 )
-"""All degrees whose product is at most the fleet."""
+"""All degrees whose product is at most the fleet, and replicas that share the batch."""
 NO_MESH = Mesh(*(1 for _ in Mesh._fields))
 
 
@@ -312,12 +319,13 @@ def meshes(job: Pricing) -> list[Mesh]:
 def grown(job: Pricing, found: list[Mesh], axes: Sequence[Axis]) -> list[Mesh]:
     """The meshes with every legal value of some more axes."""
     for axis in axes:
+        at = Mesh._fields.index(axis.field)
         found = [
             mesh
             for base in found
             for value in axis.values(job, base)
             if axis.limit is None or job.search.allows(axis.limit, value)
-            for mesh in [base._replace(**{axis.field: value})]
+            for mesh in [Mesh(*base[:at], value, *base[at + 1 :])]
             if all(rule(job, mesh) for rule in axis.rules)
         ]
     return found
@@ -348,10 +356,9 @@ def fleet(job: Pricing) -> list[Mesh]:
 
 
 def is_placed(job: Pricing, mesh: Mesh) -> bool:
-    """Whole nodes unless parts may be used, and a share of the batch for each."""
+    """Whole nodes unless parts may be used."""
     cluster = job.topology.cluster
-    nodes = cluster.spec.partial or used(mesh) % cluster.node.gpus_per_node == 0
-    return nodes and job.sequences % mesh.dp == 0
+    return cluster.spec.partial or used(mesh) % cluster.node.gpus_per_node == 0
 
 
 def leaves_idle(job: Pricing) -> bool:
@@ -363,6 +370,4 @@ def leaves_idle(job: Pricing) -> bool:
         return True
     free = replace(job, search=SearchSpec(space=job.search.space))
     shapes = grown(free, [NO_MESH], DEGREES)
-    return not any(
-        used(mesh) == job.gpus and job.sequences % mesh.dp == 0 for mesh in shapes
-    )
+    return not any(used(mesh) == job.gpus for mesh in shapes)

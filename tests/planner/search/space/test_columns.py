@@ -125,6 +125,7 @@ def broken(c: object, at: object, *unit: object) -> np.ndarray:
     return most == c.v[at] * c.most[at]  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_a_verdict_reached_too_early_is_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

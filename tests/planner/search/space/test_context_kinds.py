@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from strategies import framework, priced_space, small_job, tightened
+from tiers import some
 from tiny_models import TINY_MIXTRAL
 
 from planner.cost.pricing import Pricing
@@ -68,8 +69,8 @@ def test_every_row_is_kept_or_matched_by_one_that_is(prices: np.ndarray) -> None
             assert not any((prices[k] <= price).all() for k in others)
 
 
-@pytest.mark.parametrize("seq_len", [2048, 65536])
-@pytest.mark.parametrize("nodes", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seq_len", some((65536, 2048), 2))
+@pytest.mark.parametrize("nodes", some((1, 2), 2))
 @pytest.mark.parametrize("limits", LIMITS)
 def test_the_best_plan_stays_in_the_space(
     limits: dict[str, Any],

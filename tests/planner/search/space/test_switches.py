@@ -64,8 +64,15 @@ def with_scope(job: Pricing, scope: str) -> Pricing:
     return replace(job, framework=replace(job.framework, limits=limits))
 
 
-@pytest.mark.parametrize("scope", ["plan", "virtual-stage"])
-@pytest.mark.parametrize("space", ["default", "full"])
+@pytest.mark.parametrize(
+    ("space", "scope"),
+    [
+        ("default", "plan"),
+        ("full", "virtual-stage"),
+        pytest.param("default", "virtual-stage", marks=pytest.mark.slow),
+        pytest.param("full", "plan", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("stack", STACKS)
 def test_every_plan_is_searched_with_the_switches_that_it_has(
     stack: str, space: str, scope: str

@@ -146,8 +146,19 @@ def are_experts(workload: Pricing, row: Row) -> bool:
     )
 
 
-@pytest.mark.parametrize("routed", [False, True])
-@pytest.mark.parametrize("name", ["megatron", "torchtitan", "accelerate", "deepspeed"])
+ROOMS = [
+    (name, routed)
+    for name in ("megatron", "torchtitan", "accelerate", "deepspeed")
+    for routed in (False, True)
+]
+FIRST = {("megatron", True), ("torchtitan", True), ("accelerate", False)}
+"""Rooms of the first line: experts, shards, and neither pipelines nor experts."""
+
+
+@pytest.mark.parametrize(
+    ("name", "routed"),
+    [pytest.param(*r, marks=[pytest.mark.slow] * (r not in FIRST)) for r in ROOMS],
+)
 def test_the_full_space_has_every_legal_mesh_once(
     name: str,
     routed: bool,  # noqa: FBT001
