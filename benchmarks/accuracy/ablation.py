@@ -17,11 +17,12 @@ from joblib import Parallel, delayed
 
 from benchmarks.accuracy.crossval import left_out
 from benchmarks.accuracy.price_for_fit import Observation, observe, steps
+from planner.cost import routing
 from planner.cost.meshes import Meshes
 from planner.cost.parameters import adapters
 from planner.cost.streaming import memory_time
 from planner.cost.table import table
-from planner.cost.time import contention
+from planner.cost.time import contention, experts
 from planner.evidence.fitting.fit_columns import Floats, Observed
 from planner.evidence.rows.rows import Row, read_rows
 from planner.frameworks.fitted import DOCUMENTED
@@ -56,6 +57,16 @@ def _by_replicas(workload: Any, meshes: Meshes) -> Floats:
     return np.asarray(factor, dtype=np.float64)
 
 
+def _no_busiest(most: int) -> Floats:
+    """Largest of n deviates where every rank carries the mean. [1]."""
+    return np.zeros(most + 1)
+
+
+def _at_once(token: float) -> float:
+    """Time of a copy that the links alone limit. [s]."""
+    return 0.0 * token
+
+
 TERMS = (
     Term(
         "contention follows the bytes that pass, not the seconds on a slow link",
@@ -80,6 +91,22 @@ TERMS = (
         table,
         "straggler_factor",
         _by_replicas,
+    ),
+    Term(
+        "expert ranks wait for the busiest, by the spread of their experts' loads",
+        "expected maximum of n normal deviates; forced and free routing of one model",
+        ("megatron-moe-modelzoo",),
+        routing,
+        "largest",
+        _no_busiest,
+    ),
+    Term(
+        "DeepEP's multiprocessors copy slower than the links carry",
+        "tables of DeepEP on four chips, github:ai-dynamo/aiconfigurator@095f58a",
+        (),
+        experts,
+        "copy_time",
+        _at_once,
     ),
 )
 

@@ -28,9 +28,6 @@ def imbalance(
 
     Returns:
         Factor, 1 for dense models and for one rank. [1], shape (meshes,)
-
-    References:
-        G. Blom, Statistical estimates and transformed beta-variables, 1958: e(n).
     """
     profile = workload.profile
     ffn = next((k.ffn for k in workload.model.kinds if isinstance(k.ffn, Moe)), None)
@@ -39,7 +36,7 @@ def imbalance(
     if profile.expert_imbalance is not None:
         return np.where(meshes.ep > 1, profile.expert_imbalance, 1.0)
     spread = profile.expert_spread * np.sqrt(meshes.ep / ffn.experts / layers)
-    most = _largest(int(meshes.ep.max(initial=1)))[meshes.ep]
+    most = largest(int(meshes.ep.max(initial=1)))[meshes.ep]
     all_tokens = meshes.ep * np.minimum(ffn.experts / meshes.ep, ffn.top_k) / ffn.top_k
     factor: Floats = np.minimum(1.0 + spread * most, all_tokens)
     return factor
@@ -65,8 +62,18 @@ def assumed_routing(workload: Pricing) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=16)
-def _largest(most: int) -> Floats:
-    """Mean of the largest of n normal deviates, for n from 0 to most. [1]."""
+def largest(most: int) -> Floats:
+    """Mean of the largest of n normal deviates.
+
+    Args:
+        most: Largest n. [1]
+
+    Returns:
+        For n from 0 to most. [1], shape (most + 1,)
+
+    References:
+        G. Blom, Statistical estimates and transformed beta-variables, 1958.
+    """
     deviate = NormalDist().inv_cdf
     each = [deviate((n - 0.375) / (n + 0.25)) for n in range(1, most + 1)]
     return np.array([0.0, *each])

@@ -76,8 +76,20 @@ def _once_each(context: Context, ffn: Moe, rows: Floats, token: float) -> Floats
     sms = context.workload.profile.dispatch_sms
     if not sms:
         return time
-    each = (COPY_START + token / COPY_RATE) / sms * np.where(group.intra, 1.0, RELAYED)
-    return np.maximum(time, copies * each)
+    relayed = np.where(group.intra, 1.0, RELAYED)
+    return np.maximum(time, copies * copy_time(token) / sms * relayed)
+
+
+def copy_time(token: float) -> float:
+    """Time in which one multiprocessor sends a token, or adds it up: ``t0 + b / r``.
+
+    Args:
+        token: Size of a token. [B]
+
+    Returns:
+        Time. [s]
+    """
+    return COPY_START + token / COPY_RATE
 
 
 def parts_reached(ffn: Moe, parts: Ints) -> Floats:
