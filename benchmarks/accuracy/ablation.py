@@ -17,13 +17,13 @@ from joblib import Parallel, delayed
 
 from benchmarks.accuracy.crossval import left_out
 from benchmarks.accuracy.price_for_fit import Observation, observe, steps
-from planner.cost import kernels
+from planner.cost import kernels, routing
 from planner.cost.meshes import Meshes
 from planner.cost.network import collectives
 from planner.cost.parameters import adapters
 from planner.cost.streaming import memory_time
 from planner.cost.table import table
-from planner.cost.time import contention, exchange
+from planner.cost.time import contention, exchange, experts
 from planner.evidence.fitting.fit_columns import Floats, Observed
 from planner.evidence.rows.rows import Row, read_rows
 from planner.frameworks.fitted import DOCUMENTED
@@ -61,6 +61,16 @@ def _by_replicas(workload: Any, meshes: Meshes) -> Floats:
 def _unlimited(*columns: Any) -> Floats:
     """No limit on the channels of a tree."""
     return np.full(len(columns[-1]), np.inf)
+
+
+def _no_busiest(most: int) -> Floats:
+    """Largest of n deviates where every rank carries the mean. [1]."""
+    return np.zeros(most + 1)
+
+
+def _at_once(token: float) -> float:
+    """Time of a copy that the links alone limit. [s]."""
+    return 0.0 * token
 
 
 TERMS = (
@@ -111,6 +121,22 @@ TERMS = (
         exchange,
         "NARROW",
         {},
+    ),
+    Term(
+        "expert ranks wait for the busiest, by the spread of their experts' loads",
+        "expected maximum of n normal deviates; forced and free routing of one model",
+        ("megatron-moe-modelzoo",),
+        routing,
+        "largest",
+        _no_busiest,
+    ),
+    Term(
+        "DeepEP's multiprocessors copy slower than the links carry",
+        "tables of DeepEP on four chips, github:ai-dynamo/aiconfigurator@095f58a",
+        (),
+        experts,
+        "copy_time",
+        _at_once,
     ),
 )
 

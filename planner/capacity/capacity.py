@@ -9,6 +9,7 @@ from hardware.catalog import Cluster
 from planner.capacity.alternatives import method_answers
 from planner.capacity.leanest import leanest, weigh
 from planner.cost.pricing import Pricing
+from planner.cost.routing import assumed_routing
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.estimate.checkpoint import checkpoint
@@ -167,17 +168,11 @@ def _fits(memory: MemoryEstimate) -> bool:
 
 def _assumptions(workload: Pricing, layout: Layout, *, chosen: bool) -> tuple[str, ...]:
     judged = "the layout is the most frugal legal one; name another with --layout"
-    routed = workload.model.expert_parameters > 0
-    imbalance = workload.profile.expert_imbalance
     return (
         *((judged,) if chosen and layout.gpus > 1 else ()),
         *set_by_hand(workload),
         workload.uncertainty.why,
-        *(
-            (f"busiest expert rank carries {imbalance:g} times the mean",)
-            if routed
-            else ()
-        ),
+        *assumed_routing(workload),
         f"fewest GPUs: {_counted(workload.topology.cluster)}; one sequence a "
         "micro-batch, full recompute where there is one, even stages; time plays no "
         "part",

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from planner.cost.memory.buffers import device_bytes
 from planner.cost.meshes import Meshes
 from planner.cost.pricing import Pricing
+from planner.cost.routing import assumed_routing
 from planner.cost.table.mixed import price_meshes
 from planner.cost.table.table import CostTable
 from planner.cost.time.recompute import gemm_share
@@ -300,7 +301,6 @@ def assumptions(workload: Pricing) -> tuple[str, ...]:
     Returns:
         Sentences. [text]
     """
-    profile = workload.profile
     borrowed = [
         f"{section} of {part.gpu.name}"
         f"{' (never measured on it)' * (section in part.calibration.borrowed)}: {why}"
@@ -309,16 +309,11 @@ def assumptions(workload: Pricing) -> tuple[str, ...]:
     ]
     nics = [part.topology.cluster.nic.fabric or "" for part in workload.parts]
     fabric = " and ".join(dict.fromkeys(nics))
-    routed = workload.model.expert_parameters > 0
     return (
         *set_by_hand(workload),
         workload.uncertainty.why,
         f"network efficiencies of {fabric} are defaults, not measured on this cluster",
         *borrowed,
-        *(
-            [f"busiest expert rank carries {profile.expert_imbalance:g} times the mean"]
-            if routed
-            else []
-        ),
+        *assumed_routing(workload),
         "left out: data loading, logging, evaluation, checkpoints, first iterations",
     )

@@ -22,6 +22,7 @@ from planner.cost.parameters.adapters import (
 )
 from planner.cost.parameters.weights import keeps_quantised, linear_weights
 from planner.cost.pricing import Pricing
+from planner.cost.routing import imbalance
 from planner.cost.workload import Workload
 from planner.models.layers.blocks import Attention, LayerKind, Mlp, Moe
 from planner.models.layers.parts import SavedTensor
@@ -72,22 +73,24 @@ def sequence_split(meshes: Meshes) -> Floats:
     return np.where(meshes.sp > 0, 1.0 / meshes.tp, 1.0)
 
 
-def expert_tokens(workload: Pricing, meshes: Meshes) -> Floats:
+def expert_tokens(
+    workload: Pricing, meshes: Meshes, layers: "Floats | float" = 1
+) -> Floats:
     """Tokens that a rank's experts see per copy, on the busiest rank.
 
     Dispatch spreads the tokens of the ep ranks; expert tensor ranks see the
     same tokens: ``tau_r x iota``.
 
     Args:
-        workload: The job: the stack's imbalance factor.
+        workload: The job: the stack's imbalance.
         meshes: Any meshes.
+        layers: Layers whose loads of one rank add up. [1], shape (meshes,)
 
     Returns:
         Tokens before the top-k copies. [token], shape (meshes,)
     """
     routed = tokens(workload, meshes) * sequence_split(meshes)
-    unbalanced = np.where(meshes.ep > 1, workload.profile.expert_imbalance, 1.0)
-    return routed * meshes.etp * unbalanced
+    return routed * meshes.etp * imbalance(workload, meshes, layers)
 
 
 def saved_bytes(
@@ -259,7 +262,8 @@ def _share(
 ) -> "Floats | float":
     """Tokens of one saved tensor on a rank, times the share of its columns."""
     if tensor.split == "expert":
-        return expert_tokens(workload, meshes) / _columns(tensor, meshes)
+        layers = workload.model.layers / meshes.pp
+        return expert_tokens(workload, meshes, layers) / _columns(tensor, meshes)
     local = tokens(workload, meshes)
     if tensor.split == "tensor":
         return local / meshes.tp

@@ -352,7 +352,11 @@ def all_to_all_time(links: Fabric, sent: Floats, group: Groups) -> Floats:
 
 
 def dispatch_time(
-    links: Fabric, inside: Floats, outside: Floats, group: Groups
+    links: Fabric,
+    inside: Floats,
+    outside: Floats,
+    group: Groups,
+    efficiency: float | None = None,
 ) -> Floats:
     """Time in which every rank sends to many others, inside its domain and out of it.
 
@@ -361,12 +365,14 @@ def dispatch_time(
         inside: Bytes that a rank sends by the domain's own link. [B], shape (meshes,)
         outside: Bytes that it sends to other domains. [B], shape (meshes,)
         group: Groups of ranks that take part. shape (meshes,)
+        efficiency: Share of the line rate between domains; None: an all-to-all's. [1]
 
     Returns:
         Time, zero for groups of one rank. [s], shape (meshes,)
     """
     n = np.maximum(group.size, 1)
-    slow = group.all_to_all_bandwidth * links.network.all_to_all_efficiency
+    share = links.network.all_to_all_efficiency if efficiency is None else efficiency
+    slow = group.all_to_all_bandwidth * share
     beyond = np.divide(outside, slow, out=np.zeros(len(n)), where=slow > 0)
     slower = links.network.latency_factor
     latency = message_latency(links.tuner, group.intra, slower, np.log2(n))

@@ -7,6 +7,7 @@ import numpy as np
 from planner.cost.kernels import ELEMENT, NARROW
 from planner.cost.meshes import Floats, Ints
 from planner.cost.network import collectives as wire
+from planner.cost.routing import imbalance
 from planner.cost.time.columns import Context
 from planner.models.layers.blocks import LayerKind, Moe
 
@@ -17,6 +18,12 @@ CASTS = 6, 6
 cast of two tensors each way. [1]"""
 WAITING_GRAPHS = frozenset({"none", "dense"})
 """Kinds of CUDA graphs that leave the experts to the host."""
+COPY_START = 250e-9
+"""Time of one multiprocessor for each token that it sends or adds up. [s]"""
+COPY_RATE = 32e9
+"""Bytes that one multiprocessor sends or adds up, beside. [B/s]"""
+RELAYED = 2.0
+"""Multiprocessors per copy between domains: senders and forwarders. [1]"""
 
 
 def expert_exchange(context: Context, layer: LayerKind) -> Floats:
@@ -24,9 +31,11 @@ def expert_exchange(context: Context, layer: LayerKind) -> Floats:
 
     Every rank sends ``tau_r k h`` numbers each way: to the experts in the stack's own
     format, back in 16 bits. Deduplicated, a token goes once to each rank that holds
-    one of its experts. It crosses once to each domain, whose own links pass it on.
-    Routing limited to few groups of experts reaches fewer ranks and domains. Sent copy
-    by copy, limited routing moves as much as free routing.
+    one of its experts. It crosses once to each domain, from each rank to its like there
+    as pairs do, and the domain's own links pass it on. A few multiprocessors copy the
+    tokens, ``n (t0 + b / r) / SMs``. Routing limited to few groups of experts reaches
+    fewer ranks and domains. Sent copy by copy, limited routing moves as much as free
+    routing.
 
     Args:
         context: Shared columns.
@@ -36,23 +45,51 @@ def expert_exchange(context: Context, layer: LayerKind) -> Floats:
         Time, zero for dense layers. [s], shape (meshes,)
 
     References:
-        DeepEP, github.com/deepseek-ai/DeepEP; HybridEP of Megatron-Core.
+        DeepEP, github.com/deepseek-ai/DeepEP; HybridEP of Megatron-Core. Start and rate
+        of a copy: DeepEP's dispatch and combine by 8 to 20 multiprocessors of B200,
+        B300, GB200 and GB300, within 16 % from 2,048 to 7,168 columns; two nodes of
+        H100 (github:ai-dynamo/aiconfigurator@095f58a). Four nodes of H100 combine 48 of
+        50 GB/s, where all-to-alls between two nodes reach 37.
     """
     if not isinstance(layer.ffn, Moe):
         return np.zeros(len(context.meshes))
     profile, group = context.workload.profile, context.expert
-    rows = context.local * context.sigma * profile.expert_imbalance
+    rows = context.local * context.sigma * imbalance(context.workload, context.meshes)
     time = np.zeros(len(context.meshes))
     for width in (profile.dispatch_bytes, ELEMENT):
-        token = width * layer.hidden * rows
+        token = width * layer.hidden
         if profile.expert_dispatch == "deduplicated":
-            inside = token * parts_reached(layer.ffn, group.size)
-            outside = token * parts_reached(layer.ffn, group.domains)
-            time = time + wire.dispatch_time(context.links, inside, outside, group)
+            time = time + _once_each(context, layer.ffn, rows, token)
         else:
-            copies = token * layer.ffn.top_k
+            copies = token * rows * layer.ffn.top_k
             time = time + wire.all_to_all_time(context.links, copies, group)
     return (1 - profile.hidden_ep) * time
+
+
+def _once_each(context: Context, ffn: Moe, rows: Floats, token: float) -> Floats:
+    """Time to send each token once to every rank and domain of its experts. [s]."""
+    group, links = context.expert, context.links
+    copies = rows * parts_reached(ffn, group.size)
+    crossing = token * rows * parts_reached(ffn, group.domains)
+    pairs = links.network.p2p_efficiency
+    time = wire.dispatch_time(links, token * copies, crossing, group, pairs)
+    sms = context.workload.profile.dispatch_sms
+    if not sms:
+        return time
+    relayed = np.where(group.intra, 1.0, RELAYED)
+    return np.maximum(time, copies * copy_time(token) / sms * relayed)
+
+
+def copy_time(token: float) -> float:
+    """Time in which one multiprocessor sends a token, or adds it up: ``t0 + b / r``.
+
+    Args:
+        token: Size of a token. [B]
+
+    Returns:
+        Time. [s]
+    """
+    return COPY_START + token / COPY_RATE
 
 
 def parts_reached(ffn: Moe, parts: Ints) -> Floats:
@@ -133,13 +170,13 @@ def shown_exchange(context: Context, dealt: Floats, passes: Floats) -> Floats:
         Megatron-Core, ``overlap_moe_expert_parallel_comm``: the forward of one
         micro-batch runs beside the backward of another.
     """
-    profile, group = context.workload.profile, context.expert
+    profile = context.workload.profile
     if not profile.ep_overlap:
         return dealt
     both = 2 * dealt
     shown = np.maximum(both - passes, 0.0)
     shown = shown + profile.overlap_contention * np.minimum(both, passes)
-    hides = context.workload.takes("ep_overlap", context.meshes) & ~group.intra
+    hides = context.workload.takes("ep_overlap", context.meshes)
     return np.where(hides, shown / 2, dealt)
 
 

@@ -71,7 +71,7 @@ def _stated(row: Row) -> Case:
     cluster = hardware.cluster
     achieved = calibration(cluster.gpu.name)
     rule = stack_rule(row, cluster.gpu.arch)
-    software = software_of(row, rule, cluster.gpu, achieved, hardware.clock)
+    software = software_of(row, rule, hardware, achieved)
     model = architecture_of(row.model, row.job.seq_len)
     placed = layout_of(row, model.layers, rule, cluster.node.gpus_per_node)
     workload = Workload(

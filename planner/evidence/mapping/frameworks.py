@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from hardware.calibration import GpuCalibration
 from hardware.specs import GpuSpec
+from planner.evidence.mapping.clusters import Hardware
 from planner.evidence.mapping.settings import (
     attention,
     profile_settings,
@@ -46,20 +47,20 @@ class Software:
 
 
 def software_of(
-    row: Row, rule: StackRule, gpu: GpuSpec, calibration: GpuCalibration, clock: float
+    row: Row, rule: StackRule, hardware: Hardware, calibration: GpuCalibration
 ) -> Software:
     """A stack with the row's own settings, and limits that refuse nothing that ran.
 
     Args:
         row: The measured row. [-]
         rule: The rule that chose the row's stack. [-]
-        gpu: GPU of the row. [-]
-        calibration: Calibration of that GPU. [-]
-        clock: Rate under the power cap over the nominal rate. [1]
+        hardware: Cluster of the row, and its clock under a power cap. [-]
+        calibration: Calibration of the row's GPU. [-]
 
     Returns:
         The framework, and flags.
     """
+    gpu = hardware.cluster.gpu
     room = next(framework for framework in FRAMEWORKS if framework.name == rule.room)
     software = row.software
     stacked = with_stack(room, rule.stack)
@@ -70,12 +71,12 @@ def software_of(
     changed = {
         **_overlap(row, rule),
         **_launch(row),
-        **_experts(row),
+        **_experts(row, hardware.cluster.node.scale_up_domain),
         **_scaling(row),
         **_gates(row, rule),
-        **profile_settings(software),
+        **profile_settings(software, gpu.arch),
         "attention_kernel": kernel,
-        "clock": stacked.profile.clock * clock,
+        "clock": stacked.profile.clock * hardware.clock,
     }
     unknown = ("unknown framework",) if rule.unknown else ()
     framework = replace(
@@ -231,9 +232,15 @@ def _steers_experts(row: Row, graphs: str) -> bool:
     return "full" not in graphs or not sizes_on_device
 
 
-def _experts(row: Row) -> dict[str, object]:
-    """Dispatch of tokens to experts and their balance, where stated."""
+def _experts(row: Row, domain: int) -> dict[str, object]:
+    """Dispatch of tokens to experts, where stated, and its overlap.
+
+    Recipes overlap dispatch that leaves a domain; inside one, where a row says so.
+    """
     said: dict[str, object] = {}
+    ranks = row.layout.ep or 1
+    if ranks > 1 and domain % ranks == 0:
+        said["ep_overlap"] = False
     if dispatcher := row.layout.text("moe_dispatcher"):
         once = bool(re.search(r"deepep|hybridep|flex", dispatcher))
         said["expert_dispatch"] = "deduplicated" if once else "all-to-all"

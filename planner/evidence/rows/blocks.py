@@ -267,6 +267,7 @@ class SoftwareBlock(_Words):
     dispatcher: (
         Literal["alltoall", "allgather", "deepep", "hybridep", "flex"] | None
     ) = None
+    routing: Literal["forced", "balanced", "free"] | None = None
     cuda_graphs: Literal["none", "layer", "attention", "full-iteration"] | None = None
     bucket_parameters: Annotated[float, Field(gt=0, le=1e13)] | None = None
     power_limit_w: Amount | None = None

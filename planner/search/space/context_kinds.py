@@ -48,8 +48,6 @@ class ContextKinds:
         self.workload, self.priced = workload, priced
         self.micro_batches = list(micro_batches)
         self.known: dict[Ranks, tuple[list[list[int]], Counter[str]]] = {}
-        clusters = [part.topology.cluster for part in workload.parts]
-        self.domains = {cluster.node.scale_up_domain for cluster in clusters}
 
     def of(
         self, ranks: Ranks, micro_batch: int, removed: Counter[str], *, experts: int = 1
@@ -92,11 +90,9 @@ class ContextKinds:
     def _shortens_forwards(self, experts: int) -> bool:
         """Tell if a slower backward may make a forward shorter.
 
-        Each pass shows half of the exchanges that hide beside neither pass. A group of
-        experts that tiles a domain exchanges inside the domain, and hides nothing.
+        Each pass shows half of the exchanges that hide beside neither pass.
         """
-        inside = all(domain % experts == 0 for domain in self.domains)
-        return self.workload.profile.ep_overlap and not inside
+        return self.workload.profile.ep_overlap and experts > 1
 
     def _legal(self, tp: int, cp: int, dropped: Counter[str]) -> Iterator[int]:
         limits, search = self.workload.framework.limits, self.workload.search

@@ -47,8 +47,10 @@ class Profile(BaseModel):
     """Every copy of a token sent, or one per rank and domain that holds its experts."""
     dispatch_bytes: float = Field(default=2.0, gt=0, le=4, allow_inf_nan=False)
     """Bytes sent per number to the experts, and of gradients back into them. [B]"""
+    dispatch_sms: int = Field(default=0, ge=0)
+    """Multiprocessors that copy deduplicated tokens; 0: links alone limit them. [1]"""
     ep_overlap: bool = False
-    """All-to-alls that leave a domain run beside another micro-batch's passes."""
+    """Expert all-to-alls run beside another micro-batch's passes."""
     clock: float = Field(gt=0, le=1.5)
     """Sustained rate of GEMMs and attention over kernel measurements. [1]"""
     attention_rate: float = Field(default=1.0, gt=0, allow_inf_nan=False)
@@ -108,8 +110,10 @@ class Profile(BaseModel):
     """Bytes moved per parameter into the buffer of ZeRO-3's reduce-scatter. [B]"""
     straggler: float = Field(ge=0)
     """Relative spread of the step time between replicas. [1]"""
-    expert_imbalance: float = Field(ge=1)
-    """Load of the busiest expert rank over the mean. [1]"""
+    expert_imbalance: float | None = Field(default=None, ge=1, allow_inf_nan=False)
+    """Load of the busiest expert rank over the mean; null: by ``expert_spread``. [1]"""
+    expert_spread: float = Field(default=0.3, ge=0, allow_inf_nan=False)
+    """Standard deviation of the experts' loads over their mean. [1]"""
     fragmentation: float = Field(gt=0, le=1)
     """Allocated over reserved memory, with room to spare. [1]"""
     packing: float = Field(default=1.0, gt=0, le=1)

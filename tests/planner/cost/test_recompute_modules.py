@@ -10,6 +10,7 @@ from planner.cost.memory.activations import kept_bytes, transient_bytes
 from planner.cost.memory.recompute_modules import combinations, is_known
 from planner.cost.meshes import Meshes
 from planner.cost.pricing import Pricing
+from planner.cost.routing import imbalance
 from planner.cost.streaming import memory_time
 from planner.cost.time.columns import Context
 from planner.cost.time.exchange import tensor_exchange
@@ -159,7 +160,7 @@ def test_experts_run_again_dispatch_and_combine_again() -> None:
     """ep 8: all products of the half, three operators, one exchange each way."""
     workload = job(MIXTRAL)
     layer, where = workload.kinds[0], mesh(ep=8, dp=8, dp_shard=8)
-    busiest = workload.profile.expert_imbalance
+    busiest = float(imbalance(workload, where)[0])
     sent = 4 * 4096 * (1 + 2)
     experts = busiest * 6 * 14336 * 2
     ops = moved(workload, TOKENS * (sent + experts), 3 / 5)

@@ -151,6 +151,24 @@ def test_what_a_row_says_of_its_experts(make_row: MakeRow) -> None:
     assert profile.ep_overlap
 
 
+@pytest.mark.parametrize("said", [{}, {"ep_overlap": True}])
+def test_dispatch_inside_a_domain_overlaps_where_a_row_says_so(
+    make_row: MakeRow, said: dict[str, bool]
+) -> None:
+    """Eight GPUs of one node, where recipes overlap nothing by themselves."""
+    row = make_row(
+        model={"moe": {"experts": 8, "topk": 2, "expert_ffn": 512}},
+        layout={"ep": 8},
+        job={
+            "framework": "Megatron-Bridge",
+            "framework_version": "NeMo container 26.06",
+        },
+        software=said,
+    )
+    overlaps = case_of(row).workload.framework.profile.ep_overlap
+    assert overlaps is bool(said)
+
+
 def test_a_table_tells_the_year_where_nothing_else_does(make_row: MakeRow) -> None:
     source = {"title": "a table", "table_or_section": "2023 (early)"}
     row = make_row(job={"framework": "PaxML"}, source=source)

@@ -98,14 +98,14 @@ def test_search_over_kinds_of_cp_equals_brute_force(
 
 
 @pytest.mark.parametrize(
-    ("overlap", "nodes", "stay"), [(True, 2, True), (False, 2, False), (True, 1, False)]
+    ("overlap", "nodes", "stay"), [(True, 2, True), (False, 2, False), (True, 1, True)]
 )
 def test_plain_kinds_stay_where_experts_hide_beside_other_passes(
     overlap: bool,  # noqa: FBT001
     nodes: int,
     stay: bool,  # noqa: FBT001
 ) -> None:
-    """A slower backward may make a forward shorter where experts leave the node."""
+    """A slower backward may make a forward shorter where an exchange hides."""
     config = TINY_MIXTRAL | HEADS | {"num_local_experts": 16}
     limits = {"tp": 1, "cp": 4, "pp": 1, "micro_batch": 1, "ep": 8 * nodes}
     workload = job(limits, nodes=nodes, seq_len=65536, config=config)
