@@ -79,6 +79,23 @@ def steps_of(case: EagerCase) -> Steps:
     return Steps(numbers, fixed, each, dict(first.marks))
 
 
+def equal_steps(case: EagerCase) -> Steps:
+    """Follow the steps of a case at its own length alone.
+
+    Args:
+        case: The model and the way of training. [case]
+
+    Returns:
+        The sequence, with the sizes of that length whatever length is asked. [steps]
+
+    Raises:
+        Unsupported: When there are no operations for the case.
+    """
+    trace = _trace(case, case.seq)
+    sizes, numbers = _sizes(trace), [number for number, _ in trace.events]
+    return Steps(numbers, sizes, np.zeros(len(sizes)), dict(trace.marks))
+
+
 def _trace(case: EagerCase, length: int) -> Trace:
     trace = Trace()
     kind = ParallelIteration if parallel(case) else Iteration
@@ -154,7 +171,7 @@ def _follow(left: set[int], part: Iterable[Event]) -> None:
 
 
 def _kept(part: Iterator[Event]) -> Iterator[Event]:
-    """What stays of a part, in the order in which it was made."""
+    """Storages that a part leaves, in the order in which they were made."""
     live: dict[int, int] = {}
     for number, size in part:
         if size:

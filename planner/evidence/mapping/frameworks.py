@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from hardware.calibration import GpuCalibration
 from hardware.specs import GpuSpec
 from planner.evidence.mapping.settings import (
+    allocator_setting,
     attention,
     profile_settings,
     recipe_settings,
@@ -72,6 +73,7 @@ def software_of(
         **_experts(row),
         **_scaling(row),
         **profile_settings(software),
+        **allocator_setting(software, stacked.profile),
         "attention_kernel": kernel,
         "clock": stacked.profile.clock * clock,
     }

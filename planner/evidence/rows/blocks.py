@@ -254,6 +254,7 @@ class SoftwareBlock(_Words):
         | None
     ) = None
     compile: bool | None = None
+    allocator: Literal["segments", "expandable"] | None = None
     deterministic: bool | None = None
     vboost: bool | None = None
     loss: Literal["eager", "compiled", "chunked", "fused"] | None = None
