@@ -105,6 +105,8 @@ class ModelBlock(_Block):
     """Shape of a model."""
 
     name: str = ""
+    family: str | None = None
+    """The ``model_type`` of its published config.json, where no preset stands in."""
     layers: Layers
     hidden: Width
     heads: Width

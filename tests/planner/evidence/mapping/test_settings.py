@@ -127,3 +127,13 @@ def test_every_word_of_a_row_is_known(field: str) -> None:
 
 def test_the_stack_knows_the_kernels_that_the_table_leaves_to_it() -> None:
     assert choices("attention") - set(words().attention) == {"triton"}
+
+
+def test_measured_runs_have_pytorchs_own_segments_unless_they_say(
+    make_row: MakeRow,
+) -> None:
+    trainer = "Hugging Face Trainer"
+    said = case(make_row, trainer, allocator="expandable").workload.framework.profile
+    assert said.allocator == "expandable"
+    assert case(make_row, trainer).workload.framework.profile.allocator == "segments"
+    assert case(make_row).workload.framework.profile.allocator == "ratio"
