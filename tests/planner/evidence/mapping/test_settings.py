@@ -132,7 +132,7 @@ def test_the_stack_knows_the_kernels_that_the_table_leaves_to_it() -> None:
 def test_measured_runs_have_pytorchs_own_segments_unless_they_say(
     make_row: MakeRow,
 ) -> None:
-    trainer = "Hugging Face Trainer"
+    trainer = "PyTorch FSDP + PEFT (HF models)"
     said = case(make_row, trainer, allocator="expandable").workload.framework.profile
     assert said.allocator == "expandable"
     assert case(make_row, trainer).workload.framework.profile.allocator == "segments"
