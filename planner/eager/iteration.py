@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from planner.eager.build import build
 from planner.eager.case import EagerCase, Peak, Replay
-from planner.eager.engine.storage import I64, Tensor
+from planner.eager.engine.storage import I64, Tensor, Trace
 from planner.eager.engine.tape import Tape
 from planner.eager.losses import loss_of
 from planner.eager.models.decoder import CausalModel
@@ -23,15 +23,19 @@ class Iteration:
         depths: Sequence[int] | None = None,
         *,
         tracked: bool = True,
+        trace: Trace | None = None,
     ) -> None:
         self.case, self.tape = case, Tape(tracked=tracked)
+        self.tape.ledger.trace = trace
         self.arch = architecture(case)
         self.phases: dict[str, Peak] = {}
         self.after: dict[str, dict[str, int]] = {}
         self.parameters = self.trainable = 0
         self.depths = depths
         self.model = self.make()
+        self.tape.ledger.mark("model")
         self.optimizer = self.optimizer_of(self.model)
+        self.tape.ledger.mark("states")
         self.ids = self.tape.new((case.mbs, case.seq), I64, category="inputs")
         self.kept: list[Tensor] = []
         self.tape.ledger.restart()
@@ -76,6 +80,7 @@ class Iteration:
         total, parts = self.tape.ledger.restart()
         self.phases[name] = Peak(total=total, by_category=parts)
         self.after[name] = dict(self.tape.ledger.by_category)
+        self.tape.ledger.mark("passes" if name != "step" else "step")
 
     def forward(self) -> Tensor:
         """One forward pass to the loss.

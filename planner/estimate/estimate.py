@@ -11,7 +11,7 @@ from planner.cost.table.table import CostTable
 from planner.cost.time.recompute import gemm_share
 from planner.cost.workload import Workload
 from planner.estimate.breakdown import time_breakdown
-from planner.estimate.footprint import stage_memories
+from planner.estimate.footprint import cached_of, stage_memories
 from planner.estimate.host_memory import host_assumptions, host_memory
 from planner.estimate.layouts import counts_of, recompute_kinds
 from planner.estimate.stack import set_by_hand, stack_in_force
@@ -207,7 +207,8 @@ def memory_estimate(priced: Priced) -> MemoryEstimate:
 
     worst: StageMemory = max(stages, key=fullness)
     bands = priced.workload.uncertainty
-    device = _device_interval(home(worst), worst)
+    cached = cached_of(priced.table, priced.costs, priced.counts)
+    device = _device_interval(home(worst), worst, cached)
     capacity = home(worst).gpu.memory_capacity / GIB
     return MemoryEstimate(
         peak_allocated_gib=Interval.around(
@@ -235,7 +236,9 @@ def _oom_probability(workload: Pricing, stage: StageMemory) -> float:
     return workload.uncertainty.memory.beyond(capacity / needed)
 
 
-def _device_interval(workload: Pricing, stage: StageMemory) -> Interval:
+def _device_interval(
+    workload: Pricing, stage: StageMemory, cached: float | None
+) -> Interval:
     """Device memory under both bounds of its band, states at least. [GiB].
 
     Parameters times bytes are counted: no band makes them less.
@@ -243,7 +246,7 @@ def _device_interval(workload: Pricing, stage: StageMemory) -> Interval:
     fixed = (stage.communication + stage.context) * GIB
     band = workload.uncertainty.memory
     low, high = (
-        device_bytes(workload, stage.allocated * GIB, fixed, scale) / GIB
+        device_bytes(workload, stage.allocated * GIB, fixed, scale, cached=cached) / GIB
         for scale in (band.low, band.high)
     )
     found = Interval(value=stage.device, low=low, high=high)

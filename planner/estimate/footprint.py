@@ -11,6 +11,7 @@ from planner.cost.memory.buffers import (
     device_bytes,
     root_bytes,
 )
+from planner.cost.memory.cached_bytes import cached_bytes
 from planner.cost.memory.communicators import communication_bytes
 from planner.cost.memory.memory_moments import (
     BACKWARD,
@@ -74,6 +75,7 @@ def stage_memories(
         workload,
         float(buffer_bytes(workload, meshes)[0]),
         float(communication_bytes(workload, meshes)[0]),
+        cached_of(table, costs, counts),
     )
     return tuple(
         _rank_memory(beside, rank, states, busy, idle[rank]) for rank in range(costs.pp)
@@ -82,11 +84,29 @@ def stage_memories(
 
 @dataclass(frozen=True)
 class Beside:
-    """Buffers and communication memory at every moment of every rank. [B]."""
+    """Buffers, communication and cache at every moment of every rank. [B]."""
 
     workload: Pricing
     buffers: float
     communication: float
+    cached: float | None
+    """None where the stack's ratio counts."""
+
+
+def cached_of(table: CostTable, costs: StageCosts, counts: Counts) -> float | None:
+    """Simulated cache of the allocator on a rank.
+
+    Args:
+        table: Table of the layout's one mesh.
+        costs: Inner problem of the mesh.
+        counts: Layers by stage, kind and menu entry. [1]
+
+    Returns:
+        Memory; None where the stack's ratio counts. [B]
+    """
+    used = np.flatnonzero(counts.sum(axis=(0, 1))).tolist()
+    kinds = {costs.menu[entry] for entry in used}
+    return cached_bytes(table.workload, table.meshes, kinds)
 
 
 def _states_by_rank(
@@ -235,7 +255,8 @@ def _with_device(beside: Beside, name: str, parts: dict[str, float]) -> MomentMe
     parts = {category: value * own for category, value in parts.items()}
     context = context_bytes(workload)
     fixed, allocated = communication + context, sum(parts.values())
-    spread = device_bytes(workload, allocated, fixed) - allocated - fixed
+    device = device_bytes(workload, allocated, fixed, cached=beside.cached)
+    spread = device - allocated - fixed
     return MomentMemory(
         moment=name,
         **{category: value / GIB for category, value in parts.items()},

@@ -143,6 +143,7 @@ def _factors(profile: Profile, fit: Factors) -> dict[str, float]:
         "step_factor": fit.step_factor,
         "memory_factor": fit.memory_factor,
         "fragmentation": min(profile.fragmentation / fit.reserved_factor, 1.0),
+        "reserved_factor": fit.reserved_factor,
     }
 
 

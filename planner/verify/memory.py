@@ -7,6 +7,7 @@ from planner.cost.memory.buffers import (
     buffer_bytes,
     context_bytes,
 )
+from planner.cost.memory.cached_bytes import cached_bytes
 from planner.cost.memory.communicators import communication_bytes
 from planner.schedules.operation import BACKWARD, FORWARD, Op
 from planner.schedules.placement import placement
@@ -15,6 +16,7 @@ from planner.verify.clocks.orders import orders_of
 from planner.verify.moments import idle_moments
 from planner.verify.price import Price
 from planner.verify.prices import Prices
+from planner.verify.recompute import kinds_used
 
 GIB = 2**30
 AGREES = 1e-3
@@ -57,7 +59,8 @@ def device_bytes(prices: Prices, peak: int) -> float:
     """Memory that the driver reports: ``f (peak + buffers) / phi + NCCL + context``.
 
     If the sum exceeds the capacity, the allocator returns unused memory. Then phi
-    grows up to the packing. The factor f is that of the user's own runs.
+    grows up to the packing. The factor f is that of the user's own runs. Where the
+    allocator is simulated, its cache takes the place of phi.
 
     Args:
         prices: The plan.
@@ -66,7 +69,7 @@ def device_bytes(prices: Prices, peak: int) -> float:
     Returns:
         Memory. [B]
     """
-    workload, meshes = prices.workload, prices.meshes
+    workload, meshes, layout = prices.workload, prices.meshes, prices.layout
     profile, capacity = workload.profile, workload.gpu.memory_capacity
     held = peak * BLOCK + buffer_bytes(workload, meshes).item()
     allocated = held * profile.memory_factor
@@ -75,6 +78,9 @@ def device_bytes(prices: Prices, peak: int) -> float:
         float(allocated / share + fixed)
         for share in (profile.fragmentation, profile.packing)
     )
+    cached = cached_bytes(workload, meshes, set(kinds_used(workload, layout)))
+    if cached is not None:
+        roomy = max(allocated, (allocated + cached) * profile.reserved_factor) + fixed
     return roomy if roomy <= capacity else max(packed, capacity)
 
 

@@ -262,19 +262,25 @@ def budget_bytes(workload: Pricing, meshes: Meshes) -> Floats:
 
 
 def device_bytes(
-    workload: Pricing, allocated: float, fixed: float, scale: float = 1.0
+    workload: Pricing,
+    allocated: float,
+    fixed: float,
+    scale: float = 1.0,
+    *,
+    cached: float | None = None,
 ) -> float:
     """Memory that the driver reports of a rank.
 
-    ``max(A / phi_0 + F, min(A / phi + F, capacity))``. While there is room, the
-    allocator keeps what it has freed, A / phi in all. Before it fails, it gives memory
-    back, down to A / phi_0.
+    ``max(A / phi_0 + F, min(R + F, capacity))``. While there is room, the allocator
+    keeps what it has freed: R is ``r (A + C)`` with a simulated cache C, else A / phi.
+    Before it fails, it gives memory back, down to A / phi_0.
 
     Args:
-        workload: The job: GPU, fragmentation phi and packing phi_0.
+        workload: The job: GPU, fragmentation phi, packing phi_0 and factor r.
         allocated: Memory A in tensors at its peak. [B]
         fixed: Context and communication F. [B]
         scale: Factor on both sums, to price the bounds of an interval. [1]
+        cached: Memory C beside the tensors; None: not simulated. [B]
 
     Returns:
         Memory; above the capacity only where the run cannot fit. [B]
@@ -283,6 +289,9 @@ def device_bytes(
         PyTorch's CUDACachingAllocator: release_cached_blocks before an error.
     """
     profile = workload.profile
-    roomy = allocated / profile.fragmentation + fixed
-    packed = allocated / profile.packing + fixed
+    reserved = allocated / profile.fragmentation
+    if cached is not None:
+        reserved = max(allocated, (allocated + cached) * profile.reserved_factor)
+    roomy = reserved + fixed
+    packed = min(allocated / profile.packing + fixed, roomy)
     return max(packed * scale, min(roomy * scale, workload.gpu.memory_capacity))

@@ -75,7 +75,7 @@ def replayed_block(
     index = _index(workload, layer)
     if index is None or kind not in REPLAYED_KINDS:
         return saved, transient
-    for case, rows in _cases(workload, kind, meshes):
+    for case, rows in replayed_cases(workload, kind, meshes):
         block = _block(case.model_dump_json(), index)
         if block is None:
             continue
@@ -98,7 +98,7 @@ def replayed_ends(workload: Pricing, meshes: Meshes) -> EagerEnds:
         The ends, nan where formulas count. [B]
     """
     constants, loss = (np.full(len(meshes), UNKNOWN) for _ in range(2))
-    for case, rows in _cases(workload, NOTHING, meshes):
+    for case, rows in replayed_cases(workload, NOTHING, meshes):
         ends = _ends(case.model_dump_json())
         if ends is not None:
             # Angles and masks are those of one sequence. Below zero is a first block
@@ -165,10 +165,19 @@ def _index(workload: Workload, layer: LayerKind) -> int | None:
     return next((start for (kind, _), (start, _) in starts if kind == layer), None)
 
 
-def _cases(
+def replayed_cases(
     workload: Pricing, kind: str, meshes: Meshes
 ) -> Iterator[tuple[EagerCase, npt.NDArray[np.int64]]]:
-    """Distinct cases of the meshes that can be replayed, each with its rows."""
+    """Distinct cases of the meshes that can be replayed, each with its rows.
+
+    Args:
+        workload: The job.
+        kind: Kind of recompute. [text]
+        meshes: Any meshes.
+
+    Yields:
+        A case of one micro-batch without optimizer, and the meshes' rows. [1]
+    """
     eager, legal = is_unfused(workload), _may_replay(workload, meshes)
     # FSDP2 computes in bf16 whatever its shards are kept in.
     cast = (meshes.zero >= 2) | (workload.replay == "bf16")

@@ -25,15 +25,60 @@ GRAIN = 512
 Shape = tuple[int, ...]
 
 
+class Trace:
+    """The sequence in which storages were allocated and freed."""
+
+    __slots__ = ("events", "made", "marks", "numbers")
+
+    def __init__(self) -> None:
+        self.events: list[tuple[int, int]] = []
+        self.marks: dict[str, int] = {}
+        self.numbers: dict[int, int] = {}
+        self.made = 0
+
+    def note(self, storage: Storage, size: int) -> None:
+        """Note the length that a storage has from now on.
+
+        Args:
+            storage: The storage. [storage]
+            size: Bytes asked for, 0 where the storage is freed. [B]
+        """
+        number = self.numbers.pop(id(storage), None)
+        if number is not None:
+            self.events.append((number, 0))
+        if size:
+            self.made += 1
+            self.numbers[id(storage)] = self.made
+            self.events.append((self.made, size))
+
+    def mark(self, name: str) -> None:
+        """Note where a part of the sequence ends.
+
+        Args:
+            name: Name of the part. [name]
+        """
+        self.marks[name] = len(self.events)
+
+
 class Ledger:
     """Counts the live bytes by category and remembers the highest total."""
 
-    __slots__ = ("by_category", "live", "peak", "peak_by")
+    __slots__ = ("by_category", "live", "peak", "peak_by", "trace")
 
     def __init__(self) -> None:
         self.live = self.peak = 0
+        self.trace: Trace | None = None
         self.by_category: dict[str, int] = {}
         self.peak_by: dict[str, int] = {}
+
+    def mark(self, name: str) -> None:
+        """Note in the trace, if there is one, where a part of it ends.
+
+        Args:
+            name: Name of the part. [name]
+        """
+        if self.trace is not None:
+            self.trace.mark(name)
 
     def change(self, size: int, category: str) -> None:
         """Add (or take back) bytes and follow the peak.
@@ -67,6 +112,8 @@ class Storage:
         self.ledger, self.category = ledger, category
         self.size = -(-size // GRAIN) * GRAIN
         ledger.change(self.size, category)
+        if ledger.trace is not None:
+            ledger.trace.note(self, size)
 
     def relabel(self, category: str) -> None:
         """Count the block's bytes under another category.
@@ -89,11 +136,15 @@ class Storage:
         rounded = -(-size // GRAIN) * GRAIN
         self.ledger.change(rounded - self.size, self.category)
         self.size = rounded
+        if self.ledger.trace is not None:
+            self.ledger.trace.note(self, size)
 
     def __del__(self) -> None:
         ledger = self.ledger
         ledger.live -= self.size
         ledger.by_category[self.category] -= self.size
+        if ledger.trace is not None:
+            ledger.trace.note(self, 0)
 
 
 @lru_cache(maxsize=4096)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from planner.eager.build import weight_type
 from planner.eager.case import EagerCase, Unsupported
-from planner.eager.engine.storage import BF16, F32, I64, Replicated, Tensor
+from planner.eager.engine.storage import BF16, F32, I64, Replicated, Tensor, Trace
 from planner.eager.iteration import Iteration
 from planner.eager.losses import logits_of, loss_of, plain_loss
 from planner.eager.models.decoder import CausalModel
@@ -27,11 +27,12 @@ class ParallelIteration(Iteration):
         depths: Sequence[int] | None = None,
         *,
         tracked: bool = True,
+        trace: Trace | None = None,
     ) -> None:
         self.sharded: ShardedModel | None = None
         self.stream: Tensor | None = None
         self.received: list[Tensor] = []
-        super().__init__(case, depths, tracked=tracked)
+        super().__init__(case, depths, tracked=tracked, trace=trace)
         if case.stage > 0:
             self.stream = self._from_the_stage_before()
         self.tape.ledger.restart()

@@ -101,7 +101,7 @@ def _built(block: ModelBlock, seq_len: int) -> Architecture:
     )
     return Architecture(
         name=block.name or "unnamed",
-        family="measured",
+        family=block.family or "measured",
         hidden=block.hidden,
         vocab=block.vocab or _vocab(block),
         runs=runs_of(_layers(block, norm)),

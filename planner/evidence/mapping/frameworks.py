@@ -7,6 +7,7 @@ from hardware.calibration import GpuCalibration
 from hardware.specs import GpuSpec
 from planner.evidence.mapping.clusters import Hardware
 from planner.evidence.mapping.settings import (
+    allocator_setting,
     attention,
     profile_settings,
     recipe_settings,
@@ -75,6 +76,7 @@ def software_of(
         **_scaling(row),
         **_gates(row, rule),
         **profile_settings(software, gpu.arch),
+        **allocator_setting(software, stacked.profile),
         "attention_kernel": kernel,
         "clock": stacked.profile.clock * hardware.clock,
     }

@@ -141,6 +141,21 @@ def profile_settings(software: SoftwareBlock, arch: str) -> dict[str, object]:
     return {name: value for name, value in said.items() if value is not None}
 
 
+def allocator_setting(software: SoftwareBlock, profile: Profile) -> dict[str, object]:
+    """Segments of PyTorch's allocator, where the stack simulates it.
+
+    Args:
+        software: Software of the row. [-]
+        profile: The stack's profile. [-]
+
+    Returns:
+        The row's word; PyTorch's default where it has none. [-]
+    """
+    if profile.allocator == "ratio":
+        return {}
+    return {"allocator": software.allocator or "segments"}
+
+
 def with_compiler(
     framework: Framework, room: Framework, *, compiled: bool
 ) -> Framework:

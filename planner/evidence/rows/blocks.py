@@ -105,6 +105,8 @@ class ModelBlock(_Block):
     """Shape of a model."""
 
     name: str = ""
+    family: str | None = None
+    """The ``model_type`` of its published config.json, where no preset stands in."""
     layers: Layers
     hidden: Width
     heads: Width
@@ -254,6 +256,7 @@ class SoftwareBlock(_Words):
         | None
     ) = None
     compile: bool | None = None
+    allocator: Literal["segments", "expandable"] | None = None
     deterministic: bool | None = None
     vboost: bool | None = None
     loss: Literal["eager", "compiled", "chunked", "fused"] | None = None

@@ -10,6 +10,7 @@ GatheredInputs = Literal["saved", "regathered"]
 CudaGraphs = Literal["none", "dense", "layer", "full"]
 ExpertDispatch = Literal["all-to-all", "deduplicated"]
 Fp8Recipe = Literal["delayed", "current", "blockwise"]
+Allocator = Literal["ratio", "segments", "expandable"]
 
 
 class Profile(BaseModel):
@@ -116,6 +117,11 @@ class Profile(BaseModel):
     """Standard deviation of the experts' loads over their mean. [1]"""
     fragmentation: float = Field(gt=0, le=1)
     """Allocated over reserved memory, with room to spare. [1]"""
+    allocator: Allocator = "ratio"
+    """Reserved memory by that ratio, or by PyTorch's allocator, simulated where the
+    steps are replayed: segments of its default, or expandable ones."""
+    reserved_factor: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    """Factor on simulated reserved memory, that the user's own runs gave. [1]"""
     packing: float = Field(default=1.0, gt=0, le=1)
     """Allocated over reserved memory, with every cache given back that can be. [1]"""
     context_gb: float = Field(ge=0)

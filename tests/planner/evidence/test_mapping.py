@@ -152,6 +152,11 @@ def test_a_preset_is_taken_where_name_and_shape_agree(make_row: MakeRow) -> None
     assert architecture_of(cut.model, 4096).family == "measured"
 
 
+def test_a_stated_family_is_replayed_with_its_operators(make_row: MakeRow) -> None:
+    row = make_row(model={"name": "of no preset", "family": "llama"})
+    assert architecture_of(row.model, 4096).family == "llama"
+
+
 def test_blocks_are_built_from_a_row(make_row: MakeRow) -> None:
     moe = {
         "experts": 8,

@@ -157,3 +157,13 @@ def test_a_release_changes_the_kernel(
 ) -> None:
     """PyTorch 2.9 of October 2025; TransformerEngine of June 2023."""
     assert released(kernel, SoftwareBlock(**software), arch, year) == ran
+
+
+def test_measured_runs_have_pytorchs_own_segments_unless_they_say(
+    make_row: MakeRow,
+) -> None:
+    trainer = "PyTorch FSDP + PEFT (HF models)"
+    said = case(make_row, trainer, allocator="expandable").workload.framework.profile
+    assert said.allocator == "expandable"
+    assert case(make_row, trainer).workload.framework.profile.allocator == "segments"
+    assert case(make_row).workload.framework.profile.allocator == "ratio"

@@ -1,0 +1,181 @@
+"""Allocations and frees of training steps, for batches of any length.
+
+Two replays of other lengths give every size of a step: a tensor has a part that no
+length changes and a part per token. A third replay confirms that the sizes lie on one
+line and that the sequence is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.eager.allocator.allocator import Allocator, Settings
+from planner.eager.allocator.blocks import Block
+from planner.eager.case import EagerCase, Unsupported
+from planner.eager.engine.storage import Trace
+from planner.eager.iteration import Iteration
+from planner.eager.sharding.parallel import ParallelIteration, parallel
+
+Event = tuple[int, int]
+"""Number and size of a storage; the size is 0 where it is freed. [B]"""
+Sizes = npt.NDArray[np.int64]
+LENGTHS = (512, 1024, 1536)
+"""Lengths that are replayed; the last one confirms. [tokens]"""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The sequence of a run: which storage, and its size at a length.
+
+    A size is ``fixed + each * length``; both are zero where the storage is freed.
+    """
+
+    numbers: list[int]
+    fixed: Sizes
+    each: npt.NDArray[np.float64]
+    marks: dict[str, int]
+
+    def part(self, length: int, start: int, end: int) -> Iterator[Event]:
+        """Events of a part of the sequence at a length.
+
+        Args:
+            length: Tokens of a sequence. [tokens]
+            start: Number of the first event. [1]
+            end: Number of the event after the last. [1]
+
+        Yields:
+            Number and size of a storage, size 0 where it is freed. [B]
+        """
+        grown = np.rint(self.each[start:end] * length).astype(np.int64)
+        sizes = (self.fixed[start:end] + grown).tolist()
+        yield from zip(self.numbers[start:end], sizes, strict=True)
+
+
+def steps_of(case: EagerCase) -> Steps:
+    """Follow the steps of a case as a GPU runs them.
+
+    Args:
+        case: The model and the way of training; its length is not heeded. [case]
+
+    Returns:
+        The sequence. [steps]
+
+    Raises:
+        Unsupported: When there are no operations for the case, or when its sizes do
+            not grow in proportion to the length.
+    """
+    first, second, third = (_trace(case, length) for length in LENGTHS)
+    low, high, beyond = (_sizes(trace) for trace in (first, second, third))
+    numbers = [number for number, _ in first.events]
+    alike = all([n for n, _ in t.events] == numbers for t in (second, third))
+    if not alike or not np.array_equal(high - low, beyond - high):
+        raise Unsupported("sizes that do not grow in proportion to the length")
+    each = (high - low) / (LENGTHS[1] - LENGTHS[0])
+    fixed = low - np.rint(each * LENGTHS[0]).astype(np.int64)
+    return Steps(numbers, fixed, each, dict(first.marks))
+
+
+def equal_steps(case: EagerCase) -> Steps:
+    """Follow the steps of a case at its own length alone.
+
+    Args:
+        case: The model and the way of training. [case]
+
+    Returns:
+        The sequence, with the sizes of that length whatever length is asked. [steps]
+
+    Raises:
+        Unsupported: When there are no operations for the case.
+    """
+    trace = _trace(case, case.seq)
+    sizes, numbers = _sizes(trace), [number for number, _ in trace.events]
+    return Steps(numbers, sizes, np.zeros(len(sizes)), dict(trace.marks))
+
+
+def _trace(case: EagerCase, length: int) -> Trace:
+    trace = Trace()
+    kind = ParallelIteration if parallel(case) else Iteration
+    at = case.model_copy(update={"seq": length})
+    iteration = kind(at, tracked=False, trace=trace)
+    iteration.run()
+    trace.mark("end")
+    iteration.tape.ledger.trace = None
+    return trace
+
+
+def _sizes(trace: Trace) -> Sizes:
+    return np.array([size for _, size in trace.events], dtype=np.int64)
+
+
+def run(
+    steps: Steps, lengths: Iterable[int], settings: Settings | None = None
+) -> Allocator:
+    """Run steps one after the other on one GPU.
+
+    Args:
+        steps: The sequence. [steps]
+        lengths: Tokens of the sequences of every step. [tokens]
+        settings: Settings of the allocator. [settings]
+
+    Returns:
+        The allocator after the last step, with its peaks. [allocator]
+
+    Raises:
+        OutOfMemoryError: When the device has no room.
+    """
+    allocator = Allocator(settings)
+    live: dict[int, Block] = {}
+    for number, size in events(steps, lengths):
+        if size:
+            live[number] = allocator.take(size)
+        else:
+            allocator.give(live.pop(number))
+    return allocator
+
+
+def events(steps: Steps, lengths: Iterable[int]) -> Iterator[Event]:
+    """All allocations and frees of a run.
+
+    The optimizer's states are made in the first step, after its backward.
+
+    Args:
+        steps: The sequence. [steps]
+        lengths: Tokens of the sequences of every step. [tokens]
+
+    Yields:
+        Number and size of a storage, size 0 where it is freed. [B]
+    """
+    marks, left = steps.marks, set[int]()
+    yield from _kept(steps.part(0, 0, marks["model"]))
+    parts = [("states", "passes"), ("model", "states"), ("passes", "end")]
+    for length in lengths:
+        # Inputs of the step before go as its own come.
+        yield from ((number, 0) for number in left)
+        left = set[int]()
+        for start, end in parts:
+            part = list(steps.part(length, marks[start], marks[end]))
+            yield from part
+            if start != "model":
+                _follow(left, part)
+        parts = [part for part in parts if part[0] != "model"]
+
+
+def _follow(left: set[int], part: Iterable[Event]) -> None:
+    """Keep the numbers that are taken and not freed."""
+    for number, size in part:
+        (left.add if size else left.discard)(number)
+
+
+def _kept(part: Iterator[Event]) -> Iterator[Event]:
+    """Storages that a part leaves, in the order in which they were made."""
+    live: dict[int, int] = {}
+    for number, size in part:
+        if size:
+            live[number] = size
+        else:
+            del live[number]
+    yield from live.items()
