@@ -121,6 +121,8 @@ class Recipe:
     """Activations of a layer registered for overlapped exchanges over tp. [1]"""
     repeats_kv: bool = False
     """Keys and values are copied for every query head before attention."""
+    cp_repeats_kv: bool = False
+    """Context ranks exchange keys and values copied for every query head."""
     modules: dict[str, RecomputeModule] = field(default_factory=dict)
     """Modules of a layer that may be recomputed in any combination."""
 
@@ -252,6 +254,8 @@ class RecipeOverrides(BaseModel):
     """Activations of a layer registered for overlapped exchanges over tp. [1]"""
     repeats_kv: bool | None = None
     """Keys and values are copied for every query head before attention."""
+    cp_repeats_kv: bool | None = None
+    """Context ranks exchange keys and values copied for every query head."""
 
     def on(self, recipe: Recipe) -> Recipe:
         """A recipe with these overrides.

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat
 
 from hardware.reading.names import Line
 
@@ -53,6 +53,12 @@ class Profile(BaseModel):
     """Sustained rate of GEMMs and attention over kernel measurements. [1]"""
     attention_rate: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     """Rate of the attention core over its measured curve. [1]"""
+    score_traffic: tuple[PositiveFloat, PositiveFloat] = (13.0, 20.0)
+    """Bytes moved per explicit score, forward and backward. [B]
+
+    Forward: QK^T writes 2, a fused softmax reads and writes 4, dropout 4 and a mask of
+    1, PV reads 2. Backward: PV reads 2 and writes 2, dropout 5, softmax 6, the two
+    products of QK^T read 4, rounding 1."""
     latency: float = Field(default=1.0, ge=0, allow_inf_nan=False)
     """Factor on every latency of operators, of their launch and of the host. [1]"""
     network: float = Field(default=1.0, gt=0, allow_inf_nan=False)
@@ -85,6 +91,8 @@ class Profile(BaseModel):
     """Without sp each tensor rank sends its share to the next stage, which gathers."""
     hidden_cp: float = Field(ge=0, le=1)
     """Share of the context-parallel exchange hidden behind attention. [1]"""
+    cp_sum_bytes: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """Bytes of ``memory_traffic`` per number that a ring adds to its sums. [B]"""
     hidden_ep: float = Field(ge=0, le=1)
     """Share of the expert all-to-all hidden. [1]"""
     gathered_inputs: GatheredInputs
