@@ -306,7 +306,7 @@ def unfused_time(
         flops_rate = UNALIGNED_RATE * (workload.gpu.peak_fp32 or flops_rate)
     bandwidth = stream_rate(workload)
     speed = workload.profile.attention_rate
-    traffic = workload.profile.score_traffic
+    traffic = workload.profile.score_forward, workload.profile.score_backward
     ahead, behind = (moved * scores / bandwidth for moved in traffic)
     return (
         (flops / flops_rate + ahead) / speed,

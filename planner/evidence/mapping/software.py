@@ -50,6 +50,8 @@ class StackRule(_Part):
     """Name of a framework of the registry. [text]"""
     stack: str
     order: Order | None = None
+    released: bool = False
+    """The row's date picks the release of the framework itself."""
     unknown: bool = False
     why: str
 

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat
+from pydantic import BaseModel, ConfigDict, Field
 
 from hardware.reading.names import Line
 
@@ -53,12 +53,14 @@ class Profile(BaseModel):
     """Sustained rate of GEMMs and attention over kernel measurements. [1]"""
     attention_rate: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     """Rate of the attention core over its measured curve. [1]"""
-    score_traffic: tuple[PositiveFloat, PositiveFloat] = (13.0, 20.0)
-    """Bytes moved per explicit score, forward and backward. [B]
+    score_forward: float = Field(default=13.0, gt=0, allow_inf_nan=False)
+    """Bytes moved per explicit score in the forward. [B]
 
-    Forward: QK^T writes 2, a fused softmax reads and writes 4, dropout 4 and a mask of
-    1, PV reads 2. Backward: PV reads 2 and writes 2, dropout 5, softmax 6, the two
-    products of QK^T read 4, rounding 1."""
+    QK^T writes 2, a fused softmax moves 4, dropout 4 and a mask of 1, PV reads 2."""
+    score_backward: float = Field(default=20.0, gt=0, allow_inf_nan=False)
+    """Bytes moved per explicit score in the backward. [B]
+
+    PV reads 2 and writes 2, dropout 5, softmax 6, QK^T reads 4, rounding 1."""
     latency: float = Field(default=1.0, ge=0, allow_inf_nan=False)
     """Factor on every latency of operators, of their launch and of the host. [1]"""
     network: float = Field(default=1.0, gt=0, allow_inf_nan=False)

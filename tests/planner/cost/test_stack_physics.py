@@ -78,7 +78,7 @@ def test_eager_kernels_move_more_bytes_per_score() -> None:
     """Transformers writes, scales, masks, widens and casts: 24 B forward, not 13."""
     fused, eager = (
         job("dgx-a100-80gb", attention_kernel="unfused", **more)
-        for more in ({}, {"score_traffic": (24.0, 28.0)})
+        for more in ({}, {"score_forward": 24.0, "score_backward": 28.0})
     )
     scores = np.array([1e9])
     once = [
