@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from hardware.reading.yaml_text import parse_yaml
 from planner.evidence.rows.rows import Row
+from planner.specs.layouts.context import CpKind
 from planner.specs.layouts.layout import Order
 
 
@@ -50,6 +51,8 @@ class StackRule(_Part):
     """Name of a framework of the registry. [text]"""
     stack: str
     order: Order | None = None
+    cp_kind: CpKind | None = None
+    """Context parallelism where the row states none. [text]"""
     released: bool = False
     """The row's date picks the release of the framework itself."""
     unknown: bool = False

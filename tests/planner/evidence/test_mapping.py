@@ -131,6 +131,24 @@ def test_a_cap_costs_a_board_less_than_a_module(make_row: MakeRow) -> None:
     assert clocks == pytest.approx([0.95, 0.875], abs=0.002)
 
 
+@pytest.mark.parametrize(
+    ("framework", "stated", "kind"),
+    [
+        ("torchtitan", {}, "gathered-ring"),
+        ("torchtitan", {"cp_comm": "ring"}, "ring"),
+        ("Meta in-house (FSDP+TP+CP+PP)", {}, "all-gather"),
+    ],
+)
+def test_software_has_a_context_parallelism_of_its_own(
+    make_row: MakeRow, framework: str, stated: dict[str, Any], kind: str
+) -> None:
+    """PyTorch 2.6 rotates by all-gather; arXiv:2407.21783, section 3.3.2, gathers."""
+    layout = {"tp": 1, "cp": 2, "dp": 4, "micro_batch": 1, **stated}
+    job = {"framework": framework, "global_batch": 4}
+    row = make_row(hardware={"gpu": "H100", "gpus": 8}, layout=layout, job=job)
+    assert case_of(row).layout.cp_kind == kind
+
+
 def test_an_open_network_is_assumed_and_flagged(make_row: MakeRow) -> None:
     stated = make_row(hardware={"per_gpu_inter_gbps": 400})
     assert not any("network" in flag for flag in case_of(stated).flags)
