@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from hardware.reading.yaml_text import parse_yaml
 from planner.errors import BadInputError, did_you_mean
+from planner.frameworks.stacks import with_stack
 from planner.specs.frameworks.framework import Framework, RecipeOverrides
 from planner.specs.reading.read import Fields
 
@@ -38,14 +39,29 @@ class Fact(BaseModel):
     source: str
 
 
+class Dated(BaseModel):
+    """A stack that stands for the releases before a date.
+
+    Attributes:
+        until: First date of the code that it no longer stands for. [-]
+        stack: Name of the stack. [text]
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    until: date
+    stack: str
+
+
 class Releases(BaseModel):
     """Releases of a framework, with the facts that held at their dates.
 
     Attributes:
-        stacks: Stacks that the facts hold for. [text]
+        stacks: Stacks that the facts hold for; the default stack the first. [text]
         versions: Date of each release; none for the newest, which the room's own files
             describe. [-]
         facts: Habits of older releases. [-]
+        dated: Stacks of older releases that differ in most, the oldest first. [-]
         source: Source of the dates. [text]
     """
 
@@ -53,8 +69,21 @@ class Releases(BaseModel):
 
     stacks: tuple[str, ...]
     versions: dict[str, date | None]
-    facts: tuple[Fact, ...]
+    facts: tuple[Fact, ...] = ()
+    dated: tuple[Dated, ...] = ()
     source: str
+
+    def stack_at(self, day: date) -> str:
+        """Stack that stands for the code of a day.
+
+        Args:
+            day: Date of the code. [-]
+
+        Returns:
+            Name of the stack; the default stack's from the last date on. [text]
+        """
+        older = (each.stack for each in self.dated if day < each.until)
+        return next(older, self.stacks[0])
 
     def at(self, day: date, *, compiled: bool) -> tuple[Fact, ...]:
         """Facts that held on a day.
@@ -129,18 +158,33 @@ def as_released(framework: Framework, version: object) -> Framework:
         version: A known version, or a date. [text]
 
     Returns:
-        The framework as it was. No launch files are written for releases before the
-        newest.
+        The framework as it was. No launch files are written for a release whose habits
+        are facts of its own.
 
     Raises:
         BadInputError: No such release.
     """
     day = release_date(framework, version)
-    profile = framework.profile.model_copy(update={"version": str(version)})
-    older = with_facts(replace(framework, profile=profile), day)
-    if day == date.max or not framework.writers:
+    dated = _at(framework, day)
+    if dated != framework.profile.name:
+        return _labelled(with_stack(framework, dated), version)
+    older = with_facts(_labelled(framework, version), day)
+    known = releases(framework.name)
+    if day == date.max or not (known and known.facts and framework.writers):
         return older
     return replace(older, writers=(), nearest_target=framework.writers[0].target)
+
+
+def _at(framework: Framework, day: date) -> str:
+    """Stack for a day: the framework's own where no other stands for it. [text]."""
+    known = releases(framework.name)
+    return known.stack_at(day) if known and known.dated else framework.profile.name
+
+
+def _labelled(framework: Framework, version: object) -> Framework:
+    """A framework whose profile is named by a release."""
+    profile = framework.profile.model_copy(update={"version": str(version)})
+    return replace(framework, profile=profile)
 
 
 def with_facts(framework: Framework, day: date) -> Framework:
@@ -178,6 +222,21 @@ def open_words(framework: Framework, version: object) -> Fields:
     for fact in _facts(framework, release_date(framework, version)):
         words = {**words, **fact.words}
     return words
+
+
+def stack_of_year(room: str, year: float) -> str:
+    """Stack that stands for a framework's code of a year.
+
+    Args:
+        room: Name of a framework with dated stacks. [text]
+        year: For example 2024.5. [year]
+
+    Returns:
+        Name of the stack. [text]
+    """
+    known = releases(room)
+    assert known is not None
+    return known.stack_at(day_of(year))
 
 
 def day_of(year: float) -> date:

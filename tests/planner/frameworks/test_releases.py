@@ -36,10 +36,11 @@ def test_the_newest_release_is_the_room_itself(room: Framework) -> None:
     known = releases(room.name)
     assert known is not None
     (newest,) = [name for name, day in known.versions.items() if day is None]
-    assert (newest, set(known.stacks) - set(stack_names(room.name))) == (
-        room.profile.version,
-        set(),
-    )
+    assert (newest, known.stacks[0]) == (room.profile.version, room.profile.name)
+    stacks = {*known.stacks, *(each.stack for each in known.dated)}
+    assert stacks <= set(stack_names(room.name))
+    days = [each.until for each in known.dated]
+    assert days == sorted(days)
     assert on_stack(room.name, version=newest).framework.recipe == (
         on_stack(room.name).framework.recipe
     )
@@ -66,6 +67,24 @@ def test_a_release_has_the_loss_and_the_ring_of_its_day(
     assert (recipe.logits_bytes, recipe.cp_repeats_kv) == (logits, repeats)
 
 
+@pytest.mark.parametrize(
+    ("version", "stack"),
+    [
+        ("2.6", "megatron-2021"),
+        (date(2022, 3, 15), "megatron-2022"),
+        ("core-0.11", "megatron-2024"),
+        ("core-0.12", "megatron-2026"),
+    ],
+)
+def test_a_release_of_megatron_has_the_stack_of_its_years(
+    version: object, stack: str
+) -> None:
+    found = on_stack("megatron", version=version).framework
+    assert (found.profile.name, found.profile.version) == (stack, str(version))
+    own = with_stack(next(r for r in FRAMEWORKS if r.name == "megatron"), stack)
+    assert (found.recipe, found.limits) == (own.recipe, own.limits)
+
+
 def test_no_files_are_written_for_an_older_release() -> None:
     assert not on_stack(version="0.2").framework.writers
     assert on_stack(version="0.3").framework.writers
@@ -82,6 +101,7 @@ def test_a_release_is_said_to_be_the_jobs() -> None:
         ("torchtitan", {"version": "0.9"}, r"no such release.*0\.1, 0\.2, 0\.2\.1"),
         ("torchtitan", {"version": "0.2", "name": "pax"}, "pax of torchtitan has no"),
         ("deepspeed", {"version": "0.10"}, "hf-trainer of deepspeed has no releases"),
+        ("megatron", {"version": "0.8"}, r"no such release.*core-0\.8"),
     ],
 )
 def test_a_release_that_is_not_known_is_refused(
