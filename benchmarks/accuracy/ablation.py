@@ -21,7 +21,7 @@ from planner.cost.meshes import Meshes
 from planner.cost.parameters import adapters
 from planner.cost.streaming import memory_time
 from planner.cost.table import table
-from planner.cost.time import contention
+from planner.cost.time import contention, context_parallel
 from planner.evidence.fitting.fit_columns import Floats, Observed
 from planner.evidence.rows.rows import Row, read_rows
 from planner.frameworks.fitted import DOCUMENTED
@@ -80,6 +80,14 @@ TERMS = (
         table,
         "straggler_factor",
         _by_replicas,
+    ),
+    Term(
+        "partial results of PyTorch's ring pass through memory once more",
+        "PyTorch distributed/tensor/experimental/_attention.py, _SDPAMerger",
+        ("torchtitan",),
+        context_parallel,
+        "_sums",
+        lambda *_: (0.0, 0.0),
     ),
 )
 
