@@ -146,7 +146,7 @@ def release_date(framework: Framework, version: object) -> date:
             f"{framework.name} has no such release; {near}",
             field=_FIELD,
             value=str(version),
-            allowed=", ".join((*known.versions, "a date such as 2025-06-30")),
+            allowed=", ".join((*known.versions, 'a date such as "2025-06-30"')),
         ) from None
 
 

@@ -282,9 +282,9 @@ def adapter_times(
 ) -> tuple[Floats, Floats]:
     """Time of one frozen linear beside its own two GEMMs.
 
-    Forward, the adapters' two GEMMs, one scaling and one addition; backward, the
-    adapters' four GEMMs, one scaling and one addition; the dropped or widened copy of
-    the input; for quantised weights the dequantisation of both passes.
+    Forward, the adapters' two GEMMs and one addition; backward, the adapters' four
+    GEMMs and one addition; the dropped or widened copy of the input; for quantised
+    weights the dequantisation of both passes.
 
     Args:
         workload: The job. [-]
@@ -297,10 +297,6 @@ def adapter_times(
         Forward and backward. [s], shape (meshes,)
 
     Leaves out that products in fp32 run below the rate of those in 16 bits.
-
-    References:
-        peft, tuners/lora/layer.py: result + lora_B(lora_A(dropout(x))) * scaling;
-        Megatron-Bridge, peft/utils.py: ParallelLinearAdapter scales its output.
     """
     rows, outputs, inputs = shape
     forward, backward = np.zeros(len(rows)), np.zeros(len(rows))
@@ -379,13 +375,13 @@ def _pair_times(
     forward = (
         gemm_time(rate, rows, inner, inputs)
         + gemm_time(rate, rows, outputs, inner)
-        + streaming_time(workload, 5.0 * ELEMENT * rows * outputs, 2)
+        + streaming_time(workload, 3.0 * ELEMENT * rows * outputs, 1)
     )
     backward = (
         gemm_time(rate, rows, inner, outputs)
         + gemm_time(rate, rows, inputs, inner)
         + _pair_weight_time(workload, rows, outputs, inputs)
-        + streaming_time(workload, ELEMENT * rows * (2 * outputs + 3 * inputs), 2)
+        + streaming_time(workload, 3.0 * ELEMENT * rows * inputs, 1)
     )
     copied = _copy_bytes(workload)
     if copied:

@@ -9,14 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import framework, small_job
 
-from planner.cost.kernels import gemm_rate, gemm_time
 from planner.cost.memory.activations import saved_bytes
 from planner.cost.meshes import Meshes
-from planner.cost.parameters.adapters import (
-    adapter_parameters,
-    adapter_times,
-    adapter_weight_times,
-)
+from planner.cost.parameters.adapters import adapter_parameters
 from planner.cost.parameters.quantised import dequantised_bytes
 from planner.cost.parameters.rank_parameters import (
     Owned,
@@ -27,7 +22,6 @@ from planner.cost.parameters.rank_parameters import (
 )
 from planner.cost.parameters.states import held_bytes, optimizer_time, state_bytes
 from planner.cost.pricing import Pricing
-from planner.cost.streaming import streaming_time
 from planner.cost.time.columns import Context
 from planner.cost.time.layers import gemm_times
 from planner.estimate.estimate import flops_per_token
@@ -301,20 +295,3 @@ def test_what_blocks_fuse_changes_no_kernel_of_an_adapter(method: str) -> None:
         layer = job.kinds[0]
         times.append([gemm_times(context, layer, gemm) for gemm in layer.gemms()])
     assert times[0] == times[1]
-
-
-def test_an_adapter_scales_and_adds_its_output() -> None:
-    """Beside four GEMMs 10 B an output forward; 4 B and 6 B an input backward."""
-    job = tuned()
-    layer, rank = job.kinds[0], np.array([float(job.training.lora.rank)])
-    gemm = next(gemm for gemm in layer.gemms() if gemm.name == "attention_out")
-    rows, outputs, inputs = np.array([4096.0]), np.array([2048.0]), np.array([1024.0])
-    shape = rows, outputs, inputs
-    ahead, behind = adapter_times(job, layer, gemm, shape)
-    rate = gemm_rate(job, narrow=False)
-    once = gemm_time(rate, rows, rank, inputs) + gemm_time(rate, rows, outputs, rank)
-    assert ahead - once == pytest.approx(streaming_time(job, 10 * rows * outputs, 2))
-    once = gemm_time(rate, rows, rank, outputs) + gemm_time(rate, rows, inputs, rank)
-    once = once + adapter_weight_times(job, layer, gemm, shape)
-    moved = rows * (4 * outputs + 6 * inputs)
-    assert behind - once == pytest.approx(streaming_time(job, moved, 2))
