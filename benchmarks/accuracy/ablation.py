@@ -23,7 +23,7 @@ from planner.cost.network import collectives
 from planner.cost.parameters import adapters
 from planner.cost.streaming import memory_time
 from planner.cost.table import table
-from planner.cost.time import contention, exchange, experts
+from planner.cost.time import contention, context_parallel, exchange, experts
 from planner.evidence.fitting.fit_columns import Floats, Observed
 from planner.evidence.rows.rows import Row, read_rows
 from planner.frameworks.fitted import DOCUMENTED
@@ -137,6 +137,14 @@ TERMS = (
         experts,
         "copy_time",
         _at_once,
+    ),
+    Term(
+        "partial results of PyTorch's ring pass through memory once more",
+        "PyTorch distributed/tensor/experimental/_attention.py, _SDPAMerger",
+        ("torchtitan",),
+        context_parallel,
+        "_sums",
+        lambda *_: (0.0, 0.0),
     ),
 )
 

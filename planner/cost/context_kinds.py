@@ -32,6 +32,8 @@ class KeyExchange:
     backward: tuple[Moved, ...]
     buffers: ByRanks
     """Bytes of buffers over those of a rank's own keys and values in 16 bits. [1]"""
+    sums: bool = True
+    """Results of the chunks are added up, one chunk after the other."""
 
 
 def _all(_: Floats) -> float:
@@ -50,7 +52,10 @@ of neighbours are kept, and two of gradients.
 Source: Liu et al., arXiv:2310.01889.
 """
 _ALL_GATHER = KeyExchange(
-    forward=(Moved(1),), backward=(Moved(2),), buffers=lambda ranks: ranks
+    forward=(Moved(1),),
+    backward=(Moved(2),),
+    buffers=lambda ranks: ranks,
+    sums=False,
 )
 """Keys and values are gathered first; backward again, and gradients are scattered.
 

@@ -45,10 +45,6 @@ UNFUSED = "unfused"
 """Name of attention by explicit scores: two products around a fused softmax."""
 TENSOR_CORE_ALIGNMENT = 8
 """Half-precision numbers that rows of a tensor-core operand come in. [1]"""
-SCORE_TRAFFIC = 13.0, 20.0
-"""Bytes moved per score, forward and backward. Forward: QK^T writes 2, softmax
-reads and writes 4, dropout 4 and a mask of 1, PV reads 2. Backward: PV reads 2
-and writes 2, dropout 5, softmax 6, the two products of QK^T read 4, rounding 1. [B]"""
 
 
 @dataclass(frozen=True)
@@ -320,7 +316,7 @@ def unfused_time(
     Two batched products forward and four backward at the rate of GEMMs, and
     what softmax, dropout and the products move::
 
-        T = F / (P eps) + 13 S / (eta W),   2 F / (P eps) + 20 S / (eta W)
+        T = F / (P eps) + b S / (eta W),   2 F / (P eps) + b' S / (eta W)
 
     Args:
         workload: The job.
@@ -341,7 +337,8 @@ def unfused_time(
         flops_rate = UNALIGNED_RATE * (workload.gpu.peak_fp32 or flops_rate)
     bandwidth = stream_rate(workload)
     speed = workload.profile.attention_rate
-    ahead, behind = (moved * scores / bandwidth for moved in SCORE_TRAFFIC)
+    traffic = workload.profile.score_forward, workload.profile.score_backward
+    ahead, behind = (moved * scores / bandwidth for moved in traffic)
     return (
         (flops / flops_rate + ahead) / speed,
         (2 * flops / flops_rate + behind) / speed,

@@ -8,6 +8,9 @@ from planner.specs.frameworks.framework import Framework
 ALIASES = {"attention": "attention_kernel"}
 """Field of the profile that a short key of a stack block stands for. [text]"""
 
+NAMES = ("name", "version")
+"""Keys of a stack block that choose the stack and its release. [text]"""
+
 
 def by_hand(
     usual: Framework, framework: Framework, stack: Mapping[str, Any]
@@ -23,9 +26,10 @@ def by_hand(
         Field, value, and the value that the field has otherwise. [text]
     """
     for name, value in stack.items():
-        if name == "name":
-            if value != usual.profile.name:
-                yield f"name {value} ({usual.profile.name})"
+        if name in NAMES:
+            before = getattr(usual.profile, name)
+            if str(value) != before:
+                yield f"{name} {value} ({before})"
         elif name == "recipe" and isinstance(value, Mapping):
             for key, own in value.items():
                 yield from _word(f"recipe.{key}", own, framework.recipe, key)

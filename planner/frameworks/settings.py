@@ -6,20 +6,21 @@ from typing import Any
 from pydantic import ValidationError
 
 from planner.errors import BadInputError, did_you_mean
-from planner.frameworks.by_hand import ALIASES, by_hand
+from planner.frameworks.by_hand import ALIASES, NAMES, by_hand
+from planner.frameworks.releases import as_released
 from planner.frameworks.stacks import stack_names, with_stack
 from planner.specs.frameworks.framework import Framework, Recipe, RecipeOverrides
 from planner.specs.frameworks.profile import Profile
 from planner.specs.reading.invalid import explained
 from planner.specs.reading.read import Fields
 
-_NOT_SETTABLE = {"name", "source"}
+_NOT_SETTABLE = {*NAMES, "source"}
 _EAGER = "-eager"
 """End of the name of a stack that runs blocks without compilation."""
 
 
 def named_stack(framework: Framework, given: Fields) -> Framework:
-    """Put a framework on the stack that a job names.
+    """Put a framework on the stack and the release that a job names.
 
     Args:
         framework: The framework on its default stack. [-]
@@ -30,8 +31,14 @@ def named_stack(framework: Framework, given: Fields) -> Framework:
         turns compilation off. [-]
 
     Raises:
-        BadInputError: No such stack, or no eager stack.
+        BadInputError: No such stack, no eager stack, or no such release.
     """
+    stacked = _stacked(framework, given)
+    return as_released(stacked, given["version"]) if "version" in given else stacked
+
+
+def _stacked(framework: Framework, given: Fields) -> Framework:
+    """The framework on the stack that a job names, or turns compilation off for."""
     if "name" in given:
         return with_stack(framework, str(given["name"]))
     if given.get("compile") is not False or not framework.profile.compile:
@@ -67,7 +74,8 @@ def set_by_job(
     words = {**filled, **stack}
     chosen, rest = _with_options(framework, words)
     given = {ALIASES.get(key, key): value for key, value in rest.items()}
-    given.pop("name", None)
+    for name in NAMES:
+        given.pop(name, None)
     recipe = _recipe(chosen.recipe, given.pop("recipe", None) or {})
     return replace(
         chosen,
@@ -118,7 +126,7 @@ def _profile(framework: Framework, given: Fields) -> Profile:
     """A profile with the job's overrides."""
     settable = Profile.model_fields.keys() - _NOT_SETTABLE
     for key in given.keys() - settable:
-        known = [*settable, *ALIASES, *framework.options, "name", "recipe"]
+        known = [*settable, *ALIASES, *framework.options, *NAMES, "recipe"]
         near = did_you_mean(str(key), known)
         raise BadInputError(
             f"no such key; {near}", field=f"stack.{key}", value=given[key]

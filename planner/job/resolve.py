@@ -14,6 +14,7 @@ from planner.cost.kernels import attention_curve, is_unfused
 from planner.cost.workload import Workload
 from planner.errors import BadInputError, did_you_mean
 from planner.frameworks import FRAMEWORKS
+from planner.frameworks.releases import open_words
 from planner.frameworks.settings import named_stack, set_by_job
 from planner.frameworks.torchtitan.loss import filled
 from planner.frameworks.transformers import with_attention
@@ -137,6 +138,8 @@ def _on_stack(job: Workload, stack: Fields, own: CalibrationFile | None) -> Work
     stack = with_attention(usual.name, stack, model.family)
     open_ = filled(usual.name, stack, mtp_layers=model.mtp_layers, tokens=tokens)
     named = replace(job, framework=named_stack(usual, stack))
+    if open_ and "version" in stack:
+        open_ |= open_words(named.framework, stack["version"])
     fitted = with_fit(named, own)
     settings = set_by_job(fitted.framework, usual, stack, open_)
     return replace(fitted, framework=settings)

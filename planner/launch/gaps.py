@@ -77,7 +77,7 @@ def require_written(workloads: Sequence[Workload], file: str) -> None:
     raise UnsupportedPlanError(
         f"{file}: no launch files are written for stack {room.profile.name} of "
         f"{room.name}\n  nearest: target {room.nearest_target}; plan without "
-        "stack.name, or leave --out away"
+        "stack.name and stack.version, or leave --out away"
     )
 
 

@@ -360,7 +360,8 @@ def _counted_transient(
     lost = 1.0 - kind.keeps.get("logsumexp", 0.0) * (not kind.rebuilds_layer)
     again = 0.0 if kind.rebuilds_layer else lost * scores
     pair = 2 * ELEMENT * layer.attention.heads * workload.training.seq_len
-    beside = again + pair * (scores > 0) + context_buffers(layer, meshes)
+    keys = context_buffers(layer, meshes, repeated=workload.recipe.cp_repeats_kv)
+    beside = again + pair * (scores > 0) + keys
     attention = (ELEMENT * width + fused + beside) * local / meshes.tp
     again_bytes = _rebuilt_bytes(workload, layer, kind, meshes)
     peak = gathered + np.maximum(ffn + again_bytes[1], attention + again_bytes[0])

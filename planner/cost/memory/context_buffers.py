@@ -11,7 +11,7 @@ DEAL_BUFFERS = 2
 """Copies of what Ulysses sends: as sent, and as received. [1]"""
 
 
-def key_width(layer: LayerKind, meshes: Meshes) -> Floats:
+def key_width(layer: LayerKind, meshes: Meshes, *, repeated: bool = False) -> Floats:
     """Columns of keys and values on all tensor ranks: ``2 max(g, t u) d``.
 
     No rank has less than one head. Heads are copied where the tensor ranks times the
@@ -21,6 +21,7 @@ def key_width(layer: LayerKind, meshes: Meshes) -> Floats:
     Args:
         layer: Kind of layer. [-]
         meshes: Any meshes. [-]
+        repeated: Every query head has a copy, ``2 a d``. [bool]
 
     Returns:
         Columns. [1], shape (meshes,)
@@ -30,7 +31,8 @@ def key_width(layer: LayerKind, meshes: Meshes) -> Floats:
         return np.full(len(meshes), float(attention.query_width + attention.out_width))
     if not attention.heads:
         return np.zeros(len(meshes))
-    heads = np.maximum(attention.kv_heads, meshes.tp * meshes.ulysses)
+    fewest = attention.heads if repeated else attention.kv_heads
+    heads = np.maximum(fewest, meshes.tp * meshes.ulysses)
     return np.asarray(2.0 * heads * attention.head_dim)
 
 
@@ -50,7 +52,9 @@ def dealt_width(layer: LayerKind, meshes: Meshes) -> Floats:
     return queries + out + key_width(layer, meshes)
 
 
-def context_buffers(layer: LayerKind, meshes: Meshes) -> Floats:
+def context_buffers(
+    layer: LayerKind, meshes: Meshes, *, repeated: bool = False
+) -> Floats:
     """Bytes per local token that the exchange needs in a layer's backward.
 
     With K bytes of keys and values a token, an exchange of keys has as many K beside
@@ -60,6 +64,7 @@ def context_buffers(layer: LayerKind, meshes: Meshes) -> Floats:
     Args:
         layer: Kind of layer. [-]
         meshes: Any meshes. [-]
+        repeated: Keys and values travel with a copy for every query head. [bool]
 
     Returns:
         Memory over all tensor ranks, zero without context ranks. [B/token],
@@ -69,6 +74,6 @@ def context_buffers(layer: LayerKind, meshes: Meshes) -> Floats:
     kept = np.zeros(len(meshes))
     for exchange, rows in exchanges(meshes):
         kept = np.where(rows, exchange.buffers(ranks), kept)
-    keys = kept * ELEMENT * key_width(layer, meshes)
+    keys = kept * ELEMENT * key_width(layer, meshes, repeated=repeated)
     dealt = DEAL_BUFFERS * ELEMENT * dealt_width(layer, meshes)
     return np.where(ranks > 1, keys, 0.0) + np.where(meshes.ulysses > 1, dealt, 0.0)

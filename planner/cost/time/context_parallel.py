@@ -7,10 +7,10 @@ from planner.cost.kernels import ELEMENT
 from planner.cost.memory.context_buffers import dealt_width, key_width
 from planner.cost.meshes import Floats
 from planner.cost.network import collectives as wire
-from planner.cost.streaming import operator_latency
+from planner.cost.streaming import memory_time, operator_latency
 from planner.cost.time.columns import Context
 from planner.cost.time.exchange import core_times
-from planner.models.layers.blocks import LayerKind
+from planner.models.layers.blocks import Attention, LayerKind
 
 DEALS = 4
 """All-to-alls of Ulysses each way: queries, keys, values and the output. [1]"""
@@ -34,6 +34,9 @@ def context_exchange(context: Context, layer: LayerKind) -> tuple[Floats, Floats
     Returns:
         Forward and backward. [s], shape (meshes,)
 
+    A stack may add the results of a ring's chunks up in kernels of their own: r - 1
+    outputs forward, r gradients of queries, keys and values backward.
+
     References:
         Jacobs et al., arXiv:2309.14509 (Ulysses); Fang and Zhao, arXiv:2405.07719
         (Ulysses inside a ring); of keys see ``planner.cost.context_kinds``.
@@ -41,13 +44,18 @@ def context_exchange(context: Context, layer: LayerKind) -> tuple[Floats, Floats
     meshes = context.meshes
     local = ELEMENT * context.local / meshes.tp
     outer = meshes.cp // meshes.ulysses
-    message = key_width(layer, meshes) * local * outer
+    keys = key_width(layer, meshes, repeated=context.workload.recipe.cp_repeats_kv)
+    message = keys * local * outer
     gather = wire.all_gather_time(context.links, message, context.ring)
     ahead, behind = core_times(context, layer)
     once = back = np.zeros(len(meshes))
+    added = _sums(context, layer, keys)
     for exchange, rows in exchanges(meshes):
-        once = np.where(rows, _shown(context, exchange.forward, gather, ahead), once)
-        back = np.where(rows, _shown(context, exchange.backward, gather, behind), back)
+        more = added if exchange.sums else (0.0, 0.0)
+        shown = _shown(context, exchange.forward, gather, ahead) + more[0]
+        once = np.where(rows, shown, once)
+        shown = _shown(context, exchange.backward, gather, behind) + more[1]
+        back = np.where(rows, shown, back)
     sent = dealt_width(layer, meshes) * local / DEALS
     deal = DEALS * wire.all_to_all_time(context.links, sent, context.ulysses)
     return once + deal, back + deal
@@ -69,6 +77,18 @@ def _shown(
     if any(move.beside for move in moves):
         shown = shown + (ranks - 1) * operator_latency(workload)
     return np.where(ranks > 1, shown, 0.0)
+
+
+def _sums(context: Context, layer: LayerKind, keys: Floats) -> tuple[Floats, Floats]:
+    """Time to add up the results of all chunks; zero on one rank. [s]."""
+    ranks, attention = context.ring.size.astype(np.float64), layer.attention
+    out, queries = attention.out_width, attention.out_width
+    if not isinstance(attention, Attention):
+        queries = attention.query_width
+    moved = context.workload.profile.cp_sum_bytes * context.local / context.meshes.tp
+    ahead = memory_time(context.workload, moved * (ranks - 1) * out, 0)
+    behind = memory_time(context.workload, moved * ranks * (queries + keys), 0)
+    return np.where(ranks > 1, ahead, 0.0), np.where(ranks > 1, behind, 0.0)
 
 
 def _excess(context: Context, moved: Floats, core: Floats) -> Floats:

@@ -134,11 +134,19 @@ def _scale_up(
     """Link of the GPUs of a whole domain: NVLink, an NVLink mesh, or PCIe alone."""
     text = block.text("intra_node")
     if "pcie" in text and not re.search(r"nvlink|infinity|xgmi", text):
-        return catalog.link(gpu.host_link.replace("x16", "bus"))
+        return _bus(gpu)
     own = catalog.link(node.scale_up if node and node.gpu == gpu.name else gpu.nvlink)
     to_mesh = own.topology == "switch" and re.search(r"mesh|no nvswitch", text)
     other_size = own.topology == "mesh" and whole != (own.links or 0) + 1
     return _meshed(own, whole) if whole > 1 and (to_mesh or other_size) else own
+
+
+def _bus(gpu: GpuSpec) -> LinkSpec:
+    """PCIe between GPUs: that of the catalogue's nodes, which knows of peer copies."""
+    nodes = (catalog.node(name) for name in catalog.names("nodes"))
+    links = (catalog.link(node.scale_up) for node in nodes if node.gpu == gpu.name)
+    usual = catalog.link(gpu.host_link.replace("x16", "bus"))
+    return next((link for link in links if link.topology == "bus"), usual)
 
 
 def _meshed(link: LinkSpec, domain: int) -> LinkSpec:
@@ -235,7 +243,9 @@ def _clock(block: HardwareBlock, gpu: GpuSpec) -> float:
     if block.power_limit_w is None:
         return 1.0
     share = min(block.power_limit_w / gpu.tdp, 1.0)
-    return float(share ** rules().power.exponent)
+    power = rules().power
+    board = gpu.name.startswith("rtx-")
+    return float(share ** (power.board_exponent if board else power.exponent))
 
 
 def _host_memory(node: NodeSpec | None) -> str | None:

@@ -19,6 +19,7 @@ from planner.evidence.notes.recompute import MODULES_KIND, module_kind
 from planner.evidence.notes.rules import rules
 from planner.evidence.rows.rows import Row
 from planner.frameworks import FRAMEWORKS
+from planner.frameworks.releases import day_of, with_facts
 from planner.frameworks.stacks import read_stack, with_stack
 from planner.specs.frameworks.framework import Framework, Recipe, RecipeOverrides
 from planner.specs.frameworks.limits import Limits
@@ -65,6 +66,8 @@ def software_of(
     room = next(framework for framework in FRAMEWORKS if framework.name == rule.room)
     software = row.software
     stacked = with_stack(room, rule.stack)
+    if rule.released:
+        stacked = with_facts(stacked, day_of(year_of(row, gpu.arch)))
     if software.compile is not None:
         stacked = with_compiler(stacked, room, compiled=software.compile)
     stacked = replace(stacked, recipe=_recipe(row, rule, stacked))

@@ -74,7 +74,7 @@ def layout_of(row: Row, layers: int, rule: StackRule, node: int) -> Placed:
     vpp, deep = _chunks(row, layers)
     counts = _counts(row, layers, lay.pp * vpp)
     zero, shard, sharded = _sharding(row, rule, dp * lay.cp, node)
-    kind, other = _cp_kind(row)
+    kind, other = _cp_kind(row, rule)
     sp, silent = _sequence_parallel(row, rule)
     layout = PartialLayout(
         tp=lay.tp,
@@ -240,8 +240,8 @@ def _expert_tensor(row: Row, rule: StackRule) -> int:
     return 1 if whole else lay.tp
 
 
-def _cp_kind(row: Row) -> tuple[CpKind | None, tuple[str, ...]]:
-    """Exchange of keys between context ranks, where stated.
+def _cp_kind(row: Row, rule: StackRule) -> tuple[CpKind | None, tuple[str, ...]]:
+    """Exchange of keys between context ranks, where stated; else the software's.
 
     More ranks than heads cannot divide the heads: a ring joins such groups.
     """
@@ -253,7 +253,7 @@ def _cp_kind(row: Row) -> tuple[CpKind | None, tuple[str, ...]]:
         if row.model.heads % (lay.tp * lay.cp) == 0:
             return "ulysses", ()
         return "ring", ("ulysses priced as ring: heads do not divide",)
-    return ("all-gather", ()) if "gather" in text else (None, ())
+    return ("all-gather" if "gather" in text else rule.cp_kind), ()
 
 
 def _order(row: Row, rule: StackRule) -> str:

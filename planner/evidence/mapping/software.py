@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict
 
 from hardware.reading.yaml_text import parse_yaml
 from planner.evidence.rows.rows import Row
+from planner.frameworks.releases import stack_of_year
+from planner.specs.layouts.context import CpKind
 from planner.specs.layouts.layout import Order
 
 
@@ -48,8 +50,13 @@ class StackRule(_Part):
     """Last year, not included. [year]"""
     room: str
     """Name of a framework of the registry. [text]"""
-    stack: str
+    stack: str = ""
+    """Name of a stack; that of the row's year where empty. [text]"""
     order: Order | None = None
+    cp_kind: CpKind | None = None
+    """Context parallelism where the row states none. [text]"""
+    released: bool = False
+    """The row's date picks the release of the framework itself."""
     unknown: bool = False
     why: str
 
@@ -84,6 +91,14 @@ def stack_rule(row: Row, arch: str) -> StackRule:
         The rule, which names room and stack. [-]
     """
     year = year_of(row, arch)
+    rule = _first(row, year)
+    if rule.stack:
+        return rule
+    return rule.model_copy(update={"stack": stack_of_year(rule.room, year)})
+
+
+def _first(row: Row, year: float) -> StackRule:
+    """The first rule that fits; one that knows the software where there is any."""
     fitting = (
         rule
         for text in (_software(row), _software(row) + " | " + row.source.title.lower())

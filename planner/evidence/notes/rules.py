@@ -20,6 +20,8 @@ class PowerRule(_Rule):
     """Sustained rate of a capped part: (W / W_nominal) ** exponent."""
 
     exponent: float = Field(gt=0, le=1)
+    board_exponent: float = Field(gt=0, le=1)
+    """Exponent of GeForce and RTX boards."""
 
 
 class GpusRule(_Rule):

@@ -147,7 +147,8 @@ def _prices(
         columns.append(communication_bytes(part, meshes))
         for layer in workload.kinds:
             columns += [*context_exchange(context, layer)]
-            columns += [context_buffers(layer, meshes)]
+            copied = part.recipe.cp_repeats_kv
+            columns += [context_buffers(layer, meshes, repeated=copied)]
     return np.stack(columns, axis=1).reshape(len(micro_batches), len(kinds), -1)
 
 

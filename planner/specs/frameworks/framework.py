@@ -132,6 +132,8 @@ class Recipe:
     others. [B]"""
     copies_inputs: bool = False
     """Over tensor ranks every linear keeps a copy of its input. [-]"""
+    cp_repeats_kv: bool = False
+    """Context ranks exchange keys and values copied for every query head."""
     modules: dict[str, RecomputeModule] = field(default_factory=dict)
     """Modules of a layer that may be recomputed in any combination."""
 
@@ -273,6 +275,8 @@ class RecipeOverrides(BaseModel):
     """Bytes per logit of models whose feed-forward layers have no gate. [B]"""
     copies_inputs: bool | None = None
     """Over tensor ranks every linear keeps a copy of its input."""
+    cp_repeats_kv: bool | None = None
+    """Context ranks exchange keys and values copied for every query head."""
 
     def on(self, recipe: Recipe) -> Recipe:
         """A recipe with these overrides.

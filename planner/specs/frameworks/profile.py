@@ -56,6 +56,14 @@ class Profile(BaseModel):
     """Sustained rate of GEMMs and attention over kernel measurements. [1]"""
     attention_rate: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     """Rate of the attention core over its measured curve. [1]"""
+    score_forward: float = Field(default=13.0, gt=0, allow_inf_nan=False)
+    """Bytes moved per explicit score in the forward. [B]
+
+    QK^T writes 2, a fused softmax moves 4, dropout 4 and a mask of 1, PV reads 2."""
+    score_backward: float = Field(default=20.0, gt=0, allow_inf_nan=False)
+    """Bytes moved per explicit score in the backward. [B]
+
+    PV reads 2 and writes 2, dropout 5, softmax 6, QK^T reads 4, rounding 1."""
     latency: float = Field(default=1.0, ge=0, allow_inf_nan=False)
     """Factor on every latency of operators, of their launch and of the host. [1]"""
     network: float = Field(default=1.0, gt=0, allow_inf_nan=False)
@@ -91,6 +99,8 @@ class Profile(BaseModel):
     """Without sp each tensor rank sends its share to the next stage, which gathers."""
     hidden_cp: float = Field(ge=0, le=1)
     """Share of the context-parallel exchange hidden behind attention. [1]"""
+    cp_sum_bytes: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """Bytes of ``memory_traffic`` per number that a ring adds to its sums. [B]"""
     hidden_ep: float = Field(ge=0, le=1)
     """Share of the expert all-to-all hidden. [1]"""
     gathered_inputs: GatheredInputs

@@ -74,6 +74,21 @@ def test_explicit_scores_on_a100() -> None:
     assert backward == pytest.approx(19098.37e-6, rel=1e-5)
 
 
+def test_eager_kernels_move_more_bytes_per_score() -> None:
+    """Transformers writes, scales, masks, widens and casts: 24 B forward, not 13."""
+    fused, eager = (
+        job("dgx-a100-80gb", attention_kernel="unfused", **more)
+        for more in ({}, {"score_forward": 24.0, "score_backward": 28.0})
+    )
+    scores = np.array([1e9])
+    once = [
+        unfused_time(each, flops=np.zeros(1), scores=scores, head_dim=128)
+        for each in (fused, eager)
+    ]
+    more = [float(b[0] - a[0]) for a, b in zip(*once, strict=True)]
+    assert more == pytest.approx([n * 1e9 / stream_rate(fused) for n in (11, 8)])
+
+
 def test_heads_that_do_not_align_leave_the_tensor_cores() -> None:
     """1e12 FLOP at half the vector units: 2e12 / 19.5e12 = 102564.1 us."""
     forward, _ = unfused_time(

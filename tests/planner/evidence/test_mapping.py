@@ -137,6 +137,49 @@ def test_a_row_may_count_its_nics(make_row: MakeRow, words: str, nics: int) -> N
     assert cluster.nic.bandwidth == pytest.approx(100e9 / 8 * 8 / nics)
 
 
+@pytest.mark.parametrize(
+    ("gpu", "peers"),
+    [("RTX 4090", False), ("RTX 3090", False), ("RTX 6000 Ada", True), ("L40S", True)],
+)
+def test_geforce_boards_copy_through_host_memory(
+    make_row: MakeRow, gpu: str, *, peers: bool
+) -> None:
+    """GeForce drivers refuse peer copies over PCIe; others allow them."""
+    case = hardware(make_row, gpu=gpu, gpus=2, gpus_per_node=2, intra_node="PCIe 4.0")
+    assert case.workload.topology.cluster.scale_up.peer_to_peer is peers
+
+
+def test_a_cap_costs_a_board_less_than_a_module(make_row: MakeRow) -> None:
+    """RTX 3090 at 280 of 350 W keeps 95 %, A100 at 320 of 400 W 87 %."""
+    clocks = []
+    for name, watts in (("RTX 3090", 280), ("A100", 320)):
+        free, capped = (
+            hardware(make_row, gpu=name, gpus=1, power_limit_w=power)
+            for power in (None, watts)
+        )
+        both = [each.workload.framework.profile.clock for each in (capped, free)]
+        clocks.append(both[0] / both[1])
+    assert clocks == pytest.approx([0.95, 0.875], abs=0.002)
+
+
+@pytest.mark.parametrize(
+    ("framework", "stated", "kind"),
+    [
+        ("torchtitan", {}, "gathered-ring"),
+        ("torchtitan", {"cp_comm": "ring"}, "ring"),
+        ("Meta in-house (FSDP+TP+CP+PP)", {}, "all-gather"),
+    ],
+)
+def test_software_has_a_context_parallelism_of_its_own(
+    make_row: MakeRow, framework: str, stated: dict[str, Any], kind: str
+) -> None:
+    """PyTorch 2.6 rotates by all-gather; arXiv:2407.21783, section 3.3.2, gathers."""
+    layout = {"tp": 1, "cp": 2, "dp": 4, "micro_batch": 1, **stated}
+    job = {"framework": framework, "global_batch": 4}
+    row = make_row(hardware={"gpu": "H100", "gpus": 8}, layout=layout, job=job)
+    assert case_of(row).layout.cp_kind == kind
+
+
 def test_an_open_network_is_assumed_and_flagged(make_row: MakeRow) -> None:
     stated = make_row(hardware={"per_gpu_inter_gbps": 400})
     assert not any("network" in flag for flag in case_of(stated).flags)

@@ -1,5 +1,6 @@
 """What context ranks exchange, by hand: volumes, where they travel, buffers."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from test_stack_physics import context, job
 
 from planner.cost.memory.context_buffers import context_buffers, dealt_width, key_width
 from planner.cost.network.collectives import all_gather_time, all_to_all_time
-from planner.cost.streaming import operator_latency
+from planner.cost.streaming import memory_time, operator_latency
 from planner.cost.time.columns import Context
 from planner.cost.time.context_parallel import context_exchange
 from planner.cost.time.exchange import core_times
@@ -83,6 +84,27 @@ def test_a_gathered_ring_gathers_beside_a_quarter_of_the_attention() -> None:
     assert times(its) == pytest.approx(
         (beside(once, ahead / 4) + launches, back + launches)
     )
+
+
+def test_a_ring_of_copied_heads_moves_as_many_as_there_are_queries() -> None:
+    """2 * 32 * 128 columns of 2 B for each of 4096 tokens, and their buffers."""
+    its = ranks("all-gather")
+    recipe = replace(its.workload.framework.recipe, cp_repeats_kv=True)
+    copied = replace(its.workload.framework, recipe=recipe)
+    its = replace(its, workload=replace(its.workload, framework=copied))
+    once = gathered(its, 4 * 16_777_216)
+    assert times(its) == pytest.approx((once, 2 * once))
+    assert context_buffers(LLAMA, its.meshes, repeated=True) == 4 * 4 * 4096
+
+
+def test_sums_of_a_ring_pass_through_memory() -> None:
+    """1024 tokens; 3 outputs of 4096 columns, 4 gradients of 4096 + 2048 columns."""
+    plain, summed = times(ranks("ring")), times(ranks("ring", cp_sum_bytes=10))
+    workload = ranks("ring").workload
+    moved = 10 * 1024 * np.array([3 * 4096, 4 * (4096 + 2048)])
+    expected = memory_time(workload, moved, 0)
+    assert np.subtract(summed, plain) == pytest.approx(expected)
+    assert times(ranks("all-gather", cp_sum_bytes=10)) == times(ranks("all-gather"))
 
 
 def test_ulysses_deals_queries_keys_values_and_output() -> None:
