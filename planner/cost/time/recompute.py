@@ -8,12 +8,12 @@ from planner.cost.memory.activations import key_share
 from planner.cost.memory.recompute_modules import at_work, rebuilt
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.parameters.adapters import adapters_beside
+from planner.cost.pricing import Pricing
 from planner.cost.streaming import memory_time
 from planner.cost.time.columns import Context
 from planner.cost.time.exchange import GemmTimes, tensor_exchange
 from planner.cost.time.experts import expert_exchange
 from planner.cost.time.operators import NORM_AGAIN, Operator, operators, shares
-from planner.cost.workload import Workload
 from planner.models.layers.blocks import Attention, LayerKind, Mlp, Moe
 from planner.specs.layouts.recompute import RecomputeKind
 
@@ -54,7 +54,7 @@ def module_time(
     return time + _exchanges_again(context, layer, kind, beside)
 
 
-def skipped_gemm(workload: Workload, layer: LayerKind, kind: RecomputeKind) -> str:
+def skipped_gemm(workload: Pricing, layer: LayerKind, kind: RecomputeKind) -> str:
     """Product at the end of a recomputed layer, where recomputation stops before it.
 
     The product's operands are the last tensors that the backward needs: ``fc2`` of a
@@ -84,7 +84,7 @@ def skipped_gemm(workload: Workload, layer: LayerKind, kind: RecomputeKind) -> s
 
 
 def gemm_share(
-    workload: Workload, layer: LayerKind, kind: RecomputeKind, name: str
+    workload: Pricing, layer: LayerKind, kind: RecomputeKind, name: str
 ) -> float:
     """Share of a GEMM's forward that a kind of recompute runs again.
 
@@ -105,7 +105,7 @@ def gemm_share(
 
 
 def tensor_share(
-    workload: Workload, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
+    workload: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
 ) -> Floats:
     """Share of a layer's forward collectives over tensor ranks that run again.
 
