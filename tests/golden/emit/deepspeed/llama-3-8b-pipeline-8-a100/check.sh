@@ -4,7 +4,7 @@
 #     ./check.sh                                  on one node, or under a launcher
 #     planner validate --log check.log            step time and peak memory, read back
 #
-# Predicted: 47.356 s a step (28.501 to 78.763), 79.3 GiB of
+# Predicted: 46.839 s a step (28.190 to 77.903), 79.3 GiB of
 # 79.3 GiB on the fullest GPU.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"

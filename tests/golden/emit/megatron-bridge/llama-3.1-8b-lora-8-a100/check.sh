@@ -4,7 +4,7 @@
 #     ./check.sh                                  on one node, or under a launcher
 #     planner validate --log check.log            step time and peak memory, read back
 #
-# Predicted: 15.257 s a step (10.802 to 21.558), 60.5 GiB of
+# Predicted: 15.325 s a step (10.850 to 21.654), 60.5 GiB of
 # 79.3 GiB on the fullest GPU.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
