@@ -23,7 +23,7 @@ from planner.cost.network import collectives
 from planner.cost.parameters import adapters
 from planner.cost.streaming import memory_time
 from planner.cost.table import table
-from planner.cost.time import contention, context_parallel, exchange, experts
+from planner.cost.time import contention, context_parallel, exchange, experts, recompute
 from planner.evidence.fitting.fit_columns import Floats, Observed
 from planner.evidence.rows.rows import Row, read_rows
 from planner.frameworks.fitted import DOCUMENTED
@@ -71,6 +71,17 @@ def _no_busiest(most: int) -> Floats:
 def _at_once(token: float) -> float:
     """Time of a copy that the links alone limit. [s]."""
     return 0.0 * token
+
+
+def _none_skipped(*_: Any) -> str:
+    """Product that a recomputed layer leaves out: none. [text]."""
+    return ""
+
+
+def _level_of_products(workload: Any) -> float:
+    """Rate of attention over its curve where the level of products holds. [1]."""
+    profile = workload.profile
+    return float(profile.clock * profile.attention_rate)
 
 
 TERMS = (
@@ -137,6 +148,22 @@ TERMS = (
         experts,
         "copy_time",
         _at_once,
+    ),
+    Term(
+        "a checkpointed layer of PyTorch stops before its last product",
+        "torch.utils.checkpoint.set_checkpoint_early_stop; tests/oracle/test_flops.py",
+        (),
+        recompute,
+        "skipped_gemm",
+        _none_skipped,
+    ),
+    Term(
+        "attention has a level of its own, not that of products",
+        "curves measured by kernel, hardware/calibration",
+        ("megatron-moe-modelzoo", "nemo-docs"),
+        kernels,
+        "attention_level",
+        _level_of_products,
     ),
     Term(
         "partial results of PyTorch's ring pass through memory once more",

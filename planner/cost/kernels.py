@@ -266,6 +266,21 @@ def attention_kernel(workload: Workload) -> str:
     return kernel.get(workload.gpu.arch, first)
 
 
+def attention_level(workload: Workload) -> float:
+    """Rate of the stack's attention kernel over the measured curve. [1].
+
+    The level of products, ``clock``, is not part of it: attention does not lose what a
+    stack loses there to casts, layouts and launches.
+
+    Args:
+        workload: The job.
+
+    Returns:
+        The ratio. [1]
+    """
+    return workload.profile.attention_rate
+
+
 def attention_curve(workload: Workload, head_dim: int) -> AttentionCurve:
     """The measured causal curve nearest in head size.
 
@@ -371,7 +386,7 @@ def attention_time(
     lengths = np.log2(np.array(curve.seq_len, dtype=np.float64))
     half = workload.calibration.attention_waves
     waves = query_blocks / workload.gpu.sm_count
-    speed = workload.profile.clock * workload.profile.attention_rate
+    speed = attention_level(workload)
     times = []
     for factor, measured, w0 in (
         (1.0, curve.forward, half.forward),

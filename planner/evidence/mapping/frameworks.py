@@ -82,6 +82,7 @@ def software_of(
         **allocator_setting(software, stacked.profile),
         "attention_kernel": kernel,
         "clock": stacked.profile.clock * hardware.clock,
+        "attention_rate": stacked.profile.attention_rate * hardware.clock,
     }
     unknown = ("unknown framework",) if rule.unknown else ()
     framework = replace(

@@ -53,7 +53,7 @@ class Profile(BaseModel):
     ep_overlap: bool = False
     """Expert all-to-alls run beside another micro-batch's passes."""
     clock: float = Field(gt=0, le=1.5)
-    """Sustained rate of GEMMs and attention over kernel measurements. [1]"""
+    """Sustained rate of GEMMs over kernel measurements. [1]"""
     attention_rate: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     """Rate of the attention core over its measured curve. [1]"""
     score_forward: float = Field(default=13.0, gt=0, allow_inf_nan=False)
