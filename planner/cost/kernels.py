@@ -266,7 +266,7 @@ def attention_kernel(workload: Workload) -> str:
     return kernel.get(workload.gpu.arch, first)
 
 
-def attention_level(workload: Workload) -> float:
+def attention_level(workload: Pricing) -> float:
     """Rate of the stack's attention kernel over the measured curve. [1].
 
     The level of products, ``clock``, is not part of it: attention does not lose what a

@@ -4,7 +4,7 @@
 #     ./check.sh                                  on one node, or under a launcher
 #     planner validate --log check.log            step time and peak memory, read back
 #
-# Predicted: 89.612 s a step (52.064 to 154.222), 26.5 GiB of
+# Predicted: 90.667 s a step (52.678 to 156.038), 26.5 GiB of
 # 48.0 GiB on the fullest GPU.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
