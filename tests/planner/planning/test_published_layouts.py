@@ -133,7 +133,7 @@ def test_deepseek_v3_fits_as_it_was_trained() -> None:
     memory, layout = published.estimate.memory, published.layout
     assert (layout.schedule, layout.vpp, layout.tp) == ("dualpipe", 2, 1)
     assert len(layout.stages) == layout.pp
-    assert memory.peak_device_gib.value < memory.capacity_gib
+    assert memory.peak_device_gib.value <= memory.capacity_gib
     needed = {
         kind: predict(workload, PartialLayout(**GIVEN, recompute=kind)).estimate.memory
         for kind in ("none", "layernorm", "full")

@@ -18,6 +18,7 @@ from planner.cost.memory.buffers import (
     context_bytes,
     device_bytes,
 )
+from planner.cost.memory.cached_bytes import cached_bytes
 from planner.cost.memory.communicators import communication_bytes
 from planner.cost.meshes import ORDERS
 from planner.cost.pricing import Pricing
@@ -196,10 +197,15 @@ def device_gib(outcome: SearchOutcome, found: Found) -> tuple[float, ...]:
     """Device memory of every pipeline rank as the table has it. [GiB]."""
     workload, space = outcome.workload, outcome.space
     row = space.meshes.take(space.mesh[found.candidate : found.candidate + 1])
-    held = rank_blocks(costs_of(outcome, found), found.counts) * BLOCK
+    costs = costs_of(outcome, found)
+    held = rank_blocks(costs, found.counts) * BLOCK
     fixed = float(communication_bytes(workload, row)[0]) + context_bytes(workload)
     allocated = (held + buffer_bytes(workload, row)).tolist()
-    return tuple(device_bytes(workload, each, fixed) / GIB for each in allocated)
+    used = np.flatnonzero(found.counts.sum(axis=(0, 1)))
+    cached = cached_bytes(workload, row, {costs.menu[entry] for entry in used})
+    return tuple(
+        device_bytes(workload, each, fixed, cached=cached) / GIB for each in allocated
+    )
 
 
 def make_claims(workload: Pricing, top: int = 3) -> list[Claim]:
