@@ -1,6 +1,6 @@
 """Starts emitted training scripts, each rank in a process of its own, on one import.
 
-    forked.py RUNS PORT [MODULE...]
+    forked.py RUNS [MODULE...]
 
 RUNS has one JSON line a run: the folder, the number of ranks, the script (or `-m` and a
 module) with the words that launch.sh gives it, and the variables that launch.sh sets.
@@ -22,6 +22,8 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+
+from ports import free_port
 
 MODELS = "transformers.models."
 OTHERS = (f"{MODELS}auto.", f"{MODELS}bloom.")
@@ -116,15 +118,15 @@ def modeling() -> list[str]:
 
 def main() -> None:
     runs = [json.loads(line) for line in Path(sys.argv[1]).read_text().splitlines()]
-    port = int(sys.argv[2])
-    for name in sys.argv[3:]:
+    for name in sys.argv[2:]:
         importlib.import_module(name)
     for name in imports_of(source_of(runs[0])):
         importlib.import_module(name)
     if modeling():
         sys.exit(f"forked.py: imported before the scripts could: {modeling()}")
-    for at, run in enumerate(runs):
-        ranks = [rank(run, number, port + at) for number in range(run["ranks"])]
+    for run in runs:
+        port = free_port()
+        ranks = [rank(run, number, port) for number in range(run["ranks"])]
         codes = [ended(one, time.monotonic() + LONGEST) for one in ranks]
         sys.stdout.write(json.dumps({"folder": run["folder"], "codes": codes}) + "\n")
         sys.stdout.flush()

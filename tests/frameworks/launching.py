@@ -90,10 +90,9 @@ def forked(
         )
     asked = scratch / "runs"
     asked.write_text("".join(json.dumps(one) + "\n" for one in runs))
-    port = str(20000 + os.getpid() % 12000 + 100)
     done = run_in(
         name,
-        [str(FORKED), str(asked), port, *modules],
+        [str(FORKED), str(asked), *modules],
         timeout=900,
         env=dict(environment),
     )

@@ -15,6 +15,7 @@ LAUNCH = Path(__file__).parents[1] / "planner" / "launch"
 sys.path.insert(0, str(LAUNCH))
 
 from accelerate_plans import filed, plan_of  # noqa: E402  # of the tests beside these
+from ports import free_port  # noqa: E402
 
 from planner.evidence.rows.logs import read_log  # noqa: E402
 from planner.launch import emit, write_folder  # noqa: E402
@@ -100,7 +101,7 @@ def launched(folder: Path, case: Case) -> str:
             **clean,
             "PATH": f"{binaries}{os.pathsep}{clean['PATH']}",
             "DEVICE": "cpu",
-            "MASTER_PORT": str(20000 + os.getpid() % 12000),
+            "MASTER_PORT": str(free_port()),
             "OMP_NUM_THREADS": "1",
             "DS_ACCELERATOR": "cpu",
             "TORCH_EXTENSIONS_DIR": str(extensions_of(environment)),

@@ -18,6 +18,7 @@ LAUNCH = Path(__file__).parents[1] / "planner" / "launch"
 sys.path.insert(0, str(LAUNCH))
 
 from deepspeed_plans import plan_file  # noqa: E402  # of the tests beside these
+from ports import free_port  # noqa: E402
 
 from planner.evidence.rows.logs import parse_log  # noqa: E402
 from planner.launch import PlanFile, emit, write_folder  # noqa: E402
@@ -67,7 +68,7 @@ def launched(folder: Path, binaries: Path, *, timeout: float = 480) -> str:
             **clean,
             "PATH": f"{binaries}{os.pathsep}{clean['PATH']}",
             "DS_ACCELERATOR": "cpu",
-            "MASTER_PORT": str(20000 + os.getpid() % 12000),
+            "MASTER_PORT": str(free_port()),
             "OMP_NUM_THREADS": "1",
             "TORCH_EXTENSIONS_DIR": str(extensions_of("deepspeed")),
         },

@@ -10,6 +10,7 @@ import pytest
 from conftest import Run
 from launching import forked
 from make_environments import python_of
+from ports import free_port
 
 from planner.job.resolve import resolve
 from planner.launch import emit, read_plan, write_folder
@@ -97,7 +98,7 @@ def launched(folder: Path) -> list[dict[str, Any]]:
         env={
             **environment,
             "PATH": f"{binaries}{os.pathsep}{environment['PATH']}",
-            "MASTER_PORT": str(20000 + os.getpid() % 12000),
+            "MASTER_PORT": str(free_port()),
             **ON_CPU,
         },
     )

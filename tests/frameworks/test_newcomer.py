@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from ports import free_port
 
 pytestmark = pytest.mark.frameworks
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,7 +48,7 @@ def test_the_path_of_the_page_trains_a_model(tmp_path: Path) -> None:
             **clean,
             "PATH": path,
             "PLANNER_ENVIRONMENTS": folder,
-            "MASTER_PORT": str(20000 + os.getpid() % 12000),
+            "MASTER_PORT": str(free_port()),
         },
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]

@@ -11,6 +11,7 @@ import pytest
 from conftest import Run
 from launching import forked
 from make_environments import python_of
+from ports import free_port
 
 from planner.evidence.rows.logs import parse_log
 from planner.job.resolve import resolve
@@ -112,7 +113,7 @@ def launched(folder: Path, reports: Path) -> str:
             **environment,
             "PATH": f"{binaries}{os.pathsep}{environment['PATH']}",
             "REPORTS": str(reports),
-            "MASTER_PORT": str(20000 + os.getpid() % 12000),
+            "MASTER_PORT": str(free_port()),
             **ON_CPU,
         },
     )
