@@ -114,7 +114,7 @@ def told(text: str) -> list[dict[str, Any]]:
 def on_forks(
     run_in: Run, folders: dict[str, tuple[Path, int]], scratch: Path
 ) -> dict[str, list[dict[str, Any]]]:
-    """What every rank of each folder said, forked from one process."""
+    """Words of every rank of each folder, forked from one process."""
     variables = {**ON_CPU, "PYTHONPATH": str(SCRIPTS)}
     codes = forked(run_in, "megatron", folders, scratch, (), variables, ("warm",))
     texts = {

@@ -27,8 +27,6 @@ FEW_RANKS = 0.25
 fitted to the tables of ``benchmarks/kernels``. [1]"""
 CURVE_PASSES = 2 * (CURVE_RANKS - 1) / CURVE_RANKS
 """Bytes that a rank of the curves moves per byte of message: two ring passes. [1]"""
-
-
 UNLIMITED = (np.inf, np.inf, np.inf)
 """Channels of a tree whose rate is not known. [B/s]"""
 

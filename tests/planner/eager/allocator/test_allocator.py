@@ -97,7 +97,7 @@ def test_a_longer_batch_finds_no_room_in_what_shorter_ones_left() -> None:
 
 
 def test_expandable_segments_grow_into_what_shorter_ones_left() -> None:
-    """The same under expandable_segments: 240 MiB."""
+    """Expandable segments reserve 240 MiB for it."""
     allocator = Allocator(Settings(expandable=True))
     for size in (100 * MIB, 120 * MIB):
         blocks = [allocator.take(size) for _ in range(2)]
