@@ -20,10 +20,8 @@ from benchmarks.accuracy.price_for_fit import Observation, observe, steps
 from planner.cost import kernels, routing
 from planner.cost.meshes import Meshes
 from planner.cost.network import collectives
-from planner.cost.parameters import adapters
-from planner.cost.streaming import memory_time
 from planner.cost.table import table
-from planner.cost.time import contention, context_parallel, exchange, experts, recompute
+from planner.cost.time import contention, context_parallel, exchange, recompute
 from planner.evidence.fitting.fit_columns import Floats, Observed
 from planner.evidence.rows.rows import Row, read_rows
 from planner.frameworks.fitted import DOCUMENTED
@@ -68,11 +66,6 @@ def _no_busiest(most: int) -> Floats:
     return np.zeros(most + 1)
 
 
-def _at_once(token: float) -> float:
-    """Time of a copy that the links alone limit. [s]."""
-    return 0.0 * token
-
-
 def _none_skipped(*_: Any) -> str:
     """Product that a recomputed layer leaves out: none. [text]."""
     return ""
@@ -92,14 +85,6 @@ TERMS = (
         contention,
         "BUSY_RATE",
         1.0,
-    ),
-    Term(
-        "kernels of adapters and of 4-bit weights without the blocks' traffic factor",
-        "PEFT tuners/lora/layer.py, bitsandbytes: one kernel each, counted by bytes",
-        ("fsdp-qlora",),
-        adapters,
-        "streaming_time",
-        memory_time,
     ),
     Term(
         "every node waits for every other, not replicas alone",
@@ -140,14 +125,6 @@ TERMS = (
         routing,
         "largest",
         _no_busiest,
-    ),
-    Term(
-        "DeepEP's multiprocessors copy slower than the links carry",
-        "tables of DeepEP on four chips, github:ai-dynamo/aiconfigurator@095f58a",
-        (),
-        experts,
-        "copy_time",
-        _at_once,
     ),
     Term(
         "a checkpointed layer of PyTorch stops before its last product",

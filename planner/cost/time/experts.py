@@ -18,12 +18,6 @@ CASTS = 6, 6
 cast of two tensors each way. [1]"""
 WAITING_GRAPHS = frozenset({"none", "dense"})
 """Kinds of CUDA graphs that leave the experts to the host."""
-COPY_START = 250e-9
-"""Time of one multiprocessor for each token that it sends or adds up. [s]"""
-COPY_RATE = 32e9
-"""Bytes that one multiprocessor sends or adds up, beside. [B/s]"""
-RELAYED = 2.0
-"""Multiprocessors per copy between domains: senders and forwarders. [1]"""
 
 
 def expert_exchange(context: Context, layer: LayerKind) -> Floats:
@@ -32,10 +26,9 @@ def expert_exchange(context: Context, layer: LayerKind) -> Floats:
     Every rank sends ``tau_r k h`` numbers each way: to the experts in the stack's own
     format, back in 16 bits. Deduplicated, a token goes once to each rank that holds
     one of its experts. It crosses once to each domain, from each rank to its like there
-    as pairs do, and the domain's own links pass it on. A few multiprocessors copy the
-    tokens, ``n (t0 + b / r) / SMs``. Routing limited to few groups of experts reaches
-    fewer ranks and domains. Sent copy by copy, limited routing moves as much as free
-    routing.
+    as pairs do, and the domain's own links pass it on. Routing limited to few groups of
+    experts reaches fewer ranks and domains. Sent copy by copy, limited routing moves as
+    much as free routing.
 
     Args:
         context: Shared columns.
@@ -44,12 +37,13 @@ def expert_exchange(context: Context, layer: LayerKind) -> Floats:
     Returns:
         Time, zero for dense layers. [s], shape (meshes,)
 
+    Leaves out the multiprocessors that copy the tokens: a limit from DeepEP's tables
+    made runs of other sources worse.
+
     References:
-        DeepEP, github.com/deepseek-ai/DeepEP; HybridEP of Megatron-Core. Start and rate
-        of a copy: DeepEP's dispatch and combine by 8 to 20 multiprocessors of B200,
-        B300, GB200 and GB300, within 16 % from 2,048 to 7,168 columns; two nodes of
-        H100 (github:ai-dynamo/aiconfigurator@095f58a). Four nodes of H100 combine 48 of
-        50 GB/s, where all-to-alls between two nodes reach 37.
+        DeepEP, github.com/deepseek-ai/DeepEP; HybridEP of Megatron-Core. Four nodes of
+        H100 combine 48 of 50 GB/s, where all-to-alls between two nodes reach 37
+        (github:ai-dynamo/aiconfigurator@095f58a).
     """
     if not isinstance(layer.ffn, Moe):
         return np.zeros(len(context.meshes))
@@ -72,24 +66,7 @@ def _once_each(context: Context, ffn: Moe, rows: Floats, token: float) -> Floats
     copies = rows * parts_reached(ffn, group.size)
     crossing = token * rows * parts_reached(ffn, group.domains)
     pairs = links.network.p2p_efficiency
-    time = wire.dispatch_time(links, token * copies, crossing, group, pairs)
-    sms = context.workload.profile.dispatch_sms
-    if not sms:
-        return time
-    relayed = np.where(group.intra, 1.0, RELAYED)
-    return np.maximum(time, copies * copy_time(token) / sms * relayed)
-
-
-def copy_time(token: float) -> float:
-    """Time in which one multiprocessor sends a token, or adds it up: ``t0 + b / r``.
-
-    Args:
-        token: Size of a token. [B]
-
-    Returns:
-        Time. [s]
-    """
-    return COPY_START + token / COPY_RATE
+    return wire.dispatch_time(links, token * copies, crossing, group, pairs)
 
 
 def parts_reached(ffn: Moe, parts: Ints) -> Floats:

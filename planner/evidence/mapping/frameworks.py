@@ -78,7 +78,7 @@ def software_of(
         **_experts(row, hardware.cluster.node.scale_up_domain),
         **_scaling(row),
         **_gates(row, rule),
-        **profile_settings(software, gpu.arch),
+        **profile_settings(software),
         **allocator_setting(software, stacked.profile),
         "attention_kernel": kernel,
         "clock": stacked.profile.clock * hardware.clock,

@@ -56,24 +56,6 @@ def test_a_token_crosses_once_to_each_domain() -> None:
     assert once / whole == pytest.approx(0.786 * 0.74 / 0.85, rel=0.05)
 
 
-def test_few_multiprocessors_copy_slower_than_the_links_carry() -> None:
-    """20 SMs take 250 ns and 8 KiB at 32 GB/s a copy: 25.3 ns, 324 GB/s together.
-
-    Each of 4,096 tokens is copied 1.75 times each way. Half as many SMs take twice as
-    long, and so do 20 between nodes, where one half sends and the other passes on.
-    """
-    ask = {"expert_dispatch": "deduplicated"}
-    each = 250e-9 + 8192 / 32e9
-    for sms in (4, 8):
-        slow = expert_exchange(*routed(dispatch_sms=sms, **ask))
-        assert slow == pytest.approx(2 * 4096 * 1.75 * each / sms)
-    links = expert_exchange(*routed(**ask))
-    assert expert_exchange(*routed(dispatch_sms=100, **ask)) == pytest.approx(links)
-    far = expert_exchange(*routed(nodes=2, ep=16, dispatch_sms=1, **ask))
-    copies = parts_reached(Moe(4096, 8, 2, 14336, 0), np.array([16]))
-    assert far == pytest.approx(2 * 4096 * copies * each * 2)
-
-
 def drawn(ffn: Moe, parts: int) -> float:
     """Other parts that hold a token's experts, by listing every way to route it."""
     each, found = ffn.experts // ffn.groups, []

@@ -33,8 +33,6 @@ def stack(make_row: MakeRow, **software: object) -> Framework:
         ({"tp_overlap": "userbuffers"}, "tp_overlap", True),
         ({"dispatcher": "deepep"}, "expert_dispatch", "deduplicated"),
         ({"dispatcher": "alltoall"}, "expert_dispatch", "all-to-all"),
-        ({"dispatcher": "deepep"}, "dispatch_sms", 20),
-        ({"dispatcher": "hybridep"}, "dispatch_sms", 0),
         ({"routing": "forced"}, "expert_spread", 0.0),
         ({"routing": "free"}, "expert_spread", 1.7),
         ({"cuda_graphs": "full-iteration"}, "cuda_graphs", "full"),
