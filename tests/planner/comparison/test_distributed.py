@@ -131,9 +131,9 @@ def test_a_killed_worker_costs_nothing_but_time(
 ) -> None:
     """All candidates finish, and the answer is that of one machine, to the last digit.
 
-    The worker holds candidates that it never finishes (it sleeps, so that no machine is
-    too fast for the test) and is killed when the other one has finished some; what is on
-    disk then is not planned again by the same command.
+    The worker holds candidates that it never finishes (it sleeps, so that no machine
+    is too fast for the test) and is killed when the other one has finished some; what
+    is on disk then is not planned again by the same command.
     """
     file, kept = written(tmp_path, job=job(), candidates=candidates()), tmp_path / "k"
     waited_for(lambda: len(cluster.tasks()) == len(cluster.workers))
