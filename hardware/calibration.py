@@ -82,8 +82,8 @@ class AttentionCurve(Measured):
     FLOPs: 4 d s^2 per head forward, halved when causal; backward 2.5 times that.
 
     Attributes:
-        kernel: `fa2`, `fa3`, `cudnn9`, or `sdpa` for the fused kernel that PyTorch
-            has where none of them runs. [-]
+        kernel: `fa2`, `fa3`, `cudnn9`, `aiter`, `aotriton`, or `sdpa` for the fused
+            kernel that PyTorch has where none of them runs. [-]
         head_dim: Size d of a head. [1]
         causal: True if the mask is causal. [-]
         waves: Heads * batch * s / 128 / SMs of the measurement, at which

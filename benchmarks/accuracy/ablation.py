@@ -21,7 +21,7 @@ from planner.cost import kernels, routing
 from planner.cost.meshes import Meshes
 from planner.cost.network import collectives
 from planner.cost.table import table
-from planner.cost.time import contention, context_parallel, exchange, recompute
+from planner.cost.time import contention, context_parallel, exchange, experts, recompute
 from planner.evidence.fitting.fit_columns import Floats, Observed
 from planner.evidence.rows.rows import Row, read_rows
 from planner.frameworks.fitted import DOCUMENTED
@@ -64,6 +64,11 @@ def _unlimited(*columns: Any) -> Floats:
 def _no_busiest(most: int) -> Floats:
     """Largest of n deviates where every rank carries the mean. [1]."""
     return np.zeros(most + 1)
+
+
+def _all_shown(launches: Floats, _: Floats) -> Floats:
+    """Launches of experts that hide behind nothing. [s]."""
+    return launches
 
 
 def _none_skipped(*_: Any) -> str:
@@ -125,6 +130,14 @@ TERMS = (
         routing,
         "largest",
         _no_busiest,
+    ),
+    Term(
+        "launches of experts' kernels hide behind the kernels launched",
+        "launches are asynchronous; TransformerEngine GroupedLinear, kernels by expert",
+        ("amd-notes", "megatron-moe-modelzoo"),
+        experts,
+        "shown_launches",
+        _all_shown,
     ),
     Term(
         "a checkpointed layer of PyTorch stops before its last product",

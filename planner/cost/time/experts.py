@@ -16,6 +16,8 @@ PRODUCTS = 2, 4
 CASTS = 6, 6
 """Kernels that cast one expert's inputs below half precision: maximum, scale and
 cast of two tensors each way. [1]"""
+Passes = tuple[Floats, Floats]
+"""Forward and backward. [s], shape (meshes,)"""
 WAITING_GRAPHS = frozenset({"none", "dense"})
 """Kinds of CUDA graphs that leave the experts to the host."""
 
@@ -157,21 +159,26 @@ def shown_exchange(context: Context, dealt: Floats, passes: Floats) -> Floats:
     return np.where(hides, shown / 2, dealt)
 
 
-def expert_waits(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
+def expert_waits(
+    context: Context, layer: LayerKind, products: Passes, casts: Passes
+) -> Passes:
     """Idle time of a GPU whose host steers the experts, forward and backward.
 
     The host reads how many tokens each expert got, so that it cannot run ahead. Then
-    it launches every expert's kernels one by one: ``w + n E / ep l``.
+    it launches every expert's casts and products one by one, which hides behind the
+    kernels launched::
+
+        w + max(n E / ep l - products, 0) + max(m E / ep l - casts, 0)
 
     Args:
         context: Shared columns.
         layer: Kind of layer.
+        products: Time of all products of the experts, forward and backward. [s]
+        casts: Time of all casts of the experts' inputs, forward and backward. [s]
 
     Returns:
         Forward and backward; zero for dense layers and under graphs that hold the
         experts. [s], shape (meshes,)
-
-    Leaves out what the GPU does of the experts' work meanwhile.
 
     References:
         TransformerEngine, GroupedLinear: one product and one cast per expert.
@@ -180,9 +187,26 @@ def expert_waits(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
     if not isinstance(layer.ffn, Moe) or profile.cuda_graphs not in WAITING_GRAPHS:
         return zero, zero
     narrow = context.workload.training.precision in NARROW
-    each = profile.expert_launch * layer.ffn.experts / context.meshes.ep
+    experts = layer.ffn.experts / context.meshes.ep
+    each = profile.latency * profile.expert_launch * experts
     ahead, behind = (
-        profile.expert_wait + (products + narrow * casts) * each
-        for products, casts in zip(PRODUCTS, CASTS, strict=True)
+        profile.latency * profile.expert_wait
+        + shown_launches(PRODUCTS[way] * each, products[way])
+        + shown_launches(narrow * CASTS[way] * each, casts[way])
+        for way in (0, 1)
     )
-    return profile.latency * ahead, profile.latency * behind
+    return ahead, behind
+
+
+def shown_launches(launches: Floats, kernels: Floats) -> Floats:
+    """Idle time of a GPU while the host launches: ``max(launches - kernels, 0)``.
+
+    Args:
+        launches: Time of the host for all launches. [s], shape (meshes,)
+        kernels: Time of the GPU for the kernels launched. [s], shape (meshes,)
+
+    Returns:
+        Time. [s], shape (meshes,)
+    """
+    shown: Floats = np.maximum(launches - kernels, 0.0)
+    return shown

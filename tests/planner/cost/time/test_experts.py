@@ -125,10 +125,37 @@ def test_nothing_hides_unasked(nodes: int) -> None:
 
 def test_the_host_launches_every_expert() -> None:
     """Four experts a rank: 1 ms and 2 or 4 products, and 6 casts in fp8, of 10 us."""
-    ask = {"expert_wait": 1e-3, "expert_launch": 10e-6, "ep": 2, "latency": 1.0}
-    assert np.ravel(expert_waits(*routed(**ask))) == pytest.approx([1.08e-3, 1.16e-3])
-    fp8 = expert_waits(*routed(precision="fp8", **ask))
-    assert np.ravel(fp8) == pytest.approx([1.32e-3, 1.40e-3])
-    dense = expert_waits(*routed(cuda_graphs="dense", **ask))
-    assert np.ravel(dense) == pytest.approx([1.08e-3, 1.16e-3])
-    assert np.ravel(expert_waits(*routed(cuda_graphs="full", **ask))).sum() == 0
+    ask: dict[str, Any] = {
+        "expert_wait": 1e-3,
+        "expert_launch": 10e-6,
+        "ep": 2,
+        "latency": 1.0,
+    }
+    none = number(0.0), number(0.0)
+
+    def waits(**stack: Any) -> Any:
+        return np.ravel(expert_waits(*routed(**ask, **stack), none, none))
+
+    assert waits() == pytest.approx([1.08e-3, 1.16e-3])
+    assert waits(precision="fp8") == pytest.approx([1.32e-3, 1.40e-3])
+    assert waits(cuda_graphs="dense") == pytest.approx([1.08e-3, 1.16e-3])
+    assert waits(cuda_graphs="full").sum() == 0
+
+
+def test_launches_hide_behind_the_kernels_launched() -> None:
+    """Products of 50 us hide as much of 80 and 160 us of launches; casts hide casts.
+
+    In fp8 casts of 300 us hide all 240 us of their launches and none of products.
+    """
+    ask: dict[str, Any] = {
+        "expert_wait": 1e-3,
+        "expert_launch": 10e-6,
+        "ep": 2,
+        "latency": 1.0,
+    }
+    products, casts = (number(50e-6),) * 2, (number(300e-6),) * 2
+    for precision in ("bf16", "fp8"):
+        shown = expert_waits(*routed(precision=precision, **ask), products, casts)
+        assert np.ravel(shown) == pytest.approx([1.03e-3, 1.11e-3])
+    long = (number(1.0),) * 2
+    assert np.ravel(expert_waits(*routed(**ask), long, long)) == pytest.approx(1e-3)
