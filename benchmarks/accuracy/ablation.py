@@ -17,7 +17,7 @@ from joblib import Parallel, delayed
 
 from benchmarks.accuracy.crossval import left_out
 from benchmarks.accuracy.price_for_fit import Observation, observe, steps
-from planner.cost import kernels, routing
+from planner.cost import kernels, routing, waves
 from planner.cost.meshes import Meshes
 from planner.cost.network import collectives
 from planner.cost.table import table
@@ -66,6 +66,11 @@ def _no_busiest(most: int) -> Floats:
     return np.zeros(most + 1)
 
 
+def _none_idle(rows: Floats, *_: Any) -> Floats:
+    """Outputs lost where no wave is left in part. [1]."""
+    return 0.0 * rows
+
+
 def _none_skipped(*_: Any) -> str:
     """Product that a recomputed layer leaves out: none. [text]."""
     return ""
@@ -109,6 +114,14 @@ TERMS = (
         kernels,
         "SHOWN_GRADIENT",
         0.0,
+    ),
+    Term(
+        "an A100 loses the blocks that a last wave leaves idle",
+        "NVIDIA's kernel table of A100; checked on those of SimuMax",
+        ("bloom-prequel",),
+        waves,
+        "idle_outputs",
+        _none_idle,
     ),
     Term(
         "gathers of tensor ranks below 16 bits",
