@@ -55,7 +55,7 @@ _OWN = frozenset({"name", "base", "transferred", "borrowed", "scale_up_on"})
 class GemmCalibration(Measured):
     """Time of a matrix product.
 
-    t = 2 (M N + tail SMs 128^2) (K + ramp) / (peak * efficiency)
+    t = 2 (M N + lost) (K + ramp) / (peak * efficiency)
     + traffic * bytes / HBM peak + overhead
 
     Attributes:
@@ -63,6 +63,8 @@ class GemmCalibration(Measured):
         traffic: Weight of the operand bytes. [1]
         overhead: Per kernel. [s]
         tail: Outputs lost to the last wave, in waves of blocks of 128 x 128. [1]
+        depth: Where it is not 0, the last wave's idle blocks are lost instead, over
+            1 + K / depth. [1]
         ramp: Inputs' worth of time to fill and drain a block. [1]
         sustained: `efficiency` over that of a short run. [1]
         source: Source of the constants. [-]
@@ -72,6 +74,7 @@ class GemmCalibration(Measured):
     traffic: NotNegative
     overhead: Seconds
     tail: NotNegative = 0.0
+    depth: NotNegative = 0.0
     ramp: NotNegative = 0.0
     sustained: Fraction = 1.0
 

@@ -17,7 +17,7 @@ from joblib import Parallel, delayed
 
 from benchmarks.accuracy.crossval import left_out
 from benchmarks.accuracy.price_for_fit import Observation, observe, steps
-from planner.cost import kernels, routing
+from planner.cost import kernels, routing, waves
 from planner.cost.meshes import Meshes
 from planner.cost.network import collectives
 from planner.cost.table import table
@@ -71,6 +71,11 @@ def _all_shown(launches: Floats, _: Floats) -> Floats:
     return launches
 
 
+def _none_idle(rows: Floats, *_: Any) -> Floats:
+    """Outputs lost where no wave is left in part. [1]."""
+    return 0.0 * rows
+
+
 def _none_skipped(*_: Any) -> str:
     """Product that a recomputed layer leaves out: none. [text]."""
     return ""
@@ -114,6 +119,14 @@ TERMS = (
         kernels,
         "SHOWN_GRADIENT",
         0.0,
+    ),
+    Term(
+        "an A100 loses the blocks that a last wave leaves idle",
+        "NVIDIA's kernel table of A100; checked on those of SimuMax",
+        ("bloom-prequel",),
+        waves,
+        "idle_outputs",
+        _none_idle,
     ),
     Term(
         "gathers of tensor ranks below 16 bits",
