@@ -70,7 +70,7 @@ def step_copies(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     """
     training, recipe = workload.training, workload.recipe
     here = kept_share(workload, meshes)["moments"]
-    each = recipe.step_gradient_bytes
+    each: Floats = np.full(len(meshes), recipe.step_gradient_bytes)
     if training.optimizer in ADAM:
         roots = ROOTS.get(recipe.optimizer_kernel, 0)
         each = each + roots * stage_moments(workload, owned, meshes) / 2
