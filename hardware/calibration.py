@@ -55,7 +55,7 @@ _OWN = frozenset({"name", "base", "transferred", "borrowed", "scale_up_on"})
 class GemmCalibration(Measured):
     """Time of a matrix product.
 
-    t = 2 (M N + tail SMs 128^2) (K + ramp) / (peak * efficiency)
+    t = 2 (M N + lost) (K + ramp) / (peak * efficiency)
     + traffic * bytes / HBM peak + overhead
 
     Attributes:
@@ -63,6 +63,8 @@ class GemmCalibration(Measured):
         traffic: Weight of the operand bytes. [1]
         overhead: Per kernel. [s]
         tail: Outputs lost to the last wave, in waves of blocks of 128 x 128. [1]
+        depth: Where it is not 0, the last wave's idle blocks are lost instead, over
+            1 + K / depth. [1]
         ramp: Inputs' worth of time to fill and drain a block. [1]
         sustained: `efficiency` over that of a short run. [1]
         source: Source of the constants. [-]
@@ -72,6 +74,7 @@ class GemmCalibration(Measured):
     traffic: NotNegative
     overhead: Seconds
     tail: NotNegative = 0.0
+    depth: NotNegative = 0.0
     ramp: NotNegative = 0.0
     sustained: Fraction = 1.0
 
@@ -82,8 +85,8 @@ class AttentionCurve(Measured):
     FLOPs: 4 d s^2 per head forward, halved when causal; backward 2.5 times that.
 
     Attributes:
-        kernel: `fa2`, `fa3`, `cudnn9`, or `sdpa` for the fused kernel that PyTorch
-            has where none of them runs. [-]
+        kernel: `fa2`, `fa3`, `cudnn9`, `aiter`, `aotriton`, or `sdpa` for the fused
+            kernel that PyTorch has where none of them runs. [-]
         head_dim: Size d of a head. [1]
         causal: True if the mask is causal. [-]
         waves: Heads * batch * s / 128 / SMs of the measurement, at which

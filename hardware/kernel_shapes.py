@@ -29,6 +29,8 @@ class ProductShape(Measured):
 
     Attributes:
         tail: Outputs lost to the last wave, in waves of blocks of 128 x 128. [1]
+        depth: Inputs from which on blocks of a last wave are split; 0 where the tail
+            holds for every shape. [1]
         ramp: Inputs' worth of time to fill and drain a block. [1]
         traffic: Weight of the operand bytes. [1]
         overhead: Per kernel. [s]
@@ -38,6 +40,7 @@ class ProductShape(Measured):
     """
 
     tail: NotNegative
+    depth: NotNegative = 0.0
     ramp: NotNegative
     traffic: NotNegative
     overhead: Seconds
@@ -166,7 +169,9 @@ def _dense(where: str, name: str, entry: _Given) -> dict[str, Any]:
     held = "" if entry.short_run is None else f"; times {sustained:g}: {shape.held}"
     level = entry.short_run if entry.efficiency is None else entry.efficiency
     assert level is not None
-    return shape.model_dump(include={"tail", "ramp", "traffic", "overhead"}) | {
+    return shape.model_dump(
+        include={"tail", "depth", "ramp", "traffic", "overhead"}
+    ) | {
         "efficiency": round(level * sustained, 4),
         "sustained": sustained,
         "source": f"{entry.source}{held}; shape of {entry.like}: {shape.source}",

@@ -16,6 +16,8 @@ class ScaleUpCalibration(Measured):
 
     Attributes:
         ring_bandwidth: Ring all-gather, reduce-scatter, all-reduce. [B/s]
+        pair_bandwidth: Collectives of two ranks of a bus, the ring's own and
+            all-to-all; None where two ranks reach no other rate. [B/s]
         nvls_all_reduce_bandwidth: All-reduce in the switch, None without it. [B/s]
         nvls_min_ranks: Fewest ranks for which NCCL reduces in the switch. [1]
         all_to_all_bandwidth: Even all-to-all. [B/s]
@@ -27,6 +29,7 @@ class ScaleUpCalibration(Measured):
     """
 
     ring_bandwidth: BytesPerSecond
+    pair_bandwidth: BytesPerSecond | None = None
     nvls_all_reduce_bandwidth: BytesPerSecond | None = None
     nvls_min_ranks: PositiveInt | None = None
     all_to_all_bandwidth: BytesPerSecond
@@ -69,9 +72,11 @@ def scaled_links(base: ScaleUpCalibration, factor: float) -> ScaleUpCalibration:
         return tuple((size * factor, rate * factor) for size, rate in curve)
 
     nvls, ring = base.nvls_all_reduce_bandwidth, base.ring_curve
+    pair = base.pair_bandwidth
     return base.model_copy(
         update={
             "ring_bandwidth": base.ring_bandwidth * factor,
+            "pair_bandwidth": None if pair is None else pair * factor,
             "nvls_all_reduce_bandwidth": None if nvls is None else nvls * factor,
             "all_to_all_bandwidth": base.all_to_all_bandwidth * factor,
             "all_reduce_curve": scaled(base.all_reduce_curve),

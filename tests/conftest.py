@@ -18,6 +18,12 @@ SLOW_DRAWS = [
     HealthCheck.filter_too_much,
 ]
 """Whole jobs are large, and those with too many plans are drawn again."""
+LONG = (
+    "test_the_best_of_two_thousand_jobs",
+    "test_five_thousand_inner_problems",
+    "test_all_rows_are_priced_as_the_shipped_figures_say",
+)
+"""Tests of a minute and more: they start first, so that workers end together. [text]"""
 for name in ("fast", "thorough"):
     settings.register_profile(
         name,
@@ -33,6 +39,11 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 def pytest_addoption(parser: pytest.Parser) -> None:
     """One flag writes the golden launch folders anew."""
     parser.addoption("--rewrite-goldens", action="store_true", default=False)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long tests first; the others stay in their order."""
+    items.sort(key=lambda item: not item.name.startswith(LONG))
 
 
 def pytest_collection_finish() -> None:

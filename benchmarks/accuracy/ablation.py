@@ -17,11 +17,9 @@ from joblib import Parallel, delayed
 
 from benchmarks.accuracy.crossval import left_out
 from benchmarks.accuracy.price_for_fit import Observation, observe, steps
-from planner.cost import kernels, routing
+from planner.cost import kernels, routing, waves
 from planner.cost.meshes import Meshes
 from planner.cost.network import collectives
-from planner.cost.parameters import adapters
-from planner.cost.streaming import memory_time
 from planner.cost.table import table
 from planner.cost.time import contention, context_parallel, exchange, experts, recompute
 from planner.evidence.fitting.fit_columns import Floats, Observed
@@ -68,9 +66,14 @@ def _no_busiest(most: int) -> Floats:
     return np.zeros(most + 1)
 
 
-def _at_once(token: float) -> float:
-    """Time of a copy that the links alone limit. [s]."""
-    return 0.0 * token
+def _all_shown(launches: Floats, _: Floats) -> Floats:
+    """Launches of experts that hide behind nothing. [s]."""
+    return launches
+
+
+def _none_idle(rows: Floats, *_: Any) -> Floats:
+    """Outputs lost where no wave is left in part. [1]."""
+    return 0.0 * rows
 
 
 def _none_skipped(*_: Any) -> str:
@@ -92,14 +95,6 @@ TERMS = (
         contention,
         "BUSY_RATE",
         1.0,
-    ),
-    Term(
-        "kernels of adapters and of 4-bit weights without the blocks' traffic factor",
-        "PEFT tuners/lora/layer.py, bitsandbytes: one kernel each, counted by bytes",
-        ("fsdp-qlora",),
-        adapters,
-        "streaming_time",
-        memory_time,
     ),
     Term(
         "every node waits for every other, not replicas alone",
@@ -126,6 +121,14 @@ TERMS = (
         0.0,
     ),
     Term(
+        "an A100 loses the blocks that a last wave leaves idle",
+        "NVIDIA's kernel table of A100; checked on those of SimuMax",
+        ("bloom-prequel",),
+        waves,
+        "idle_outputs",
+        _none_idle,
+    ),
+    Term(
         "gathers of tensor ranks below 16 bits",
         "TransformerEngine module/base.py, grad_output_preprocess: cast, then gather",
         (),
@@ -142,12 +145,12 @@ TERMS = (
         _no_busiest,
     ),
     Term(
-        "DeepEP's multiprocessors copy slower than the links carry",
-        "tables of DeepEP on four chips, github:ai-dynamo/aiconfigurator@095f58a",
-        (),
+        "launches of experts' kernels hide behind the kernels launched",
+        "launches are asynchronous; TransformerEngine GroupedLinear, kernels by expert",
+        ("amd-notes", "megatron-moe-modelzoo"),
         experts,
-        "copy_time",
-        _at_once,
+        "shown_launches",
+        _all_shown,
     ),
     Term(
         "a checkpointed layer of PyTorch stops before its last product",

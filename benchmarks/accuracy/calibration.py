@@ -15,6 +15,7 @@ from statistics import fmean, median
 
 import numpy as np
 
+from benchmarks.accuracy.spreads import TENSORS
 from planner.evidence.accuracy.summary import is_v100
 from planner.evidence.accuracy.validate import validate
 from planner.evidence.fitting.factors import job_factor, other_factor, spreads
@@ -24,7 +25,7 @@ from planner.evidence.rows.rows import Row, read_rows
 ROWS = Path(__file__).parent / "rows"
 ENOUGH = 4
 """Rows that a source needs. [1]"""
-DRAWS = 16
+DRAWS = 64
 """Draws of a source, each with its own rows. [1]"""
 GIVEN = (1, 2, 3)
 """Rows to calibrate on. [1]"""
@@ -125,7 +126,7 @@ def known(
                 model=f"{row.model.layers} layers of {row.model.hidden}{kind}",
                 campaign=row.software.campaign or "",
                 log_ratio=float(np.log(float(measured) / float(predicted))),
-                allocated=memory and one["memory_counter"] in ("allocated", "active"),
+                allocated=memory and one["memory_counter"] in TENSORS,
             )
         )
     return found

@@ -16,6 +16,8 @@ from planner.evidence.rows.rows import Row, read_rows
 VERSION = "0.1.0-2f0c99b"
 """File of the ledger that the spreads are of. [text]"""
 ROWS = Path(__file__).parent / "rows"
+TENSORS = ("allocated", "active")
+"""Counters of tensors alone. [text]"""
 FARTHEST = float(np.log(4.0))
 """Log ratio beyond which a row is of another job. [1]"""
 Source = tuple[NDArray[np.float64], NDArray[np.bool_]]
@@ -23,15 +25,28 @@ Source = tuple[NDArray[np.float64], NDArray[np.bool_]]
 
 
 def main() -> None:
-    """Print the spreads of step time and of memory."""
-    rows = {row.id: row for row in read_rows([ROWS]).rows}
-    for name, columns in {
-        "time": ("measured_step_s", "predicted_step_s"),
-        "memory": ("measured_gib", "predicted_gib"),
-    }.items():
-        found = spreads_of(by_source(ledger.rows(VERSION), rows, *columns))
-        levels = zip(("source", "job", "row"), found, strict=True)
+    """Print the spreads of step time, allocated and reserved memory."""
+    for name, sources in ledgered().items():
+        levels = zip(("source", "job", "row"), spreads_of(sources), strict=True)
         print(f"{name}:", {level: round(value, 3) for level, value in levels})
+
+
+def ledgered() -> dict[str, list[Source]]:
+    """Log ratios of the ledger by what was measured.
+
+    Returns:
+        Sources of step time, of tensors' memory and of memory with caches. [1]
+    """
+    rows = {row.id: row for row in read_rows([ROWS]).rows}
+    priced = ledger.rows(VERSION)
+    tensors = [one for one in priced if one["counter"] in TENSORS]
+    caches = [one for one in priced if one["counter"] not in TENSORS]
+    memory = ("measured_gib", "predicted_gib")
+    return {
+        "time": by_source(priced, rows, "measured_step_s", "predicted_step_s"),
+        "allocated": by_source(tensors, rows, *memory),
+        "reserved": by_source(caches, rows, *memory),
+    }
 
 
 def by_source(

@@ -2,6 +2,7 @@
 
 Robust on the logarithm of times. Rates of the chips of an architecture differ by
 their level alone. Narrow formats take the overhead of bf16; their cast has a price.
+Last waves are lost by a tail for all shapes, or counted where that fits far better.
 """
 
 from collections.abc import Iterator
@@ -17,10 +18,14 @@ from hardware.catalog import gpu
 from planner.cost.kernels import gemm_time
 from planner.cost.meshes import Floats
 
-SCALES = (0.1, 100.0, 0.3, 3e-6)
-MOST = (2.0, 2000.0, 2.0, 3e-5)
-START = (0.2, 100.0, 0.3, 3e-6)
-"""Scale, bound and start of tail, ramp, traffic and overhead. [1], [1], [1], [s]"""
+SCALES = (100.0, 0.3, 3e-6)
+MOST = (2000.0, 2.0, 3e-5)
+START = (100.0, 0.3, 3e-6)
+"""Scale, bound and start of ramp, traffic and overhead. [1], [1], [s]"""
+LOSSES = {"tail": (0.1, 2.0, 0.2), "depth": (1000.0, 20000.0, 2000.0)}
+"""Form of the loss to last waves: scale, bound and start. [1]"""
+WORTH = 0.75
+"""Spread over that of a tail below which waves are counted. [1]"""
 
 
 class Fitted(NamedTuple):
@@ -28,7 +33,10 @@ class Fitted(NamedTuple):
 
     architecture: str
     kind: str
-    tail: float
+    loss: str
+    """Form of the loss to last waves. [text]"""
+    lost: float
+    """Its constant. [1]"""
     ramp: float
     traffic: float
     overhead: float
@@ -54,15 +62,24 @@ def fitted() -> Iterator[Fitted]:
                 if k.key["type"] == kind and gpu(k.key["gpu"]).arch == architecture
             ]
             if own:
-                one = _fit(architecture, kind, own, overheads.get(architecture))
+                known = overheads.get(architecture)
+                tail, counted = (
+                    _fit(architecture, kind, loss, own, known) for loss in LOSSES
+                )
+                better = counted.spread < WORTH * tail.spread
+                one = counted if better else tail
                 overheads.setdefault(architecture, one.overhead)
                 yield one
 
 
 def _fit(
-    architecture: str, kind: str, kernels: list[Shaped], overhead: float | None
+    architecture: str,
+    kind: str,
+    loss: str,
+    kernels: list[Shaped],
+    overhead: float | None,
 ) -> Fitted:
-    """Shape of one architecture and format."""
+    """Shape of one architecture and format, with one form of the loss."""
     chips = sorted({k.key["gpu"] for k in kernels})
     batches = [
         _Batch(chip, kind, [k for k in kernels if k.key["gpu"] == chip])
@@ -73,22 +90,23 @@ def _fit(
         shape = [*constants[:3], constants[3] if overhead is None else overhead]
         levels = constants[4:]
         each = zip(batches, levels, strict=True)
-        return np.concatenate([one.errors(shape, level) for one, level in each])
+        return np.concatenate([one.errors(loss, shape, level) for one, level in each])
 
-    many = len(chips)
+    many, (scale, most, start) = len(chips), LOSSES[loss]
     found = least_squares(
         errors,
-        [*START, *[0.6] * many],
-        bounds=([0.0] * 4 + [0.1] * many, [*MOST, *[1.0] * many]),
-        x_scale=[*SCALES, *[0.1] * many],
+        [start, *START, *[0.6] * many],
+        bounds=([0.0] * 4 + [0.1] * many, [most, *MOST, *[1.0] * many]),
+        x_scale=[scale, *SCALES, *[0.1] * many],
         loss="soft_l1",
         f_scale=0.1,
     ).x
     spread = float(np.std(errors(found)))
     levels = dict(zip(chips, map(float, found[4:]), strict=True))
-    tail, ramp, traffic, own = map(float, found[:4])
+    lost, ramp, traffic, own = map(float, found[:4])
     lasts = own if overhead is None else overhead
-    return Fitted(architecture, kind, tail, ramp, traffic, lasts, levels, spread)
+    shape = (loss, lost, ramp, traffic, lasts)
+    return Fitted(architecture, kind, *shape, levels, spread)
 
 
 class _Batch:
@@ -105,14 +123,16 @@ class _Batch:
         self.casts = np.array([cast(chip, kind, float(e)) for e in elements])
         self.entry = calibration(chip).gemm[kind]
 
-    def errors(self, shape: list[float], level: float) -> Floats:
+    def errors(self, loss: str, shape: list[float], level: float) -> Floats:
         """Logarithms of priced over measured time."""
-        tail, ramp, traffic, overhead = shape
+        lost, ramp, traffic, overhead = shape
         constants: GemmCalibration = self.entry.model_copy(
             update={
                 "efficiency": level,
                 "sustained": 1.0,
-                "tail": tail,
+                "tail": 0.0,
+                "depth": 0.0,
+                loss: lost,
                 "ramp": ramp,
                 "traffic": traffic,
                 "overhead": overhead,

@@ -1,6 +1,6 @@
 """Prices of the kernels that the tables measure, as a short run has them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 
@@ -27,6 +27,10 @@ CASTS = {"bf16": (0.0, 0), "fp8": (5.0, 2), "nvfp4": (2.5625, 1)}
 """Bytes moved per cast input and kernels that cast it. The tables time a linear on
 bf16 inputs: fp8 reads them for the maximum and again to cast, nvfp4 once; see
 collector/trtllm/collect_gemm.py. [B] and [1]"""
+EXPERTS_CASTS = {"bf16": (0.0, 0), "fp8": (3.0, 1), "nvfp4": (2.5625, 1)}
+"""Those of tokens before they are copied to experts: scales are known, and the
+activation writes the second product's inputs; see TensorRT-LLM, quantize_input of
+fused_moe_cutlass.py and doActivation of moe_kernels.cu. [B] and [1]"""
 
 
 def gemm(kernel: Shaped) -> float:
@@ -63,18 +67,24 @@ def product_rate(name: str, kind: str, entry: GemmCalibration) -> GemmRate:
     return GemmRate.of(entry, chip, short, element=NARROW.get(kind, ELEMENT))
 
 
-def cast(name: str, kind: str, elements: float) -> float:
+def cast(
+    name: str,
+    kind: str,
+    elements: float,
+    casts: Mapping[str, tuple[float, int]] = CASTS,
+) -> float:
     """Time to cast inputs below half precision.
 
     Args:
         name: GPU. [text]
         kind: Number format. [text]
         elements: Numbers that are cast. [1]
+        casts: Number format to bytes per number and kernels. [B] and [1]
 
     Returns:
         Time, zero in half precision. [s]
     """
-    moved, kernels = CASTS[kind]
+    moved, kernels = casts[kind]
     memory = calibration(name).memory
     rate = gpu(name).memory_bandwidth * memory.efficiency
     return moved * elements / rate + kernels * memory.op_latency
@@ -103,11 +113,11 @@ def experts(kernel: Shaped) -> float:
     hidden, inner = kernel.number("hidden_size"), kernel.number("inter_size")
     copies = kernel.size * kernel.number("topk")
     read = min(kernel.number("num_experts"), copies) - 1
-    seconds = 0.0
+    seconds = cast(name, kind, kernel.size * hidden, EXPERTS_CASTS)
     for outputs, inputs in ((2 * inner, hidden), (hidden, inner)):
         alone = gemm_time(rate, *map(_one, (copies, outputs, inputs)))
         weights = rate.element * read * outputs * inputs / rate.bandwidth
-        seconds += float(alone[0]) + weights + cast(name, kind, copies * inputs)
+        seconds += float(alone[0]) + weights
     return seconds
 
 

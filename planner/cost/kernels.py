@@ -11,6 +11,7 @@ from hardware.specs import GpuSpec
 from planner.cost.meshes import Floats
 from planner.cost.pricing import Pricing
 from planner.cost.streaming import operator_latency, stream_rate
+from planner.cost.waves import FULL, Waves
 from planner.cost.workload import Workload
 
 ELEMENT = 2
@@ -35,8 +36,6 @@ take longer than those without, in quartiles 0.42 to 0.77. On B200 0.7 for 2,048
 tokens, 0.3 for 4,096 (MooreThreads/SimuMax configs/system, accumulate=True). [1]"""
 QUERY_BLOCK = 128
 """Query rows that one block of a flash-attention kernel works on. [1]"""
-BLOCK_OUTPUTS = 128 * 128
-"""Outputs that one SM makes at a time. [1]"""
 BACKWARD_ATTENTION = 2.5
 """Kernel FLOPs of a flash-attention backward over its forward. [1]"""
 UNALIGNED_RATE = 0.5
@@ -61,8 +60,8 @@ class GemmRate:
     """Bytes of one number of a GEMM's inputs. [B]"""
     adding: float = 0.0
     """Time to add an element to its weight gradient. [s]"""
-    tail: float = 0.0
-    """Outputs that the last wave of blocks could hold and does not. [1]"""
+    waves: Waves = FULL
+    """Loss to waves that are not full."""
     ramp: float = 0.0
     """Inputs' worth of time to fill and drain a block. [1]"""
 
@@ -85,10 +84,10 @@ class GemmRate:
             "flops": peak * entry.efficiency,
             "bandwidth": gpu.memory_bandwidth / (entry.traffic or 1e-9),
             "overhead": entry.overhead,
-            "tail": entry.tail * gpu.sm_count * BLOCK_OUTPUTS,
             "ramp": entry.ramp,
         }
-        return cls(**measured | own)
+        waves = Waves(gpu.sm_count, entry.tail, entry.depth)
+        return cls(**measured | own, waves=waves)
 
 
 def gemm_rate(
@@ -231,7 +230,7 @@ def gemm_time(
     A last wave that is not full and blocks that fill and drain cost work, too. A
     weight gradient is added to those before, at ``a`` an element::
 
-        T = 2 (M N + tail) (K + ramp) / (P eps) + mu bytes / W + a M N + t0
+        T = 2 (M N + lost) (K + ramp) / (P eps) + mu bytes / W + a M N + t0
 
     Args:
         rate: Constants of the GPU.
@@ -248,7 +247,8 @@ def gemm_time(
     """
     made = rows * outputs
     traffic = rate.element * (rows * inputs + inputs * outputs) + ELEMENT * made
-    work = 2.0 * (made + rate.tail) * (inputs + rate.ramp) / rate.flops
+    lost = rate.waves.lost(rows, outputs, inputs)
+    work = 2.0 * (made + lost) * (inputs + rate.ramp) / rate.flops
     time = work + traffic / rate.bandwidth + rate.overhead
     return time + rate.adding * made if wgrad else time
 

@@ -30,26 +30,8 @@ def stream_rate(workload: Workload) -> float:
     return float(workload.gpu.memory_bandwidth * measured)
 
 
-def streaming_time(workload: Pricing, moved: Floats, operators: float) -> Floats:
-    """Time of memory-bound operators whose bytes are counted kernel by kernel.
-
-    ::
-
-        T = bytes / (eta W) + operators t_op
-
-    Args:
-        workload: The job: HBM and measured efficiency.
-        moved: Bytes that the kernels move. [B]
-        operators: Kernels. [1]
-
-    Returns:
-        Time. [s]
-    """
-    return moved / stream_rate(workload) + operators * operator_latency(workload)
-
-
 def memory_time(workload: Pricing, moved: Floats, operators: float) -> Floats:
-    """Time of memory-bound operators whose bytes are those of fused kernels.
+    """Time of memory-bound operators.
 
     ::
 
@@ -63,4 +45,5 @@ def memory_time(workload: Pricing, moved: Floats, operators: float) -> Floats:
     Returns:
         Time. [s]
     """
-    return streaming_time(workload, workload.profile.memory_traffic * moved, operators)
+    traffic = workload.profile.memory_traffic * moved
+    return traffic / stream_rate(workload) + operators * operator_latency(workload)

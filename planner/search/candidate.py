@@ -15,6 +15,7 @@ from planner.search.mesh_answer import ROUNDS, MeshAnswer, Outcome
 from planner.search.solver.case_bounds import LoadTree
 from planner.search.solver.dual import Tightened, tighten
 from planner.search.solver.local import Descender, Split, rounded
+from planner.search.solver.only import OnlySplit, only_split
 from planner.search.stop import Stop
 from planner.specs.table import StageCosts
 
@@ -47,7 +48,7 @@ class CandidateWork:
         self.split: Split | None = None
         self.tightened: Tightened | None = None
         self.tree: LoadTree | None = None
-        self.solver: MeshSolver | None = None
+        self.solver: MeshSolver | OnlySplit | None = None
         self.descended = not self._loose()
         self.lessons = shapes.lessons(costs)
         self.last = self._try_known()
@@ -167,16 +168,24 @@ class CandidateWork:
     def _solve(self, cutoff: int | None) -> MeshAnswer:
         """One round of the solver."""
         if self.solver is None:
-            # Few jobs need the solver, which brings pandas.
-            from planner.search.solver.solve import MeshSolver  # noqa: PLC0415
-
-            cuts = self.tightened.cuts if self.tightened else self.relaxed.cuts
-            self.solver = MeshSolver(self.costs, cuts, bound=self.bound, stop=self.stop)
-            if self.split is not None:
-                self.solver.learn(self.split.counts)
+            self.solver = self._made_solver()
         answer = self.solver.advance(cutoff)
         self.bound = max(self.bound, answer.bound)
         return answer
+
+    def _made_solver(self) -> "MeshSolver | OnlySplit":
+        """The solver with all that is known, where there is a choice."""
+        only = only_split(self.costs)
+        if only is not None:
+            return OnlySplit(self.costs, only)
+        # Few jobs need the solver, which brings pandas.
+        from planner.search.solver.solve import MeshSolver  # noqa: PLC0415
+
+        cuts = self.tightened.cuts if self.tightened else self.relaxed.cuts
+        solver = MeshSolver(self.costs, cuts, bound=self.bound, stop=self.stop)
+        if self.split is not None:
+            solver.learn(self.split.counts)
+        return solver
 
     def _answer(self, outcome: Outcome) -> MeshAnswer:
         """Bound and best split so far; solved where the split meets the bound."""

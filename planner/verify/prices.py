@@ -27,12 +27,12 @@ from planner.cost.parameters.states import (
     state_bytes,
 )
 from planner.cost.pricing import Pricing
-from planner.cost.streaming import stream_rate
 from planner.cost.time.columns import Context
 from planner.cost.time.contention import contention
 from planner.cost.time.ends import End, embedding_end, head_end
 from planner.cost.time.gradients import layer_pending_bytes, layer_weight_time
 from planner.cost.time.layers import layer_time
+from planner.cost.time.transfers import BESIDE, buffer_copies
 from planner.cost.workload import Workload
 from planner.models.layers.blocks import LayerKind
 from planner.schedules.placement import placement
@@ -217,24 +217,24 @@ class Prices:
         """Forward and backward under ZeRO-3, with the collectives beside them. [s].
 
         Compute f and transfer g overlap: ``max(f, g) + kappa min(f, g)``. Copies out
-        of and into the buffer of a collective are added.
+        of and into the buffer of a collective are added, and what runs alone.
         """
-        gather = one(gather_time(self.data, owned))
-        again = gather if owned.passes_back else 0.0
-        both = again + one(scatter_time(self.data, owned))
-        profile = self.workload.profile
-        ahead = one(contention(self.data, owned, self._array(gather), reduces=0.0))
-        passes = float(owned.passes_back)
-        behind = one(contention(self.data, owned, self._array(both), gathers=passes))
-        trained = owned.dense + owned.expert
-        held = trained + owned.frozen + owned.frozen_expert
-        rate = stream_rate(self.workload)
-        there = profile.gather_copy * one(held) / rate
-        back = there * owned.passes_back + profile.scatter_copy * one(trained) / rate
-        return (
-            max(forward, gather) + ahead * min(forward, gather) + there,
-            max(backward, both) + behind * min(backward, both) + back,
-        )
+        gather, passes = one(gather_time(self.data, owned)), float(owned.passes_back)
+        again, scatter = passes * gather, one(scatter_time(self.data, owned))
+        takes = (self.workload.takes(name, self.meshes).item() for name in BESIDE)
+        gathers, reduces = map(float, takes)
+        there, back = map(one, buffer_copies(self.data, owned))
+        alone = (1 - gathers) * again + (1 - reduces) * scatter
+
+        def beside(own: float, moved: float, read: float, reduced: float) -> float:
+            time = self._array(moved)
+            kappa = contention(self.data, owned, time, gathers=read, reduces=reduced)
+            return max(own, moved) + one(kappa) * min(own, moved)
+
+        ahead = beside(forward, gathers * gather, gathers, 0.0)
+        both = gathers * again + reduces * scatter
+        behind = beside(backward, both, gathers * passes, reduces)
+        return ahead + (1 - gathers) * gather + there, behind + alone + back
 
     def _transfers(self, owned: Owned) -> tuple[float, float]:
         """All-gather and reduce-scatter outside the passes; ZeRO-0 gathers nothing."""

@@ -32,6 +32,8 @@ MODULE = "-m"
 """Word of Python before a module that is run as a script. [text]"""
 LONGEST = 400.0
 """Time for one run; the first builds DeepSpeed's operators. [s]"""
+ALONE = 20.0
+"""Time in which ranks have to end once one has failed. [s]"""
 
 
 def rank(run: dict[str, Any], number: int, port: int) -> int:
@@ -76,16 +78,24 @@ def started(words: list[str]) -> None:
         runpy.run_path(script, run_name="__main__")
 
 
-def ended(child: int, deadline: float) -> int:
-    """Exit code of a rank; one that hangs is ended."""
-    while time.monotonic() < deadline:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status)
+def ended(children: list[int]) -> list[int]:
+    """Exit codes of ranks; those that hang, or wait for one that failed, are ended."""
+    codes: dict[int, int] = {}
+    deadline = time.monotonic() + LONGEST
+    while len(codes) < len(children):
+        left = [child for child in children if child not in codes]
+        late = time.monotonic() > deadline
+        for child in left:
+            if late:
+                # Its log then ends with where it stood.
+                os.kill(child, signal.SIGABRT)
+            done, status = os.waitpid(child, 0 if late else os.WNOHANG)
+            if done:
+                codes[child] = os.waitstatus_to_exitcode(status)
+        if any(codes.values()):
+            deadline = min(deadline, time.monotonic() + ALONE)
         time.sleep(0.02)
-    # Its log then ends with where it stood.
-    os.kill(child, signal.SIGABRT)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return [codes[child] for child in children]
 
 
 def source_of(run: dict[str, Any]) -> Path:
@@ -127,7 +137,7 @@ def main() -> None:
     for run in runs:
         port = free_port()
         ranks = [rank(run, number, port) for number in range(run["ranks"])]
-        codes = [ended(one, time.monotonic() + LONGEST) for one in ranks]
+        codes = ended(ranks)
         sys.stdout.write(json.dumps({"folder": run["folder"], "codes": codes}) + "\n")
         sys.stdout.flush()
 

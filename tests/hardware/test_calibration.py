@@ -1,7 +1,9 @@
 """Calibration: every file loads and is plausible; what is missing is explained."""
 
 from itertools import pairwise
+from typing import Any
 
+import numpy as np
 import pytest
 from each import each
 
@@ -66,11 +68,38 @@ def test_gemm_efficiencies_are_the_derived_ones() -> None:
     def bf16(name: str) -> float:
         return cal.calibration(name).gemm_for("bf16").efficiency
 
-    assert bf16("a100-sxm4-80gb") == pytest.approx(0.829, rel=1e-3)
+    assert bf16("a100-sxm4-80gb") == pytest.approx(0.836, rel=1e-3)
     assert bf16("h100-sxm5-80gb") == pytest.approx(0.79 * 0.9, rel=1e-3)
     assert bf16("gb200-186gb") == pytest.approx(0.689 * 0.87, rel=1e-3)
     assert bf16("gb300-279gb") == pytest.approx(0.689 * 0.87 * 1400 / 1200, rel=1e-3)
     assert bf16("mi300x") == pytest.approx(0.93 * 0.511 * 0.968, rel=1e-3)
+
+
+def test_amd_chips_of_one_kind_follow_their_power() -> None:
+    """MI350X to MI355X as (1000 / 1400)^p, with p of MI300X to MI325X."""
+    mi300x, mi325x = (catalog.gpu(name).tdp for name in ("mi300x", "mi325x"))
+    power = np.log(784.9 / 668.4) / np.log(mi325x / mi300x)
+    for dtype in ("bf16", "fp8"):
+        rates = [
+            cal.calibration(name).gemm_for(dtype).efficiency
+            * catalog.gpu(name).peak_bf16
+            for name in ("mi350x", "mi355x")
+        ]
+        assert rates[0] / rates[1] == pytest.approx((1000 / 1400) ** power, rel=3e-3)
+
+
+def test_attention_of_mi300x_keeps_what_no_matrix_unit_bounds() -> None:
+    """1 / r = 1 / (f a) + 1 / t - 1 / a, f the ratio of matrix rates 601.4 / 1409."""
+
+    def rates(name: str, kernel: str) -> Any:
+        curve = cal.calibration(name).attention_curves(kernel)[1]
+        return np.array([curve.forward, curve.backward])
+
+    best, torch = (rates("mi355x", kernel) for kernel in ("aiter", "aotriton"))
+    slower = 601.4 / 1409 * best
+    assert rates("mi300x", "aiter") == pytest.approx(slower, rel=2e-3)
+    expected = 1 / (1 / slower + 1 / torch - 1 / best)
+    assert rates("mi300x", "aotriton") == pytest.approx(expected, rel=2e-3)
 
 
 def test_a_section_left_out_is_that_of_the_base() -> None:

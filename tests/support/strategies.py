@@ -38,8 +38,10 @@ MAGNITUDES = [0, 3, 30, 1_000, 1_000_000]
 MENU = ("none", "selective", "full")
 
 
-def term(most_of: list[int] = MAGNITUDES) -> st.SearchStrategy[int]:
-    return st.sampled_from(most_of).flatmap(lambda most: st.integers(0, most))
+WITHIN = {most: st.integers(0, most) for most in MAGNITUDES}
+TERM = st.sampled_from(MAGNITUDES).flatmap(WITHIN.__getitem__)
+OR_NONE = st.one_of(st.just(0), TERM)
+OR_LESS = {low: st.one_of(st.integers(low, 0), TERM) for low in (-2, 0)}
 
 
 @st.composite
@@ -47,7 +49,7 @@ def layer_costs(draw: st.DrawFn, entries: int) -> LayerCosts:
     """Any costs; only the states are never free, since a layer has weights."""
 
     def row() -> tuple[int, ...]:
-        return tuple(draw(term()) for _ in range(entries))
+        return tuple(draw(TERM) for _ in range(entries))
 
     backward = row()
     return LayerCosts(
@@ -56,12 +58,12 @@ def layer_costs(draw: st.DrawFn, entries: int) -> LayerCosts:
         weight=draw(st.integers(0, min(backward))),
         saved=row(),
         transient=row(),
-        static=1 + draw(term()),
-        accumulated=draw(term()),
-        gather=draw(term()),
-        scatter=draw(term()),
-        optimizer=draw(term()),
-        pending=draw(term()),
+        static=1 + draw(TERM),
+        accumulated=draw(TERM),
+        gather=draw(TERM),
+        scatter=draw(TERM),
+        optimizer=draw(TERM),
+        pending=draw(TERM),
     )
 
 
@@ -69,9 +71,9 @@ def layer_costs(draw: st.DrawFn, entries: int) -> LayerCosts:
 def end_costs(draw: st.DrawFn) -> EndCosts:
     if draw(st.booleans()):
         return EndCosts()
-    terms = [draw(term()) for _ in range(9)]
+    terms = [draw(TERM) for _ in range(9)]
     weight = draw(st.integers(0, terms[1]))
-    return EndCosts(*terms, weight=weight, pending=draw(term()))
+    return EndCosts(*terms, weight=weight, pending=draw(TERM))
 
 
 @st.composite
@@ -80,11 +82,10 @@ def idle_moments(draw: st.DrawFn, kinds: int, entries: int) -> IdleMoment:
 
     def cells(low: int) -> tuple[tuple[int, ...], ...]:
         return tuple(
-            tuple(draw(st.one_of(st.integers(low, 0), term())) for _ in range(entries))
-            for _ in range(kinds)
+            tuple(draw(OR_LESS[low]) for _ in range(entries)) for _ in range(kinds)
         )
 
-    ends = [draw(st.one_of(st.just(0), term())) for _ in range(4)]
+    ends = [draw(OR_NONE) for _ in range(4)]
     return IdleMoment("any", cells(-2), cells(0), *ends)
 
 
@@ -117,8 +118,8 @@ def shapes(draw: st.DrawFn) -> tuple[str, int, int, int]:
 
 
 @st.composite
-def inner_problems(draw: st.DrawFn) -> StageCosts:
-    """One mesh with at most ``MOST_SPLITS`` splits, memory from loose to none."""
+def inner_shapes(draw: st.DrawFn) -> StageCosts:
+    """A mesh with at most ``MOST_SPLITS`` splits, whose costs are not drawn yet."""
     schedule, p, v, m = draw(shapes())
     copies = 1 + (schedule == "dualpipe")
     stages = p * v // copies
@@ -126,30 +127,43 @@ def inner_problems(draw: st.DrawFn) -> StageCosts:
     its_runs = draw(runs(layers, draw(st.integers(1, 2))))
     entries = draw(st.integers(1, 3))
     kinds = max(kind for kind, _ in its_runs) + 1
-    costs = StageCosts(
+    shape = small_problem(
         schedule=schedule,
         pp=p,
         vpp=v,
         micro_batches=m,
         runs=its_runs,
         menu=MENU[:entries],
+        layers=small_problem().layers * kinds,
+        extra_layers=draw(st.sampled_from([0, 0, 1])),
+        copies=copies,
+    )
+    # Most draws that are too large end here, before their many costs.
+    assume(1 <= count_plans(shape) <= MOST_SPLITS)
+    return shape
+
+
+@st.composite
+def inner_problems(draw: st.DrawFn) -> StageCosts:
+    """One mesh with at most ``MOST_SPLITS`` splits, memory from loose to none."""
+    shape = draw(inner_shapes())
+    kinds, entries = len(shape.layers), len(shape.menu)
+    costs = replace(
+        shape,
         layers=tuple(draw(layer_costs(entries)) for _ in range(kinds)),
         embedding=draw(end_costs()),
         head=draw(end_costs()),
-        first_gather=draw(term()),
-        last_scatter=draw(term()),
-        p2p=draw(term()),
-        scatter_every=draw(st.integers(1, m)),
+        first_gather=draw(TERM),
+        last_scatter=draw(TERM),
+        p2p=draw(TERM),
+        scatter_every=draw(st.integers(1, shape.micro_batches)),
         overlap_gather=draw(st.booleans()),
         overlap_scatter=draw(st.booleans()),
         budget=1 << 40,
         slowdown=draw(st.sampled_from([1.0, 1.008, 1.0253])),
         overhead=draw(st.sampled_from([0, 7, 1000])),
-        extra_layers=draw(st.sampled_from([0, 0, 1])),
         idle=tuple(draw(st.lists(idle_moments(kinds, entries), max_size=2))),
-        copies=copies,
     )
-    assume(1 <= count_plans(costs) <= MOST_SPLITS)
     return replace(costs, budget=draw(budgets(costs)))
 
 

@@ -5,7 +5,7 @@ import numpy as np
 from planner.cost.kernels import ELEMENT
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.network.offload_copies import kept_share
-from planner.cost.parameters.optimizers import moment_bytes
+from planner.cost.parameters.optimizers import stage_moments
 from planner.cost.parameters.quantised import HALF, gather_width
 from planner.cost.parameters.rank_parameters import Owned, padded_vocab
 from planner.cost.pricing import Pricing
@@ -70,10 +70,10 @@ def step_copies(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     """
     training, recipe = workload.training, workload.recipe
     here = kept_share(workload, meshes)["moments"]
-    each = recipe.step_gradient_bytes
+    each: Floats = np.full(len(meshes), recipe.step_gradient_bytes)
     if training.optimizer in ADAM:
         roots = ROOTS.get(recipe.optimizer_kernel, 0)
-        each = each + roots * moment_bytes(workload, owned) / 2
+        each = each + roots * stage_moments(workload, owned, meshes) / 2
     stays = here * (not training.optimizer_in_backward)
     return each * stays * _updated(owned, meshes)
 
@@ -113,7 +113,7 @@ def step_working(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
         squares: Floats = SQUARES * SINGLE * tensor
         return squares
     if recipe.optimizer_kernel == "for-loop" and training.optimizer in ADAM:
-        one: Floats = moment_bytes(workload, owned) / 2 * tensor
+        one: Floats = stage_moments(workload, owned, meshes) / 2 * tensor
         return one
     return nothing
 
@@ -133,7 +133,7 @@ def load_copies(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
         Megatron-LM issues 1509 and 2339; Megatron-Bridge pull request 4936.
     """
     here = kept_share(workload, meshes)["moments"]
-    each = workload.recipe.resume_copies * moment_bytes(workload, owned)
+    each = workload.recipe.resume_copies * stage_moments(workload, owned, meshes)
     return each * here * _updated(owned, meshes)
 
 

@@ -167,7 +167,9 @@ def combinations(workload: Workload) -> tuple[str, ...]:
         Names. [text]
     """
     every = workload.framework.limits.recompute_modules
-    return tuple(name for name in every if is_known(workload, name))
+    modules = workload.framework.recipe.modules if every else {}
+    idle = {name for name, its in modules.items() if not _does_anything(workload, its)}
+    return tuple(name for name in every if idle.isdisjoint(parts_of_kind(name)))
 
 
 def _does_anything(workload: Workload, module: RecomputeModule) -> bool:

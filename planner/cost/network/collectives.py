@@ -1,7 +1,6 @@
 """Time of collectives: measured curves inside a domain, NCCL's model outside."""
 
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -10,8 +9,8 @@ from hardware.calibration import GpuCalibration, NetworkCalibration, network
 from hardware.graph.domains import domain_calibration
 from hardware.graph.topology import ClusterTopology
 from hardware.nccl import NcclConstants, nccl
-from hardware.scale_up import Curve
 from planner.cost.meshes import Floats, Groups, Ints
+from planner.cost.network.saturation import CURVE_RANKS, Saturation
 from planner.cost.network.tuner import (
     message_latency,
     ring_latency,
@@ -20,55 +19,11 @@ from planner.cost.network.tuner import (
 )
 from planner.cost.pricing import Pricing
 
-CURVE_RANKS = 8
-"""Ranks of the measured all-reduce curves. [1]"""
 FEW_RANKS = 0.25
 """Power of 8 / n by which a group below eight ranks saturates at a longer message,
 fitted to the tables of ``benchmarks/kernels``. [1]"""
-CURVE_PASSES = 2 * (CURVE_RANKS - 1) / CURVE_RANKS
-"""Bytes that a rank of the curves moves per byte of message: two ring passes. [1]"""
 UNLIMITED = (np.inf, np.inf, np.inf)
 """Channels of a tree whose rate is not known. [B/s]"""
-
-
-@dataclass(frozen=True)
-class Saturation:
-    """Bus bandwidth of eight ranks by message."""
-
-    sizes: Floats
-    """Messages. [B]"""
-    times: Floats
-    """Times of the messages, made never to fall. [s]"""
-    plateau: float
-    """Bus bandwidth of the largest message. [B/s]"""
-
-    @classmethod
-    def of(cls, curve: Curve) -> Self:
-        """Shape of a measured curve.
-
-        Args:
-            curve: Messages and bus bandwidths. [B], [B/s]
-
-        Returns:
-            The shape. [-]
-        """
-        sizes, rates = np.array(curve, dtype=np.float64).T
-        times = np.maximum.accumulate(CURVE_PASSES * sizes / rates)
-        return cls(sizes, times, float(rates[-1]))
-
-    def share(self, message: Floats) -> Floats:
-        """Part of the plateau that a message reaches.
-
-        Args:
-            message: The message. [B], shape (meshes,)
-
-        Returns:
-            At most 1. [1], shape (meshes,)
-        """
-        at = np.maximum(message, 1.0)
-        time = np.exp(np.interp(np.log(at), np.log(self.sizes), np.log(self.times)))
-        reached: Floats = np.minimum(CURVE_PASSES * at / self.plateau / time, 1.0)
-        return reached
 
 
 @dataclass(frozen=True)
@@ -77,6 +32,8 @@ class Fabric:
 
     ring: float
     """Bus bandwidth of a large ring inside a domain. [B/s]"""
+    pair: float | None
+    """Bandwidth of large collectives of two ranks; None: as of more. [B/s]"""
     nvls: float
     """Bus bandwidth of a large in-switch all-reduce; 0 without it. [B/s]"""
     nvls_ranks: int
@@ -101,6 +58,34 @@ class Fabric:
     """NICs of a domain. [1]"""
     tree_channel: tuple[float, float, float]
     """Most that a channel of a tree moves over 1, 2 and more domains. [B/s]"""
+
+    def rings(self, ranks: Ints, passes: int) -> Floats:
+        """Bus bandwidth of a large ring of few or many ranks of a domain.
+
+        Args:
+            ranks: Ranks of the ring. [1], shape (meshes,)
+            passes: Passes of the ring. [1]
+
+        Returns:
+            Bandwidth. [B/s], shape (meshes,)
+        """
+        slower = np.maximum(self.few(ranks, passes), 1.0)
+        return self._unless_pair(self.ring / slower, ranks)
+
+    def all_to_alls(self, ranks: Ints) -> Floats:
+        """Rate at which a rank of a domain sends to few or many others at once.
+
+        Args:
+            ranks: Ranks of the group inside the domain. [1], shape (meshes,)
+
+        Returns:
+            Rate. [B/s], shape (meshes,)
+        """
+        return self._unless_pair(self.all_to_all / self.few(ranks, 1), ranks)
+
+    def _unless_pair(self, rate: Floats, ranks: Ints) -> Floats:
+        """The rate, and that of a pair where two ranks of a bus have one. [B/s]."""
+        return rate if self.pair is None else np.where(ranks == 2, self.pair, rate)
 
     def few(self, ranks: Floats | Ints, passes: int) -> Floats:
         """Loss of a small group below a switch against the ranks of the curves.
@@ -168,6 +153,7 @@ def cluster_fabric(
     nodes = max(topology.fabric.domain // cluster.node.gpus_per_node, 1)
     return Fabric(
         ring=links.ring_bandwidth,
+        pair=links.pair_bandwidth,
         nvls=links.nvls_all_reduce_bandwidth or 0.0,
         nvls_ranks=links.nvls_min_ranks or 0,
         all_to_all=links.all_to_all_bandwidth,
@@ -257,8 +243,7 @@ def all_gather_time(links: Fabric, message: Floats, group: Groups) -> Floats:
         NCCL src/graph/tuning.cc; nccl-tests doc/PERFORMANCE.md.
     """
     nowhere = np.zeros(len(group.size), dtype=np.bool_)
-    ring = links.ring / np.maximum(links.few(group.size, 1), 1.0)
-    inside = _inside(links, message, group, ring, nowhere)
+    inside = _inside(links, message, group, links.rings(group.size, 1), nowhere)
     outside = _outside(links, message, group, passes=1)
     return np.where(group.size > 1, np.where(group.intra, inside, outside), 0.0)
 
@@ -298,8 +283,7 @@ def all_reduce_time(links: Fabric, message: Floats, group: Groups) -> Floats:
         Time, zero for groups of one rank. [s], shape (meshes,)
     """
     switch = (links.nvls > 0) & (group.size >= links.nvls_ranks)
-    rings = links.ring / np.maximum(links.few(group.size, 2), 1.0)
-    plateau = np.where(switch, links.nvls, rings)
+    plateau = np.where(switch, links.nvls, links.rings(group.size, 2))
     inside = 2 * _inside(links, message, group, plateau, switch)
     ring = _outside(links, message, group, passes=2)
     outside = np.minimum(ring, _tree(links, message, group))
@@ -374,7 +358,7 @@ def dispatch_time(
     beyond = np.divide(outside, slow, out=np.zeros(len(n)), where=slow > 0)
     slower = links.network.latency_factor
     latency = message_latency(links.tuner, group.intra, slower, np.log2(n))
-    rate = links.all_to_all / links.few(group.ranks_per_domain, 1) * group.inside_share
+    rate = links.all_to_alls(group.ranks_per_domain) * group.inside_share
     time = latency + np.maximum(inside / rate, beyond)
     return np.where(group.size > 1, time, 0.0)
 

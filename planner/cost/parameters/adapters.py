@@ -9,7 +9,7 @@ from planner.cost.kernels import ELEMENT, gemm_rate, gemm_time
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.parameters.quantised import HALF, element_bytes, is_quantised
 from planner.cost.pricing import Pricing
-from planner.cost.streaming import streaming_time
+from planner.cost.streaming import memory_time
 from planner.cost.workload import Workload
 from planner.models.layers.blocks import LayerKind, Moe
 from planner.models.layers.linears import linear_names, linears
@@ -302,7 +302,7 @@ def adapter_times(
     forward, backward = np.zeros(len(rows)), np.zeros(len(rows))
     if is_quantised(workload, gemm):
         moved = (element_bytes(workload) + HALF) * inputs * outputs
-        once = streaming_time(workload, moved, 1)
+        once = memory_time(workload, moved, 1)
         forward, backward = forward + once, backward + once
     for columns in adapters_beside(workload, layer, gemm.name):
         share = columns / gemm.outputs * outputs
@@ -375,16 +375,16 @@ def _pair_times(
     forward = (
         gemm_time(rate, rows, inner, inputs)
         + gemm_time(rate, rows, outputs, inner)
-        + streaming_time(workload, 3.0 * ELEMENT * rows * outputs, 1)
+        + memory_time(workload, 3.0 * ELEMENT * rows * outputs, 1)
     )
     backward = (
         gemm_time(rate, rows, inner, outputs)
         + gemm_time(rate, rows, inputs, inner)
         + _pair_weight_time(workload, rows, outputs, inputs)
-        + streaming_time(workload, 3.0 * ELEMENT * rows * inputs, 1)
+        + memory_time(workload, 3.0 * ELEMENT * rows * inputs, 1)
     )
     copied = _copy_bytes(workload)
     if copied:
-        moved = streaming_time(workload, (ELEMENT + copied) * rows * inputs, 1)
+        moved = memory_time(workload, (ELEMENT + copied) * rows * inputs, 1)
         forward, backward = forward + moved, backward + moved
     return forward, backward

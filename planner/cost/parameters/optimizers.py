@@ -83,8 +83,22 @@ def rank_moments(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     if workload.training.optimizer == "adafactor":
         sums = owned.factored / shards + owned.factored_expert / expert_shards
         return np.zeros(len(meshes)) + FACTORED * sums
-    each = moment_bytes(workload, owned) * _stage_width(workload, meshes)
+    each = stage_moments(workload, owned, meshes)
     return each * (owned.dense / shards + owned.expert / expert_shards)
+
+
+def stage_moments(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
+    """Bytes of optimizer moments per parameter in the format of a mesh's ZeRO stage.
+
+    Args:
+        workload: The job.
+        owned: Parameters of the unit on a rank.
+        meshes: Any meshes.
+
+    Returns:
+        Memory. [B], shape (meshes,)
+    """
+    return moment_bytes(workload, owned) * _stage_width(workload, meshes)
 
 
 def _stage_width(workload: Pricing, meshes: Meshes) -> Floats:

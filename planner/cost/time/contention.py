@@ -21,8 +21,8 @@ def contention(
     owned: Owned,
     moved: Floats,
     *,
-    gathers: float = 1.0,
-    reduces: float = 1.0,
+    gathers: float | Floats = 1.0,
+    reduces: float | Floats = 1.0,
 ) -> Floats:
     """Compute lost per second of a unit's collectives that run beside it.
 

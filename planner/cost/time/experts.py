@@ -16,14 +16,10 @@ PRODUCTS = 2, 4
 CASTS = 6, 6
 """Kernels that cast one expert's inputs below half precision: maximum, scale and
 cast of two tensors each way. [1]"""
+Passes = tuple[Floats, Floats]
+"""Forward and backward. [s], shape (meshes,)"""
 WAITING_GRAPHS = frozenset({"none", "dense"})
 """Kinds of CUDA graphs that leave the experts to the host."""
-COPY_START = 250e-9
-"""Time of one multiprocessor for each token that it sends or adds up. [s]"""
-COPY_RATE = 32e9
-"""Bytes that one multiprocessor sends or adds up, beside. [B/s]"""
-RELAYED = 2.0
-"""Multiprocessors per copy between domains: senders and forwarders. [1]"""
 
 
 def expert_exchange(context: Context, layer: LayerKind) -> Floats:
@@ -32,10 +28,9 @@ def expert_exchange(context: Context, layer: LayerKind) -> Floats:
     Every rank sends ``tau_r k h`` numbers each way: to the experts in the stack's own
     format, back in 16 bits. Deduplicated, a token goes once to each rank that holds
     one of its experts. It crosses once to each domain, from each rank to its like there
-    as pairs do, and the domain's own links pass it on. A few multiprocessors copy the
-    tokens, ``n (t0 + b / r) / SMs``. Routing limited to few groups of experts reaches
-    fewer ranks and domains. Sent copy by copy, limited routing moves as much as free
-    routing.
+    as pairs do, and the domain's own links pass it on. Routing limited to few groups of
+    experts reaches fewer ranks and domains. Sent copy by copy, limited routing moves as
+    much as free routing.
 
     Args:
         context: Shared columns.
@@ -44,12 +39,13 @@ def expert_exchange(context: Context, layer: LayerKind) -> Floats:
     Returns:
         Time, zero for dense layers. [s], shape (meshes,)
 
+    Leaves out the multiprocessors that copy the tokens: a limit from DeepEP's tables
+    made runs of other sources worse.
+
     References:
-        DeepEP, github.com/deepseek-ai/DeepEP; HybridEP of Megatron-Core. Start and rate
-        of a copy: DeepEP's dispatch and combine by 8 to 20 multiprocessors of B200,
-        B300, GB200 and GB300, within 16 % from 2,048 to 7,168 columns; two nodes of
-        H100 (github:ai-dynamo/aiconfigurator@095f58a). Four nodes of H100 combine 48 of
-        50 GB/s, where all-to-alls between two nodes reach 37.
+        DeepEP, github.com/deepseek-ai/DeepEP; HybridEP of Megatron-Core. Four nodes of
+        H100 combine 48 of 50 GB/s, where all-to-alls between two nodes reach 37
+        (github:ai-dynamo/aiconfigurator@095f58a).
     """
     if not isinstance(layer.ffn, Moe):
         return np.zeros(len(context.meshes))
@@ -72,24 +68,7 @@ def _once_each(context: Context, ffn: Moe, rows: Floats, token: float) -> Floats
     copies = rows * parts_reached(ffn, group.size)
     crossing = token * rows * parts_reached(ffn, group.domains)
     pairs = links.network.p2p_efficiency
-    time = wire.dispatch_time(links, token * copies, crossing, group, pairs)
-    sms = context.workload.profile.dispatch_sms
-    if not sms:
-        return time
-    relayed = np.where(group.intra, 1.0, RELAYED)
-    return np.maximum(time, copies * copy_time(token) / sms * relayed)
-
-
-def copy_time(token: float) -> float:
-    """Time in which one multiprocessor sends a token, or adds it up: ``t0 + b / r``.
-
-    Args:
-        token: Size of a token. [B]
-
-    Returns:
-        Time. [s]
-    """
-    return COPY_START + token / COPY_RATE
+    return wire.dispatch_time(links, token * copies, crossing, group, pairs)
 
 
 def parts_reached(ffn: Moe, parts: Ints) -> Floats:
@@ -180,21 +159,26 @@ def shown_exchange(context: Context, dealt: Floats, passes: Floats) -> Floats:
     return np.where(hides, shown / 2, dealt)
 
 
-def expert_waits(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
+def expert_waits(
+    context: Context, layer: LayerKind, products: Passes, casts: Passes
+) -> Passes:
     """Idle time of a GPU whose host steers the experts, forward and backward.
 
     The host reads how many tokens each expert got, so that it cannot run ahead. Then
-    it launches every expert's kernels one by one: ``w + n E / ep l``.
+    it launches every expert's casts and products one by one, which hides behind the
+    kernels launched::
+
+        w + max(n E / ep l - products, 0) + max(m E / ep l - casts, 0)
 
     Args:
         context: Shared columns.
         layer: Kind of layer.
+        products: Time of all products of the experts, forward and backward. [s]
+        casts: Time of all casts of the experts' inputs, forward and backward. [s]
 
     Returns:
         Forward and backward; zero for dense layers and under graphs that hold the
         experts. [s], shape (meshes,)
-
-    Leaves out what the GPU does of the experts' work meanwhile.
 
     References:
         TransformerEngine, GroupedLinear: one product and one cast per expert.
@@ -203,9 +187,26 @@ def expert_waits(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
     if not isinstance(layer.ffn, Moe) or profile.cuda_graphs not in WAITING_GRAPHS:
         return zero, zero
     narrow = context.workload.training.precision in NARROW
-    each = profile.expert_launch * layer.ffn.experts / context.meshes.ep
+    experts = layer.ffn.experts / context.meshes.ep
+    each = profile.latency * profile.expert_launch * experts
     ahead, behind = (
-        profile.expert_wait + (products + narrow * casts) * each
-        for products, casts in zip(PRODUCTS, CASTS, strict=True)
+        profile.latency * profile.expert_wait
+        + shown_launches(PRODUCTS[way] * each, products[way])
+        + shown_launches(narrow * CASTS[way] * each, casts[way])
+        for way in (0, 1)
     )
-    return profile.latency * ahead, profile.latency * behind
+    return ahead, behind
+
+
+def shown_launches(launches: Floats, kernels: Floats) -> Floats:
+    """Idle time of a GPU while the host launches: ``max(launches - kernels, 0)``.
+
+    Args:
+        launches: Time of the host for all launches. [s], shape (meshes,)
+        kernels: Time of the GPU for the kernels launched. [s], shape (meshes,)
+
+    Returns:
+        Time. [s], shape (meshes,)
+    """
+    shown: Floats = np.maximum(launches - kernels, 0.0)
+    return shown

@@ -77,7 +77,7 @@ def layer_time(
     share = launch_share(layer, kind)
     passes = launched(context, forward, backward, routed=routed, again=share)
     if routed:
-        waits = expert_waits(context, layer)
+        waits = expert_waits(context, layer, *_expert_work(context, layer, beside))
         passes = passes[0].plus("other", waits[0]), passes[1].plus("other", waits[1])
     if layer.role == "below":
         return passes[0], Parts().plus("compute", np.zeros(len(context.meshes)))
@@ -167,6 +167,20 @@ def _expert_times(
         extra = adapter_times(context.workload, layer, gemm, shape)
         return forward + extra[0], backward + extra[1]
     return forward, backward + gemm_weight_time(context, layer, gemm)
+
+
+def _expert_work(
+    context: Context, layer: LayerKind, beside: dict[str, GemmTimes]
+) -> tuple[GemmTimes, GemmTimes]:
+    """Time of the experts' products, and of the casts of their inputs. [s]."""
+    whole = [times for key, times in beside.items() if " expert" in key]
+    casts = [
+        _casts(context.workload, *gemm_shape(context, gemm))
+        for gemm in layer.gemms()
+        if gemm.split.startswith("expert")
+    ]
+    (ahead, behind), (cast, back) = (np.sum(times, axis=0) for times in (whole, casts))
+    return (ahead - cast, behind - back), (cast, back)
 
 
 def _collect(

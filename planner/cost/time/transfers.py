@@ -18,6 +18,9 @@ from planner.cost.streaming import stream_rate
 from planner.cost.time.columns import Context, Parts
 from planner.cost.time.contention import contention
 
+BESIDE = ("overlap_param_gather", "overlap_grad_reduce")
+"""Switches of a stack whose gathers, whose reductions run beside compute. [text]"""
+
 
 def sharded_parts(
     data: DataGroups, owned: Owned, forward: Parts, backward: Parts
@@ -26,7 +29,7 @@ def sharded_parts(
 
     Gathered parameters arrive in one buffer and are copied into place on the compute
     stream, gradients into their buffer. That time, ``c P / (eta W)``, hides behind
-    nothing.
+    nothing, and no more does a collective of a stack that runs it alone.
 
     Args:
         data: Data-parallel groups.
@@ -42,31 +45,42 @@ def sharded_parts(
         return forward, backward
     gather, scatter = gather_time(data, owned), scatter_time(data, owned)
     again = gather * owned.passes_back
-    profile = data.workload.profile
-    there, back = _copies(data, owned, profile.gather_copy, profile.scatter_copy)
+    there, back = buffer_copies(data, owned)
+    gathers, reduces = (
+        data.workload.takes(name, data.meshes).astype(np.float64) for name in BESIDE
+    )
 
-    def shown(moved: Floats, beside: Floats, copied: Floats, kappa: Floats) -> Floats:
-        exposed = np.maximum(moved - beside, 0.0) + kappa * np.minimum(moved, beside)
-        return np.where(sharded, exposed + copied, 0.0)
+    def shown(moved: Floats, hidden: Floats, beside: Floats, kappa: Floats) -> Floats:
+        excess = np.maximum(hidden - beside, 0.0) + kappa * np.minimum(hidden, beside)
+        return moved - hidden + excess
 
-    ahead = contention(data, owned, gather, reduces=0.0)
-    both = again + scatter
-    behind = contention(data, owned, both, gathers=owned.passes_back)
-    copied = there * owned.passes_back + back
+    ahead, behind = gathers * gather, gathers * again + reduces * scatter
+    kappa = contention(data, owned, ahead, gathers=gathers, reduces=0.0)
+    once = there + shown(gather, ahead, forward.total, kappa)
+    passes = gathers * owned.passes_back
+    kappa = contention(data, owned, behind, gathers=passes, reduces=reduces)
+    both = back + shown(again + scatter, behind, backward.total, kappa)
     return (
-        forward.plus("dp_comm", shown(gather, forward.total, there, ahead)),
-        backward.plus("dp_comm", shown(both, backward.total, copied, behind)),
+        forward.plus("dp_comm", np.where(sharded, once, 0.0)),
+        backward.plus("dp_comm", np.where(sharded, both, 0.0)),
     )
 
 
-def _copies(
-    data: DataGroups, owned: Owned, gathered: float, reduced: float
-) -> tuple[Floats, Floats]:
-    """Time of copies out of a gather's, and into a reduce-scatter's, buffer. [s]."""
-    rate = stream_rate(data.workload)
+def buffer_copies(data: DataGroups, owned: Owned) -> tuple[Floats, Floats]:
+    """Time of the copies out of a gather's buffer, into a reduce-scatter's.
+
+    Args:
+        data: Groups and rates.
+        owned: Parameters of the unit on a rank.
+
+    Returns:
+        Forward and backward, which may gather again. [s], shape (meshes,)
+    """
+    rate, profile = stream_rate(data.workload), data.workload.profile
     trained = owned.dense + owned.expert
     held = trained + owned.frozen + owned.frozen_expert
-    return gathered * held / rate, reduced * trained / rate
+    there = profile.gather_copy * held / rate
+    return there, there * owned.passes_back + profile.scatter_copy * trained / rate
 
 
 def unit_transfers(data: DataGroups, owned: Owned) -> tuple[Floats, Floats]:

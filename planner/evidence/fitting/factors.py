@@ -3,7 +3,7 @@
 A row's log ratio of measured over predicted is the sum of what its source, its job and
 the row itself have of their own::
 
-    y = s + j + e,    sd of s, j, e = spreads().time or .memory
+    y = s + j + e,    sd of s, j, e = those of spreads()
 
 A measured job takes what its own rows say. Another job shares s alone, whose best
 guess is a fraction of what the measured jobs say.
@@ -30,7 +30,7 @@ class Spread(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    source: float = Field(gt=0)
+    source: float = Field(ge=0)
     """Between sources. [1]"""
     job: float = Field(gt=0)
     """Between the jobs of a source. [1]"""
@@ -39,13 +39,16 @@ class Spread(BaseModel):
 
 
 class Spreads(BaseModel):
-    """Spreads of step time and of memory."""
+    """Spreads of step time, and of memory by what its counter counts."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     source: str
     time: Spread
-    memory: Spread
+    allocated: Spread
+    """Of tensors alone: layouts of a job differ more than sources do."""
+    reserved: Spread
+    """With the allocator's cache: sources differ more than layouts of a job do."""
 
 
 @lru_cache
@@ -53,7 +56,7 @@ def spreads() -> Spreads:
     """Read the spreads that predictions had at first contact.
 
     Returns:
-        Spreads of step time and of memory. [1]
+        Spreads of step time, allocated and reserved memory. [1]
     """
     text = (files("planner.evidence.fitting") / "spreads.yaml").read_text()
     return Spreads.model_validate(parse_yaml(text))
@@ -71,26 +74,28 @@ def scatter(left: Floats) -> float:
     return MAD * float(np.median(np.abs(left)))
 
 
-def job_factor(logs: Floats, spread: Spread) -> float:
+def job_factor(logs: Floats, spread: Spread, *, alone: float = 0.0) -> float:
     """Log of the factor of a job that was measured.
 
-    The median of the rows, shrunk by what the rows differ: rows that agree, and a
-    single row, are believed up to MOST for each::
+    The median of the rows, shrunk by what the rows differ and by what is known of one
+    row before it is measured. Each row is believed up to MOST::
 
-        a = median(y) t^2 / (t^2 + scatter^2 / n),    t^2 = source^2 + job^2
+        a = median(y) t^2 / (t^2 + (scatter^2 + alone^2 / n) / n)
+        t^2 = source^2 + job^2
 
     Args:
         logs: log(measured / predicted) of the rows, shape (rows,). [1]
         spread: Spreads of the quantity. [1]
+        alone: Scatter that a row has whatever the others say. [1]
 
     Returns:
         Log of the factor. [1]
     """
-    centre = float(np.median(logs))
+    centre, n = float(np.median(logs)), len(logs)
     wide = spread.source**2 + spread.job**2
-    kept = wide / (wide + scatter(logs - centre) ** 2 / len(logs))
-    most = len(logs) * float(np.log(MOST))
-    return float(np.clip(centre * kept, -most, most))
+    apart = scatter(logs - centre) ** 2 + alone**2 / n
+    most = n * float(np.log(MOST))
+    return float(np.clip(centre * wide / (wide + apart / n), -most, most))
 
 
 def other_factor(jobs: Sequence[tuple[float, int]], spread: Spread) -> float:

@@ -5,7 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.evidence.fitting.factors import job_factor, other_factor, spreads
+from planner.evidence.fitting.factors import (
+    Spread,
+    job_factor,
+    other_factor,
+    spreads,
+)
+from planner.evidence.fitting.fit_columns import Floats
 from planner.evidence.mapping.case import Case
 from planner.job.calibration_file import Job
 from planner.prediction.predict import predict
@@ -90,8 +96,10 @@ def held_factors(peaks: Sequence[Peak]) -> tuple[dict[Job, Held], Held]:
     each = {job: _held(logs[job], len(own)) for job, own in by_job.items()}
     tensors = [(log.tensors, len(by_job[job])) for job, log in logs.items()]
     caches = [(log.caches, log.cached) for log in logs.values() if log.cached]
-    spread = spreads().memory
-    others = _Logs(other_factor(tensors, spread), other_factor(caches, spread))
+    others = _Logs(
+        other_factor(tensors, spreads().allocated),
+        other_factor(caches, spreads().reserved),
+    )
     return each, _held(others, len(peaks))
 
 
@@ -111,10 +119,19 @@ def _logs(peaks: Sequence[Peak]) -> _Logs:
     """
     counted = np.array([p.log_ratio for p in peaks if p.allocated])
     cached = np.array([p.log_ratio for p in peaks if not p.allocated])
-    spread = spreads().memory
-    whole = job_factor(cached, spread) if len(cached) else 0.0
-    tensors = job_factor(counted, spread) if len(counted) else min(whole, 0.0)
+    whole = _shrunk(cached, spreads().reserved) if len(cached) else 0.0
+    tensors = min(whole, 0.0)
+    if len(counted):
+        tensors = _shrunk(counted, spreads().allocated)
     return _Logs(tensors, whole - tensors if len(cached) else 0.0, len(cached))
+
+
+def _shrunk(logs: Floats, spread: Spread) -> float:
+    """Log of a job's factor: its other layouts differ by as much as rows of a job do.
+
+    Each layout has a fullest moment of its own, where a step scales as a whole.
+    """
+    return job_factor(logs, spread, alone=spread.row)
 
 
 def _held(logs: _Logs, rows: int) -> Held:

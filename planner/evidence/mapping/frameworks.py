@@ -78,7 +78,8 @@ def software_of(
         **_experts(row, hardware.cluster.node.scale_up_domain),
         **_scaling(row),
         **_gates(row, rule),
-        **profile_settings(software, gpu.arch),
+        **_gathers(rule),
+        **profile_settings(software),
         **allocator_setting(software, stacked.profile),
         "attention_kernel": kernel,
         "clock": stacked.profile.clock * hardware.clock,
@@ -150,6 +151,12 @@ def _gates(row: Row, rule: StackRule) -> dict[str, object]:
     dated = rule.stack in gates.stacks and year_of(row, "") < gates.until
     gated = row.model.gated_mlp
     return {"activation_bytes": gates.activation_bytes} if dated and gated else {}
+
+
+def _gathers(rule: StackRule) -> dict[str, object]:
+    """Gathered inputs of linears, where the row's software differs from its stack."""
+    kept = rule.gathered_inputs
+    return {} if kept is None else {"gathered_inputs": kept}
 
 
 def is_wide(row: Row) -> bool:

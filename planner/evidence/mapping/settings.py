@@ -53,8 +53,6 @@ class Words(BaseModel):
     attention: dict[str, str | dict[str, str]]
     releases: tuple[Release, ...]
     dispatcher: dict[str, str]
-    dispatch_sms: dict[str, dict[str, int]]
-    """Multiprocessors by dispatcher and architecture. [1]"""
     routing: dict[str, float]
     """Standard deviation of the experts' loads over their mean. [1]"""
     fp8_recipe: dict[str, str]
@@ -115,12 +113,11 @@ def released(kernel: str, software: SoftwareBlock, arch: str, year: float) -> st
     return kernel
 
 
-def profile_settings(software: SoftwareBlock, arch: str) -> dict[str, object]:
+def profile_settings(software: SoftwareBlock) -> dict[str, object]:
     """Fields of the profile that a row's software decides.
 
     Args:
         software: Software of the row. [-]
-        arch: Architecture of the GPU. [text]
 
     Returns:
         Fields of the profile. [-]
@@ -133,7 +130,6 @@ def profile_settings(software: SoftwareBlock, arch: str) -> dict[str, object]:
         "tp_overlap": known.tp_overlap.get(software.tp_overlap or ""),
         "ep_overlap": software.ep_overlap,
         "expert_dispatch": known.dispatcher.get(software.dispatcher or ""),
-        "dispatch_sms": known.dispatch_sms.get(software.dispatcher or "", {}).get(arch),
         "expert_spread": known.routing.get(software.routing or ""),
         "fp8_recipe": known.fp8_recipe.get(fp8 or ""),
         "bucket_parameters": software.bucket_parameters,

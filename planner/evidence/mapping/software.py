@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from hardware.reading.yaml_text import parse_yaml
 from planner.evidence.rows.rows import Row
 from planner.frameworks.releases import stack_of_year
+from planner.specs.frameworks.profile import GatheredInputs
 from planner.specs.layouts.context import CpKind
 from planner.specs.layouts.layout import Order
 
@@ -55,6 +56,8 @@ class StackRule(_Part):
     order: Order | None = None
     cp_kind: CpKind | None = None
     """Context parallelism where the row states none. [text]"""
+    gathered_inputs: GatheredInputs | None = None
+    """Gathered inputs of linears, where these differ from the stack's. [text]"""
     released: bool = False
     """The row's date picks the release of the framework itself."""
     unknown: bool = False

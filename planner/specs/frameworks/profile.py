@@ -48,8 +48,6 @@ class Profile(BaseModel):
     """Every copy of a token sent, or one per rank and domain that holds its experts."""
     dispatch_bytes: float = Field(default=2.0, gt=0, le=4, allow_inf_nan=False)
     """Bytes sent per number to the experts, and of gradients back into them. [B]"""
-    dispatch_sms: int = Field(default=0, ge=0)
-    """Multiprocessors that copy deduplicated tokens; 0: links alone limit them. [1]"""
     ep_overlap: bool = False
     """Expert all-to-alls run beside another micro-batch's passes."""
     clock: float = Field(gt=0, le=1.5)

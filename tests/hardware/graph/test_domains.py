@@ -47,9 +47,15 @@ def test_four_a100_pcie_cards_reach_what_was_measured_on_pcie() -> None:
 
 
 def test_without_peer_to_peer_half_of_pcie_is_left() -> None:
-    assert reached("workstation-rtx-4090-4", 4) == pytest.approx(12.5e9)
-    assert reached("workstation-rtx-4090-4", 2) == pytest.approx(12.5e9)
-    assert reached("server-l40s-8", 8) == 25e9
+    assert reached("workstation-rtx-4090-4", 4) == pytest.approx(10e9)
+    assert reached("workstation-rtx-4090-4", 2) == pytest.approx(10e9)
+    assert reached("server-l40s-8", 8) == 20e9
+
+
+def test_the_rate_of_a_pair_scales_as_the_rates_of_more() -> None:
+    full, half = (calibration(name).scale_up for name in ("l40s", "rtx-4090"))
+    assert full.pair_bandwidth == 20e9
+    assert half.pair_bandwidth == pytest.approx(10e9)
 
 
 def test_an_unmeasured_link_scales_by_the_line_rate() -> None:

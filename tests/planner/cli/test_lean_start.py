@@ -16,6 +16,7 @@ print("code", code or 0, file=sys.stderr)
 print(*sys.modules, sep="\\n", file=sys.stderr)
 """
 JOB = "configs/jobs/llama-3-8b-8-a100.yaml"
+LARGE = "configs/jobs/llama-3.1-405b-16k-h100.yaml"
 HEAVY = {"jinja2", "joblib", "matplotlib", "ortools", "pandas", "plotly"}
 
 
@@ -45,9 +46,15 @@ def test_the_list_of_commands_needs_no_command(
 
 @pytest.mark.parametrize(
     "arguments",
-    [("plan", JOB), pytest.param(("memory", JOB), marks=pytest.mark.slow)],
+    [
+        ("plan", JOB),
+        pytest.param(("memory", JOB), marks=pytest.mark.slow),
+        pytest.param(("plan", LARGE), marks=pytest.mark.slow),
+    ],
     ids=" ".join,
 )
-def test_a_small_job_is_answered_without_the_solver(arguments: tuple[str, ...]) -> None:
-    """Bounds close every candidate of the job."""
+def test_a_job_without_choice_is_answered_without_the_solver(
+    arguments: tuple[str, ...],
+) -> None:
+    """Bounds close every candidate, or leave classes of a single split."""
     assert not imported(*arguments) & HEAVY

@@ -11,8 +11,10 @@ from planner.frameworks import FRAMEWORKS
 from planner.frameworks.releases import day_of, releases, with_facts
 from planner.frameworks.stacks import stack_names, with_stack
 from planner.job.resolve import resolve
+from planner.prediction.predict import predict
 from planner.specs.frameworks.framework import Framework
 from planner.specs.job import JobSpec
+from planner.specs.layouts.layout import PartialLayout
 
 ROOMS = [room for room in FRAMEWORKS if releases(room.name)]
 TITAN = next(room for room in FRAMEWORKS if room.name == "torchtitan")
@@ -83,6 +85,19 @@ def test_a_release_of_megatron_has_the_stack_of_its_years(
     assert (found.profile.name, found.profile.version) == (stack, str(version))
     own = with_stack(next(r for r in FRAMEWORKS if r.name == "megatron"), stack)
     assert (found.recipe, found.limits) == (own.recipe, own.limits)
+
+
+def test_an_older_trainer_steps_over_lists_of_tensors() -> None:
+    """8.03e9 roots of second moments in bf16 on every GPU."""
+    layout = PartialLayout(tp=1, micro_batch=1, zero_stage=0, recompute="full")
+    held = {}
+    for day in ("2025-08-06", "2025-08-05"):
+        job = on_stack("accelerate", version=day)
+        (stage,) = predict(job, layout).estimate.memory.stages
+        (step,) = [m for m in stage.moments if m.moment == "optimizer step"]
+        held[job.framework.recipe.optimizer_kernel] = step.transient
+    roots = 2 * 8.03e9 / 2**30
+    assert held["foreach"] - held["fused"] == pytest.approx(roots, rel=0.001)
 
 
 def test_no_files_are_written_for_an_older_release() -> None:

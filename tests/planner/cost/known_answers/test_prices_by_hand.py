@@ -69,6 +69,19 @@ def test_a_square_gemm_on_h100() -> None:
     assert time == pytest.approx(1586.80 * MICRO, rel=EXACT)
 
 
+def test_a_square_gemm_on_a100() -> None:
+    """M = N = K = 4096: 16 * 32 = 512 blocks of 256 x 128, five waves on 108 SMs.
+
+    5 * 108 * 256 * 128 - 4096^2 = 917504 idle outputs; the ten waves of 128 x 128 at
+    0.75 idle more. Over 1 + 4096 / 2766 these are 369836.2. Work
+    2 (4096^2 + 369836.2) (4096 + 120) / (312e12 * 0.836) = 554.318 us; traffic
+    0.029 * 6 * 4096^2 / 2039e9 = 1.432 us; overhead 0.8 us: together 556.550 us.
+    """
+    side = number(4096.0)
+    time = gemm_time(gemm_rate(job(1, node="dgx-a100-80gb")), side, side, side)
+    assert time == pytest.approx(556.550 * MICRO, rel=EXACT)
+
+
 def test_attention_of_32_heads_on_a100() -> None:
     """s = 2048, d = 128, causal: 4 * 4096 * 1024 * 2048 = 3.435974e10 FLOP.
 

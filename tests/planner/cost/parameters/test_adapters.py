@@ -281,17 +281,3 @@ def test_a_table_that_trains_beside_adapters_is_a_copy(
     assert after.weights[0] - before.weights[0] == 2 * table
     assert (after.gradients[0], after.optimizer[0]) == (4 * table, 12 * table)
     assert before.optimizer[0] == 0
-
-
-@pytest.mark.parametrize("method", ["lora", "qlora"])
-def test_what_blocks_fuse_changes_no_kernel_of_an_adapter(method: str) -> None:
-    """Kernels of adapters and of 4-bit weights are counted by the bytes they move."""
-    times = []
-    for traffic in (1.0, 4.0):
-        job = tuned(method=method)
-        profile = job.profile.model_copy(update={"memory_traffic": traffic})
-        job = replace(job, framework=replace(job.framework, profile=profile))
-        context = Context.of(job, mesh())
-        layer = job.kinds[0]
-        times.append([gemm_times(context, layer, gemm) for gemm in layer.gemms()])
-    assert times[0] == times[1]

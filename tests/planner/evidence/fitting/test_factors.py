@@ -22,6 +22,13 @@ def test_rows_that_agree_are_believed() -> None:
         assert job_factor(np.full(rows, 0.3), SPREAD) == pytest.approx(0.3)
 
 
+def test_what_a_row_has_alone_counts_less_the_more_rows_agree() -> None:
+    """t^2 = 0.05; alone^2 / n^2 = 0.01, 0.0025, 0.0004."""
+    for rows, kept in ((1, 5 / 6), (2, 20 / 21), (5, 125 / 126)):
+        found = job_factor(np.full(rows, 0.3), SPREAD, alone=SPREAD.row)
+        assert found == pytest.approx(0.3 * kept)
+
+
 def test_one_row_pulls_no_further_than_its_cap_and_two_that_agree_do() -> None:
     assert job_factor(np.array([1.0]), SPREAD) == pytest.approx(np.log(MOST))
     assert job_factor(np.array([-1.0]), SPREAD) == pytest.approx(-np.log(MOST))
@@ -61,15 +68,26 @@ def test_the_shipped_spreads_are_wide_as_unseen_sources_are() -> None:
     assert "first_contact" in spreads().source
 
 
+TENSORS = 0.141**2 / (0.141**2 + 0.205**2)
+"""Kept of the log of one allocated peak, by the shipped spreads. [1]"""
+WHOLE = 0.093896 / (0.093896 + 0.153**2)
+"""Kept of the log of one reserved peak: t^2 = 0.286^2 + 0.11^2. [1]"""
+
+
+def test_a_peak_of_tensors_says_less_of_its_job_than_one_with_caches() -> None:
+    assert TENSORS < 0.5 < WHOLE
+
+
 def test_an_allocated_peak_moves_tensors_and_a_reserved_one_caches() -> None:
     peaks = [
         Peak(ONE, allocated=True, log_ratio=0.1),
         Peak(TWO, allocated=False, log_ratio=0.2),
     ]
     each, others = held_factors(peaks)
-    assert each[ONE].memory == pytest.approx(np.exp(0.1))
+    assert each[ONE].memory == pytest.approx(np.exp(0.1 * TENSORS))
     assert each[ONE].reserved == 1.0
-    assert (each[TWO].memory, each[TWO].reserved) == (1.0, pytest.approx(np.exp(0.2)))
+    assert each[TWO].memory == 1.0
+    assert each[TWO].reserved == pytest.approx(np.exp(0.2 * WHOLE))
     assert 1.0 <= others.memory < each[ONE].memory
     assert 1.0 <= others.reserved < each[TWO].reserved
     assert others.rows == len(peaks)
@@ -77,16 +95,17 @@ def test_an_allocated_peak_moves_tensors_and_a_reserved_one_caches() -> None:
 
 def test_a_reserved_peak_below_its_prediction_tells_of_tensors() -> None:
     each, _ = held_factors([Peak(ONE, allocated=False, log_ratio=-0.2)])
-    assert each[ONE].memory == pytest.approx(np.exp(-0.2))
+    assert each[ONE].memory == pytest.approx(np.exp(-0.2 * WHOLE))
     assert each[ONE].reserved == 1.0
 
 
-def test_both_counters_of_a_job_are_both_met() -> None:
+def test_both_counters_of_a_job_each_tell_their_part() -> None:
     each, _ = held_factors(
         [
             Peak(ONE, allocated=True, log_ratio=-0.1),
             Peak(ONE, allocated=False, log_ratio=0.1),
         ]
     )
-    assert each[ONE].memory == pytest.approx(np.exp(-0.1))
-    assert each[ONE].memory * each[ONE].reserved == pytest.approx(np.exp(0.1))
+    found = each[ONE]
+    assert found.memory == pytest.approx(np.exp(-0.1 * TENSORS))
+    assert found.memory * found.reserved == pytest.approx(np.exp(0.1 * WHOLE))

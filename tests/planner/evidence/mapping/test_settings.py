@@ -7,7 +7,7 @@ from measured_rows import MakeRow
 
 from planner.evidence.mapping.case import Case
 from planner.evidence.mapping.cases import case_of
-from planner.evidence.mapping.settings import released, words
+from planner.evidence.mapping.settings import attention, released, words
 from planner.evidence.rows.blocks import SoftwareBlock
 from planner.specs.frameworks.framework import Framework
 from planner.specs.frameworks.profile import Profile
@@ -33,8 +33,6 @@ def stack(make_row: MakeRow, **software: object) -> Framework:
         ({"tp_overlap": "userbuffers"}, "tp_overlap", True),
         ({"dispatcher": "deepep"}, "expert_dispatch", "deduplicated"),
         ({"dispatcher": "alltoall"}, "expert_dispatch", "all-to-all"),
-        ({"dispatcher": "deepep"}, "dispatch_sms", 20),
-        ({"dispatcher": "hybridep"}, "dispatch_sms", 0),
         ({"routing": "forced"}, "expert_spread", 0.0),
         ({"routing": "free"}, "expert_spread", 1.7),
         ({"cuda_graphs": "full-iteration"}, "cuda_graphs", "full"),
@@ -139,6 +137,20 @@ def test_every_word_of_a_row_is_known(field: str) -> None:
 
 def test_the_stack_knows_the_kernels_that_the_table_leaves_to_it() -> None:
     assert choices("attention") - set(words().attention) == {"triton"}
+
+
+@pytest.mark.parametrize(
+    ("word", "arch", "ran"),
+    [
+        ("sdpa", "cdna3", "aotriton"),
+        ("ck", "cdna4", "aiter"),
+        ("sdpa", "blackwell", "cudnn9"),
+    ],
+)
+def test_a_word_names_the_kernel_of_an_architecture(
+    word: str, arch: str, ran: str
+) -> None:
+    assert attention(SoftwareBlock.model_validate({"attention": word}), arch) == ran
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from planner.pipeline import linear
 from planner.pipeline.linear import Linear, Lines
 from planner.pipeline.memory_rows import MemoryRows
 from planner.search import variant
+from planner.search.best_first import VariantSearch
 from planner.search.bounds import bounds, least
 from planner.search.bounds import memory_bounds as memory
 from planner.search.bounds import rank_load_bounds as loaded
@@ -87,9 +88,17 @@ def test_a_broken_inner_search_is_caught(name: str, monkeypatch: Patch) -> None:
     assert is_caught(name)
 
 
-FIRST_TIER = {
+def early_verdict(c: Any, at: Any, *unit: Any) -> Any:
+    """Rule out whatever is not full on its first rank."""
+    return bounds._most_on_rank(c, at, 0, *unit[1:]) == c.v[at] * c.most[at]
+
+
+FIRST_TIER: dict[str, Mutation] = {
     "time too long": shift([bounds], "_time_bound", lambda ns: ns * 1.02 + 1),
     "rank holds one layer less": shift([bounds], "_most_on_rank", lambda n: n - 1),
+    "a verdict reached too early": lambda patch: patch.setattr(
+        bounds, "_holds", early_verdict
+    ),
 }
 
 
@@ -105,11 +114,33 @@ def no_stragglers(patch: Patch) -> None:
     patch.setattr(variant.BestFirst, "_slowdown", lambda *_: 1.0)
 
 
-JOBS = {
+def last_variant_left_out(patch: Patch) -> None:
+    """Search all variants but the last, as if its bound were infinite."""
+    known = VariantSearch._first
+
+    def first(together: VariantSearch) -> variant.BestFirst:
+        together.searches[-1].order = together.searches[-1].order[:0]
+        return known(together)
+
+    patch.setattr(VariantSearch, "_first", first)
+
+
+def worst_variant_first(patch: Patch) -> None:
+    """Take the largest bound for the least."""
+
+    def first(together: VariantSearch) -> variant.BestFirst:
+        return max(together.searches, key=variant.BestFirst.next_bound)
+
+    patch.setattr(VariantSearch, "_first", first)
+
+
+JOBS: dict[str, Mutation] = {
     "candidates given up early": shift(
         [Incumbents], "threshold", lambda step: 0.9 * step
     ),
     "no stragglers": no_stragglers,
+    "the last variant left out": last_variant_left_out,
+    "the worst variant first": worst_variant_first,
 }
 
 

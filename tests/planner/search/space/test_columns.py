@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cases import is_caught
 from every_split import cheapest_split
 from examples import examples
 from hypothesis import given, settings
@@ -117,20 +116,6 @@ def test_rows_have_the_same_key_only_where_they_are_equal(levels: np.ndarray) ->
     for one, key in zip(levels.tolist(), keys.tolist(), strict=True):
         for other, its in zip(levels.tolist(), keys.tolist(), strict=True):
             assert (one == other) == (key == its)
-
-
-def broken(c: object, at: object, *unit: object) -> np.ndarray:
-    """Rule out whatever is not full on its first rank."""
-    most = bounds._most_on_rank(c, at, 0, *unit[1:])  # type: ignore[arg-type]
-    return most == c.v[at] * c.most[at]  # type: ignore[attr-defined]
-
-
-@pytest.mark.slow
-def test_a_verdict_reached_too_early_is_caught(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(bounds, "_holds", broken)
-    assert is_caught("a verdict reached too early")
 
 
 def test_one_path_alone_has_the_line_it_has_among_others() -> None:

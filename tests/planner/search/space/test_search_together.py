@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cases import is_caught
 from every_split import best_of_space
 from examples import examples
 from hypothesis import given, settings
@@ -15,10 +14,10 @@ from strategies import framework, jobs, priced_space, small_job, tightened
 from planner.cost.pricing import Pricing
 from planner.frameworks import FRAMEWORKS
 from planner.job.variants import variants
-from planner.search.best_first import VariantSearch, search, search_all
+from planner.search.best_first import search, search_all
 from planner.search.incumbents import Found
 from planner.search.outcome import SearchOutcome
-from planner.search.variant import BY_BOUND, NO_FIT, BestFirst
+from planner.search.variant import BY_BOUND, NO_FIT
 from planner.specs.search import SearchSpec
 
 NAMES = [framework.name for framework in FRAMEWORKS]
@@ -159,38 +158,3 @@ def test_the_same_variants_give_the_same_answer(name: str) -> None:
             assert all(np.array_equal(x.counts, y.counts) for x, y in splits)
 
     twice()
-
-
-def last_variant_left_out(patch: pytest.MonkeyPatch) -> None:
-    """Search all variants but the last, as if its bound were infinite."""
-    known = VariantSearch._first
-
-    def first(together: VariantSearch) -> BestFirst:
-        together.searches[-1].order = together.searches[-1].order[:0]
-        return known(together)
-
-    patch.setattr(VariantSearch, "_first", first)
-
-
-def worst_variant_first(patch: pytest.MonkeyPatch) -> None:
-    """Take the largest bound for the least."""
-
-    def first(together: VariantSearch) -> BestFirst:
-        return max(together.searches, key=BestFirst.next_bound)
-
-    patch.setattr(VariantSearch, "_first", first)
-
-
-BROKEN = {
-    "the last variant left out": last_variant_left_out,
-    "the worst variant first": worst_variant_first,
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_order_of_variants_is_caught(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    BROKEN[name](monkeypatch)
-    assert is_caught(name)

@@ -4,7 +4,7 @@
 #     ./check.sh                                  on one node, or under a launcher
 #     planner validate --log check.log            step time and peak memory, read back
 #
-# Predicted: 90.667 s a step (52.678 to 156.038), 26.5 GiB of
+# Predicted: 108.103 s a step (62.808 to 186.045), 26.5 GiB of
 # 48.0 GiB on the fullest GPU.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"

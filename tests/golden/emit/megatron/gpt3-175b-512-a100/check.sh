@@ -4,7 +4,7 @@
 #     ./check.sh                                  on one node, or under a launcher
 #     planner validate --log check.log            step time and peak memory, read back
 #
-# Predicted: 42.174 s a step (29.859 to 59.592), 72.1 GiB of
+# Predicted: 41.403 s a step (29.313 to 58.502), 72.1 GiB of
 # 79.3 GiB on the fullest GPU.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
